@@ -1,10 +1,9 @@
 /**
- * Checks of arguments that programs pass to the API. In: a value, and its name in words. Out: the value, or one error that says
- * which argument is wrong, its value, and the nearest known name for one that is misspelled. Invariant: no getter of the value runs
- * more than once.
+ * Checks of API arguments. In: a value, and its name in words. Out: the value, or an error that names the argument and
+ * its value, and for a misspelled name the nearest known one. Invariant: each getter of the value runs at most once.
  */
 
-/** A value in an error's words. */
+/** A value, formatted for an error message. */
 export function inWords(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -20,31 +19,31 @@ export function inWords(value: unknown): string {
   }
 }
 
-/** A whole number of at most `most`. Throws RangeError with `what` in front. */
+/** Returns `value` if it is a whole number of at most `most`; throws RangeError, prefixed with `what`, otherwise. */
 export function wholeNumber(value: unknown, what: string, most: number = Number.MAX_SAFE_INTEGER): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= most) return value;
   const bound = most === Number.MAX_SAFE_INTEGER ? "of at least 0" : `from 0 to ${most}`;
   throw new RangeError(`${what} must be a whole number ${bound}, not ${inWords(value)}`);
 }
 
-/** Refuses a value that is neither a boolean nor undefined. */
+/** Throws unless `value` is a boolean or undefined. */
 export function requireBoolean(value: unknown, what: string): void {
   if (value !== undefined && typeof value !== "boolean") {
     throw new TypeError(`${what} must be true or false, not ${inWords(value)}`);
   }
 }
 
-/** Refuses what is no object of named fields. */
+/** Throws unless `value` is an object with named fields. */
 export function requireRecord(value: unknown, what: string): asserts value is object {
   if (!isRecord(value)) throw new TypeError(`${what} must be an object, not ${inWords(value)}`);
 }
 
-/** Is it an object of named fields? */
+/** True if `value` is an object with named fields. */
 export function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Refuses names that are not among `known`: a misspelled one must not leave a program with less than it asked for. */
+/** Throws for names that are not in `known`: a misspelled option must not be ignored. */
 export function requireKnownNames(what: string, given: object, known: object): void {
   for (const name in given) if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
 }
@@ -56,7 +55,7 @@ export function unknownName(what: string, name: string, known: readonly string[]
   return new TypeError(`There is no ${what} "${name}"${hint}`);
 }
 
-/** The known name that `name` was probably meant to be: another case, or at most a third of the characters wrong. */
+/** The known name that `name` probably stands for: in another case, or with at most a third of its characters wrong. */
 function nearestName(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;
@@ -68,7 +67,9 @@ function nearestName(name: string, known: readonly string[]): string | undefined
   return best;
 }
 
-/** Distance of two short names: characters added, removed, replaced, or swapped with the next (optimal string alignment). */
+/**
+ * Edit distance of two short names: insertions, deletions, replacements and transpositions (optimal string alignment).
+ */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, k) => k);

@@ -1,12 +1,12 @@
 /**
- * Reading and writing the binary format's primitive values (specification, 5.2): bytes, LEB128 integers, floats as bits,
- * names. Reading never leaves [pos, end), and every failure is a MalformedError with the specification suite's words and
- * the absolute offset `base + pos`. 64-bit integers are two 32-bit halves in `lo` and `hi`; no BigInt on these paths.
+ * Primitive values of the binary format (specification, 5.2), read and written: bytes, LEB128 integers, floats as bits,
+ * names. Reading never leaves [pos, end), and every failure is a MalformedError with the specification suite's message
+ * and the absolute offset `base + pos`. 64-bit integers are two 32-bit halves in `lo` and `hi`, without BigInt.
  */
 import { MalformedError } from "../errors.ts";
 import { decodeUtf8, encodeUtf8 } from "./utf8.ts";
 
-/** What the suite expects when a section or a function body stops early. */
+/** The suite's message for a section or a function body that stops early. */
 export const UNEXPECTED_END = "unexpected end of section or function";
 
 /** A cursor over bytes. `pos` is the index of the next byte; its offset in the whole module is `base + pos`. */
@@ -17,7 +17,7 @@ export class ByteReader {
   end: number;
   /** Absolute offset of `bytes[0]`. */
   base: number;
-  /** Halves of the last 64-bit integer or float read; `lo` also has the bits of the last f32. Both signed. */
+  /** Halves of the last 64-bit integer or float; `lo` also has the bits of the last f32. Both signed. */
   lo = 0;
   hi = 0;
 
@@ -84,8 +84,9 @@ export class ByteReader {
   }
 
   /**
-   * An integer at `pos` crosses the end. When it is wrong in itself, as the bytes after the end show, that is the better
-   * report (and the suite's): a section's size is often the consequence. Otherwise the end came too early.
+   * Reports an integer at `pos` that crosses the end. If the bytes after the end show that the integer itself is
+   * malformed, that is the better report (and the suite's), since a wrong section size is often a consequence.
+   * Otherwise the input ends too early.
    */
   #crossing(kind: "u32" | "s32" | "s33" | "s64" | "u64"): never {
     const end = this.end;
@@ -257,8 +258,8 @@ export class ByteReader {
   }
 
   /**
-   * The length of a vector, whose entries take at least a byte each: a count that the bytes left cannot hold fails here,
-   * before anything is allocated for it.
+   * The length of a vector whose entries take at least a byte each: a count that exceeds the bytes left fails here,
+   * before anything is allocated.
    */
   count(): number {
     const pos = this.pos;
@@ -270,7 +271,7 @@ export class ByteReader {
   }
 }
 
-/** A growing run of bytes. LEB128 integers are written in their shortest form, so output is deterministic. */
+/** A growing byte buffer. LEB128 integers are written in their shortest form, so output is deterministic. */
 export class ByteWriter {
   /** The buffer; only the first `length` bytes are written. */
   bytes: Uint8Array<ArrayBuffer>;
@@ -370,7 +371,7 @@ export class ByteWriter {
     this.bits32(hi);
   }
 
-  /** The bytes as they are, without a length. */
+  /** The bytes without a length. */
   raw(bytes: Uint8Array): void {
     this.reserve(bytes.length);
     this.bytes.set(bytes, this.length);
@@ -388,12 +389,12 @@ export class ByteWriter {
     this.byteVector(encodeUtf8(text));
   }
 
-  /** Begins a run that its byte length will precede; hand the result to {@linkcode endSized}. */
+  /** Begins a run that is preceded by its byte length; pass the result to {@linkcode endSized}. */
   beginSized(): number {
     return this.length;
   }
 
-  /** Ends the run that began at `mark`: moves it up and puts its length, as short as can be, in front. */
+  /** Ends the run that began at `mark`: moves it up and writes its length, in the shortest form, in front. */
   endSized(mark: number): void {
     const size = this.length - mark;
     const sizeBytes = size < 0x80 ? 1 : size < 0x4000 ? 2 : size < 0x200000 ? 3 : size < 0x10000000 ? 4 : 5;
@@ -404,7 +405,7 @@ export class ByteWriter {
     this.length = mark + sizeBytes + size;
   }
 
-  /** What was written, as an array of its own. */
+  /** The written bytes, as an array of their own. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.bytes.slice(0, this.length);
   }

@@ -1,11 +1,14 @@
 /**
- * Growth of the typed-array columns in which the engine keeps its tables. In: a full column and the length it needs. Out: a copy
- * of that length with the same element type; elements beyond the old contents are zero.
+ * Growth of typed-array columns. In: a full column and the length that is needed. Out: a copy of at least that length
+ * with the same element type; elements beyond the old contents are zero.
  */
 
 type Column = Uint8Array | Uint16Array | Int32Array | Float64Array;
 
-/** A copy of `column` with room for `need` elements, and at least twice as many as before: appending stays linear. */
+/**
+ * A copy of `column` with room for `need` elements, and at least twice as many as before, so that appending takes
+ * linear time.
+ */
 export function doubled<C extends Column>(column: C, need: number): C {
   return grown(column, Math.max(need, column.length * 2));
 }

@@ -1,9 +1,9 @@
 /**
- * Floats of the text format (specification, 6.3.2) to bits and back, exactly: decimal and hexadecimal literals rounded to
- * nearest even, infinities, NaN payloads. Bits are 32-bit halves, since a NaN that passes through a JavaScript number may
- * lose its payload.
+ * Float literals of the text format (specification, 6.3.2) to bits and back, exactly: decimal and hexadecimal literals
+ * rounded to nearest even, infinities, NaN payloads. Bits are 32-bit halves, since a NaN may lose its payload in a
+ * JavaScript number.
  *
- * Establishes: parsing what printing gave yields the same bits, and the printed decimal is the shortest that does.
+ * Establishes: printing and parsing preserve the bits, and the printed decimal is the shortest that does.
  */
 
 /** Bits of an f32 (`lo`) or an f64 (`lo` and `hi`), as signed 32-bit integers. */
@@ -53,7 +53,7 @@ const HEXADECIMAL =
   /^0x([0-9a-fA-F](?:_?[0-9a-fA-F])*)(?:\.([0-9a-fA-F](?:_?[0-9a-fA-F])*)?)?(?:[pP]([+-]?[0-9](?:_?[0-9])*))?$/;
 const PAYLOAD = /^nan:0x([0-9a-fA-F](?:_?[0-9a-fA-F])*)$/;
 
-/** Parses a float literal, sign included, into the bits of an f32 or f64. `out` is meaningful when the result is "ok". */
+/** Parses a float literal, sign included, into the bits of an f32 or f64. `out` is meaningful if the result is "ok". */
 export function parseFloatLiteral(text: string, width: 32 | 64, out: FloatBits): FloatParse {
   const first = text.charCodeAt(0);
   const negative = first === 0x2d;
@@ -99,7 +99,7 @@ function parseDecimal(body: string, width: 32 | 64, out: FloatBits): FloatParse 
     return "ok";
   }
   let single = Math.fround(value);
-  // Rounding twice goes wrong only where the double lies exactly between two singles and the literal does not.
+  // Double rounding is wrong only if the double lies exactly between two singles and the literal does not.
   if (single !== value && value < 2 ** 129) {
     const low = single < value ? single : f32FromBits(bitsOfF32(single) - 1);
     const high = single < value ? f32FromBits(bitsOfF32(single) + 1) : single;
@@ -117,7 +117,9 @@ function parseDecimal(body: string, width: 32 | 64, out: FloatBits): FloatParse 
 /** No double halfway between two singles has more significant decimal digits than this. */
 const ENOUGH_DIGITS = 200;
 
-/** Sign of (decimal literal − `value`), exactly. The literal is within a rounding error of `value`, which is positive. */
+/**
+ * Sign of (decimal literal − `value`), exactly. The literal is within a rounding error of `value`, which is positive.
+ */
 function compareDecimal(literal: string, value: number): number {
   const e = literal.search(/[eE]/);
   const mantissa = e < 0 ? literal : literal.slice(0, e);
@@ -126,7 +128,7 @@ function compareDecimal(literal: string, value: number): number {
   let exponent = (e < 0 ? 0 : Number(literal.slice(e + 1))) - (point < 0 ? 0 : mantissa.length - point - 1);
   digits = digits.replace(/^0+/, "");
   if (digits.length > ENOUGH_DIGITS) {
-    // What is cut off can only make the literal larger: one sticky digit stands for it.
+    // The truncated digits can only make the literal larger: one sticky digit represents them.
     exponent += digits.length - ENOUGH_DIGITS - 1;
     const sticky = /[1-9]/.test(digits.slice(ENOUGH_DIGITS)) ? "1" : "0";
     digits = digits.slice(0, ENOUGH_DIGITS) + sticky;
@@ -145,7 +147,7 @@ function compareDecimal(literal: string, value: number): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** Significant hexadecimal digits kept of a literal; a sticky digit stands for the rest. */
+/** Significant hexadecimal digits kept of a literal; a sticky digit represents the rest. */
 const HEX_DIGITS = 20;
 
 function parseHexadecimal(body: string, width: 32 | 64, out: FloatBits): FloatParse {
@@ -170,7 +172,7 @@ function parseHexadecimal(body: string, width: 32 | 64, out: FloatBits): FloatPa
       // `unit` is the exponent of the result's last place; the significand is rounded to a multiple of it.
       const unit = Math.max(exponent + length - fractionBits - 1, minExponent);
       const rounded = shiftRounding(significand, unit - exponent);
-      // Rounding up may carry into a new bit; adding (instead of or-ing) the exponent field makes that come out right.
+      // Rounding up may carry into a new bit; adding (instead of or-ing) the exponent field accounts for the carry.
       bits = rounded + (BigInt(unit - minExponent) << BigInt(fractionBits));
       if (bits >= (width === 32 ? 0x7f800000n : 0x7ff0000000000000n)) return "range";
     }
@@ -190,7 +192,9 @@ function shiftRounding(value: bigint, places: number): bigint {
   return rest > half || (rest === half && (quotient & 1n) === 1n) ? quotient + 1n : quotient;
 }
 
-/** The f32 with bits `lo` as a literal of the text format: shortest decimal, `inf`, `nan` or `nan:0x…`, with its sign. */
+/**
+ * The f32 with bits `lo` as a literal of the text format: shortest decimal, `inf`, `nan` or `nan:0x…`, with its sign.
+ */
 export function printF32(lo: number): string {
   const sign = lo < 0 ? "-" : "";
   const magnitude = lo & 0x7fffffff;

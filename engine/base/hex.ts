@@ -1,15 +1,17 @@
-/** Bytes as hexadecimal text and back, by the JavaScript engine's own functions where it has them. */
+/**
+ * Bytes as hexadecimal text and back, by built-in functions if the JavaScript engine has them.
+ */
 
 interface HexBytes {
   toHex?(): string;
 }
 
-/** Two lower-case digits a byte. */
+/** Two lower-case digits per byte. */
 export function toHex(bytes: Uint8Array): string {
   return (bytes as HexBytes).toHex?.() ?? Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The bytes of such a text, which has an even number of digits and nothing else. */
+/** The bytes of a text of hexadecimal digits, whose number must be even. */
 export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as { fromHex?(text: string): Uint8Array<ArrayBuffer> }).fromHex;
   if (native !== undefined) return native.call(Uint8Array, text);

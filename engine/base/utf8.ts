@@ -1,6 +1,6 @@
 /**
- * UTF-8 as the specification has it (5.2.4): no surrogates, no overlong forms, nothing above U+10FFFF, and a byte order
- * mark is a character like any other. Bytes come in, a string goes out, or undefined when the bytes are not UTF-8.
+ * UTF-8 as the specification defines it (5.2.4): no surrogates, no overlong forms, nothing above U+10FFFF; a byte order
+ * mark is an ordinary character. In: bytes. Out: a string, or undefined if the bytes are not UTF-8.
  */
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 /** Most names are short and ASCII; below this length a loop beats the decoder's call. */
 const SHORT = 24;
 
-/** Decodes `bytes[start … end − 1]`; undefined when they are not valid UTF-8. */
+/** Decodes `bytes[start … end − 1]`; undefined if they are not valid UTF-8. */
 export function decodeUtf8(bytes: Uint8Array, start = 0, end: number = bytes.length): string | undefined {
   if (end - start <= SHORT) {
     let text = "";
@@ -22,7 +22,7 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end: number = bytes.len
     if (pos === end) return text;
   }
   try {
-    // A decoder may refuse views of shared memory, hence the copy there.
+    // A decoder may refuse views of shared memory, so these are copied.
     const shared = typeof SharedArrayBuffer !== "undefined" && bytes.buffer instanceof SharedArrayBuffer;
     return strict.decode(shared ? bytes.slice(start, end) : bytes.subarray(start, end));
   } catch {

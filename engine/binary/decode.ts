@@ -1,9 +1,9 @@
 /**
- * Decodes modules in binary form (read_module.ts). Function bodies are kept as bytes, of which only the count of locals is looked at: what is
- * malformed inside them surfaces when validation walks them.
+ * Decodes modules in binary form (read_module.ts). Function bodies stay bytes, of which only the local declarations are
+ * read: errors inside a body are found when validation walks it.
  *
  * Relies on nothing about the bytes. Establishes: a Module whose RawBytes are views into `bytes`, which must not change
- * while the module is in use. Failures are MalformedError (or InvalidError for the engine's limits) with an offset.
+ * while the module is in use. Errors are MalformedError (or InvalidError for the engine's limits) with an offset.
  */
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Module } from "../wasm/module.ts";
@@ -15,12 +15,15 @@ export function decodeModule(bytes: Uint8Array): Module {
   return readModule(new CodeReader(bytes), false);
 }
 
-/** Decodes a core module of which the bytes may end behind the code section: for who compiles bodies only (parallel/helper.ts). */
+/**
+ * Decodes a core module whose bytes may end after the code section: for threads that compile bodies only
+ * (parallel/helper.ts).
+ */
 export function decodeModulePrefix(bytes: Uint8Array): Module {
   return readModule(new CodeReader(bytes), false, true);
 }
 
-/** Do the bytes begin like a module in binary form? Decides between the binary and the text format. */
+/** True if the bytes begin like a module in binary form. Distinguishes the binary from the text format. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.length >= 4 && HEADER.subarray(0, 4).every((byte, i) => bytes[i] === byte);
 }

@@ -1,9 +1,9 @@
 /**
- * Module → bytes (specification, 5.5): sections in their order, each left out when it has nothing in it, integers in their
- * shortest form; so the output depends on the module alone. Expressions are written as they are.
+ * Module → bytes (specification, 5.5): sections in their order, empty ones left out, integers in their shortest form;
+ * so the output depends on the module alone. Expressions are copied.
  *
- * Custom sections return to their places. A custom section "name" is written as it stands; when there is none, one is made
- * of `module.names` and put at the end.
+ * Custom sections keep their places. A custom section "name" is copied; if there is none, one is made of `module.names`
+ * and appended.
  */
 import { ByteWriter } from "../base/bytes.ts";
 import {
@@ -69,7 +69,7 @@ function writeImport(writer: ByteWriter, entry: Import): void {
   writeImportDesc(writer, entry.desc);
 }
 
-/** `ref.func index`, `end`: an element that the compact form cannot hold because its segment's type is not implied. */
+/** `ref.func index`, `end`: an element of a segment whose type the compact form does not imply. */
 function writeRefFunc(writer: ByteWriter, index: number): void {
   writer.u8(0xd2);
   writer.u32(index);
@@ -106,7 +106,7 @@ function writeDataSegment(writer: ByteWriter, segment: DataSegment): void {
   writer.byteVector(segment.bytes);
 }
 
-/** Writers by section id, and whether a module has the section at all. */
+/** Writers by section id, and whether a module needs the section. */
 const SECTION_WRITERS: Record<
   number,
   { needed(module: Module): boolean; write(writer: ByteWriter, module: Module): void }

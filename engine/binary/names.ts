@@ -1,6 +1,6 @@
 /**
- * The name section (specification, appendix A.4.1), read leniently and written: a damaged subsection is left out and never
- * makes a module malformed. Names are for people and traces; nothing depends on their being there.
+ * The name section (specification, appendix A.4.1), read and written. Reading is lenient: a damaged subsection is
+ * ignored and never makes a module malformed. Names serve people and stack traces; nothing depends on them.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { MalformedError } from "../errors.ts";
@@ -48,8 +48,8 @@ function readSubsection(id: number, reader: ByteReader, names: Names): void {
 }
 
 /**
- * Adds to `names` what the content of a name section says. A subsection with damage inside is left out; damage to the
- * list of subsections, or an id that is not above the one before, ends the reading: so there are at most 256 attempts.
+ * Adds the names of a name section to `names`. A damaged subsection is ignored; damage to the list of subsections, or
+ * an id that does not exceed the one before, ends the reading, so there are at most 256 attempts.
  */
 export function readNames(bytes: Uint8Array, names: Names): void {
   const reader = new ByteReader(bytes);
@@ -107,7 +107,7 @@ function writeSubsection(id: number, writer: ByteWriter, names: Names): boolean 
   return true;
 }
 
-/** The content of a name section that says what `names` does; empty when there is nothing to say. */
+/** The content of a name section with `names`; empty if there are none. */
 export function writeNames(names: Names): Uint8Array {
   const writer = new ByteWriter(256);
   for (let id = 0; id < SUBSECTIONS; id++) {

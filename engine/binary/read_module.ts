@@ -1,6 +1,7 @@
 /**
- * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts, then
- * the checks that span sections. In: a reader, which knows instructions (decode.ts) or only constant ones (artifact/module_metadata.ts).
+ * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts,
+ * then the checks that span sections. In: a reader, which decodes all instructions (decode.ts) or only constant ones
+ * (artifact/module_metadata.ts).
  *
  * Establishes: a Module whose RawBytes are views into the reader's bytes.
  */
@@ -14,7 +15,7 @@ import { type Decoding, type ModuleReader, SECTION_READERS } from "./sections.ts
 
 const NAME_SECTION = "name";
 
-/** The version field's upper half is the layer: 1 for components. */
+/** The upper half of the version field is the layer: 1 for components. */
 const COMPONENT_LAYER = 1;
 
 function readHeader(reader: ModuleReader): void {
@@ -71,7 +72,7 @@ function readSection(reader: ModuleReader, decoding: Decoding, last: number): nu
   return id;
 }
 
-/** Pairs the function section with the code section, and checks what other sections promised. */
+/** Pairs the function section with the code section, and checks the counts that span sections. */
 function joinSections(reader: ModuleReader, { module, funcTypes, bodies, metadata, prefix }: Decoding): void {
   if (metadata) {
     const body = { bytes: new Uint8Array(0), offset: 0 };
@@ -90,8 +91,9 @@ function joinSections(reader: ModuleReader, { module, funcTypes, bodies, metadat
 }
 
 /**
- * Reads a module to the end of the bytes. Of a module without its code section (`metadata`) the code section may be missing and is not looked at, bodies are empty, and names and data
- * segments are left to who needs them: for modules that are compiled already. Of a `prefix` the data section may be missing.
+ * Reads a module to the end of the bytes. With `metadata`, for modules that are compiled already, the code section may
+ * be missing and is skipped, bodies are empty, and names and data segments are not read. With `prefix` the data section
+ * may be missing.
  */
 export function readModule(reader: ModuleReader, metadata: boolean, prefix = false): Module {
   const decoding: Decoding = {

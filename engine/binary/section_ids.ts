@@ -1,6 +1,6 @@
 /**
- * The sections of a module: ids and the order in which they must stand (specification, 5.5.2). Decoder and encoder share
- * this list; a custom section (id 0) may stand anywhere.
+ * The sections of a module: ids and their order (specification, 5.5.2). Decoder and encoder share this list; a custom
+ * section (id 0) may occur anywhere.
  */
 
 /** Section ids by name. */
@@ -44,5 +44,5 @@ export const SECTION_RANK: Uint8Array = Uint8Array.from(
   (_, id) => SECTION_ORDER.indexOf(id) + 1,
 );
 
-/** The format's magic bytes and version: what every module begins with. */
+/** The magic bytes and the version, with which every module begins. */
 export const HEADER: Uint8Array = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00);

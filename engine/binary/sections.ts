@@ -1,9 +1,9 @@
 /**
- * One reader per section (specification, 5.5): each takes a reader that ends where its section ends and adds what it
- * reads to the module. Function bodies and constant expressions stay bytes; of constant expressions the extent is found
- * by walking them, so their opcodes and immediates are known to be well-formed.
+ * One reader per section (specification, 5.5): each takes a reader limited to its section and adds the section's
+ * entries to the module. Function bodies and constant expressions stay bytes; the extent of a constant expression is
+ * found by decoding it, so its opcodes and immediates are well-formed.
  *
- * Establishes: no allocation exceeds a small multiple of the section's size, whatever counts it claims.
+ * Establishes: allocation is bounded by a small multiple of the section's size, whatever counts it claims.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
@@ -25,7 +25,7 @@ import { readRefType } from "../wasm/type_reader.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { readGlobalType, readMemoryType, readSubType, readTableType, readTagType, REC } from "./types.ts";
 
-/** What decoding collects beside the module and checks at the end. */
+/** State of decoding beside the module, which is checked at the end. */
 export interface Decoding {
   readonly module: Module;
   /** Type indices of the function section. */
@@ -34,19 +34,19 @@ export interface Decoding {
   bodies: RawBytes[];
   /** Elements of all segments so far. */
   elements: number;
-  /** Locals that the bodies so far declare. */
+  /** Locals declared by the bodies so far. */
   locals: number;
-  /** Has there been a name section? Only the first counts. */
+  /** True after the first name section; later ones are ignored. */
   named: boolean;
-  /** Are bodies, names and data segments left out? */
+  /** Skip bodies, names and data segments. */
   readonly metadata: boolean;
-  /** May the data section be missing? */
+  /** Accept a missing data section. */
   readonly prefix: boolean;
 }
 
-/** What sections are read with: bytes, and the instructions of constant expressions. Only a CodeReader reads bodies. */
+/** The reader of sections: bytes, and the instructions of constant expressions. Only a CodeReader reads bodies. */
 export interface ModuleReader extends ByteReader {
-  /** Absolute offset of the instruction that `next` returned last. */
+  /** Absolute offset of the last instruction returned by `next`. */
   readonly at: number;
   /** Reads the next instruction with its immediates. */
   next(): number;
@@ -86,7 +86,7 @@ function readEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, read:
   }
 }
 
-/** Reads to the `end` that closes the expression. Nesting is counted, not recursed into. */
+/** Reads up to the `end` that closes the expression. Nesting is counted, without recursion. */
 export function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
   for (let depth = 0; depth >= 0;) {
@@ -158,7 +158,7 @@ function readFunctions(reader: ModuleReader, { funcTypes }: Decoding): void {
   readEntries(reader, "functions", () => funcTypes.push(reader.u32()));
 }
 
-/** 0x40 0x00 before a table type says that an initial value follows it. */
+/** 0x40 0x00 before a table type announces an initial value. */
 const TABLE_WITH_INIT = 0x40;
 
 function readTables(reader: ModuleReader, { module }: Decoding): void {
@@ -206,7 +206,7 @@ const NOT_ACTIVE = 1;
 const EXPLICIT = 2; // active: a table index follows; otherwise: declarative
 const EXPRESSIONS = 4;
 
-// Shared by all segments: a module may have ten million.
+// Shared by all segments, since a module may have ten million.
 const PASSIVE: ElementSegment["mode"] = { kind: "passive" };
 const DECLARATIVE: ElementSegment["mode"] = { kind: "declarative" };
 const NO_FUNCS: ElementSegment["init"] = { kind: "funcs", indices: [] };
@@ -252,8 +252,8 @@ function readDataCount(reader: ModuleReader, { module }: Decoding): void {
 }
 
 /**
- * The body that the reader covers does not close with `end`. Finds out whether something inside it is the cause; otherwise
- * the suite has three names for it, by what the bytes after the body happen to be.
+ * Reports a body that does not close with `end`: an error inside it, if there is one; otherwise the suite has three
+ * messages, depending on the bytes after the body.
  */
 function failUnendedBody(reader: CodeReader): never {
   reader.locals();

@@ -1,6 +1,6 @@
 /**
- * Type definitions, limits and the types of tables, memories, globals and tags in binary form (specification, 5.3), read
- * and written. Value types themselves are read by wasm/type_reader.ts.
+ * Type definitions, limits and the types of tables, memories, globals and tags in binary form (specification, 5.3),
+ * read and written. Value types themselves are read by wasm/type_reader.ts.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
@@ -87,7 +87,7 @@ export function readSubType(reader: ByteReader): SubType {
   return { final: form === SUB_FINAL, supertypes, composite: readCompositeType(reader) };
 }
 
-/** Limits, with the flags that came with them. */
+/** Limits, with their flags. */
 function readLimits(reader: ByteReader, allowed: number): { limits: Limits; flags: number } {
   const flags = reader.u8();
   if ((flags & ~allowed) !== 0) reader.fail("malformed limits flags", reader.pos - 1);
@@ -127,7 +127,7 @@ export function writeHeapType(writer: ByteWriter, heap: HeapType): void {
   else writer.s33(heap);
 }
 
-/** A value or storage type, in the short form where there is one. */
+/** A value or storage type, in the short form if there is one. */
 export function writeValType(writer: ByteWriter, type: ValType): void {
   if (!isRef(type)) {
     writer.u8(type);
@@ -148,7 +148,7 @@ function writeFieldType(writer: ByteWriter, field: FieldType): void {
   writer.u8(field.mutable ? 1 : 0);
 }
 
-/** A subtype, in the short form where there is one. */
+/** A subtype, in the short form if there is one. */
 export function writeSubType(writer: ByteWriter, type: SubType): void {
   if (!type.final || type.supertypes.length > 0) {
     writer.u8(type.final ? SUB_FINAL : SUB);

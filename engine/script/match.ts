@@ -1,10 +1,11 @@
 /**
- * Does a result match what a script expects? Results are cells of four u32 words (runtime/instance/raw_call.ts), so that NaN payloads are exact.
+ * Compares results with a script's expectations. Results are cells of four u32 words (runtime/instance/raw_call.ts), so
+ * that NaN payloads are exact.
  */
 import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
 import { HEAP } from "../wasm/types.ts";
 
-/** How references in cells are seen. */
+/** Access to the references in cells. */
 export interface ReferenceView {
   /** The host value of an externref's word. */
   hostValue(word: number): unknown;

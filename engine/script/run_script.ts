@@ -1,7 +1,7 @@
 /**
- * Runs `.wast` scripts of the specification's suite: commands in, counts and failures out. Each assertion is one count; a module
- * or action that is not an assertion counts only when it fails. What needs a feature that this build cannot compile is
- * skipped, with the feature's name.
+ * Runs `.wast` scripts of the specification's suite. In: commands. Out: counts and failures. Each assertion counts
+ * once; a module or action outside an assertion counts only if it fails. Commands that need a feature which this build
+ * cannot compile are skipped, with the feature's name.
  */
 import { Worker } from "node:worker_threads";
 import {
@@ -44,23 +44,26 @@ export interface ScriptResult {
   skipped: Map<string, number>;
 }
 
-/** Runs one script. Throws MalformedError when the script itself cannot be read. */
+/** Runs one script. Throws MalformedError if the script itself cannot be parsed. */
 export async function runScript(text: string | Uint8Array, options: EngineOptions = {}): Promise<ScriptResult> {
   return await runCommands({ text, path: [], commands: parseScript(text), options, foreign: new Map() });
 }
 
-/** A list of commands and where it comes from. */
+/** A list of commands and its origin. */
 export interface CommandList {
   text: string | Uint8Array;
-  /** Indices of the `thread` commands around it. */
+  /** Indices of the enclosing `thread` commands. */
   path: readonly number[];
   commands: readonly Command[];
   options: EngineOptions;
-  /** Shared memories of modules of the thread around it. */
+  /** Shared memories of the modules of the enclosing thread. */
   foreign: ReadonlyMap<string, Readonly<Record<string, Memory>>>;
 }
 
-/** Runs commands in order; those of `thread` commands run meanwhile in Workers, which are waited for at the end at the latest. */
+/**
+ * Runs commands in order; those of `thread` commands run concurrently in Workers, which are joined at the end at the
+ * latest.
+ */
 export async function runCommands(list: CommandList): Promise<ScriptResult> {
   const run = new ScriptRun(list);
   for (const [index, command] of list.commands.entries()) {
@@ -73,21 +76,21 @@ export async function runCommands(list: CommandList): Promise<ScriptResult> {
 }
 
 /**
- * The options for a script of the suite, by its path: scripts of the threads proposal predate several memories and references as
- * values, and count on their absence.
+ * The options for a script of the suite, by its path: scripts of the threads proposal predate multiple memories and
+ * reference values, and rely on their absence.
  */
 export function optionsOfScript(path: string, options: EngineOptions): EngineOptions {
   if (!/(^|[\\/])proposals[\\/]threads[\\/]/.test(path)) return options;
   return { ...options, features: { ...options.features, "multi-memory": false, "reference-types": false } };
 }
 
-/** Thrown for what cannot run in this build. */
+/** Thrown for a command that cannot run in this build. */
 class Skip extends Error {}
 
-/** Thrown when an assertion does not hold. */
+/** Thrown if an assertion does not hold. */
 class Failure extends Error {}
 
-/** A thread whose result was not asked for yet. */
+/** A thread whose result has not been collected. */
 interface StartedThread {
   readonly id: string | undefined;
   readonly line: number;
@@ -102,14 +105,14 @@ class ScriptRun {
   readonly #definitions = new Map<string, Module>();
   #latest: Instance | undefined;
   #latestDefinition: Module | undefined;
-  /** Imports that are missing because what provides them had to be skipped, as LinkErrors name them. */
+  /** Imports that are missing because their module was skipped, as LinkErrors name them. */
   readonly #skippedImports: string[] = [];
-  /** The feature for which a module was skipped: what it would have done to others is missing from then on. */
+  /** The feature for which a module was skipped: from then on, its effects on other modules are missing. */
   #tainted: string | undefined;
-  /** Why the latest module is missing, when it was skipped or failed. */
+  /** The reason for which the latest module is missing. */
   #missing: string | undefined;
   readonly #list: CommandList;
-  /** Threads under way, the latest last. */
+  /** Running threads, the latest last. */
   readonly #threads: StartedThread[] = [];
 
   constructor(list: CommandList) {
@@ -126,7 +129,7 @@ class ScriptRun {
     this.#imports["spectest"] = spectest;
   }
 
-  /** Starts the Worker of a `thread` command; it has begun to run when this returns. */
+  /** Starts the Worker of a `thread` command; resolves when it runs. */
   async startThread(command: Command & { kind: "thread" }, index: number): Promise<void> {
     const { text, path, options } = this.#list;
     const shared = command.shared.map((module) => ({ module, memories: this.#sharedMemories(module) }));
@@ -144,7 +147,7 @@ class ScriptRun {
     });
   }
 
-  /** Waits for the thread that a `wait` command names, else the latest. */
+  /** Waits for the thread that a `wait` command names, or the latest. */
   async waitFor(command: Command & { kind: "wait" }): Promise<void> {
     const index = command.thread === undefined
       ? this.#threads.length - 1
@@ -163,7 +166,7 @@ class ScriptRun {
     for (const { line, end } of this.#threads.splice(0)) this.#count(line, await end);
   }
 
-  /** Adds what a thread has counted. */
+  /** Adds the counts of a thread. */
   #count(line: number, reply: ThreadReply): void {
     if ("error" in reply) {
       this.result.failures.push({ line, message: `thread: ${reply.error}` });
@@ -176,7 +179,7 @@ class ScriptRun {
     }
   }
 
-  /** What a thread sees of a module of ours. */
+  /** The memories of a module that a thread can access. */
   #sharedMemories(module: string): Record<string, SharedMemoryToken> {
     const memories: Record<string, SharedMemoryToken> = {};
     for (const [name, value] of Object.entries(this.#exportsOf(module))) {
@@ -185,7 +188,7 @@ class ScriptRun {
     return memories;
   }
 
-  /** Exports of the module named `id` of this thread, or of the one around it; of the latest when there is no name. */
+  /** Exports of the module named `id` of this thread, or of the enclosing one; of the latest module without a name. */
   #exportsOf(id: string | undefined): Readonly<Record<string, unknown>> {
     const foreign = id === undefined || this.#named.has(id) ? undefined : this.#list.foreign.get(id);
     return foreign ?? this.#find(id).exports;
@@ -211,7 +214,7 @@ class ScriptRun {
     }
   }
 
-  /** Executes a command; true when it was an assertion that holds. */
+  /** Executes a command; true for an assertion that holds. */
   #execute(command: Command): boolean {
     switch (command.kind) {
       case "module":
@@ -275,7 +278,7 @@ class ScriptRun {
     }
   }
 
-  /** Throws Skip when an import is missing because its module had to be skipped. */
+  /** Throws Skip if an import is missing because its module was skipped. */
   #skipIfUnregistered(error: LinkError): void {
     for (const name of this.#skippedImports) {
       if (error.message.includes(`unknown import: ${name}`)) throw new Skip(`imports ${name}, which was skipped`);
@@ -323,7 +326,7 @@ class ScriptRun {
     throw new Skip(this.#missing ?? `module ${id ?? ""} is missing`);
   }
 
-  /** Performs an action; the results as cells. */
+  /** Performs an action; returns its results as cells. */
   #act(action: Action): Uint32Array {
     const instance = this.#find(action.module).internal;
     const { valid } = instance.module;
@@ -415,7 +418,7 @@ class ScriptRun {
   }
 }
 
-/** Is `actual` the message that `expected` asks for? Either may say more (an index, what was found). */
+/** True if `actual` contains `expected`, or is the beginning of it: either may say more (an index, the actual type). */
 function sameMessage(actual: string, expected: string): boolean {
   return actual.includes(expected) || expected.startsWith(actual);
 }

@@ -1,14 +1,14 @@
 /**
- * A thread of a test script, in a Worker: reads the same script text again, goes to its `thread` command, and runs the commands there. In:
- * {@linkcode ThreadTask} as worker data. Out: a message with the counts. What it sees of the parent's modules are their shared
- * memories, which is all that threads can have in common.
+ * A thread of a test script, in a Worker: parses the same script, finds its `thread` command, and runs the commands
+ * there. In: {@linkcode ThreadTask} as worker data. Out: a message with the counts. Of the parent's modules it can
+ * access the shared memories only.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { type EngineOptions, Memory, type SharedMemoryToken } from "../engine.ts";
 import { type Command, parseScript } from "../text/script.ts";
 import { runCommands, type ScriptResult } from "./run_script.ts";
 
-/** What a thread is to do. */
+/** The task of a thread. */
 export interface ThreadTask {
   text: string | Uint8Array;
   /** Indices of the `thread` command in the script, from the outermost in. */
@@ -18,7 +18,7 @@ export interface ThreadTask {
   shared: readonly { module: string; memories: Readonly<Record<string, SharedMemoryToken>> }[];
 }
 
-/** What it ends with: the counts, or why it could not run. */
+/** The result of a thread: the counts, or the reason for which it could not run. */
 export type ThreadReply = { result: ScriptResult } | { error: string };
 
 async function runThread({ text, path, options, shared }: ThreadTask): Promise<ScriptResult> {
@@ -35,7 +35,7 @@ async function runThread({ text, path, options, shared }: ThreadTask): Promise<S
 
 if (parentPort !== null) {
   const port = parentPort;
-  // After this module has been evaluated: see wasi/thread_worker.ts.
+  // After the evaluation of this module: see wasi/thread_worker.ts.
   setTimeout(async () => {
     let reply: ThreadReply;
     try {

@@ -1,5 +1,6 @@
 /**
- * The host module "spectest" that scripts import, as a module of our own, so that its functions have types and linking checks them.
+ * The host module "spectest" that scripts import, compiled from WebAssembly text, so that its functions have types for
+ * linking to check.
  */
 export const SPECTEST = `(module
   (func (export "print"))
@@ -16,7 +17,7 @@ export const SPECTEST = `(module
   (table (export "table") 10 20 funcref)
   (memory (export "memory") 1 2))`;
 
-/** What "spectest" has besides, when the features it needs can be compiled. */
+/** Further members of "spectest", if the features that they need can be compiled. */
 export const SPECTEST_EXTRAS: readonly { feature: "table64" | "threads"; name: string; text: string }[] = [
   { feature: "table64", name: "table64", text: `(module (table (export "table64") i64 10 20 funcref))` },
   { feature: "threads", name: "shared_memory", text: `(module (memory (export "shared_memory") 1 2 shared))` },

@@ -1,6 +1,6 @@
 /**
  * Annotations that become custom sections: `(@custom "name" place? "bytes"*)` among the fields (specification, appendix
- * A.5), and the branch hints that parse_code.ts gathered (appendix A.6).
+ * A.5), and the branch hints that parse_code.ts collected (appendix A.6).
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { SECTION, SECTION_ORDER } from "../binary/section_ids.ts";
@@ -11,7 +11,7 @@ import { CUSTOM_ANNOTATION, KEYWORD, LEFT, STRING } from "./tokens.ts";
 
 const CUSTOM = "@custom annotation";
 
-/** Sections by the keyword that places a custom section before or after them. */
+/** Sections by the keyword in the place of a custom section. */
 const SECTION_KEYWORDS: ReadonlyMap<number, number> = new Map([
   [K.type, SECTION.type],
   [K.import, SECTION.import],
@@ -45,7 +45,7 @@ export const PLACE_NAMES: ReadonlyMap<number, string> = new Map([
   [SECTION.data, "data"],
 ]);
 
-/** Takes an annotation among the fields. */
+/** Parses an annotation among the fields. */
 export function parseCustomAnnotation(context: ModuleContext): void {
   const { cursor, module } = context;
   if (cursor.values[cursor.at] !== CUSTOM_ANNOTATION) {
@@ -61,7 +61,10 @@ export function parseCustomAnnotation(context: ModuleContext): void {
   module.customs.push({ name, bytes, offset: 0, after });
 }
 
-/** Takes `(before first)`, `(after last)`, `(before section)` or `(after section)`: the id of the section before. */
+/**
+ * Parses `(before first)`, `(after last)`, `(before section)` or `(after section)`; returns the id of the section
+ * before.
+ */
 function parsePlace(context: ModuleContext): number {
   const cursor = context.cursor;
   cursor.at++;
@@ -85,7 +88,7 @@ function sectionBefore(section: number): number {
   return SECTION_ORDER[SECTION_ORDER.indexOf(section) - 1] ?? SECTION.custom;
 }
 
-/** Adds the custom section of the branch hints, which must stand before the code. */
+/** Adds the custom section of the branch hints, which must precede the code section. */
 export function addBranchHints(context: ModuleContext): void {
   if (context.hints.size === 0) return;
   const out = new ByteWriter(64);

@@ -1,7 +1,7 @@
 /**
- * How the immediates of each opcode row are written in text, as one number per row: derived from the row's immediate
- * kinds. Text and binary differ in order (`call_indirect` has its table first) and in what may be left out (memory and
- * table indices), so a shape stands for a whole list of kinds, not for one.
+ * The text syntax of each opcode row's immediates, as one number per row, derived from the row's immediate kinds. Text
+ * and binary differ in order (`call_indirect` begins with its table) and in what may be omitted (memory and table
+ * indices), so a shape describes a whole list of kinds.
  */
 import { Bug } from "../errors.ts";
 import type { ImmediateKind } from "../wasm/opcode_row.ts";
@@ -55,7 +55,7 @@ type ShapeList = (typeof SHAPE_LISTS)[number];
 /** The number of each shape. */
 export const SHAPE = Object.fromEntries(SHAPE_LISTS.map((list, index) => [list, index])) as Record<ShapeList, number>;
 
-/** Shape by row id. A row with a list that is not above fails at load. */
+/** Shape by row id. A row with a list that is missing above fails at load. */
 export const SHAPE_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => shapeOf(row.immediates));
 
 function shapeOf(kinds: readonly ImmediateKind[]): number {

@@ -1,8 +1,8 @@
 /**
  * One plain instruction: its immediates are parsed by the shape of its row and written in binary form (specification,
- * 6.5). Block instructions and folding are parse_code.ts's; both ask this file for block types.
+ * 6.5). parse_code.ts handles block instructions and folding; it uses this file for block types.
  *
- * Invariant: what is written is what CodeReader reads back, in the shortest LEB128 forms.
+ * Invariant: CodeReader reads the output back, and LEB128 integers have their shortest form.
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { writeHeapType, writeValType } from "../binary/types.ts";
@@ -41,7 +41,7 @@ export class InstructionWriter {
   readonly labels: LabelScope = new LabelScope();
   readonly #cursor: TokenCursor;
   readonly #bytes = new Uint8Array(16);
-  /** Clauses and labels are counted before they are written. */
+  /** Clauses and labels, which are counted before they are written. */
   readonly #vector = new ByteWriter(64);
 
   constructor(context: ModuleContext) {
@@ -59,7 +59,7 @@ export class InstructionWriter {
     }
   }
 
-  /** Parses what follows the keyword of row `id` and writes the whole instruction. */
+  /** Parses the immediates of row `id`, after the keyword, and writes the whole instruction. */
   plain(out: ByteWriter, id: number): void {
     const context = this.context;
     const cursor = this.#cursor;
@@ -140,7 +140,7 @@ export class InstructionWriter {
     const context = this.context;
     switch (shape) {
       case SHAPE["type,table"]: {
-        // Text has the table first, binary the type.
+        // The table is first in text, the type in binary.
         const table = this.#optional(context.tables);
         out.u32(parseTypeUse(context, "forbidden"));
         return out.u32(table);
@@ -177,12 +177,12 @@ export class InstructionWriter {
         return out.u32(table);
       }
       default:
-        // A keyword that is structure (`end`, `catch`, …) where an instruction must be.
+        // A structural keyword (`end`, `catch`, …) in place of an instruction.
         this.#cursor.unexpected(this.#cursor.at - 1);
     }
   }
 
-  /** Takes a label: how many labels are between here and it. */
+  /** Parses a label; returns the number of labels between it and this place. */
   label(): number {
     const cursor = this.#cursor;
     if (cursor.kind !== ID) return cursor.u32();
@@ -192,7 +192,7 @@ export class InstructionWriter {
     return depth;
   }
 
-  /** Takes a block type and writes it. */
+  /** Parses a block type and writes it. */
   blockType(out: ByteWriter): void {
     const context = this.context;
     if (this.#cursor.isOpen(K.type)) return out.s33(parseTypeUse(context, "forbidden"));
@@ -202,7 +202,10 @@ export class InstructionWriter {
     else out.u8(0x40);
   }
 
-  /** Takes the catch clauses of try_table and writes them; their labels are those around the instruction. */
+  /**
+   * Parses the catch clauses of try_table and writes them; their labels are relative to the frame outside the
+   * instruction.
+   */
   catches(out: ByteWriter): void {
     const cursor = this.#cursor;
     const clauses = this.#vector;
@@ -239,7 +242,7 @@ export class InstructionWriter {
       labels.u32(this.label());
       count++;
     } while (this.context.hasIndex());
-    // The last label is the default, which is not counted.
+    // The last label is the default, which the count excludes.
     out.u32(count - 1);
     out.raw(labels.bytes.subarray(0, labels.length));
   }
@@ -270,13 +273,13 @@ export class InstructionWriter {
     out.u32(explicit ? this.context.index(scope) : 0);
   }
 
-  /** Are two indices here, so that the first is the memory or table and not the segment? */
+  /** True if two indices follow, so that the first is the memory or table, not the segment. */
   #isPairOfIndices(): boolean {
     const next = this.#cursor.kinds[this.#cursor.at + 1];
     return this.context.hasIndex() && (next === NAT || next === ID);
   }
 
-  /** Of a number before `offset=`, `align=` or another number, the first is the memory and not the lane. */
+  /** Of a number before `offset=`, `align=` or another number, the first is the memory, not the lane. */
   #memoryBeforeLane(): boolean {
     const cursor = this.#cursor;
     if (cursor.kind === ID) return true;
@@ -299,7 +302,7 @@ export class InstructionWriter {
     out.u64(offsetLo, offsetHi);
   }
 
-  /** Log2 of the integer just read. */
+  /** Log2 of the last integer. */
   #alignment(): number {
     const { lo, hi } = INTEGER;
     const word = hi === 0 ? lo : hi;

@@ -2,8 +2,8 @@
  * The keywords of the text format and of its scripts, as numbers: an instruction's keyword is the id of its opcode row,
  * every other keyword is STRUCTURAL or more.
  *
- * Words that are both (`catch`, `else`, `end`, `delegate`, …) have the row's number; K knows them under their own name too,
- * so that a parser compares one integer whatever the word is. Specification, 6.3.2.
+ * Words that are both (`catch`, `else`, `end`, `delegate`, …) have the row's number; K has them under their own name
+ * too, so that a parser compares one integer for every word. Specification, 6.3.2.
  */
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { SymbolTable } from "./symbols.ts";
@@ -18,7 +18,7 @@ const WORDS = [
   ...["funcref", "externref", "anyref", "eqref", "i31ref", "structref", "arrayref", "exnref"],
   ...["nullexnref", "nullref", "nullfuncref", "nullexternref"],
   ...["type", "rec", "sub", "final", "field", "param", "result", "local"],
-  // instructions' own words
+  // words inside instructions
   ...["then", "do", "catch_ref", "catch_all_ref"],
   ...["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"],
   // module fields
@@ -33,7 +33,7 @@ const WORDS = [
   ...["assert_unlinkable", "assert_malformed_custom", "assert_invalid_custom"],
 ] as const;
 
-/** Rows whose keyword is also structure. */
+/** Rows whose keyword is also structural. */
 const ROW_WORDS = [
   ...["block", "loop", "if", "else", "end", "try", "try_table", "catch", "catch_all", "delegate", "select"],
   ...["ref.null", "ref.func", "ref.i31", "ref.test", "ref.cast", "v128.const"],
@@ -42,10 +42,10 @@ const ROW_WORDS = [
 
 type Word = (typeof WORDS)[number] | (typeof ROW_WORDS)[number];
 
-/** The number of each keyword that a parser asks for by name. */
+/** The number of each keyword that a parser refers to by name. */
 export const K: Readonly<Record<Word, number>> = numberWords();
 
-/** Numbers the words in order. A word that is an instruction too (`ref.eq`) keeps the number of its row. */
+/** Numbers the words in order. A word that is also an instruction (`ref.eq`) keeps the number of its row. */
 function numberWords(): Record<Word, number> {
   const numbers = {} as Record<Word, number>;
   for (const word of WORDS) numbers[word] = STRUCTURAL + Object.keys(numbers).length;
@@ -60,7 +60,7 @@ const NUMBER_BY_SYMBOL = fillTable();
 function fillTable(): Int16Array {
   const encoder = new TextEncoder();
   const entries: [string, number][] = [...Object.entries(K)];
-  // A name with a variant in parentheses (`select(t)`) is no keyword: the parser picks such a row itself.
+  // A name with a variant in parentheses (`select(t)`) is not a keyword: the parser chooses such a row itself.
   for (const row of OPCODES) if (!row.mnemonic.includes("(")) entries.push([row.mnemonic, row.id]);
   const numbers = new Int16Array(entries.length);
   for (const [word, number] of entries) {

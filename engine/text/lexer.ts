@@ -1,10 +1,10 @@
 /**
- * Text → tokens: in comes UTF-8 source, out comes one {@linkcode Tokens}, columns of kind, start, end and value, in one
- * pass and linear time (specification, 6.3). Comments and annotations that mean nothing to waft leave no token.
+ * Text → tokens. In: UTF-8 source. Out: one {@linkcode Tokens}, columns of kind, start, end and value, in one pass and
+ * linear time (specification, 6.3). Comments and unknown annotations produce no token.
  *
- * The lexer does not throw. A character sequence that is no token becomes RESERVED, and what cannot be read past (an
- * illegal character, an unclosed string, bad UTF-8) ends the columns with an ERROR token; whoever reaches such a token
- * reports it, so that the first mistake in the text is the one reported and a script survives a bad module.
+ * The lexer does not throw. A character sequence that is not a token becomes RESERVED; an error that it cannot skip (an
+ * illegal character, an unclosed string, bad UTF-8) ends the columns with an ERROR token. The parser that reaches such
+ * a token reports it, so the first mistake in the text is the one reported, and a script survives a bad module.
  */
 import { MalformedError } from "../errors.ts";
 import { keywordNumber } from "./keywords.ts";
@@ -13,7 +13,7 @@ import { NO_SYMBOL, SymbolTable } from "./symbols.ts";
 import { decodeString, scanString, StringProblem, utf8Length } from "./string_text.ts";
 import { ANNOTATION, ANNOTATIONS, END, ERROR, ID, KEYWORD, LEFT, RESERVED, RIGHT, STRING, Tokens } from "./tokens.ts";
 
-/** Sources are addressed by int32. */
+/** Largest source: offsets are int32. */
 const SOURCE_LIMIT = 0x7fff_fff0;
 
 // Classes of bytes.
@@ -42,7 +42,7 @@ function byteClasses(): Uint8Array {
 const DOLLAR = 0x24;
 const AT = 0x40;
 
-/** Reads all of `text`. Throws only for a source that cannot be addressed. */
+/** Reads all of `text`. Throws only for a source beyond SOURCE_LIMIT. */
 export function readTokens(text: string | Uint8Array): Tokens {
   if (typeof text === "string" && !text.isWellFormed()) rejectSurrogate(text);
   const source = typeof text === "string" ? new TextEncoder().encode(text) : text;
@@ -52,7 +52,7 @@ export function readTokens(text: string | Uint8Array): Tokens {
   return lexer.tokens;
 }
 
-/** A string with half of a surrogate pair stands for no bytes at all. */
+/** A string with half of a surrogate pair has no UTF-8 form. */
 function rejectSurrogate(text: string): never {
   const wellFormed = text.toWellFormed();
   let at = 0;
@@ -65,7 +65,7 @@ class Lexer {
   readonly tokens: Tokens;
   readonly #source: Uint8Array;
   #at = 0;
-  /** Where and why lexing stopped; −1 while it goes on. */
+  /** Offset at which lexing stopped; −1 while it continues. */
   #stopped = -1;
 
   constructor(source: Uint8Array) {
@@ -128,7 +128,7 @@ class Lexer {
     this.#stopped = at;
   }
 
-  /** A control character, or one outside ASCII where only ASCII may be. */
+  /** Stops at a control character, or at one outside ASCII where only ASCII is allowed. */
   #stopAtCharacter(): void {
     const bad = this.#source[this.#at] >= 0x80 && utf8Length(this.#source, this.#at) === 0;
     this.#stop(bad ? "malformed UTF-8 encoding" : "illegal character", this.#at);
@@ -242,7 +242,7 @@ class Lexer {
     this.#stop("unclosed comment", start);
   }
 
-  /** `(@id …)`: one that waft reads becomes tokens, any other is skipped to its end. */
+  /** `(@id …)`: a known annotation becomes tokens, any other is skipped to its end. */
   #annotation(): void {
     const source = this.#source;
     const start = this.#at;
@@ -272,7 +272,7 @@ class Lexer {
     else this.#skipAnnotation(start);
   }
 
-  /** Passes over the content of an annotation, which may be any balanced tokens, and its closing parenthesis. */
+  /** Skips the content of an annotation, which may be any balanced tokens, and its closing parenthesis. */
   #skipAnnotation(start: number): void {
     const source = this.#source;
     for (let depth = 1; this.#at < source.length && this.#stopped < 0;) {

@@ -1,9 +1,9 @@
 /**
- * What the parsers of one module share: the cursor, the index spaces with their identifiers, the module so far, and the
- * function types that inline type uses add (specification, 6.1.3 and 6.4.9).
+ * The state shared by the parsers of one module: the cursor, the index spaces with their identifiers, the module so
+ * far, and the function types that inline type uses add (specification, 6.1.3 and 6.4.9).
  *
- * Invariant: every explicit type definition is in `module.types` before the first type use is parsed, so that a type use
- * without `(type …)` finds the smallest index that fits, or comes after all of them.
+ * Invariant: every explicit type definition is in `module.types` before the first type use is parsed, so that a type
+ * use without `(type …)` finds the smallest index that fits, or appends a type.
  */
 import { emptyModule, type Module, type Names } from "../wasm/module.ts";
 import { type FuncType, funcTypeName, type SubType, type ValType } from "../wasm/types.ts";
@@ -14,7 +14,7 @@ import type { TextPlaces } from "./text_places.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ID, NAT } from "./tokens.ts";
 
-/** A branch hint: body offset of the instruction, and whether the branch is likely. */
+/** A branch hint: body offset of the instruction, and 1 for a likely branch. */
 export interface BranchHint {
   offset: number;
   likely: number;
@@ -35,12 +35,12 @@ export class ModuleContext {
   readonly fields: Map<number, Map<number, number>> = new Map();
   /** Branch hints by function index, in order. */
   readonly hints: Map<number, BranchHint[]> = new Map();
-  /** Does an instruction name a data segment, so that the binary needs a data count section? */
+  /** True if an instruction names a data segment, so that the binary needs a data count section. */
   usesData = false;
   /** The smallest index of a function type by its parameters and results. */
   readonly #funcTypes: Map<string, number> = new Map();
 
-  /** Where to record places of the text, if anywhere. */
+  /** Records places in the text, if requested. */
   readonly places: TextPlaces | undefined;
 
   constructor(cursor: TokenCursor, places?: TextPlaces) {
@@ -48,7 +48,7 @@ export class ModuleContext {
     this.places = places;
   }
 
-  /** Takes an index of `scope`: a number, or an identifier bound in it. */
+  /** Parses an index of `scope`: a number, or an identifier bound in it. */
   index(scope: Scope): number {
     const cursor = this.cursor;
     if (cursor.kind !== ID) return cursor.u32();
@@ -58,13 +58,13 @@ export class ModuleContext {
     return index;
   }
 
-  /** Is an index here? */
+  /** True at an index. */
   hasIndex(): boolean {
     const kind = this.cursor.kind;
     return kind === ID || kind === NAT;
   }
 
-  /** Takes the field of structure type `type`: a number or an identifier. */
+  /** Parses a field of structure type `type`: a number or an identifier. */
   fieldIndex(type: number): number {
     const cursor = this.cursor;
     if (cursor.kind !== ID) return cursor.u32();
@@ -74,7 +74,7 @@ export class ModuleContext {
     return index;
   }
 
-  /** Takes an identifier and a name annotation where something is bound: the symbol, NO_SYMBOL for none. */
+  /** Parses the identifier and the name annotation of a definition, and binds them in `scope`. */
   bind(scope: Scope, names?: Map<number, string>): void {
     const cursor = this.cursor;
     const token = cursor.at;
@@ -85,7 +85,7 @@ export class ModuleContext {
     if (name !== undefined) names?.set(index, name);
   }
 
-  /** Passes over what {@linkcode bind} took earlier. */
+  /** Skips a binder that {@linkcode bind} parsed earlier. */
   skipBinder(): void {
     this.cursor.takeId();
     this.cursor.takeNameAnnotation();
@@ -109,7 +109,7 @@ export class ModuleContext {
     }
   }
 
-  /** The index of a function type, which is added when there is none. */
+  /** The index of a function type, which is added if it does not exist. */
   funcTypeIndex(params: ValType[], results: ValType[]): number {
     const composite: FuncType = { kind: "func", params, results };
     const key = funcTypeKey(composite);
@@ -135,7 +135,7 @@ export class ModuleContext {
     }
   }
 
-  /** The value of the integer just read, as a bigint. */
+  /** The value of the last integer, as a bigint. */
   static integer(): bigint {
     return (BigInt(INTEGER.hi) << 32n) | BigInt(INTEGER.lo);
   }

@@ -1,14 +1,15 @@
 /**
- * What is said of bytes that were read as text and are none: a damaged binary, a compressed file, text in another encoding. In: the bytes and the error
- * that reading them as text gave. Out: the error to throw. Invariant: bytes that are text keep their error, with its line and column.
+ * Errors for input that was parsed as text but is not: a damaged binary, a compressed file, text in another encoding.
+ * In: the bytes and the parser's error. Out: the error to throw. Invariant: for bytes that are text, the parser's error
+ * is kept, with its line and column.
  */
 import { decodeUtf8 } from "../base/utf8.ts";
 import { MalformedError } from "../errors.ts";
 
-/** How many of the first bytes an error shows: as many as the magic number has. */
+/** Number of leading bytes in the message: the length of the magic number. */
 const SHOWN = 4;
 
-/** Runs `read` over `source`; when that fails since the bytes are no text at all, the error says so. */
+/** Runs `read` over `source`; if it fails because the bytes are not text, the error says so. */
 export function readingText<T>(source: string | Uint8Array, read: () => T): T {
   try {
     return read();
@@ -18,7 +19,7 @@ export function readingText<T>(source: string | Uint8Array, read: () => T): T {
   }
 }
 
-/** Undefined for bytes that are plausibly text, with mistakes in it. */
+/** The reason for which the bytes are not text; undefined if they are plausibly text with mistakes. */
 function whyNotText(bytes: Uint8Array): string | undefined {
   const [first, second, third] = bytes;
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
@@ -28,14 +29,14 @@ function whyNotText(bytes: Uint8Array): string | undefined {
     return "text begins with no byte order mark here: save it as UTF-8 without one";
   }
   if (first === 0x00) return "this is a module's binary form, not text"; // where only text can be meant, as in scripts
-  // What begins like a text is taken for one, whatever stray bytes its comments have, unless there are zeros in it.
+  // Input that begins like text is taken for text, even with stray bytes in comments, unless it contains zeros.
   const begins = first === undefined || " \t\n\r(;".includes(String.fromCharCode(first));
   if (begins ? !bytes.includes(0) : !hasControlBytes(bytes) && decodeUtf8(bytes) !== undefined) return undefined;
   const shown = [...bytes.subarray(0, SHOWN)].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
   return `neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ${shown}`;
 }
 
-/** Are there control characters other than white space, form feed and escape? */
+/** True if there are control characters other than white space, form feed and escape. */
 function hasControlBytes(bytes: Uint8Array): boolean {
   return bytes.some((byte) => byte === 0x7f || (byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b));
 }

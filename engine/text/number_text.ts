@@ -1,8 +1,8 @@
 /**
- * Numbers of the text format: which byte ranges are numbers, and the value of integers as two 32-bit halves
- * (specification, 6.3.1 and 6.3.2). Floating-point values are base/float.ts's.
+ * Numbers of the text format: the classification of byte ranges, and the value of integers as two 32-bit halves
+ * (specification, 6.3.1 and 6.3.2). base/float.ts has floating-point values.
  *
- * Invariant: integer values are only asked of ranges that numberKind called NAT or INT.
+ * Invariant: integer values are read only of ranges that numberKind classified as NAT or INT.
  */
 import { hexDigit } from "./string_text.ts";
 import { FLOAT, INT, NAT, RESERVED } from "./tokens.ts";
@@ -50,7 +50,9 @@ function digitOf(byte: number, hex: boolean): number {
   return hex ? hexDigit(byte) : byte >= ZERO && byte <= 0x39 ? byte - ZERO : -1;
 }
 
-/** The end of the digits at `at` with single underscores between them, −1 when there are none or one dangles. */
+/**
+ * The end of the digits at `at`, which single underscores may separate; −1 if there are none or an underscore dangles.
+ */
 function digits(source: Uint8Array, at: number, end: number, hex: boolean): number {
   let afterDigit = false;
   for (; at < end; at++) {
@@ -66,8 +68,8 @@ function digits(source: Uint8Array, at: number, end: number, hex: boolean): numb
 export const INTEGER = { lo: 0, hi: 0 };
 
 /**
- * Reads an unsigned or signed integer of `bits` bits (8, 16, 32 or 64) into INTEGER, in two's complement; false when it is
- * out of range. As the reference interpreter does, a plus sign leaves the whole unsigned range open.
+ * Reads an unsigned or signed integer of `bits` bits (8, 16, 32 or 64) into INTEGER, in two's complement; false if it
+ * is out of range. As in the reference interpreter, a plus sign allows the whole unsigned range.
  */
 export function readInteger(source: Uint8Array, start: number, end: number, bits: number): boolean {
   const negative = source[start] === MINUS;
@@ -87,7 +89,7 @@ export function readInteger(source: Uint8Array, start: number, end: number, bits
   return true;
 }
 
-/** Reads the unsigned integer at `at`; false when it does not fit 64 bits. */
+/** Reads the unsigned integer at `at`; false if it does not fit 64 bits. */
 export function readMagnitude(source: Uint8Array, at: number, end: number): boolean {
   const hex = source[at] === ZERO && at + 1 < end && source[at + 1] === 0x78;
   const base = hex ? 16 : 10;
@@ -96,7 +98,7 @@ export function readMagnitude(source: Uint8Array, at: number, end: number): bool
   for (at += hex ? 2 : 0; at < end; at++) {
     const byte = source[at];
     if (byte === UNDERSCORE) continue;
-    // Both products stay far below 2^53, so they are exact.
+    // Both products are far below 2^53, so they are exact.
     const low = lo * base + hexDigit(byte);
     lo = low >>> 0;
     hi = hi * base + (low - lo) / 0x100000000;

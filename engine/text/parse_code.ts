@@ -1,8 +1,8 @@
 /**
- * Instruction sequences, flat and folded in any mixture: tokens in, a binary expression out (specification, 6.5).
+ * Instruction sequences, flat and folded in any mixture. In: tokens. Out: a binary expression (specification, 6.5).
  *
- * Nesting lives in columns, not on the call stack, so its depth is bounded by memory alone. A folded instruction's bytes
- * wait in `#pending` until its operands are written; each frame remembers where its own begin.
+ * Nesting is in columns, not on the call stack, so its depth is bounded by memory alone. The bytes of a folded
+ * instruction wait in `#pending` until its operands are written; each frame records where its own begin.
  */
 import { grown } from "../base/columns.ts";
 import { ByteWriter } from "../base/bytes.ts";
@@ -15,7 +15,8 @@ import type { TextPlaces } from "./text_places.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ANNOTATION, BRANCH_HINT_ANNOTATION, ID, KEYWORD, LEFT, RIGHT, STRING } from "./tokens.ts";
 
-// What encloses the instructions being read. Below FIRST_SEQUENCE only folded instructions (or nothing) may come.
+// States: the construct around the current instructions. Below FIRST_SEQUENCE only folded instructions (or none) may
+// follow.
 /** `(op …`: operands. */
 const OPERANDS = 0;
 /** `(if …`: the condition's operands, up to `(then`. */
@@ -28,9 +29,9 @@ const BEFORE_DO = 3;
 const AFTER_DO = 4;
 /** `(try (do …) (catch …)`: `(catch`, `(catch_all` or the end. */
 const AFTER_CATCH = 5;
-/** Only the parenthesis that closes the block can come, and `end` is written for it. */
+/** Only the parenthesis that closes the block may follow; `end` is written for it. */
 const AFTER_LAST = 6;
-/** The same after `(delegate …)`, which is its own end. */
+/** The same after `(delegate …)`, which ends the block itself. */
 const AFTER_DELEGATE = 7;
 const FIRST_SEQUENCE = 8;
 /** `(block …`, `(loop …`, `(try_table …`. */
@@ -40,7 +41,7 @@ const FOLDED_ELSE = 10;
 const FOLDED_DO = 11;
 const FOLDED_CATCH = 12;
 const FOLDED_CATCH_ALL = 13;
-/** From here on the frame is closed by `end`. */
+/** From here on `end` closes the frame. */
 const FIRST_FLAT = 14;
 const FLAT_BLOCK = 14;
 const FLAT_IF = 15;
@@ -62,21 +63,21 @@ export class CodeParser {
   // The stack of frames, by column.
   #depth = 0;
   #states: Uint8Array = new Uint8Array(64);
-  /** Where the frame's bytes begin in #pending. */
+  /** Start of the frame's bytes in #pending. */
   #marks: Int32Array = new Int32Array(64);
-  /** The label of an `if` whose condition is being read. */
+  /** The label of an `if` whose condition is being parsed. */
   #symbols: Int32Array = new Int32Array(64);
   #hints: Int8Array = new Int8Array(64);
   /** The keyword's token. */
   #tokens: Int32Array = new Int32Array(64);
 
-  /** The hint that the next instruction takes. */
+  /** The hint for the next instruction. */
   #hint = NO_HINT;
   #hintToken = 0;
   #funcHints: BranchHint[] | undefined;
-  /** Where places of the text are recorded, while a function is read. */
+  /** Records places in the text while a function is parsed. */
   #places: TextPlaces | undefined;
-  /** Names of labels in the order of their blocks. */
+  /** Number of blocks so far, which identifies labels in the name section. */
   #labelCount = 0;
   #labelNames: Map<number, string> | undefined;
 
@@ -86,7 +87,9 @@ export class CodeParser {
     this.writer = new InstructionWriter(context);
   }
 
-  /** Takes a function's instructions up to the parenthesis that ends it; `locals` is the encoded local declarations. */
+  /**
+   * Parses a function's instructions up to the parenthesis that ends it; `locals` is the encoded local declarations.
+   */
   functionBody(funcIndex: number, locals: ByteWriter): Uint8Array {
     const context = this.#context;
     this.#reset();
@@ -104,14 +107,14 @@ export class CodeParser {
     return this.#finish();
   }
 
-  /** Takes an expression up to the closing parenthesis around it. */
+  /** Parses an expression up to the closing parenthesis around it. */
   expression(): Uint8Array {
     this.#reset();
     this.#instructions(false);
     return this.#finish();
   }
 
-  /** Takes an expression of one folded instruction. */
+  /** Parses an expression of one folded instruction. */
   foldedExpression(): Uint8Array {
     if (this.#cursor.kind !== LEFT) this.#cursor.unexpected();
     this.#reset();
@@ -133,7 +136,7 @@ export class CodeParser {
     return this.#out.finish();
   }
 
-  /** The loop: one turn per instruction or parenthesis. With `single`, it ends when the first folded one is closed. */
+  /** One iteration per instruction or parenthesis. With `single`, ends when the first folded instruction is closed. */
   #instructions(single: boolean): void {
     const cursor = this.#cursor;
     for (;;) {
@@ -207,7 +210,7 @@ export class CodeParser {
     }
   }
 
-  /** Is the innermost frame in one of these states? The keyword was taken already. */
+  /** Requires the innermost frame to be in one of these states. The keyword was consumed already. */
   #expectState(first: number, last: number): void {
     const state = this.#depth > 0 ? this.#states[this.#depth - 1] : -1;
     if (state < first || state > last) this.#cursor.unexpected(this.#cursor.at - 1);
@@ -226,7 +229,7 @@ export class CodeParser {
     this.writer.opcode(this.#out, id);
   }
 
-  /** Takes the label that `end` or `else` may repeat. */
+  /** Parses the label that `end` or `else` may repeat. */
   #checkLabel(): void {
     const cursor = this.#cursor;
     if (cursor.kind !== ID) return;
@@ -236,7 +239,7 @@ export class CodeParser {
     cursor.at++;
   }
 
-  /** Takes a block's own label. */
+  /** Parses a block's own label. */
   #label(): number {
     const cursor = this.#cursor;
     const symbol = cursor.takeId();
@@ -254,7 +257,7 @@ export class CodeParser {
 
   // --- folded instructions ---
 
-  /** Takes `(` and the keyword, and what belongs to the instruction up to its first operand. */
+  /** Parses `(` and the keyword, and the instruction up to its first operand. */
   #open(): void {
     const cursor = this.#cursor;
     if (cursor.kinds[cursor.at + 1] !== KEYWORD) cursor.unexpected(cursor.at + 1);
@@ -307,7 +310,7 @@ export class CodeParser {
     }
   }
 
-  /** A part of a folded `if` or `try` opens; false when the keyword is an operand of the condition instead. */
+  /** Opens a part of a folded `if` or `try`; false if the keyword is an operand of the condition instead. */
   #openPart(state: number, id: number): boolean {
     const at = this.#depth - 1;
     const out = this.#out;
@@ -386,7 +389,7 @@ export class CodeParser {
     cursor.at++;
   }
 
-  /** Moves the waiting bytes of frame `at` to the output. */
+  /** Moves the pending bytes of frame `at` to the output. */
   #flush(at: number): void {
     this.#place(this.#tokens[at]);
     const pending = this.#pending;
@@ -415,14 +418,14 @@ export class CodeParser {
     this.#hints[at] = NO_HINT;
   }
 
-  /** The instruction about to be written came from `token`. */
+  /** Records that the next instruction comes from `token`. */
   #place(token: number): void {
     this.#places?.instruction(this.#out.length, token);
   }
 
   // --- branch hints (specification, appendix A.6) ---
 
-  /** Takes `(@metadata.code.branch_hint "\00" or "\01")`. */
+  /** Parses `(@metadata.code.branch_hint "\00" or "\01")`. */
   #branchHint(): void {
     const cursor = this.#cursor;
     if (cursor.values[cursor.at] !== BRANCH_HINT_ANNOTATION) cursor.unexpected();
@@ -436,7 +439,7 @@ export class CodeParser {
     this.#hint = value[0];
   }
 
-  /** The hint before the instruction `id`, which must be one that can have it. */
+  /** The hint before instruction `id`, which must allow one. */
   #takeHint(id: number): number {
     const hint = this.#hint;
     if (hint !== NO_HINT && id !== K.if && id !== BR_IF) this.#checkHintTaken();
@@ -448,12 +451,12 @@ export class CodeParser {
     this.#takeHint(id);
   }
 
-  /** No hint may wait where no instruction follows. */
+  /** Rejects a hint that no instruction follows. */
   #checkHintTaken(): void {
     if (this.#hint !== NO_HINT) this.#cursor.invalid(`${HINT}: invalid target`, this.#hintToken);
   }
 
-  /** Remembers a hint for the instruction whose opcode is written next. */
+  /** Records a hint for the instruction whose opcode is written next. */
   #recordHint(hint: number): void {
     if (hint !== NO_HINT) this.#funcHints!.push({ offset: this.#out.length, likely: hint });
   }

@@ -17,7 +17,7 @@ export function isNumber(cursor: TokenCursor): boolean {
   return kind === NAT || kind === INT || kind === FLOAT;
 }
 
-/** Takes an integer of `bits` bits into CONSTANT. */
+/** Parses an integer of `bits` bits into CONSTANT. */
 export function parseIntegerConstant(cursor: TokenCursor, bits: number): void {
   const kind = cursor.kind;
   if (kind !== NAT && kind !== INT) cursor.unexpected();
@@ -27,7 +27,7 @@ export function parseIntegerConstant(cursor: TokenCursor, bits: number): void {
   CONSTANT.hi = INTEGER.hi | 0;
 }
 
-/** Takes a floating-point number (an integer is one too) into CONSTANT. */
+/** Parses a floating-point number (or an integer) into CONSTANT. */
 export function parseFloatConstant(cursor: TokenCursor, width: 32 | 64): void {
   if (!isNumber(cursor)) cursor.unexpected();
   const result = parseFloatLiteral(cursor.tokens.wholeText(cursor.at), width, CONSTANT);
@@ -46,7 +46,7 @@ export const SHAPES: ReadonlyMap<number, readonly [count: number, width: number]
   [K.f64x2, [2, -64]],
 ]);
 
-/** Takes the shape of a vector constant. */
+/** Parses the shape of a vector constant. */
 export function parseShape(cursor: TokenCursor): readonly [count: number, width: number] {
   const shape = cursor.kind === KEYWORD ? SHAPES.get(cursor.values[cursor.at]) : undefined;
   if (shape === undefined) return cursor.unexpected();
@@ -54,14 +54,14 @@ export function parseShape(cursor: TokenCursor): readonly [count: number, width:
   return shape;
 }
 
-/** Takes shape and lanes of a vector constant into `bytes`. */
+/** Parses shape and lanes of a vector constant into `bytes`. */
 export function parseVectorConstant(cursor: TokenCursor, bytes: Uint8Array): void {
   const [count, width] = parseShape(cursor);
   if (countNumbers(cursor) !== count) cursor.fail("wrong number of lane literals");
   for (let lane = 0; lane < count; lane++) parseLane(cursor, width, bytes, lane);
 }
 
-/** Takes lane `lane` into its place in `bytes`. */
+/** Parses lane `lane` into its place in `bytes`. */
 export function parseLane(cursor: TokenCursor, width: number, bytes: Uint8Array, lane: number): void {
   if (width > 0) parseIntegerConstant(cursor, width);
   else parseFloatConstant(cursor, width === -32 ? 32 : 64);
@@ -71,7 +71,7 @@ export function parseLane(cursor: TokenCursor, width: number, bytes: Uint8Array,
   }
 }
 
-/** How many number tokens come next. */
+/** The number of number tokens that follow. */
 function countNumbers(cursor: TokenCursor): number {
   const start = cursor.at;
   while (isNumber(cursor)) cursor.at++;
@@ -81,7 +81,7 @@ function countNumbers(cursor: TokenCursor): number {
   return count;
 }
 
-/** Takes the sixteen lane indices of a shuffle. */
+/** Parses the sixteen lane indices of a shuffle. */
 export function parseShuffleLanes(cursor: TokenCursor, bytes: Uint8Array): void {
   if (countNumbers(cursor) !== 16) cursor.fail("invalid lane length");
   for (let lane = 0; lane < 16; lane++) {
@@ -91,7 +91,7 @@ export function parseShuffleLanes(cursor: TokenCursor, bytes: Uint8Array): void 
   }
 }
 
-/** Takes a lane index. */
+/** Parses a lane index. */
 export function parseLaneIndex(cursor: TokenCursor): number {
   if (cursor.kind !== NAT) cursor.unexpected();
   if (!cursor.integer(8)) cursor.fail("i8 constant out of range");

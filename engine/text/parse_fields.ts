@@ -1,8 +1,9 @@
 /**
- * The second pass: each field of a module, with its abbreviations (specification, 6.6), into the module of the context.
+ * The second pass: parses each field of a module, with its abbreviations (specification, 6.6), into the module of the
+ * context.
  *
- * Relies on scan_fields.ts: all identifiers are bound and every type definition parsed. Expressions are made in binary
- * form with offset 0; parse_module.ts gives them their places.
+ * Relies on scan_fields.ts: all identifiers are bound and every type definition is parsed. Expressions are made in
+ * binary form with offset 0; parse_module.ts sets their offsets.
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { writeValType } from "../binary/types.ts";
@@ -36,7 +37,7 @@ function raw(bytes: Uint8Array): RawBytes {
   return { bytes, offset: 0 };
 }
 
-/** Parses the fields of one module. Counters say which index each next definition has. */
+/** Parses the fields of one module. Counters hold the index of the next definition of each kind. */
 export class FieldParser {
   readonly #context: ModuleContext;
   readonly #code: CodeParser;
@@ -76,7 +77,7 @@ export class FieldParser {
     }
   }
 
-  /** The next entry of a list comes from the current field. */
+  /** Records the current field as the origin of the next entry of a list. */
   #place(list: PlacedField): void {
     this.#context.places?.field(list, this.#token);
   }
@@ -113,7 +114,7 @@ export class FieldParser {
     }
   }
 
-  /** A type use whose parameters may be named, though nothing can use the names. */
+  /** A type use whose parameters may be named, although nothing can refer to the names. */
   #funcType(): number {
     return parseTypeUse(this.#context, "ignored");
   }
@@ -224,7 +225,7 @@ export class FieldParser {
     module.elems.push({ type: init.kind === "funcs" ? FUNC_NON_NULL : element, init, mode, offset: 0 });
   }
 
-  /** The elements of a table with inline content. Function indices stay compact where the table's type allows it. */
+  /** The elements of a table with inline content. Function indices stay compact if the table's type allows it. */
   #inlineElements(element: ValType): ElementSegment["init"] {
     const context = this.#context;
     if (context.cursor.kind === LEFT) return { kind: "exprs", exprs: this.#elementExprs() };
@@ -296,7 +297,7 @@ export class FieldParser {
     module.datas.push({ bytes, mode, offset: 0 });
   }
 
-  /** Takes `(table x)` or `(memory x)`, or the bare number that early versions of the format had for it. */
+  /** Parses `(table x)` or `(memory x)`, or the bare number of early versions of the format. */
   #segmentTarget(keyword: number): number | undefined {
     const context = this.#context;
     if (context.cursor.kind === NAT) return context.cursor.u32();
@@ -306,7 +307,7 @@ export class FieldParser {
     return index;
   }
 
-  /** Takes `(offset expr)` or one folded instruction. */
+  /** Parses `(offset expr)` or one folded instruction. */
   #offset(): Uint8Array {
     const cursor = this.#context.cursor;
     if (!cursor.takeOpen(K.offset)) return this.#code.foldedExpression();
@@ -315,7 +316,7 @@ export class FieldParser {
     return bytes;
   }
 
-  /** Takes element expressions: `(item expr)` or one folded instruction each. */
+  /** Parses element expressions: `(item expr)` or one folded instruction each. */
   #elementExprs(): RawBytes[] {
     const cursor = this.#context.cursor;
     const exprs: RawBytes[] = [];

@@ -1,9 +1,9 @@
 /**
  * Text → Module (specification, chapter 6): one module, `(module …)` in any of its forms or its bare fields.
  *
- * Two passes over the tokens: scan_fields.ts binds names, parse_fields.ts does the rest. The result is encoded and decoded
- * once, so that every offset refers to `module.bytes`, as if the module had come in binary form; identifiers are in the
- * name section. Throws MalformedError, with line and column, for text that is no module.
+ * Two passes over the tokens: scan_fields.ts binds names, parse_fields.ts does the rest. The result is encoded and
+ * decoded once, so that every offset refers to `module.bytes`, as for a module in binary form; identifiers are in the
+ * name section. Throws MalformedError, with line and column, for text that is not a module.
  */
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
@@ -22,7 +22,7 @@ import { TokenCursor } from "./token_cursor.ts";
 import { END } from "./tokens.ts";
 
 export interface ParseOptions {
-  /** Gets the places in the text of the module's parts. */
+  /** Receives the places in the text of the module's parts. */
   places?: TextPlaces;
 }
 
@@ -33,19 +33,19 @@ export function parseModule(text: string | Uint8Array, { places }: ParseOptions 
 
 function parseTokens(text: string | Uint8Array, places: TextPlaces | undefined): Module {
   const cursor = new TokenCursor(readTokens(text));
-  // A module in quotes or in binary has no places of its own.
+  // A module in quotes or in binary has no places in this text.
   const recorded = isPlainText(cursor) ? places : undefined;
   const module = decodeModule(moduleAt(cursor, recorded));
   recorded?.finish(module, cursor.tokens);
   return module;
 }
 
-/** The binary form of a module in text form. `(module binary …)` gives its bytes as they are, whatever they mean. */
+/** The binary form of a module in text form. `(module binary …)` returns its bytes unchecked. */
 export function textToBinary(text: string | Uint8Array): Uint8Array {
   return moduleAt(new TokenCursor(readTokens(text)), undefined);
 }
 
-/** Takes the one module that all tokens are. */
+/** Parses one module, which must extend to the end of the tokens. */
 function moduleAt(cursor: TokenCursor, places: TextPlaces | undefined): Uint8Array {
   const bytes = cursor.isOpen(K.module)
     ? parenthesizedModule(cursor, places)
@@ -61,13 +61,13 @@ function isPlainText(cursor: TokenCursor): boolean {
   return !ahead.isKeyword(K.binary) && !ahead.isKeyword(K.quote);
 }
 
-/** Takes `(module …)` at the cursor, as it may stand alone: its binary form. */
+/** Parses a standalone `(module …)`; returns its binary form. */
 function parenthesizedModule(cursor: TokenCursor, places: TextPlaces | undefined): Uint8Array {
   cursor.expectOpen(K.module);
   return moduleContent(cursor, cursor.takeId(), places);
 }
 
-/** Takes what follows `(module $id?`, its parenthesis included: the binary form. */
+/** Parses the rest of `(module $id?`, including its parenthesis; returns the binary form. */
 export function moduleContent(cursor: TokenCursor, id: number, places?: TextPlaces): Uint8Array {
   let bytes: Uint8Array;
   if (cursor.takeKeyword(K.binary)) {
@@ -86,12 +86,12 @@ export function moduleContent(cursor: TokenCursor, id: number, places?: TextPlac
   return bytes;
 }
 
-/** Takes fields at the cursor up to a token that begins none, as a whole module. */
+/** Parses fields up to a token that begins none, as a whole module. */
 export function bareModule(cursor: TokenCursor): Uint8Array {
   return encodeModule(parseFields(new ModuleContext(cursor)));
 }
 
-/** Does a module field begin at the cursor? */
+/** True if a module field begins at the cursor. */
 export function atField(cursor: TokenCursor): boolean {
   return isField(cursor);
 }

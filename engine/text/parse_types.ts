@@ -1,8 +1,8 @@
 /**
- * Types of the text format: tokens in, the packed types of wasm/types.ts out (specification, 6.4).
+ * Types of the text format. In: tokens. Out: the packed types of wasm/types.ts (specification, 6.4).
  *
- * Relies on a context whose type identifiers are all bound. Establishes: a heap type that is an index fits the packing of
- * wasm/types.ts; whether the index exists is validation's question.
+ * Relies on a context with all type identifiers bound. Establishes: a heap type that is an index fits the packing of
+ * wasm/types.ts; validation checks that the index exists.
  */
 import {
   type CompositeType,
@@ -48,7 +48,7 @@ const HEAP_TYPES: ReadonlyMap<number, HeapType> = new Map(
   Object.entries(HEAP).map(([name, heap]) => [K[name as keyof typeof K], heap]),
 );
 
-/** Takes a heap type: a keyword or a type index. */
+/** Parses a heap type: a keyword or a type index. */
 export function parseHeapType(context: ModuleContext): HeapType {
   const cursor = context.cursor;
   if (context.hasIndex()) {
@@ -63,7 +63,7 @@ export function parseHeapType(context: ModuleContext): HeapType {
   return heap;
 }
 
-/** Is a reference type here? A shorthand or `(ref …)`. */
+/** True at a reference type: a shorthand or `(ref …)`. */
 export function isRefType(context: ModuleContext): boolean {
   const cursor = context.cursor;
   if (cursor.isOpen(K.ref)) return true;
@@ -71,13 +71,13 @@ export function isRefType(context: ModuleContext): boolean {
     NUM_TYPES.get(cursor.values[cursor.at])! > I32;
 }
 
-/** Takes a reference type. */
+/** Parses a reference type. */
 export function parseRefType(context: ModuleContext): ValType {
   if (!isRefType(context)) context.cursor.unexpected();
   return parseValType(context);
 }
 
-/** Takes a value type. */
+/** Parses a value type. */
 export function parseValType(context: ModuleContext): ValType {
   const cursor = context.cursor;
   if (cursor.kind === KEYWORD) {
@@ -93,10 +93,10 @@ export function parseValType(context: ModuleContext): ValType {
   return refType(nullable, heap);
 }
 
-/** What identifiers of parameters do: bind locals, nothing (in type definitions), or be an error. */
+/** The treatment of parameter identifiers: they bind locals, are ignored (in type definitions), or are an error. */
 export type ParamNames = { scope: Scope; names: Map<number, string> } | "ignored" | "forbidden";
 
-/** Takes the groups `(param …)`, `(result …)` or `(local …)` that come next: their types are appended to `types`. */
+/** Parses the groups `(param …)`, `(result …)` or `(local …)` that follow and appends their types to `types`. */
 export function parseTypeGroups(context: ModuleContext, keyword: number, types: ValType[], names: ParamNames): void {
   const cursor = context.cursor;
   const binds = typeof names === "object";
@@ -115,7 +115,7 @@ export function parseTypeGroups(context: ModuleContext, keyword: number, types: 
   }
 }
 
-/** Takes `(param …)* (result …)*`. */
+/** Parses `(param …)* (result …)*`. */
 export function parseFuncType(context: ModuleContext, names: ParamNames): FuncType {
   const type: FuncType = { kind: "func", params: [], results: [] };
   parseTypeGroups(context, K.param, type.params, names);
@@ -123,7 +123,7 @@ export function parseFuncType(context: ModuleContext, names: ParamNames): FuncTy
   return type;
 }
 
-/** Takes a type use: its type index. One without `(type …)` finds or adds the function type. */
+/** Parses a type use; returns its type index. One without `(type …)` finds or adds the function type. */
 export function parseTypeUse(context: ModuleContext, names: ParamNames): number {
   const cursor = context.cursor;
   const token = cursor.at;
@@ -140,7 +140,7 @@ export function parseTypeUse(context: ModuleContext, names: ParamNames): number 
   return index;
 }
 
-/** Takes a field's type: a value or packed type, perhaps `(mut …)`. */
+/** Parses a field's type: a value or packed type, optionally in `(mut …)`. */
 function parseFieldType(context: ModuleContext): FieldType {
   const cursor = context.cursor;
   const mutable = cursor.takeOpen(K.mut);
@@ -149,7 +149,7 @@ function parseFieldType(context: ModuleContext): FieldType {
   return { storage, mutable };
 }
 
-/** Takes the fields of structure type `index`. */
+/** Parses the fields of structure type `index`. */
 function parseFields(context: ModuleContext, index: number): FieldType[] {
   const cursor = context.cursor;
   const fields: FieldType[] = [];
@@ -173,7 +173,7 @@ function parseFields(context: ModuleContext, index: number): FieldType[] {
   return fields;
 }
 
-/** Takes `(func …)`, `(struct …)` or `(array …)` as the definition of type `index`. */
+/** Parses `(func …)`, `(struct …)` or `(array …)` as the definition of type `index`. */
 function parseCompositeType(context: ModuleContext, index: number): CompositeType {
   const cursor = context.cursor;
   let type: CompositeType;
@@ -189,7 +189,7 @@ function parseCompositeType(context: ModuleContext, index: number): CompositeTyp
   return type;
 }
 
-/** Takes the rest of `(type $id? …)` after the keyword: the definition of type `index`. */
+/** Parses the rest of `(type $id? …)` after the keyword: the definition of type `index`. */
 function parseTypeDefinition(context: ModuleContext, index: number): SubType {
   const cursor = context.cursor;
   context.skipBinder();
@@ -207,12 +207,12 @@ function parseTypeDefinition(context: ModuleContext, index: number): SubType {
   return type;
 }
 
-/** Takes the rest of a field `(type …)`. */
+/** Parses the rest of a field `(type …)`. */
 export function parseTypeField(context: ModuleContext): void {
   context.addGroup([parseTypeDefinition(context, context.module.types.length)]);
 }
 
-/** Takes the rest of a field `(rec (type …)*)`. */
+/** Parses the rest of a field `(rec (type …)*)`. */
 export function parseRecField(context: ModuleContext): void {
   const cursor = context.cursor;
   const start = context.module.types.length;
@@ -224,14 +224,14 @@ export function parseRecField(context: ModuleContext): void {
   context.addGroup(types);
 }
 
-/** Takes an address type, which is i32 when it is left out. */
+/** Parses an address type; the default is i32. */
 export function parseAddressType(context: ModuleContext): typeof I32 | typeof I64 {
   if (context.cursor.takeKeyword(K.i64)) return I64;
   context.cursor.takeKeyword(K.i32);
   return I32;
 }
 
-/** Takes limits; `noun` (memory, table) is for the message when one exceeds a 32-bit address type. */
+/** Parses limits; `noun` (memory, table) is for the message if one exceeds a 32-bit address type. */
 export function parseLimits(context: ModuleContext, address: typeof I32 | typeof I64, noun: string): Limits {
   const min = parseLimit(context, address, noun);
   if (context.cursor.kind !== NAT) return { address, min };
@@ -247,19 +247,19 @@ function parseLimit(context: ModuleContext, address: typeof I32 | typeof I64, no
   return limit;
 }
 
-/** Takes a memory type whose address type was taken. */
+/** Parses a memory type after its address type. */
 export function parseMemoryType(context: ModuleContext, address: typeof I32 | typeof I64): MemoryType {
   const limits = parseLimits(context, address, "memory");
   return { limits, shared: context.cursor.takeKeyword(K.shared) };
 }
 
-/** Takes a table type whose address type was taken. */
+/** Parses a table type after its address type. */
 export function parseTableType(context: ModuleContext, address: typeof I32 | typeof I64): TableType {
   const limits = parseLimits(context, address, "table");
   return { limits, element: parseRefType(context) };
 }
 
-/** Takes a global's type. */
+/** Parses a global's type. */
 export function parseGlobalType(context: ModuleContext): GlobalType {
   const cursor = context.cursor;
   const mutable = cursor.takeOpen(K.mut);

@@ -1,10 +1,10 @@
 /**
- * Module → text (specification, chapter 6): one field per line or block, instructions flat and indented, names of the name
- * section as identifiers. Imports are printed in the order of the module, definitions after them by index space.
+ * Module → text (specification, chapter 6): one field per line or block, instructions flat and indented, names of the
+ * name section as identifiers. Imports are printed in the order of the module, definitions after them by index space.
  *
- * Establishes: parsing the text gives a module whose sections are the same, byte for byte, except for what the text format
- * cannot say: over-long integers, a data count that nothing needs, local declarations that are not in their shortest form.
- * Custom sections become annotations. Throws MalformedError when a body is malformed.
+ * Establishes: parsing the text gives a module with the same sections, byte for byte, except for details that the text
+ * format cannot express: over-long integers, a data count that is not required, local declarations in a longer form.
+ * Custom sections become annotations. Throws MalformedError if a body is malformed.
  */
 import { CodePrinter, indent } from "./print_code.ts";
 import { PLACE_NAMES } from "./custom_annotations.ts";
@@ -194,7 +194,7 @@ class ModulePrinter {
   }
 
   #custom({ name, bytes, after }: CustomSection): void {
-    // These two are in the text already: as identifiers, and before their instructions.
+    // The text has these two already: as identifiers, and before their instructions.
     if (name === "name" || (name === BRANCH_HINTS && this.#hints.size > 0)) return;
     const place = after === 0 ? "(before first)" : `(after ${PLACE_NAMES.get(after)})`;
     this.#strings(`  (@custom ${quoteText(name)} ${place}`, bytes);

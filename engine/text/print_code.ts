@@ -1,8 +1,8 @@
 /**
- * Instructions as the printer writes them: a binary expression in, flat text out, one instruction per line or all in one
- * line (specification, 6.5). Every immediate is printed by the shape of its row.
+ * Instructions as text. In: a binary expression. Out: flat text, one instruction per line or all in one line
+ * (specification, 6.5). The shape of its row determines how an immediate is printed.
  *
- * Relies on nothing about the bytes; malformed ones end in CodeReader's MalformedError.
+ * Relies on nothing about the bytes; malformed ones cause CodeReader's MalformedError.
  */
 import { printF32, printF64 } from "../base/float.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
@@ -15,7 +15,7 @@ import { K } from "./keywords.ts";
 import { IndexNames } from "./print_names.ts";
 import type { TypePrinter } from "./print_types.ts";
 
-/** Identifiers of the index spaces that instructions name. */
+/** Identifiers of the index spaces of instructions. */
 export interface CodeNames {
   funcs: IndexNames;
   tables: IndexNames;
@@ -26,7 +26,7 @@ export interface CodeNames {
   datas: IndexNames;
 }
 
-/** Deeper blocks are not indented further, so that deep nesting does not square the size of the text. */
+/** Limit of indentation: without it, deep nesting would square the size of the text. */
 const INDENT_LIMIT = 32;
 const INDENTS = Array.from({ length: INDENT_LIMIT + 1 }, (_, depth) => "  ".repeat(depth));
 
@@ -53,7 +53,7 @@ export class CodePrinter {
     this.#names = names;
   }
 
-  /** The types of a body's local declarations; the cursor stays after them for {@linkcode body}. */
+  /** The types of a body's local declarations; the cursor is then at the first instruction, for {@linkcode body}. */
   localTypes(body: RawBytes): ValType[] {
     const types: ValType[] = [];
     this.#reader.reset(body.bytes, 0, body.bytes.length, body.offset);
@@ -134,7 +134,7 @@ export class CodePrinter {
 
   #block(word: string, id: number): string {
     const type = this.#blockType();
-    // The labels of catch clauses are those around the instruction.
+    // Labels of catch clauses are relative to the frame outside the instruction.
     const catches = id === K.try_table ? this.#catches() : "";
     const ordinal = this.#blockCount++;
     const named = this.#labels.has(ordinal);
@@ -157,7 +157,7 @@ export class CodePrinter {
     return text;
   }
 
-  /** ` $label`, or the depth with the block it means. */
+  /** ` $label`, or the depth of the block. */
   #label(depth: number): string {
     const at = this.#blocks.length - 1 - depth;
     const name = this.#blocks[at];

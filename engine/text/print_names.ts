@@ -1,13 +1,16 @@
 /**
- * Names and strings as the printer writes them: identifiers that are unique and lexically valid, and string literals that
- * show no character which a terminal would not (specification, 6.3.3 and 6.3.5).
+ * Names and strings as text: identifiers that are unique and lexically valid, and string literals without invisible
+ * characters (specification, 6.3.3 and 6.3.5).
  *
- * Establishes: two indices of one space never get the same identifier, and parsing an identifier with its annotation gives
- * back the name it came from.
+ * Establishes: two indices of one space never get the same identifier, and parsing an identifier with its annotation
+ * gives back the name.
  */
 
 const IDENTIFIER = /^[0-9A-Za-z!#$%&'*+\-./:<=>?@\\^_`|~]+$/;
-/** Quotes, backslashes, and everything invisible: controls, formats (bidi among them), separators except the space. */
+/**
+ * Quotes, backslashes, and all invisible characters: controls, formats (bidirectional ones among them), separators
+ * except the space.
+ */
 // deno-lint-ignore no-control-regex
 const ESCAPED = /["\\\x00-\x1f\x7f]|(?! )[\p{C}\p{Z}]/gu;
 
@@ -32,10 +35,10 @@ export function quoteText(text: string): string {
   return `"${text.replace(ESCAPED, escapeCharacter)}"`;
 }
 
-/** How many bytes of data a line shows. */
+/** Bytes of data per line. */
 const BYTES_PER_LINE = 64;
 
-/** String literals of bytes: one per line of the source, at least one. */
+/** String literals of bytes, one per line; at least one. */
 export function quoteBytes(bytes: Uint8Array): string[] {
   const lines: string[] = [];
   for (let start = 0; start === 0 || start < bytes.length; start += BYTES_PER_LINE) {
@@ -54,7 +57,7 @@ function escapeBytes(bytes: Uint8Array, start: number, end: number): string {
   return text;
 }
 
-/** `$name`, in quotes where it has characters that identifiers have not. */
+/** `$name`, in quotes if it has characters that identifiers cannot have. */
 export function identifier(name: string): string {
   return IDENTIFIER.test(name) ? "$" + name : "$" + quoteText(name);
 }
@@ -62,7 +65,7 @@ export function identifier(name: string): string {
 /** The identifiers of one index space. */
 export class IndexNames {
   readonly #ids: Map<number, string> = new Map();
-  /** Identifiers with the annotation that says the true name, where it is another. */
+  /** Identifiers, with an annotation of the true name if it differs. */
   readonly #binders: Map<number, string> = new Map();
 
   constructor(names: ReadonlyMap<number, string> | undefined) {
@@ -79,17 +82,17 @@ export class IndexNames {
     }
   }
 
-  /** How index `index` is referred to: its identifier or the number. */
+  /** A reference to index `index`: its identifier or the number. */
   ref(index: number): string {
     return this.#ids.get(index) ?? String(index);
   }
 
-  /** ` $name` where it is bound, else the index as a comment. */
+  /** ` $name` for a binder, or the index as a comment. */
   binder(index: number): string {
     return ` ${this.#binders.get(index) ?? `(;${index};)`}`;
   }
 
-  /** ` $name` where it is bound, else nothing. */
+  /** ` $name` for a binder, or nothing. */
   optionalBinder(index: number): string {
     const binder = this.#binders.get(index);
     return binder === undefined ? "" : ` ${binder}`;

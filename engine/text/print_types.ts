@@ -1,5 +1,5 @@
 /**
- * Types as the printer writes them, with the module's names for type indices and fields (specification, 6.4).
+ * Types as text, with the module's names for type indices and fields (specification, 6.4).
  */
 import type { Module } from "../wasm/module.ts";
 import {
@@ -59,7 +59,7 @@ export class TypePrinter {
     return types.length === 0 ? "" : ` (${keyword} ${types.map((type) => this.valType(type)).join(" ")})`;
   }
 
-  /** Groups in which named types stand alone; `first` is the index of the first type in `names`. */
+  /** Groups in which each named type is alone; `first` is the index of the first type in `names`. */
   namedGroups(keyword: string, types: readonly ValType[], names: IndexNames, first: number): string {
     let text = "";
     for (let i = 0; i < types.length;) {

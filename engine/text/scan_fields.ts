@@ -2,8 +2,8 @@
  * The first pass over a module's fields: binds every identifier of every index space, so that the second pass
  * (parse_fields.ts) can resolve forward references, and checks the order of imports (specification, 6.6.13).
  *
- * Establishes: scopes hold all names with their final indices; each listed field is balanced. The content of fields is not
- * looked at beyond their binders, inline imports and inline segments.
+ * Establishes: scopes hold all names with their final indices; each listed field is balanced. Of a field only its
+ * binders, inline imports and inline segments are read.
  */
 import type { ExternKind } from "../wasm/module.ts";
 import { K } from "./keywords.ts";
@@ -13,7 +13,7 @@ import { NO_SYMBOL } from "./symbols.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ANNOTATION, END, ERROR, LEFT, RIGHT } from "./tokens.ts";
 
-/** Where fields begin: tokens of their parentheses, types apart because they are parsed first. */
+/** Starts of fields: tokens of their parentheses; types are separate because they are parsed first. */
 export interface FieldTokens {
   types: number[];
   others: number[];
@@ -61,7 +61,7 @@ function namesOf(context: ModuleContext, kind: ExternKind): Map<number, string> 
   }
 }
 
-/** Scans fields up to a token that begins none, where the cursor is left. */
+/** Scans fields up to a token that begins none, and leaves the cursor there. */
 export function scanFields(context: ModuleContext): FieldTokens {
   const cursor = context.cursor;
   const fields: FieldTokens = { types: [], others: [] };
@@ -113,12 +113,12 @@ const FIELD_KEYWORDS: ReadonlySet<number> = new Set([
   K.data,
 ]);
 
-/** Is a module field here? */
+/** True at a module field. */
 export function isField(cursor: TokenCursor): boolean {
   return cursor.kind === ANNOTATION || FIELD_KEYWORDS.has(cursor.openKeyword());
 }
 
-/** Passes over module fields. */
+/** Skips module fields. */
 export function skipFields(cursor: TokenCursor): void {
   while (isField(cursor)) {
     cursor.at++;
@@ -146,7 +146,7 @@ function scanRec(context: ModuleContext): void {
   }
 }
 
-/** A table or memory with inline content makes a segment without a name. Leaves the cursor where it was. */
+/** A table or memory with inline content defines an unnamed segment. Leaves the cursor where it was. */
 function scanInlineSegment(context: ModuleContext, keyword: number, scope: Scope): void {
   const cursor = context.cursor;
   const start = cursor.at;

@@ -1,6 +1,6 @@
 /**
- * Scopes of identifiers: index spaces of a module, locals and labels of a function (specification, 6.1.3). In come
- * symbols, out come indices, each by one column lookup however deep or large the scope.
+ * Scopes of identifiers: index spaces of a module, locals and labels of a function (specification, 6.1.3). In: symbols.
+ * Out: indices, each by one column lookup however deep or large the scope.
  *
  * Invariant: after `clear` or the matching `pop`, a column holds 0 for every symbol, so the columns are reused.
  */
@@ -9,12 +9,12 @@ import { NO_SYMBOL } from "./symbols.ts";
 
 /** An index space in which each identifier is bound once. */
 export class Scope {
-  /** The word of `duplicate func`. */
+  /** The word in `duplicate func`. */
   readonly word: string;
-  /** The noun of `unknown function`. */
+  /** The noun in `unknown function`. */
   readonly noun: string;
   count = 0;
-  /** Index + 1 by symbol; 0 where the symbol is not bound. */
+  /** Index + 1 by symbol; 0 for unbound symbols. */
   #indices: Int32Array = new Int32Array(0);
   #bound: number[] = [];
 
@@ -23,7 +23,7 @@ export class Scope {
     this.noun = noun;
   }
 
-  /** Makes the next index, bound to `symbol` unless that is NO_SYMBOL; false when the symbol is bound already. */
+  /** Allocates the next index, bound to `symbol` unless that is NO_SYMBOL; false if the symbol is bound already. */
   declare(symbol: number): boolean {
     const index = this.count++;
     if (symbol === NO_SYMBOL) return true;
@@ -34,7 +34,7 @@ export class Scope {
     return true;
   }
 
-  /** The index of `symbol`, −1 when it is not bound. */
+  /** The index of `symbol`, −1 if it is not bound. */
   find(symbol: number): number {
     return symbol < this.#indices.length ? this.#indices[symbol] - 1 : -1;
   }
@@ -47,13 +47,13 @@ export class Scope {
   }
 }
 
-/** The labels around an instruction; an inner one hides an outer one of the same name. */
+/** The labels around an instruction; an inner one shadows an outer one of the same name. */
 export class LabelScope {
   depth = 0;
   /** Depth (from 1) of the innermost label by symbol, 0 for none. */
   #depths: Int32Array = new Int32Array(0);
   #symbols: Int32Array = new Int32Array(64);
-  /** What the entry of #depths was before. */
+  /** The previous entry of #depths. */
   #hidden: Int32Array = new Int32Array(64);
 
   push(symbol: number): void {
@@ -80,7 +80,7 @@ export class LabelScope {
     return this.#symbols[this.depth - 1];
   }
 
-  /** How many labels are between here and the one named `symbol`, −1 when there is none. */
+  /** The number of labels between this place and the one named `symbol`, −1 if there is none. */
   find(symbol: number): number {
     const depth = symbol < this.#depths.length ? this.#depths[symbol] : 0;
     return depth === 0 ? -1 : this.depth - depth;

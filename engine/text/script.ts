@@ -1,8 +1,8 @@
 /**
- * Scripts (`.wast`) of the specification's suite: text in, a list of typed commands out, each with its line.
+ * Scripts (`.wast`) of the specification's suite. In: text. Out: a list of typed commands, each with its line.
  *
- * Modules stay tokens until they are asked for, so a malformed or invalid one fails where it is used and the script goes
- * on; that includes modules in quotes. The commands are those of the reference interpreter and of the threads proposal.
+ * Modules stay tokens until they are requested, so a malformed or invalid one, quoted ones included, fails where it is
+ * used, and the script continues. The commands are those of the reference interpreter and of the threads proposal.
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { Module } from "../wasm/module.ts";
@@ -19,7 +19,7 @@ import { END, RIGHT, type Tokens } from "./tokens.ts";
 interface ModuleSpan {
   start: number;
   end: number;
-  /** Where the content after `(module definition? $id?` begins. */
+  /** First token after `(module definition? $id?`. */
   content: number;
   /** The symbol of the identifier. */
   symbol: number;
@@ -27,14 +27,14 @@ interface ModuleSpan {
   bare: boolean;
 }
 
-/** A module in a script; nothing of it is parsed before it is asked for. */
+/** A module in a script, parsed on request. */
 export class ScriptModule {
-  /** The script's name for it, without the `$`. */
+  /** Its name in the script, without the `$`. */
   readonly id: string | undefined;
   readonly form: "text" | "binary" | "quote";
   readonly line: number;
   readonly #tokens: Tokens;
-  /** Tokens of the whole command's module, and of what follows its header. */
+  /** Tokens of the whole module command, and of the content after its header. */
   readonly #span: ModuleSpan;
 
   constructor(tokens: Tokens, span: ModuleSpan, form: "text" | "binary" | "quote", id: string | undefined) {
@@ -51,7 +51,7 @@ export class ScriptModule {
     return new TextDecoder().decode(source.subarray(starts[this.#span.start], ends[this.#span.end - 1]));
   }
 
-  /** The binary form. Throws MalformedError; in a quoted module its place is within the quoted text. */
+  /** The binary form. Throws MalformedError; in a quoted module the place is within the quoted text. */
   encode(): Uint8Array {
     const { content, symbol, bare } = this.#span;
     const cursor = new TokenCursor(this.#tokens, content);
@@ -64,7 +64,7 @@ export class ScriptModule {
   }
 }
 
-/** Something to do with an instance: the one named `module`, else the latest. */
+/** An action on an instance: the one named `module`, or the latest. */
 export type Action =
   | { kind: "invoke"; module?: string; field: string; args: ConstValue[] }
   | { kind: "get"; module?: string; field: string };
@@ -76,7 +76,7 @@ export type Command =
     | { kind: "module"; module: ScriptModule }
     /** Define a module without an instance. */
     | { kind: "definition"; module: ScriptModule }
-    /** Instantiate the definition named `definition`, else the latest. */
+    /** Instantiate the definition named `definition`, or the latest. */
     | { kind: "instance"; id?: string; definition?: string }
     | { kind: "register"; as: string; module?: string }
     | { kind: "action"; action: Action }
@@ -86,7 +86,7 @@ export type Command =
     | { kind: "assert_exhaustion"; action: Action; message: string }
     | { kind: "assert_exception"; action: Action }
     | { kind: ModuleAssertion; module: ScriptModule; message: string }
-    /** Run commands in a thread of their own, which sees the `shared` modules. */
+    /** Run commands in a separate thread, which can access the `shared` modules. */
     | { kind: "thread"; id?: string; shared: string[]; commands: Command[] }
     | { kind: "wait"; thread?: string }
   );
@@ -107,10 +107,10 @@ const MODULE_ASSERTIONS: ReadonlyMap<number, ModuleAssertion> = new Map([
   [K.assert_invalid_custom, "assert_invalid_custom"],
 ]);
 
-/** How deep threads may nest. */
+/** Limit on the nesting of threads. */
 const THREAD_LIMIT = 8;
 
-/** Parses a script. Throws MalformedError when a command itself is malformed. */
+/** Parses a script. Throws MalformedError if a command itself is malformed. */
 export function parseScript(text: string | Uint8Array): Command[] {
   return readingText(text, () => {
     const cursor = new TokenCursor(readTokens(text));
@@ -124,7 +124,7 @@ function lineOf({ tokens, at }: TokenCursor): number {
   return tokens.lineOf(tokens.starts[at]);
 }
 
-/** Takes an identifier: its text. */
+/** Parses an identifier; returns its text. */
 function takeId(cursor: TokenCursor): string | undefined {
   const symbol = cursor.takeId();
   return symbol === NO_SYMBOL ? undefined : cursor.tokens.symbols.text(symbol);
@@ -145,7 +145,7 @@ function parseCommand(cursor: TokenCursor, nesting: number): Command {
   return command;
 }
 
-/** Takes a command after its keyword, up to its parenthesis. */
+/** Parses a command after its keyword, up to its parenthesis. */
 function parseRest(cursor: TokenCursor, keyword: number, line: number, nesting: number): Command | undefined {
   const rejection = MODULE_ASSERTIONS.get(keyword);
   if (rejection !== undefined) {
@@ -196,7 +196,7 @@ function takeAction(cursor: TokenCursor): Action {
   return action;
 }
 
-/** Takes `(module …)` in any form. */
+/** Parses `(module …)` in any form. */
 function parseModuleCommand(cursor: TokenCursor, line: number): Command {
   const start = cursor.at;
   cursor.at += 2;
@@ -211,7 +211,7 @@ function parseModuleCommand(cursor: TokenCursor, line: number): Command {
   return { kind, line, module: takeModule(cursor) };
 }
 
-/** Takes `(module definition? $id? …)` without parsing it. */
+/** Skips `(module definition? $id? …)`, to be parsed on request. */
 function takeModule(cursor: TokenCursor): ScriptModule {
   const { tokens, at: start } = cursor;
   cursor.expectOpen(K.module);
@@ -224,7 +224,7 @@ function takeModule(cursor: TokenCursor): ScriptModule {
   return new ScriptModule(tokens, { start, end: cursor.at, content, symbol, bare: false }, form, id);
 }
 
-/** Takes the fields of a module that stands without `(module …)`. */
+/** Skips the fields of a module without `(module …)`. */
 function takeBareModule(cursor: TokenCursor): ScriptModule {
   const { tokens, at: start } = cursor;
   skipFields(cursor);
@@ -232,7 +232,7 @@ function takeBareModule(cursor: TokenCursor): ScriptModule {
   return new ScriptModule(tokens, span, "text", undefined);
 }
 
-/** Takes the rest of `(thread $id? (shared (module $id)*)? command*)`. */
+/** Parses the rest of `(thread $id? (shared (module $id)*)? command*)`. */
 function parseThread(cursor: TokenCursor, line: number, nesting: number): Command {
   if (nesting >= THREAD_LIMIT) cursor.fail("threads are nested too deep");
   const id = takeId(cursor);

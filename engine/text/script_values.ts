@@ -1,6 +1,6 @@
 /**
- * Values in scripts: arguments of actions and the patterns that results must match, NaN classes and reference kinds
- * included (the reference interpreter's script language). Tokens in, plain data out; matching is the runner's.
+ * Values in scripts: arguments of actions and the patterns that results must match, including NaN classes and kinds of
+ * references (the reference interpreter's script language). In: tokens. Out: plain data; the runner does the matching.
  */
 import { HEAP, type HeapType } from "../wasm/types.ts";
 import { K } from "./keywords.ts";
@@ -25,26 +25,28 @@ export type ConstValue =
   | { type: "ref.null"; heap: HeapType }
   | { type: "ref.extern" | "ref.host"; host: number };
 
-/** `canonical`: the payload is only its top bit; `arithmetic`: at least its top bit. The sign is free in both. */
+/**
+ * `canonical`: only the top bit of the payload is set; `arithmetic`: at least the top bit. The sign is free in both.
+ */
 export type NanPattern = "canonical" | "arithmetic";
 
 export type LaneShape = "i8x16" | "i16x8" | "i32x4" | "i64x2" | "f32x4" | "f64x2";
 
-/** What a result must be. */
+/** The pattern of a result. */
 export type ExpectedValue =
   | { type: "i32"; bits: number }
   | { type: "i64"; bits: bigint }
   | { type: "f32"; bits: number; nan?: NanPattern }
   | { type: "f64"; bits: bigint; nan?: NanPattern }
-  /** `nans[lane]` stands where a lane is a pattern; the other lanes are compared with `bytes`. */
+  /** `nans[lane]` is set if a lane is a pattern; the other lanes are compared with `bytes`. */
   | { type: "v128"; shape: LaneShape; bytes: Uint8Array; nans: (NanPattern | undefined)[] }
-  /** A null reference; of the hierarchy of `heap` when that is given. */
+  /** A null reference, of the hierarchy of `heap` if that is given. */
   | { type: "ref.null"; heap?: HeapType }
-  /** A reference that is not null and belongs to `heap`; with `host`, the host value of that number. */
+  /** A non-null reference of type `heap`; with `host`, the host value of that number. */
   | { type: "ref"; heap: HeapType; host?: number }
   | { type: "either"; options: ExpectedValue[] };
 
-/** How deep `either` may nest. */
+/** Limit on the nesting of `either`. */
 const NESTING_LIMIT = 16;
 
 /** Heap types of the patterns `(ref.func)`, `(ref.struct)`, … by keyword. */
@@ -64,7 +66,7 @@ const SHAPE_NAMES: ReadonlyMap<number, LaneShape> = new Map(
   (["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"] as const).map((name) => [K[name], name]),
 );
 
-/** Takes arguments up to the closing parenthesis, which is left. */
+/** Parses arguments up to the closing parenthesis, without consuming it. */
 export function parseArguments(cursor: TokenCursor): ConstValue[] {
   const values: ConstValue[] = [];
   while (cursor.kind !== RIGHT) values.push(parseConstValue(cursor));
@@ -100,7 +102,7 @@ function parseConstValue(cursor: TokenCursor): ConstValue {
   return value;
 }
 
-/** Takes result patterns up to the closing parenthesis, which is left. */
+/** Parses result patterns up to the closing parenthesis, without consuming it. */
 export function parseExpectedValues(cursor: TokenCursor, nesting = 0): ExpectedValue[] {
   if (nesting > NESTING_LIMIT) cursor.fail("result pattern is nested too deep");
   const values: ExpectedValue[] = [];
@@ -140,7 +142,7 @@ function parseExpectedValue(cursor: TokenCursor, keyword: number, nesting: numbe
   return hosted ? { type: "ref", heap, host: cursor.u32() } : { type: "ref", heap };
 }
 
-/** Takes `(` and a keyword. */
+/** Parses `(` and a keyword. */
 function openAny(cursor: TokenCursor): number {
   const keyword = cursor.openKeyword();
   if (keyword < 0) cursor.unexpected(isNumber(cursor) ? cursor.at : cursor.at + 1);

@@ -1,11 +1,12 @@
 /**
- * Strings of the text format: their extent and escapes (specification, 6.3.3), and the strict UTF-8 that sources and names
- * must be. In come bytes of the source; nothing here throws, the lexer turns problems into tokens.
+ * Strings of the text format: their extent and escapes (specification, 6.3.3), and the strict UTF-8 of sources and
+ * names. In: bytes of the source. Out: extents and values; nothing here throws, since the lexer turns problems into
+ * tokens.
  *
- * Invariant: decodeString is only given a range that scanString accepted.
+ * Invariant: decodeString only gets ranges that scanString accepted.
  */
 
-/** What is wrong with a string: the message, or empty. */
+/** Messages for malformed strings; empty for none. */
 export const StringProblem = {
   none: "",
   unclosed: "unclosed string",
@@ -15,10 +16,13 @@ export const StringProblem = {
 } as const;
 export type StringProblem = (typeof StringProblem)[keyof typeof StringProblem];
 
-/** One result object, reused: the lexer reads it before it scans again. */
+/** One result object, reused: the lexer reads it before the next scan. */
 const scanned = { end: 0, escaped: false, problem: StringProblem.none as StringProblem };
 
-/** Finds the end of the string whose opening quote is at `start`; `end` is past the closing quote, or where it went wrong. */
+/**
+ * Finds the end of the string whose opening quote is at `start`; `end` is past the closing quote, or the offset of the
+ * problem.
+ */
 export function scanString(source: Uint8Array, start: number): Readonly<typeof scanned> {
   const length = source.length;
   scanned.escaped = false;
@@ -50,7 +54,7 @@ function result(end: number, problem: StringProblem): Readonly<typeof scanned> {
   return scanned;
 }
 
-/** Length of the escape at `at` (a backslash) in the source, 0 when it is none. */
+/** Length of the escape at `at` (a backslash) in the source, 0 if it is malformed. */
 function escapeLength(source: Uint8Array, at: number): number {
   switch (source[at + 1]) {
     case 0x74: // t
@@ -95,7 +99,7 @@ export function hexDigit(byte: number | undefined): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/** The bytes that the string `source[start..end)`, quotes included, stands for. */
+/** The bytes denoted by the string `source[start..end)`, quotes included. */
 export function decodeString(source: Uint8Array, start: number, end: number): Uint8Array {
   const bytes = new Uint8Array(end - start - 2);
   let size = 0;
@@ -144,7 +148,7 @@ function writeUtf8(bytes: Uint8Array, at: number, scalar: number): number {
   return at;
 }
 
-/** Length of the UTF-8 sequence at `at`: shortest form, no surrogates, at most U+10FFFF; 0 when there is none. */
+/** Length of the UTF-8 sequence at `at`: shortest form, no surrogates, at most U+10FFFF; 0 if it is malformed. */
 export function utf8Length(bytes: Uint8Array, at: number): number {
   const first = bytes[at];
   if (first < 0x80) return 1;

@@ -1,16 +1,16 @@
 /**
- * Byte strings interned as small integers: in comes a range of bytes, out comes its symbol, the same one every time.
+ * Byte strings interned as small integers. In: a range of bytes. Out: its symbol, equal for equal ranges.
  *
- * Dense symbols let every scope of the text format be an integer column (see scopes.ts) and let keywords be compared as
- * numbers. Open addressing over hash columns, so that a lookup allocates nothing.
+ * Symbols are dense, so every scope of the text format is an integer column (see scopes.ts) and keywords are compared
+ * as numbers. The hash table uses open addressing over columns, so that a lookup allocates nothing.
  *
- * Invariant: a table whose content an adversary chooses takes a random multiplier, and slots come from the top bits of a
- * hash that rotates, so colliding identifiers cannot be prepared ahead.
+ * Invariant: a table with adversarial content takes a random multiplier, and slots come from the top bits of a rotating
+ * hash, so colliding identifiers cannot be prepared in advance.
  */
 
 import { grown } from "../base/columns.ts";
 
-/** The symbol that no byte string has. */
+/** The symbol of no byte string. */
 export const NO_SYMBOL = -1;
 
 export class SymbolTable {
@@ -22,12 +22,12 @@ export class SymbolTable {
   #size = 0;
   readonly #multiplier: number;
 
-  /** `multiplier` is made odd; leave it out for a random one. */
+  /** `multiplier` is made odd; the default is random. */
   constructor(multiplier: number = Math.random() * 0x100000000) {
     this.#multiplier = multiplier | 1;
   }
 
-  /** How many symbols there are: all are below this. */
+  /** Number of symbols: all are below this. */
   get size(): number {
     return this.#size;
   }
@@ -38,7 +38,7 @@ export class SymbolTable {
     return this.#slots[this.#slotOf(hash, bytes, start, end)] - 1;
   }
 
-  /** The symbol of `bytes[start..end)`, made when there is none. */
+  /** The symbol of `bytes[start..end)`, created if it does not exist. */
   intern(bytes: Uint8Array, start: number, end: number): number {
     const hash = this.#hash(bytes, start, end);
     let slot = this.#slotOf(hash, bytes, start, end);
@@ -87,7 +87,7 @@ export class SymbolTable {
     return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   }
 
-  /** The slot that holds these bytes, else the free slot where they belong. */
+  /** The slot that holds these bytes, or the free slot for them. */
   #slotOf(hash: number, bytes: Uint8Array, start: number, end: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;

@@ -1,8 +1,8 @@
 /**
- * Where in the text each part of a module's binary form came from: so that what validation and traps say about a byte
- * offset can be said about a line. Give one to parseModule, then ask it for offsets of `module.bytes`.
+ * The origin in the text of each part of a module's binary form, so that errors of validation and traps at a byte
+ * offset can name a line. In: a parse (give it to parseModule). Out: places of offsets of `module.bytes`.
  *
- * Columns, two integers per instruction. Invariant: within a function, body offsets ascend, because they are recorded as
+ * Columns, two integers per instruction. Invariant: body offsets ascend within a function, since they are recorded as
  * the bytes are written.
  */
 import { grown } from "../base/columns.ts";
@@ -10,10 +10,10 @@ import type { SourcePlace } from "../errors.ts";
 import type { Module, RawBytes } from "../wasm/module.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** Fields whose place is that of their first token, in the order of the module's lists. */
+/** Fields that begin at their first token, in the order of the module's lists. */
 export type PlacedField = "imports" | "tables" | "globals" | "exports" | "elems" | "datas";
 
-/** A run of the binary form that came from one token. */
+/** A run of the binary form that comes from one token. */
 interface Run {
   start: number;
   end: number;
@@ -37,23 +37,23 @@ export class TextPlaces {
   #tokens: Int32Array = new Int32Array(256);
   #count = 0;
 
-  // Known once the module is encoded.
+  // Set once the module is encoded.
   #source: Tokens | undefined;
   #bodies: RawBytes[] = [];
   #runs: Run[] = [];
 
-  /** The next field of a list begins at `token`. */
+  /** Records that the next field of a list begins at `token`. */
   field(list: PlacedField, token: number): void {
     this.#fields[list].push(token);
   }
 
-  /** The instructions recorded from now on are those of the next function, whose field begins at `token`. */
+  /** Begins the next function, whose field begins at `token`; later instructions belong to it. */
   func(token: number): void {
     this.#funcStarts.push(this.#count);
     this.#funcTokens.push(token);
   }
 
-  /** The instruction about to be written at `offset` of the function's body came from `token`. */
+  /** Records that the instruction about to be written at `offset` of the function's body comes from `token`. */
   instruction(offset: number, token: number): void {
     const at = this.#count++;
     if (at === this.#offsets.length) {
@@ -64,7 +64,7 @@ export class TextPlaces {
     this.#tokens[at] = token;
   }
 
-  /** Connects what was recorded with the module in its final form. */
+  /** Connects the records with the module in its final form. */
   finish(module: Module, source: Tokens): void {
     this.#source = source;
     this.#bodies = module.funcs.map((func) => func.body);
@@ -91,7 +91,7 @@ export class TextPlaces {
     this.#runs.sort((a, b) => a.start - b.start);
   }
 
-  /** Line and column of what stands at `offset` of the binary form; undefined where nothing was recorded. */
+  /** Line and column of the source of `offset` in the binary form; undefined if nothing was recorded. */
   placeOf(offset: number): SourcePlace | undefined {
     const token = this.#tokenInBody(offset) ?? this.#tokenInRuns(offset);
     const source = this.#source;
@@ -116,7 +116,7 @@ export class TextPlaces {
   }
 }
 
-/** The last index below `count` that holds, when those that hold come first; −1 for none. */
+/** The last index below `count` for which `holds` is true, given that it is true for a prefix; −1 for none. */
 function lastAtMost(count: number, holds: (index: number) => boolean): number {
   let low = -1;
   let high = count - 1;

@@ -1,9 +1,9 @@
 /**
- * A place in a run of tokens and the questions every parser of the text format asks there: is this `(keyword`, take a
- * name, a string, an index; and how an unexpected token is reported, with line and column.
+ * A position in a run of tokens, with the operations that every parser of the text format needs: test for `(keyword`,
+ * parse a name, a string or an index, and report an unexpected token with line and column.
  *
- * Invariant: `at` never passes the final END or ERROR token, because only matched tokens are taken and no parser matches
- * those two.
+ * Invariant: `at` never passes the final END or ERROR token, because only matched tokens are consumed and no parser
+ * matches those two.
  */
 import { InvalidError, MalformedError } from "../errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
@@ -39,7 +39,7 @@ export class TokenCursor {
     this.at = at;
   }
 
-  /** Kind of the token here. */
+  /** Kind of the current token. */
   get kind(): number {
     return this.kinds[this.at];
   }
@@ -52,7 +52,7 @@ export class TokenCursor {
     return this.isKeyword(-1);
   }
 
-  /** The keyword after a parenthesis here, −1 when there is neither. */
+  /** The keyword after an opening parenthesis at the cursor, −1 if there is none. */
   openKeyword(): number {
     const at = this.at;
     return this.kinds[at] === LEFT && this.kinds[at + 1] === KEYWORD ? this.values[at + 1] : -1;
@@ -93,7 +93,7 @@ export class TokenCursor {
     if (!this.takeClose()) this.unexpected();
   }
 
-  /** The symbol of an identifier here, taken, or NO_SYMBOL. */
+  /** Consumes an identifier; returns its symbol, or NO_SYMBOL. */
   takeId(): number {
     return this.kinds[this.at] === ID ? this.values[this.at++] : NO_SYMBOL;
   }
@@ -102,7 +102,7 @@ export class TokenCursor {
     return this.kinds[this.at] === ANNOTATION && this.values[this.at] === NAME_ANNOTATION;
   }
 
-  /** Takes `(@name "…")`. */
+  /** Parses `(@name "…")`. */
   takeNameAnnotation(): string | undefined {
     if (!this.isNameAnnotation()) return undefined;
     this.at++;
@@ -112,7 +112,7 @@ export class TokenCursor {
     return name;
   }
 
-  /** Takes a string: its bytes. */
+  /** Parses a string; returns its bytes. */
   string(): Uint8Array {
     if (this.kind !== STRING) this.unexpected();
     const tokens = this.tokens;
@@ -123,7 +123,7 @@ export class TokenCursor {
     return decodeString(tokens.source, start, end);
   }
 
-  /** Takes any number of strings: their bytes in one. */
+  /** Parses any number of strings; returns their bytes, concatenated. */
   strings(): Uint8Array {
     const first = this.at;
     let size = 0;
@@ -138,7 +138,7 @@ export class TokenCursor {
     return bytes;
   }
 
-  /** Takes a string that must be UTF-8. */
+  /** Parses a string that must be UTF-8. */
   name(context = ""): string {
     const token = this.at;
     const text = decodeUtf8(this.string());
@@ -146,7 +146,7 @@ export class TokenCursor {
     return text;
   }
 
-  /** Takes an unsigned 32-bit integer. */
+  /** Parses an unsigned 32-bit integer. */
   u32(): number {
     if (this.kind !== NAT) this.unexpected();
     if (!this.integer(32)) this.fail("i32 constant out of range");
@@ -154,20 +154,23 @@ export class TokenCursor {
     return INTEGER.lo;
   }
 
-  /** Takes an unsigned 64-bit integer into INTEGER. */
+  /** Parses an unsigned 64-bit integer into INTEGER. */
   u64(): void {
     if (this.kind !== NAT) this.unexpected();
     if (!this.integer(64)) this.fail("i64 constant out of range");
     this.at++;
   }
 
-  /** Reads the integer here into INTEGER without taking it; false when it does not fit `bits`. */
+  /** Reads the current integer into INTEGER without consuming it; false if it does not fit `bits`. */
   integer(bits: number): boolean {
     const { source, starts, ends } = this.tokens;
     return readInteger(source, starts[this.at], ends[this.at], bits);
   }
 
-  /** Is the token here the keyword `prefix` followed by an unsigned integer, as in `offset=4`? Reads it into INTEGER. */
+  /**
+   * True if the current token is the keyword `prefix` followed by an unsigned integer, as in `offset=4`. Reads it into
+   * INTEGER.
+   */
   takeAssignment(prefix: string): boolean {
     const at = this.at;
     if (this.kinds[at] !== KEYWORD || this.values[at] !== -1) return false;
@@ -181,7 +184,7 @@ export class TokenCursor {
     return true;
   }
 
-  /** From inside parentheses to after their closing one. */
+  /** Skips from inside parentheses to the token after the closing one. */
   skipToClose(): void {
     const kinds = this.kinds;
     let at = this.at;
@@ -194,7 +197,7 @@ export class TokenCursor {
     this.at = at;
   }
 
-  /** Reports the token `token` as one that cannot be there. */
+  /** Reports an unexpected token `token`. */
   unexpected(token: number = this.at): never {
     const { tokens } = this;
     switch (tokens.kinds[token]) {
@@ -206,7 +209,7 @@ export class TokenCursor {
         if (tokens.values[token] === 1) this.fail("empty identifier", token);
         return this.fail(`unknown operator ${tokens.textOf(token)}`, token);
       case LEFT: {
-        // What is wrong is what was opened, if anything was.
+        // After an opening parenthesis, the keyword is the unexpected token.
         const next = tokens.kinds[token + 1];
         if (next === KEYWORD || next === RESERVED || next === ERROR) this.unexpected(token + 1);
         break;
@@ -226,7 +229,7 @@ export class TokenCursor {
     throw new MalformedError(message, tokens.placeOf(tokens.starts[token]));
   }
 
-  /** Reports what a validator would reject, where the parser cannot go on with it. */
+  /** Reports an error of validation that prevents further parsing. */
   invalid(message: string, token: number = this.at): never {
     throw new InvalidError(message, this.tokens.placeOf(this.tokens.starts[token]));
   }

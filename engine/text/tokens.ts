@@ -1,8 +1,8 @@
 /**
  * Tokens of the text format as columns: kind, start, end and value, one entry per token (specification, 6.3). The lexer
- * fills them, parsers walk them by index.
+ * fills them, parsers index them.
  *
- * Invariant: the last two tokens are END or ERROR, so looking one token ahead needs no check.
+ * Invariant: the last two tokens are END or ERROR, so a lookahead of one token needs no check.
  */
 import type { SourcePlace } from "../errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
@@ -12,24 +12,24 @@ import { SymbolTable } from "./symbols.ts";
 export const END = 0;
 export const LEFT = 1;
 export const RIGHT = 2;
-/** `value` is its number in keywords.ts, −1 for a word that is no keyword. */
+/** `value` is the keyword's number in keywords.ts, −1 for an unknown word. */
 export const KEYWORD = 3;
 /** `value` is the symbol of the identifier. */
 export const ID = 4;
-/** `value` is 1 when it has escapes. */
+/** `value` is 1 if the string has escapes. */
 export const STRING = 5;
 /** Unsigned integer, signed integer, floating-point number. */
 export const NAT = 6;
 export const INT = 7;
 export const FLOAT = 8;
-/** The opening of an annotation that waft reads; `value` is one of ANNOTATION. Its content and `)` follow as tokens. */
+/** The opening of a known annotation; `value` is one of ANNOTATION. Its content and `)` follow as tokens. */
 export const ANNOTATION = 9;
-/** No token of the language; `value` is 1 for an identifier without a name. */
+/** Not a token of the language; `value` is 1 for an identifier without a name. */
 export const RESERVED = 10;
-/** Where lexing had to stop; the message is `Tokens.problem`. */
+/** The end of lexing by an error; the message is `Tokens.problem`. */
 export const ERROR = 11;
 
-/** Annotations that waft reads (specification, appendix A.5 to A.7); `value` of an ANNOTATION token. */
+/** Known annotations (specification, appendix A.5 to A.7); `value` of an ANNOTATION token. */
 export const ANNOTATIONS = ["custom", "name", "metadata.code.branch_hint"] as const;
 export const CUSTOM_ANNOTATION = 0;
 export const NAME_ANNOTATION = 1;
@@ -44,7 +44,7 @@ export class Tokens {
   ends: Int32Array;
   values: Int32Array;
   count = 0;
-  /** What the ERROR token is about. */
+  /** The message of the ERROR token. */
   problem = "";
   #lines: Int32Array | undefined;
 
@@ -71,7 +71,7 @@ export class Tokens {
     return decodeUtf8(this.source, this.starts[token], this.ends[token]) ?? "";
   }
 
-  /** The source text of a token, cut when it is long: for messages. */
+  /** The source text of a token, truncated if it is long: for messages. */
   textOf(token: number): string {
     const start = this.starts[token];
     const end = this.ends[token];

@@ -1,7 +1,8 @@
 /**
- * Arrays (specification, 4.4.6.9 ff.). In: operands on the translator's stack. Out: a load of the length, which is also the null check (it
- * faults in the first page), a comparison of the index, and accesses at an address inside the object, which keeps it alive; loops
- * for filling; moves of bytes for copying; calls of the runtime for what reads segments.
+ * Array instructions (specification, 4.4.6.9 ff.). In: operands on the translator's stack. Out: a load of the length,
+ * which doubles as the null check (it faults in the first page), a comparison of the index, and accesses at an interior
+ * address, which keeps the object alive; loops for fills; block moves for copies; runtime calls for instructions that
+ * read segments.
  *
  * Ranges are compared in 64-bit arithmetic, which 32-bit offsets and lengths cannot overflow.
  */
@@ -21,7 +22,7 @@ import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";
 const { I32, I64, NONE, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
-/** Arrays of a constant length up to this are filled without a loop. */
+/** Arrays of a constant length up to this limit are filled without a loop. */
 const MAX_UNROLLED = 8;
 
 /** Number of elements of `array`; traps when it is null. */
@@ -40,7 +41,7 @@ function scaled(t: Translation, count: number, shift: number): number {
   return b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, count), b.i64(shift, 0));
 }
 
-/** Traps unless elements [start, start + count) exist; null too. */
+/** Traps if `array` is null or has no elements [start, start + count). */
 function checkRange(t: Translation, array: number, start: number, count: number): void {
   const { b } = t;
   const length = b.unary(OP.EXTEND_U, I64, lengthOf(t, array));
@@ -59,7 +60,7 @@ function allocate(t: Translation, index: number, type: ObjectType, length: numbe
   return array;
 }
 
-/** Writes `value` to the `count` (i32) elements from `start` (i32) on, which exist. */
+/** Writes `value` to the `count` (i32) elements from `start` (i32) on, which must exist. */
 function fill(
   t: Translation,
   type: ObjectType,
@@ -96,7 +97,9 @@ function fill(
   f.edgeTo[leave] = b.openBlock(0, false);
 }
 
-/** Ends the open block with a jump whose target is not known yet; it carries `value`, if that is not 0. Returns the edge. */
+/**
+ * Ends the open block with a jump to a target that is set later; it carries `value` unless that is 0. Returns the edge.
+ */
 export function jumpAhead(t: Translation, value: number): number {
   const { b, f } = t;
   const args = takePool(t, 1);
@@ -108,8 +111,8 @@ export function jumpAhead(t: Translation, value: number): number {
 }
 
 /**
- * Ends the open block with a branch that leads to a target not known yet when `test` (i32) is not zero, carrying `value` if that is not
- * 0, and goes on in the next block. Returns the edge.
+ * Ends the open block with a branch to a target that is set later, taken if `test` (i32) is not zero and carrying
+ * `value` unless that is 0, and opens the fall-through block. Returns the edge.
  */
 export function branchAhead(t: Translation, test: number, value = 0): number {
   const { b, f } = t;
@@ -223,7 +226,7 @@ function arrayCopy(t: Translation, imm: Immediates): void {
   const source = t.pop();
   const to = t.pop();
   const target = t.pop();
-  // Null comes before any range.
+  // The null check precedes every range check.
   lengthOf(t, target);
   lengthOf(t, source);
   checkRange(t, target, to, count);

@@ -1,9 +1,9 @@
 /**
- * Atomic memory instructions (threads proposal). In: operands on the translator's stack. Out: a check of the alignment, one of the bounds
- * where those are explicit, and one atomic operation; waiting and waking are calls of the runtime.
+ * Atomic memory instructions (specification of the threads proposal). In: operands on the translator's stack. Out: an
+ * alignment check, a bounds check in explicit mode, and one atomic operation; wait and notify are runtime calls.
  *
- * Traps come in this order: unaligned, out of bounds, not shared. An address is checked with its static offset, of which only the low bits
- * matter for alignment.
+ * Traps occur in this order: unaligned, out of bounds, not shared. The alignment check covers the sum of the address
+ * and the static offset, of which only the low bits matter.
  */
 import type { BuiltinName } from "../abi/builtins.ts";
 import { atomicWord } from "../ir/function.ts";
@@ -18,7 +18,7 @@ import { callBuiltin, checkBounds, checkedAddress, staticOffset } from "./memory
 
 const { I32, I64, NONE } = TY;
 
-/** Read-modify-write operations by the word in their mnemonics. */
+/** Read-modify-write operations by the word in their mnemonic. */
 const MODIFY: Readonly<Record<string, number>> = {
   add: OP.ATOMIC_ADD,
   sub: OP.ATOMIC_SUB,
@@ -40,7 +40,9 @@ function checkAlignment(t: Translation, imm: Immediates, address: number, width:
   b.trapIf(b.binary(OP.AND, I32, low, b.i32(mask)), TRAP.UNALIGNED_ATOMIC);
 }
 
-/** The address for an access of 2^`width` bytes, checked; what is left of the static offset is in `staticOffset`. */
+/**
+ * Checks the address of an access of 2^`width` bytes and returns it; `staticOffset` holds the remaining static offset.
+ */
 function atomicAddress(t: Translation, imm: Immediates, width: number): number {
   const operand = t.pop();
   checkAlignment(t, imm, operand, width);
@@ -88,7 +90,7 @@ function compareExchange(ty: number, width: number): Handler {
   };
 }
 
-/** The routine gets memory, address and the operands above it. */
+/** The routine takes the memory, the address and the operands above it. */
 function waiting(name: BuiltinName, width: number, operands: number): Handler {
   return (t, imm) => {
     const { b } = t;
@@ -96,7 +98,7 @@ function waiting(name: BuiltinName, width: number, operands: number): Handler {
     const first = t.pop();
     const operand = t.pop();
     checkAlignment(t, imm, operand, width);
-    // The routine checks bounds itself, but a sum beyond 2^64 must not get there.
+    // The routine checks bounds itself; a sum beyond 2^64 must trap before the call.
     if (t.env.memoryIs64[imm.memory]) checkBounds(t, imm, operand, 1 << width);
     const address = t.f.ty[operand] === I64 ? operand : b.unary(OP.EXTEND_U, I64, operand);
     const args = [b.i32(imm.memory), b.binary(OP.ADD, I64, address, b.i64(imm.offsetLo, imm.offsetHi)), first];

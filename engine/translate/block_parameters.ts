@@ -1,12 +1,12 @@
 /**
- * Edges and joins: a branch becomes an edge with a snapshot of what it carries; at the end of a frame its edges meet in a block
- * that gets a parameter only for what differs between them. In: frames with pending edges (frames.ts). Out: edges with
- * arguments, a block, operands and locals as they are after the join.
+ * Edges and joins: a branch becomes an edge with a snapshot of the operands and locals that it carries; at the end of a
+ * frame its edges meet in a block with a parameter for each value on which they differ. In: frames with pending edges
+ * (frames.ts). Out: edges with arguments, a block, and the operands and locals after the join.
  */
 import type { Translation } from "./translation.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, MAX_POOL, tooLarge } from "./frames.ts";
 
-/** Value of a slot or operand in the merge: edges disagree. */
+/** Merged value of a slot or operand on which edges disagree. */
 const DIFFERS = -1;
 
 /** Creates the edge from the open block to the label of frame `n`; the label's operands are on top of the stack. */
@@ -37,7 +37,7 @@ export function edgeToFrame(t: Translation, n: number, stamp = 0): number {
   const start = frames.snapCount;
   for (let k = 0; k < arity; k++) frames.snaps[start + k] = stack[base + k];
   frames.snapCount = start + arity;
-  // Nobody reads the locals of a body that has ended.
+  // No instruction reads the locals of a body that has ended.
   const pairs = frames.kind[n] >= FRAME_KIND.BODY ? 0 : frames.snapChanges(frames.trailStart[n]);
   if (frames.snapCount > MAX_POOL) throw tooLarge(t.funcIndex, t.b.pos);
   frames.addPending(n, e, start, pairs);
@@ -47,7 +47,7 @@ export function edgeToFrame(t: Translation, n: number, stamp = 0): number {
   return e;
 }
 
-/** Creates the edge by which exceptions of the open block reach try `n`: it carries the locals of the try's function. */
+/** Creates the edge that carries exceptions of the open block to try `n`, with the locals of the try's function. */
 export function edgeToTry(t: Translation, n: number): number {
   const { frames, f } = t;
   const e = f.addEdge(t.b.block, 0, 0);
@@ -58,7 +58,7 @@ export function edgeToTry(t: Translation, n: number): number {
   return e;
 }
 
-/** Room in the pool, within the limits. */
+/** Allocates `count` words in the pool. Throws if the function exceeds the implementation limits. */
 export function takePool(t: Translation, count: number): number {
   const { f } = t;
   if (f.poolCount + count > MAX_POOL || f.count > MAX_INSTRUCTIONS) throw tooLarge(t.funcIndex, t.b.pos);
@@ -66,8 +66,9 @@ export function takePool(t: Translation, count: number): number {
 }
 
 /**
- * Opens the block where the pending edges of frame `n` meet. Before, the trail has been undone to the frame's entry and the
- * floor is that of the frame around. After, the results are pushed at the frame's height and the locals are up to date.
+ * Opens the block where the pending edges of frame `n` meet. Precondition: the trail is undone to the frame's entry and
+ * the floor is that of the enclosing frame. Postcondition: the results are pushed at the frame's height and the locals
+ * are up to date.
  */
 export function openJoin(t: Translation, n: number): void {
   const { frames, f, b } = t;
@@ -104,7 +105,7 @@ export function openJoin(t: Translation, n: number): void {
   }
 }
 
-/** Fills `touched` and `mergeValue`; returns the number of slots touched. */
+/** Fills the merge columns of the locals; returns the number of slots touched. */
 function mergeLocals(t: Translation, n: number, count: number): number {
   const { frames } = t;
   const { snaps, locals } = frames;
@@ -123,7 +124,7 @@ function mergeLocals(t: Translation, n: number, count: number): number {
       } else if (mergeValue[slot] !== value) mergeValue[slot] = DIFFERS;
     }
   }
-  // An edge without a pair brings the value that the local had at the frame's entry.
+  // An edge without a pair for a slot carries the value that the local had at the frame's entry.
   for (let k = 0; k < slots; k++) {
     const slot = touched[k];
     if (mergeCount[slot] < count && mergeValue[slot] !== locals[slot]) mergeValue[slot] = DIFFERS;

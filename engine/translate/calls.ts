@@ -1,13 +1,13 @@
 /**
- * Calls (specification, 4.4.8.9 ff.): direct, to imports, through tables and references, each also as a tail call. In: arguments on
- * the translator's stack. Out: one call instruction, and RESULT instructions when there are several results; or, for callees
- * that inline.ts accepts, the callee's body in place of the call; or a TAIL_CALL that ends the block.
+ * Calls (specification, 4.4.8.9 ff.): direct, to imports, through tables and through references, each also as a tail
+ * call. In: arguments on the translator's stack. Out: one call instruction, followed by RESULT instructions if there
+ * are several results; or the callee's body, if inline.ts accepts the callee; or a TAIL_CALL that ends the block.
  *
- * A tail call in an inlined body is a call and a branch to the body's end: the frame that it would give up is not there.
+ * A tail call in an inlined body is a call and a branch to the body's end, since there is no frame to replace.
  *
- * A call through a table checks, in the specification's order: the index against the table's length (undefined element), the
- * element against null (uninitialized element: reading the type id of the record at address 0 faults), its type against the
- * expected canonical id (indirect call type mismatch).
+ * A call through a table checks in the specification's order: the index against the table's length (undefined element),
+ * the element against null (uninitialized element: reading the type id of the record at address 0 faults), the
+ * element's type against the expected canonical id (indirect call type mismatch).
  */
 import { RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -28,14 +28,14 @@ import type { TableFacts } from "./table_facts.ts";
 const { I32, I64, NONE } = TY;
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 
-/** The tail call of a call operation. */
+/** The tail-call form of a call operation. */
 function tailOf(op: number): number {
   return op === OP.CALL ? OP.TAIL_CALL : op === OP.CALL_RECORD ? OP.TAIL_CALL_RECORD : OP.TAIL_CALL_IMPORT;
 }
 
 /**
- * Emits call `op` of signature `signature` with the arguments on the stack, after `record` when that is not 0, and pushes the
- * results. `c` is the column c of the operation.
+ * Emits call `op` of signature `signature` with the arguments on the stack, preceded by `record` unless that is 0, and
+ * pushes the results. `c` is column c of the operation.
  */
 function emitCall(
   t: Translation,
@@ -88,17 +88,17 @@ export function translateCall(t: Translation, funcIndex: number, tail: boolean):
   }
 }
 
-/** `call_ref`, `return_call_ref`: the operand is the address of a record of the right type, or null. */
+/** `call_ref` and `return_call_ref`: the operand is null or the address of a record of the right type. */
 export function translateCallRef(t: Translation, typeIndex: number, tail: boolean): void {
   const { env, f } = t;
   const record = t.pop();
   const { layout } = env;
   if (f.op[record] === OP.CONTEXT) {
-    // The reference of a function of this instance: nothing else has an address in the context.
+    // Only references to functions of this instance are addresses in the context.
     const defined = (f.imm[record] - layout.functionsOffset) / RECORD.SIZE;
     const imported = (f.imm[record] - layout.importsOffset) / RECORD.SIZE;
     const funcIndex = defined >= 0 ? defined + env.valid.importedFuncCount : imported;
-    // Another signature: a cast before has trapped, and nothing comes here.
+    // The signatures differ: an earlier cast has trapped, so this code is unreachable.
     if (env.funcSignature[funcIndex] === env.typeSignature[typeIndex]) {
       translateCall(t, funcIndex, tail);
       return;
@@ -153,7 +153,10 @@ function checkRecordType(t: Translation, record: number, typeIndex: number): voi
   b.trapIf(typeMatches(t, actual, typeIndex, OP.NE), TRAP.INDIRECT_CALL_TYPE);
 }
 
-/** A call through a table whose content is known: the same traps with fewer checks, and direct where only one function fits. */
+/**
+ * A call through a table of known content: the same traps with fewer checks, and a direct call if only one function
+ * matches.
+ */
 function callKnownTable(
   t: Translation,
   typeIndex: number,
@@ -169,7 +172,7 @@ function callKnownTable(
     callKnownElement(t, typeIndex, at < content.length ? content[at] : NO_ELEMENT, tail);
     return;
   }
-  // A function of a type below is as good, unless there is none.
+  // A function of a subtype matches too, unless the type has no subtypes.
   const exact = env.valid.types[typeIndex].final || single.size === 1;
   const target = exact ? single.get(env.valid.canonicalIds[typeIndex]) : undefined;
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
@@ -188,10 +191,10 @@ function callKnownTable(
   translateCall(t, target, tail);
 }
 
-/** For {@linkcode callKnownElement}: the index is beyond the table. */
+/** For {@linkcode callKnownElement}: the index is out of bounds. */
 const NO_ELEMENT = -2;
 
-/** Calls function `func` with expected type `typeIndex`; −1 is null. */
+/** Calls function `func`, −1 for null, with expected type `typeIndex`. */
 function callKnownElement(t: Translation, typeIndex: number, func: number, tail: boolean): void {
   const { canonicalIds, funcTypeIndices } = t.env.valid;
   if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);

@@ -1,13 +1,13 @@
 /**
- * The check that a cast needs: what remains to be tested of a reference, given its static type. In: the types of a cast
- * (casts.ts). Out: the kind of test.
+ * The test that a cast needs at run time, given the static type of its operand. In: the types of a cast (casts.ts).
+ * Out: the kind of test.
  */
 
 /** Tests of a reference that is not null. */
 export const CAST_TEST = {
-  /** None: it has the type. */
+  /** No test: the cast always succeeds. */
   ALWAYS: 0,
-  /** None: it does not have the type. */
+  /** No test: the cast always fails. */
   NEVER: 1,
   /** The low bits of the reference. */
   BY_TAG: 2,

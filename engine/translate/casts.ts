@@ -1,14 +1,15 @@
 /**
- * Tests and casts of references (specification, 4.4.4): ref.test, ref.cast, br_on_cast, br_on_cast_fail. In: the operand, its static type as
- * validation saw it, and the target type. Out: as few of these checks as the static type leaves open, in this order:
+ * Type tests and casts of references (specification, 4.4.4): ref.test, ref.cast, br_on_cast, br_on_cast_fail. In: the
+ * operand, its static type and the target type. Out: those of the following checks that the static type does not
+ * decide, in this order:
  *
- *     null        is it null?
- *     tag         low bits: i31, host handle, or an object (gc_layout.ts: REF_TAG)
- *     type        the type id in the object's header (or function record) against the target's: equal when nothing can be below the
- *                 target, else by the display in the type's descriptor (Cohen, "Type-Extension Type Tests Can Be Performed In
- *                 Constant Time", 1991)
+ *     null        is the reference null?
+ *     tag         low bits: i31, host handle, or object (gc_layout.ts: REF_TAG)
+ *     type        the type id in the object's header (or function record) against the target's: by equality if the target
+ *                 has no subtypes, else by the display in the type's descriptor (Cohen, "Type-Extension Type Tests Can Be
+ *                 Performed In Constant Time", 1991)
  *
- * Where null fails a cast to an object type, it needs no check: reading its header faults.
+ * A cast to an object type that fails for null needs no null check: reading the header faults.
  */
 import { CAST_TEST } from "./cast_question.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
@@ -28,12 +29,12 @@ import { bitsOf } from "./objects.ts";
 const { I32, I64, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
-/** Low bits in which objects differ from all other references of their hierarchy. */
+/** The low bits that distinguish objects from all other references of their hierarchy. */
 const OBJECT_TAG_MASK = 3;
 
 const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
 
-/** Sorts out what must be checked to tell whether a reference of the source type belongs to heap type `heap`. */
+/** Determines the test that decides whether a reference of the source type belongs to heap type `heap`. */
 function ask(t: Translation, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
   const { canonicalIds } = t.env.valid;
   const from = closeHeapType(source, canonicalIds);
@@ -47,7 +48,7 @@ function ask(t: Translation, source: HeapType, nullable: boolean, heap: HeapType
     t.cast.kind = BY_TYPE;
     t.cast.tagged = topHeap(to) === HEAP.any && heapMatches(HEAP.i31, from);
   }
-  // A constant is null or an i31, which may have become an externref.
+  // A constant is null or an i31, possibly converted to an externref.
   if (!t.b.isConst(value)) return;
   t.cast.sourceNullable = t.b.isZero(value);
   t.cast.kind = !t.cast.sourceNullable && (heapMatches(HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
@@ -67,7 +68,10 @@ function lowBits(t: Translation, value: number, mask: number): number {
   return b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, bitsOf(t, value)), b.i32(mask));
 }
 
-/** Is `value`, perhaps null (for which the answer is `nullPasses`), an i31, or for `heap` eq: no host value? An i32. */
+/**
+ * True (an i32) if `value` is an i31, or for `heap` eq any reference but a host value. `nullPasses` is the answer for
+ * null.
+ */
 function tagCondition(t: Translation, value: number, heap: HeapType, nullPasses: boolean): number {
   const { b } = t;
   if (heap === HEAP.i31) {
@@ -80,8 +84,8 @@ function tagCondition(t: Translation, value: number, heap: HeapType, nullPasses:
 }
 
 /**
- * Is the object or function `value` of type `heap`? An i32: 1 for yes when `op` is EQ, for no when it is NE. When `value` may be null,
- * reading its type traps with `nullCode`.
+ * Tests if the object or function `value` is of type `heap`: an i32, 1 for yes if `op` is EQ and for no if it is NE. If
+ * `value` may be null, reading its type traps with `nullCode`.
  */
 function typeCondition(t: Translation, value: number, heap: HeapType, op: number, nullCode: number): number {
   const isFunc = topHeap(closeHeapType(heap, t.env.valid.canonicalIds)) === HEAP.func;
@@ -93,8 +97,8 @@ function typeCondition(t: Translation, value: number, heap: HeapType, op: number
 }
 
 /**
- * Is the type with canonical id `id` (i32) type `index` of the module or one below it? An i32: 1 for yes when `op` is EQ, for no when it
- * is NE.
+ * Tests if the type with canonical id `id` (i32) is type `index` of the module or a subtype of it: an i32, 1 for yes if
+ * `op` is EQ and for no if it is NE.
  */
 export function typeMatches(t: Translation, id: number, index: number, op: number): number {
   const { b, env } = t;
@@ -129,7 +133,7 @@ function refTest(t: Translation, imm: Immediates): void {
   else if (t.cast.kind === NEVER) t.push(t.cast.sourceNullable && nullable ? isNull(t, value) : b.i32(0));
   else if (t.cast.kind === BY_TAG) t.push(b.binary(OP.NE, I32, tagCondition(t, value, heap, nullable), b.i32(0)));
   else {
-    // Reading the type must wait until it is known that there is one.
+    // The type must not be read before the reference is known to have one.
     const away: number[] = [];
     if (t.cast.sourceNullable) away.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
     if (t.cast.tagged) away.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
@@ -143,7 +147,7 @@ function refTest(t: Translation, imm: Immediates): void {
   }
 }
 
-/** Opens the block where `edges` meet; of type `ty`, unless that is 0, is what they carry. */
+/** Opens the block where `edges` meet; they carry a value of type `ty` unless that is 0. */
 function join(t: Translation, edges: readonly number[], ty: number): number {
   const block = t.b.openBlock(0, false);
   for (const e of edges) t.f.edgeTo[e] = block;
@@ -170,14 +174,14 @@ function refCast(t: Translation, imm: Immediates): void {
   }
 }
 
-/** Traps when `condition` holds. */
+/** Traps if `condition` holds. */
 function failIf(t: Translation, condition: number): void {
   const { b, f } = t;
   if (b.isConst(condition) && f.imm[condition] !== 0) trapHere(t, TRAP.CAST_FAILURE);
   else b.trapIf(condition, TRAP.CAST_FAILURE);
 }
 
-/** br_on_cast, and br_on_cast_fail with `onFail`: the reference stays on the stack either way. */
+/** br_on_cast, and br_on_cast_fail with `onFail`: the reference stays on the stack on both paths. */
 function branchOnCast(onFail: boolean): Handler {
   return (t, imm) => {
     const { b } = t;
@@ -186,7 +190,7 @@ function branchOnCast(onFail: boolean): Handler {
     ask(t, imm.heap, imm.nullable, heap, value);
     if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
       const passes = t.cast.kind === ALWAYS;
-      // Null may go the other way.
+      // Null may take the other path.
       if (t.cast.sourceNullable && nullable !== passes) {
         branchWhen(t, nullable !== onFail ? isNull(t, value) : b.eqz(isNull(t, value)), label);
       } else if (passes !== onFail) branch(t, label);

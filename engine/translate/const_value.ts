@@ -1,7 +1,7 @@
 /**
- * The values of constant expressions that are known when a module is compiled. In: an initialiser that validation has accepted.
- * Out: its bits, or the function whose reference it is, or "unknown" (it reads an imported global, makes a vector or an
- * object). Immutable globals with a known value are folded into the code (specification, 3.4.13.3).
+ * Constant expressions whose value is known at compile time. In: a valid initializer. Out: its bits, or the function
+ * that it refers to, or undefined (it reads an imported global, or makes a vector or an object). Immutable globals with
+ * a known value are folded into the code (specification, 3.4.13.3).
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import { OP, type OpName } from "../ir/ops.ts";

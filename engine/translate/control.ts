@@ -1,9 +1,10 @@
 /**
- * Structured control: bodies, blocks, loops, ifs and the branches between them (specification, 4.4.8). In: the visitor's calls
- * in reachable code. Out: blocks and edges in structural order, which is the reverse postorder that ir/function.ts asks for.
+ * Structured control: bodies, blocks, loops, ifs and branches (specification, 4.4.8). In: the visitor's calls in
+ * reachable code. Out: blocks and edges in structural order, which is the reverse postorder that ir/function.ts
+ * requires.
  *
- * A frame gets a block of its own only where control really meets or loops: a block that nobody branches to, a loop that
- * nobody repeats and an if with a constant condition leave no trace.
+ * A frame gets a block of its own only where edges meet or a loop repeats: a block without branches to it, a loop
+ * without a back edge and an if with a constant condition emit nothing.
  */
 import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -22,7 +23,7 @@ import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
-/** The walk of a body begins: of the function itself, or of one that is inlined, whose arguments lie on the stack. */
+/** Begins a body: the function's own, or an inlined one, whose arguments are on the stack. */
 export function beginActivation(
   t: Translation,
   funcIndex: number,
@@ -59,13 +60,13 @@ export function beginActivation(
   t.reachable = true;
   if (t.deterministic) takeDepth(t, locals.length, inlined);
   if (t.metered && !inlined) beginFuel(t);
-  // A function that calls nothing and loops nowhere ends soon; trees of calls need a poll in every function that calls.
+  // A leaf function without loops ends soon; call trees need a poll in every function that calls.
   if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) {
     t.entryPoll = b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
   }
 }
 
-/** What the body that is being walked contains. */
+/** The BODY flags of the current body. */
 function bodyFlags(t: Translation): number {
   return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount];
 }
@@ -84,7 +85,7 @@ export function enterIf(t: Translation, params: number, results: number): void {
   frames.floor = frames.trailCount;
   frames.saved[n] = frames.saveParams(t.stack, t.sp - params, params);
   if (b.isConst(value)) {
-    // The arm that is never taken counts as unreachable; elseEdge −1 says that the else arm goes on only if this one did not.
+    // The arm that is never taken is unreachable; ELSE_ONLY makes the else arm reachable only if the first arm was not.
     t.reachable = (f.imm[value] !== 0) === (condition > 0);
     frames.elseEdge[n] = t.reachable ? ELSE_DEAD : ELSE_ONLY;
     return;
@@ -97,7 +98,7 @@ export function enterIf(t: Translation, params: number, results: number): void {
   b.openBlock(0, true);
 }
 
-/** Marks in elseEdge for ifs with a constant condition. */
+/** Values of elseEdge for ifs with a constant condition. */
 const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 
@@ -113,7 +114,7 @@ function branchHint(t: Translation): number {
   return hint === undefined ? HINT.NONE : hint === 1 ? HINT.LIKELY : HINT.UNLIKELY;
 }
 
-/** Ends the open block with a branch to `taken` when `condition` (of Builder.condition) holds, else to `other`. */
+/** Ends the open block with a branch to `taken` if `condition` (of Builder.condition) holds, else to `other`. */
 function emitBranch(t: Translation, condition: number, taken: number, other: number): void {
   const { b } = t;
   const hint = branchHint(t);
@@ -135,14 +136,14 @@ export function otherwiseFrame(t: Translation): void {
   const e = frames.elseEdge[n];
   if (t.reachable) jumpToFrame(t, n);
   frames.kind[n] = ELSE;
-  // The locals stay as they were at the last jump, because that may be taken back (resumeFromJump).
+  // The locals keep the values of the last jump, which may be taken back (resumeFromJump).
   if (e === ELSE_DEAD) return;
   frames.undo(frames.trailStart[n]);
   const params = frames.savedCount - frames.saved[n];
   const base = frames.height[n];
   for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[frames.saved[n] + k];
   t.sp = base + params;
-  // With a constant condition the block before the if is still open.
+  // With a constant condition, the block before the if is still open.
   if (e >= 0) {
     f.edgeTo[e] = b.openBlock(0, false);
     f.edgeArgs[e] = f.poolCount;
@@ -150,7 +151,7 @@ export function otherwiseFrame(t: Translation): void {
   t.reachable = true;
 }
 
-/** A loop opens, in reachable code or not. */
+/** Opens a loop, in reachable or unreachable code. */
 export function enterLoop(t: Translation, params: number, results: number, at: number): void {
   const { frames, f, b, loops } = t;
   if (!t.reachable) {
@@ -183,7 +184,7 @@ export function enterLoop(t: Translation, params: number, results: number, at: n
   if (t.env.interruptible) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
 }
 
-/** Looks ahead over the outermost loop whose opcode is at absolute offset `at`. */
+/** Scans the outermost loop whose opcode is at absolute offset `at`. */
 function scanLoop(t: Translation, at: number): void {
   const { valid } = t.env;
   const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount];
@@ -195,7 +196,7 @@ function scanLoop(t: Translation, at: number): void {
   if (t.loops.overflow) throw tooLarge(t.funcIndex, at);
 }
 
-/** The end of the innermost frame; `delegate` ≥ 0 is the label that ends a legacy try. */
+/** Ends the innermost frame; `delegate` ≥ 0 is the label that ends a legacy try. */
 export function endFrame(t: Translation, delegate: number): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
@@ -212,7 +213,7 @@ export function endFrame(t: Translation, delegate: number): void {
   const floor = frames.outerFloor[n];
   const isBody = kind >= BODY;
   if (pending === 0 || !t.reachable && pending === 1 && reopensLast(t, n)) {
-    // Control simply goes on in the open block, or not at all.
+    // Control falls through in the open block, or the end is unreachable.
     if (pending === 1) resumeFromJump(t, n);
     if (isBody) frames.undo(start);
     else if (t.reachable) frames.compact(start, floor);
@@ -263,7 +264,7 @@ function endLoop(t: Translation, n: number): void {
   const { frames, f, b } = t;
   if (frames.header[n] >= 0) {
     b.depth--;
-    // A block that has nothing yet, after a last `br_if`, is outside the loop already.
+    // An empty block after a final `br_if` is outside the loop.
     if (t.reachable && f.blockStart[b.block] === f.schedCount) f.blockDepth[b.block] = b.depth;
   }
   frames.count = n;
@@ -271,8 +272,8 @@ function endLoop(t: Translation, n: number): void {
 }
 
 /**
- * Is the only pending edge of frame `n` that of a jump which ended the newest block, with nothing after it? Then the locals are
- * still as they were at the jump.
+ * True if the only pending edge of frame `n` is that of a jump which ended the newest block. The locals then still have
+ * the values of the jump.
  */
 function reopensLast(t: Translation, n: number): boolean {
   const { f } = t;
@@ -282,7 +283,7 @@ function reopensLast(t: Translation, n: number): boolean {
   return f.op[last] === OP.JUMP && f.a[last] === e;
 }
 
-/** Takes the jump back and goes on where it stood, with the operands that it carried. */
+/** Removes that jump and reopens its block, with the operands that it carried. */
 function resumeFromJump(t: Translation, n: number): void {
   const { frames, f, b } = t;
   const e = frames.firstEdge[n];
@@ -295,7 +296,7 @@ function resumeFromJump(t: Translation, n: number): void {
   t.reachable = true;
 }
 
-/** Ends the open block with a jump to frame `n`; what follows is unreachable. */
+/** Ends the open block with a jump to frame `n`; the code that follows is unreachable. */
 export function jumpToFrame(t: Translation, n: number): void {
   const e = edgeToFrame(t, n);
   t.b.emit(OP.JUMP, TY.NONE, e, 0, 0, 0);
@@ -334,7 +335,7 @@ export function branchIf(t: Translation, label: number): void {
   branchWhen(t, t.pop(), label);
 }
 
-/** Branches to `label`, whose operands are on the stack, when `test` (i32) is not zero. */
+/** Branches to `label`, whose operands are on the stack, if `test` (i32) is not zero. */
 export function branchWhen(t: Translation, test: number, label: number): void {
   const condition = t.b.condition(test);
   const value = Math.abs(condition);
@@ -345,7 +346,7 @@ export function branchWhen(t: Translation, test: number, label: number): void {
   branchOnCondition(t, condition, label);
 }
 
-/** Branches to `label` when `condition` (of Builder.condition) holds; the next block goes on. */
+/** Branches to `label` if `condition` (of Builder.condition) holds; opens the fall-through block. */
 export function branchOnCondition(t: Translation, condition: number, label: number): void {
   const { f, b } = t;
   const from = b.block;
@@ -380,7 +381,7 @@ export function branchTable(t: Translation, imm: Immediates): void {
   t.reachable = false;
 }
 
-/** Traps with `code`: `unreachable`, and what is known to trap. */
+/** Traps with `code`: for `unreachable`, and for instructions that are known to trap. */
 export function trapHere(t: Translation, code: number): void {
   const { b, f } = t;
   if (b.block !== 0) f.blockFlags[b.block] |= BLOCK_COLD;

@@ -1,11 +1,13 @@
 /**
- * The deterministic profile (specification, appendix "Profiles"): what else would be the machine's or the compiler's choice. In: the
- * translator's calls in a module compiled to be deterministic. Out: NaNs that arithmetic makes are the positive canonical one, and the
- * depth of calls is limited by a count that depends on the bytes of the bodies and on nothing else.
+ * The deterministic profile (specification, appendix "Profiles"): removes the choices that the specification leaves to
+ * the machine or the compiler. In: the translator's calls in a module compiled to be deterministic. Out: NaNs produced
+ * by arithmetic are the positive canonical NaN, and the call depth is limited by a count that depends only on the bytes
+ * of the bodies.
  *
- * Depth: the thread holds how much stack is left, in units of wasm. Who makes a call stores what it leaves to the callee; the callee
- * takes its own share, and traps if there is none. So nothing needs restoring, whichever way a call ends; a tail call leaves what its
- * caller got. Bodies that are inlined take their share like others. The native stack is much larger than these units are.
+ * Depth: the thread holds the remaining stack, in units of wasm. A caller stores the amount that it leaves to the
+ * callee; the callee subtracts its own share, and traps if there is too little. So nothing needs to be restored,
+ * however a call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share
+ * too. The native stack is much larger than these units require.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -18,11 +20,11 @@ import type { Translation } from "./translation.ts";
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
-/** What an activation takes of the stack: so much, and so much for each parameter and local. */
+/** Units of stack for an activation: a base, and one unit for each parameter and local. */
 const ACTIVATION_UNITS = 64;
 const LOCAL_UNITS = 16;
 
-/** By opcode row: may its result be a NaN that it has made? */
+/** By opcode row: 1 if the instruction may produce a NaN. */
 export const MAKES_NAN: Uint8Array = Uint8Array.from(
   OPCODES,
   ({ mnemonic }) =>
@@ -35,7 +37,7 @@ export const MAKES_NAN: Uint8Array = Uint8Array.from(
 const CANONICAL_F32 = new Uint8Array(new Uint32Array(4).fill(0x7fc00000).buffer);
 const CANONICAL_F64 = new Uint8Array(new BigUint64Array(2).fill(0x7ff8000000000000n).buffer);
 
-/** Makes NaNs in the operand on top, which row `id` has pushed, canonical. */
+/** Canonicalizes NaNs in the top operand, the result of row `id`. */
 export function canonicalize(t: Translation, id: number): void {
   const { b, f } = t;
   const value = t.pop();
@@ -51,7 +53,7 @@ export function canonicalize(t: Translation, id: number): void {
   t.push(b.select(ty, canonical, value, b.binary(OP.FNE, I32, value, value)));
 }
 
-/** An activation begins: it takes its share of the stack. */
+/** Begins an activation: subtracts its share of the stack. */
 export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
   if (inlined) t.depthGot = t.depthLeft;
@@ -63,7 +65,10 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
   b.trapIf(b.binary(OP.LT_S, I32, t.depthLeft, b.i32(0)), TRAP.STACK_EXHAUSTED);
 }
 
-/** A call is about to be made: its callee may use what is left, or for a tail call, what this activation got. */
+/**
+ * Stores the callee's limit before a call: the remaining stack, or for a tail call the amount that this activation
+ * received.
+ */
 export function leaveDepth(t: Translation, tail: boolean): void {
   const { b, env } = t;
   b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthGot : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);

@@ -1,17 +1,19 @@
 /**
- * Exceptions (specification, 4.4.8.10 ff., and the legacy instructions). In: throw, throw_ref, rethrow, and the frames of tries. Out: calls
- * with landings (ir/function.ts, "Exceptions"), and behind each try the landing where its exceptions meet, which tells tags apart.
+ * Exceptions (specification, 4.4.8.10 ff., and the legacy instructions). In: throw, throw_ref, rethrow, and the frames
+ * of tries. Out: calls with landing pads (ir/function.ts, "Exceptions"), and after each try the landing pad where its
+ * exceptions meet, which dispatches on the tag.
  *
- *     call inside a try       CALL, UNWOUND, BRANCH ──► landing of the innermost try
- *     landing                 tag = CAUGHT_TAG;  tag = tags[k]? ──► payload from the overflow buffer, then the clause's label
- *                             … nobody: on to the landing of the next try around, by a jump, or to the caller: `rethrow`
+ *     call inside a try       CALL, UNWOUND, BRANCH ──► landing pad of the innermost try
+ *     landing pad             tag = CAUGHT_TAG;  tag = tags[k]? ──► payload from the overflow buffer, then the clause's label
+ *                             no match: jump to the landing pad of the enclosing try, or `rethrow` to the caller
  *
- * An edge into a landing carries the locals that have changed since the try began, as every other edge does; operands below the
- * try are the same all the way. What was caught stays readable until the next call, so landings read it first.
+ * An edge into a landing pad carries the locals that changed since the try began, as every other edge does; operands
+ * below the try do not change inside it. The caught exception is readable until the next call, so landing pads read it
+ * first.
  *
- * A throw that a clause around it in the same function certainly catches is a branch (`localCatch`).
+ * A throw that a clause in the same function is certain to catch is a branch (`localCatch`).
  *
- * A legacy try has its catches in place of clauses: each is translated where it stands, with the locals of the landing.
+ * A legacy try has catches instead of clauses: each is translated in place, with the locals of the landing pad.
  */
 import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -32,10 +34,10 @@ const { TRY_TABLE, TRY, CATCH } = FRAME_KIND;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** Bytes of a payload value in the overflow buffer. */
 const PAYLOAD_ENTRY = 16;
-/** In elseEdge of a catch: nothing reaches the catches that follow. */
+/** Value of elseEdge of a catch: no exception reaches the following catches. */
 const NOTHING_LEFT = -1;
 
-/** A try begins; `clauses` of a try_table, else null. */
+/** Begins a try; `clauses` are those of a try_table, else null. */
 export function enterTry(
   t: Translation,
   params: number,
@@ -48,11 +50,14 @@ export function enterTry(
   frames.localLimit[n] = t.localEnd;
   frames.clauses[n] = t.clauses.length;
   if (clauses !== null) t.clauses.push(clauses.slice());
-  // A try_table without clauses sees nothing.
+  // A try_table without clauses catches nothing.
   if (clauses === null || clauses.length > 0) frames.tryFrame = n;
 }
 
-/** After a call and its results: if a try is open, exceptions go to its landing, and the next block goes on. */
+/**
+ * After a call and its results: if a try is open, branches to its landing pad for exceptions, and opens the normal
+ * successor.
+ */
 export function watchCall(t: Translation): void {
   const { frames, f, b } = t;
   if (frames.tryFrame < 0) return;
@@ -65,14 +70,14 @@ export function watchCall(t: Translation): void {
   b.openBlock(0, true);
 }
 
-/** Calls a routine that throws; nothing comes after it. */
+/** Calls a routine that throws; the code after it is unreachable. */
 function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
   callBuiltin(t, name, ...args);
   watchCall(t);
   trapHere(t, TRAP.UNREACHABLE);
 }
 
-/** Hands the exception that has landed here on to try `n`, or to the caller when that is −1. */
+/** Passes the current exception on to try `n`, or to the caller if `n` is −1. */
 function handOn(t: Translation, n: number): void {
   if (n < 0) {
     callBuiltin(t, "rethrow");
@@ -85,7 +90,10 @@ function handOn(t: Translation, n: number): void {
   t.reachable = false;
 }
 
-/** Opens the landing of try `n`, at whose entry the locals are those of the exceptions; control before has been dealt with. */
+/**
+ * Opens the landing pad of try `n`, with the locals of the exceptions that reach it; normal control flow has been
+ * joined already.
+ */
 function openLanding(t: Translation, n: number): void {
   const { frames } = t;
   frames.undo(frames.trailStart[n]);
@@ -100,7 +108,7 @@ function openLanding(t: Translation, n: number): void {
   t.reachable = true;
 }
 
-/** Identity of the tag that was caught. */
+/** Identity of the caught tag. */
 function caughtTag(t: Translation): number {
   const thread = t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
   return t.b.emit(OP.LOAD, I64, thread, 0, t.env.payloadRegion, THREAD.CAUGHT_TAG);
@@ -110,7 +118,7 @@ function payloadBuffer(t: Translation): number {
   return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.OVERFLOW);
 }
 
-/** Pushes what a clause carries: the payload of `tag` (≥ 0), and the exception if `withRef`. Returns the exception or 0. */
+/** Pushes the operands of a clause: the payload of `tag` (≥ 0), and the exception if `withRef`. */
 function pushCaught(t: Translation, tag: number, withRef: boolean): void {
   const { b, env } = t;
   if (tag >= 0) {
@@ -124,7 +132,7 @@ function pushCaught(t: Translation, tag: number, withRef: boolean): void {
   if (withRef) t.push(callBuiltin(t, "caught"));
 }
 
-/** Is the caught tag `tag`? The next block is that of the clause; returns the edge to what is tried otherwise. */
+/** Tests if the caught tag is `tag` and opens the clause's block; returns the edge taken otherwise. */
 function testTag(t: Translation, caught: number, tag: number): number {
   const { f, b, env } = t;
   const own = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, env.layout.tagsOffset + tag * TAG_SIZE);
@@ -147,7 +155,7 @@ function openAt(t: Translation, e: number, n: number): void {
   t.reachable = true;
 }
 
-/** The end of try_table `n`, before its edges are joined: its landing. */
+/** Translates the landing pad of try_table `n`, at its end, before its edges are joined. */
 export function endTryTable(t: Translation, n: number): void {
   const { frames } = t;
   const clauses = t.clauses.pop()!;
@@ -156,7 +164,7 @@ export function endTryTable(t: Translation, n: number): void {
   if (t.reachable) jumpToFrame(t, n);
   openLanding(t, n);
   const caught = caughtTag(t);
-  // The labels of clauses are counted from outside.
+  // Labels of clauses are relative to the frame outside the try_table.
   frames.count = n;
   for (const { kind, tag, label } of clauses) {
     const withRef = (kind & 1) !== 0;
@@ -198,7 +206,7 @@ export function enterCatch(t: Translation, tag: number): void {
   frames.caught[n] = (body & BODY.RETHROW) !== 0 ? callBuiltin(t, "caught") : 0;
 }
 
-/** The end of legacy try `n`, before its edges are joined: what no catch has caught goes on, to the try that `delegate` names. */
+/** Ends legacy try `n`, before its edges are joined: uncaught exceptions go on to the try that `delegate` names. */
 export function endTry(t: Translation, n: number, delegate: number): void {
   const { frames } = t;
   if (frames.kind[n] === TRY) {
@@ -215,7 +223,7 @@ export function endTry(t: Translation, n: number, delegate: number): void {
   }
 }
 
-/** The try that sees exceptions at the label of frame `n`. */
+/** The try whose handlers apply at the label of frame `n`. */
 function tryAt(t: Translation, n: number): number {
   const { frames } = t;
   const kind = frames.kind[n];
@@ -223,8 +231,9 @@ function tryAt(t: Translation, n: number): number {
 }
 
 /**
- * Branches to the clause that catches a throw of `tag`, if that is known here: a clause of this activation without reference, before
- * which no clause can be meant. Two imported tags may be one; a tag of the module's own is like no other.
+ * Branches to the clause that catches a throw of `tag`, if that is known at compile time: a clause of this activation
+ * without a reference, with no earlier clause that might match. Two imported tags may be equal; a tag that the module
+ * defines equals no other.
  */
 function localCatch(t: Translation, tag: number): boolean {
   const { frames, env } = t;

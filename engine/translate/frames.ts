@@ -1,14 +1,14 @@
 /**
- * Control frames, locals and snapshots: what structured control needs instead of a general SSA construction.
+ * Control frames, locals and snapshots: SSA construction specialized for structured control.
  *
- * Locals live in slots; `locals[slot]` is the current SSA value. A frame that forward branches can lead to keeps a journal of
- * the slots that changed since it was entered (the trail), so that a branch records only those, and an `else` or a join gets
- * the entry's values back by undoing. Work and memory are proportional to changes, not to locals × branches.
+ * Locals are in slots; `locals[slot]` is the current SSA value. A frame that is the target of forward branches keeps a
+ * journal of the slots that changed since its entry (the trail): a branch records only those, and an `else` or a join
+ * restores the entry's values by undoing. Time and memory are proportional to changes, not to locals × branches.
  *
- *     trail entry n:  slot trailSlot[n] had value trailOld[n]; its entry before that is trailPrev[n] − 1 (0: none)
+ *     trail entry n:  slot trailSlot[n] had value trailOld[n]; its previous entry is trailPrev[n] − 1 (0: none)
  *     loggedAt[s]:    1 + index of the newest trail entry of slot s, 0 for none
- *     floor:          trail length at the entry of the innermost frame that keeps a journal; −1: nobody wants one.
- *                     A change is logged when loggedAt[s] ≤ floor, that is, once per slot and frame
+ *     floor:          trail length at the entry of the innermost frame that keeps a journal; −1 if there is none.
+ *                     A change is logged if loggedAt[s] ≤ floor, that is, once per slot and frame
  *     snapshot:       snaps[start …): the label's operands, then pairs of slot and value that differ from the frame's entry
  *
  * Frame columns are indexed by frame number, outermost 0.
@@ -17,8 +17,8 @@ import { doubled } from "../base/columns.ts";
 import { UnsupportedError } from "../errors.ts";
 
 /**
- * Kinds of frames. TRY: a legacy try up to its first catch, and from then on CATCH; BODY: the function itself; INLINED: a body
- * walked into another.
+ * Kinds of frames. TRY: a legacy try before its first catch, CATCH after it; BODY: the function itself; INLINED: the
+ * body of an inlined callee.
  */
 export const FRAME_KIND = {
   BLOCK: 0,
@@ -32,9 +32,9 @@ export const FRAME_KIND = {
   INLINED: 8,
 } as const;
 
-/** Most words that the snapshots or the IR lists of one function may take: an implementation limit. */
+/** Implementation limit: words in the snapshots or the IR lists of one function. */
 export const MAX_POOL: number = 1 << 25;
-/** Most IR instructions of one function: an implementation limit, that of virtual registers in code generation. */
+/** Implementation limit: IR instructions of one function, the limit of virtual registers in code generation. */
 export const MAX_INSTRUCTIONS: number = 1 << 21;
 
 /** The error for a function beyond an implementation limit. */
@@ -47,43 +47,49 @@ export function tooLarge(funcIndex: number, offset: number): UnsupportedError {
 export class Frames {
   count = 0;
   kind: Uint8Array = new Uint8Array(64);
-  /** Operands below the frame's own. */
+  /** Number of operands below the frame's own. */
   height: Int32Array = new Int32Array(64);
-  /** Operands that a branch to the label carries, and results of the frame. */
+  /** Operands that a branch to the label carries; results of the frame. */
   arity: Int32Array = new Int32Array(64);
   results: Int32Array = new Int32Array(64);
-  /** Trail length at entry, and the floor around the frame. */
+  /** Trail length at entry; the floor of the enclosing frame. */
   trailStart: Int32Array = new Int32Array(64);
   outerFloor: Int32Array = new Int32Array(64);
   /** Pending edges: the newest (linked by nextEdge), −1 for none; their number. */
   firstEdge: Int32Array = new Int32Array(64);
   edgeCount: Int32Array = new Int32Array(64);
-  /** Loops: the header, −1 when no branch leads back; record number in LoopScan. If: edge to the else arm, −1 for none. */
+  /** Loops: the header, −1 without a back edge; record number in LoopScan. If: edge to the else arm, −1 for none. */
   header: Int32Array = new Int32Array(64);
   loop: Int32Array = new Int32Array(64);
   elseEdge: Int32Array = new Int32Array(64);
-  /** Innermost try whose handlers see what happens around the frame, −1 for none. */
+  /** Innermost try around the frame, −1 for none. */
   outerTry: Int32Array = new Int32Array(64);
-  /** Tries: pending edges of exceptions, as firstEdge and edgeCount; locals beyond `localLimit` are not the try's function's. */
+  /**
+   * Tries: pending edges of exceptions, as firstEdge and edgeCount; locals from `localLimit` on are not those of the
+   * try's function.
+   */
   firstThrown: Int32Array = new Int32Array(64);
   thrownCount: Int32Array = new Int32Array(64);
   localLimit: Int32Array = new Int32Array(64);
-  /** try_tables: where their clauses are in the translator's list. */
+  /** try_tables: index of their clauses in the translator's list. */
   clauses: Int32Array = new Int32Array(64);
-  /** Legacy catches: trail length and value of the tag at the landing; the exception as a reference, 0 where nobody rethrows. */
+  /**
+   * Legacy catches: trail length and value of the tag at the landing pad; the exception as a reference, 0 if it is not
+   * rethrown.
+   */
   landingTrail: Int32Array = new Int32Array(64);
   landingTag: Int32Array = new Int32Array(64);
   caught: Int32Array = new Int32Array(64);
-  /** If: where its parameters are saved for the else arm. */
+  /** If: index of its saved parameters. */
   saved: Int32Array = new Int32Array(64);
-  /** Last br_table that made a snapshot for the frame, and that snapshot. */
+  /** Number of the last br_table with a snapshot for the frame, and that snapshot. */
   stamp: Int32Array = new Int32Array(64);
   stampSnap: Int32Array = new Int32Array(64);
   stampPairs: Int32Array = new Int32Array(64);
 
   locals: Int32Array = new Int32Array(64);
   loggedAt: Int32Array = new Int32Array(64);
-  /** Innermost open try whose handlers see what happens here, −1 for none. */
+  /** Innermost open try whose handlers apply here, −1 for none. */
   tryFrame = -1;
   floor = -1;
   trailSlot: Int32Array = new Int32Array(256);
@@ -188,7 +194,7 @@ export class Frames {
     this.locals[slot] = value;
   }
 
-  /** Gives back the values that locals had when the trail had length `start`. */
+  /** Restores the values that locals had when the trail had length `start`. */
   undo(start: number): void {
     for (let n = this.trailCount - 1; n >= start; n--) {
       const slot = this.trailSlot[n];
@@ -198,7 +204,9 @@ export class Frames {
     this.trailCount = start;
   }
 
-  /** Keeps the changes since `start` and leaves in the trail only those that the frame with floor `floor` wants. */
+  /**
+   * Keeps the changes since `start`, and leaves in the trail only the entries that a frame with floor `floor` needs.
+   */
   compact(start: number, floor: number): void {
     let kept = start;
     for (let n = start; n < this.trailCount; n++) {
@@ -210,28 +218,28 @@ export class Frames {
         this.trailPrev[kept++] = prev;
         this.loggedAt[slot] = kept;
       } else if (prev <= start) {
-        // An older entry of the slot from `start` on, if any, has been dealt with already.
+        // An older entry of the slot from `start` on has already been compacted.
         this.loggedAt[slot] = prev;
       }
     }
     this.trailCount = kept;
   }
 
-  /** Adds edge `e`, with a snapshot, to those that wait for frame `n`. */
+  /** Adds edge `e`, with a snapshot, to the pending edges of frame `n`. */
   addPending(n: number, e: number, snap: number, pairs: number): void {
     this.#record(e, snap, pairs, this.firstEdge[n]);
     this.firstEdge[n] = e;
     this.edgeCount[n]++;
   }
 
-  /** Adds edge `e`, with a snapshot of locals only, to those by which exceptions reach try `n`. */
+  /** Adds edge `e`, with a snapshot of locals only, to the edges of exceptions that reach try `n`. */
   addThrown(n: number, e: number, snap: number, pairs: number): void {
     this.#record(e, snap, pairs, this.firstThrown[n]);
     this.firstThrown[n] = e;
     this.thrownCount[n]++;
   }
 
-  /** Exchanges the edges that wait for frame `n` with those of its exceptions. */
+  /** Exchanges the pending edges of frame `n` with those of its exceptions. */
   swapPending(n: number): void {
     const first = this.firstEdge[n];
     const count = this.edgeCount[n];
@@ -258,7 +266,7 @@ export class Frames {
     if (need > this.snaps.length) this.snaps = doubled(this.snaps, need);
   }
 
-  /** Records the pairs of what has changed in slots below `limit` since `start`; returns their number. */
+  /** Records the slots below `limit` that have changed since `start`; returns the number of pairs. */
   snapChanges(start: number, limit = 0x7fffffff): number {
     this.reserveSnap((this.trailCount - start) * 2);
     const { snaps, trailSlot, trailPrev, trailOld, locals } = this;

@@ -1,11 +1,10 @@
 /**
- * Fuel (fuel_prices.ts): emits a charge where a region begins, with a constant that is filled in when the region's end is known. In: the
- * visitor's calls, also those in unreachable code. Out: a CHARGE for each region.
+ * Fuel charges (fuel_prices.ts): a charge at the beginning of each region, with a constant that is patched when the
+ * region ends. In: the visitor's calls, in unreachable code too. Out: a CHARGE for each region.
  *
- * Invariant: what is charged depends on the bytes of the body and on nothing else. Code that the translator finds to be dead is
- * counted as long as the region it belongs to is open, since another setting may not find it to be dead; a region opens at its first
- * instruction that costs anything, and only in reachable code, which is where control can come at all. A body that is inlined has
- * regions of its own, within one of its caller's.
+ * Invariant: the charges depend only on the bytes of the body. Code that the translator finds dead counts as long as
+ * its region is open, since other settings may not find it dead; a region opens at its first instruction with a price,
+ * and only in reachable code. An inlined body has regions of its own, inside one of its caller's.
  */
 import { FUEL_BULK_SHIFT, FUEL_PRICE } from "./fuel_prices.ts";
 import { OP } from "../ir/ops.ts";
@@ -15,23 +14,25 @@ import type { Translation } from "./translation.ts";
 
 const { I64, NONE } = TY;
 
-/** By opcode row: does control perhaps not go on after it? */
+/** By opcode row: 1 if control may not continue after it. */
 const ENDS_REGION: Uint8Array = Uint8Array.from(
   OPCODES,
   ({ mnemonic }) => /^(br|return|throw|rethrow|unreachable$)/.test(mnemonic) ? 1 : 0,
 );
 
-/** Column b of a price that is not known yet: no constant of the program is like it, so that none is taken for the same. */
+/**
+ * Column b of a price that is not known yet. It makes the constant unlike all others, so that GVN does not merge it.
+ */
 const OPEN = 1;
 
-/** The function's own body begins. */
+/** Begins the function's own body. */
 export function beginFuel(t: Translation): void {
   t.charge = 0;
   t.price = 0;
   t.f.charged = true;
 }
 
-/** Counts `price` in the open region, which opens here if it has not yet. */
+/** Adds `price` to the open region, and opens one if there is none. */
 export function addPrice(t: Translation, price: number): void {
   if (t.charge === 0) {
     if (!t.reachable || price === 0) return;
@@ -41,7 +42,7 @@ export function addPrice(t: Translation, price: number): void {
   t.price += price;
 }
 
-/** An instruction is about to be translated, or passed over as dead. */
+/** Charges for an instruction that is about to be translated, or skipped as dead. */
 export function meterInstruction(t: Translation, id: number): void {
   addPrice(t, FUEL_PRICE[id]);
   const shift = FUEL_BULK_SHIFT[id];
@@ -54,7 +55,7 @@ export function meterInstruction(t: Translation, id: number): void {
   if (ENDS_REGION[id] !== 0) closeRegion(t);
 }
 
-/** The open region ends: what it costs is known. */
+/** Ends the open region and patches its price. */
 export function closeRegion(t: Translation): void {
   if (t.charge !== 0) {
     t.f.imm[t.charge] = t.price;

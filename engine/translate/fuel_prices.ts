@@ -1,11 +1,12 @@
 /**
- * What running costs in fuel: one price per instruction of WebAssembly, whatever it compiles to, so that totals are the same under every
- * optimization setting, bounds mode and target. Instructions that are not listed cost DEFAULT_PRICE; bulk instructions also cost one
- * unit per 64 bytes (8 table elements), counted from the operand.
+ * Prices in fuel: one per instruction of WebAssembly, independent of the generated code, so that totals are equal under
+ * every optimization setting, bounds mode and target. Instructions without a row cost DEFAULT_PRICE; bulk instructions
+ * also cost one unit per 64 bytes (8 table elements) of their length operand.
  *
- * Fuel is charged per region: a run of instructions that begins at a function's start, at a loop, at an arm of an `if`, at a catch
- * clause, after an `end` or after a branch that was not taken, and ends where the next one begins. A region that cannot be paid for is
- * not begun, and costs nothing; one that traps half-way has been paid for as a whole. Calls do not end a region.
+ * Fuel is charged per region: a run of instructions that begins at the function's start, at a loop, at an arm of an
+ * `if`, at a catch clause, after an `end` or after a branch that was not taken, and ends where the next one begins. A
+ * region that cannot be paid for is not entered and costs nothing; one that traps half-way has been paid in full. Calls
+ * do not end a region.
  */
 import { OPCODES } from "../wasm/opcodes.ts";
 
@@ -48,7 +49,7 @@ function column(rows: readonly (readonly [number, ...string[]])[], absent: numbe
 
 /** Price by opcode row. */
 export const FUEL_PRICE: Uint8Array = column(PRICE_ROWS, DEFAULT_PRICE);
-/** Shift by opcode row, 0 for what is not a bulk instruction. */
+/** Shift by opcode row, 0 for all but bulk instructions. */
 export const FUEL_BULK_SHIFT: Uint8Array = column(BULK_ROWS, 0);
-/** The price of `if`, which the translator sees as a frame. */
+/** The price of `if`, which the visitor reports as a frame. */
 export const FUEL_PRICE_OF_IF: number = FUEL_PRICE[OPCODES.find(({ mnemonic }) => mnemonic === "if")!.id];

@@ -1,16 +1,17 @@
 /**
- * Function body → IrFunction, in the same pass that validates it: validateBody walks the body and calls the visitor here,
- * which keeps the SSA value of every operand and local and appends instructions through a Builder (ir/builder.ts).
+ * Function body → IrFunction, in the same pass that validates it: validateBody walks the body and calls the visitor
+ * here, which tracks the SSA value of every operand and local and appends instructions through a Builder
+ * (ir/builder.ts).
  *
  *     bytes ── validateBody ──► FunctionTranslator ──► Builder ──► IrFunction
- *                                   │ control.ts frames, branches, joins (block_parameters.ts: what a join's parameters are)
- *                                   │ memory.ts, calls.ts, special.ts: instructions that are more than one operation
- *                                   └ inline.ts: a callee's body walked into the caller, as a nested activation
+ *                                   │ control.ts: frames and branches; block_parameters.ts: joins and their parameters
+ *                                   │ memory.ts, calls.ts, special.ts, …: instructions of more than one operation
+ *                                   └ inline.ts: a callee's body translated into the caller, as a nested activation
  *
- * Relies on: validation calls only for valid instructions, and in order. Establishes: the invariants of ir/function.ts.
- * Code that cannot be reached is walked and emits nothing.
+ * Relies on: validation reports only valid instructions, in order. Establishes: the invariants of ir/function.ts.
+ * Unreachable code is walked and emits nothing.
  *
- * This file has the state and the instructions that are most of all code; everything else is reached through HANDLERS.
+ * This file dispatches: the most frequent instructions have a case here, the others a handler of their topic's file.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
@@ -227,7 +228,7 @@ export class FunctionTranslator extends Translation {
     this.#control(id, imm, at);
   }
 
-  /** The cases that are rarer or that leave the function anyway. */
+  /** The rarer cases, and those that leave the function. */
   #control(id: number, imm: Immediates, at: number): void {
     switch (CASE[id]) {
       case BR:
@@ -313,8 +314,8 @@ export class FunctionTranslator extends Translation {
   finish(): void {}
 
   /**
-   * Validates and translates defined function `definedIndex` of `env` into `f`, which is reset. A translator whose translation
-   * has thrown must not be used again.
+   * Validates and translates defined function `definedIndex` of `env` into `f`, which is reset. A translator whose
+   * translation has thrown must not be used again.
    */
   translate(env: ModuleEnv, definedIndex: number, f: IrFunction): void {
     const { valid } = env;
@@ -330,7 +331,10 @@ export class FunctionTranslator extends Translation {
   }
 }
 
-/** No call is left of a function that has calls: with inline-callfree it is one without, else it is still treated like one with. */
+/**
+ * No call remains in a function that had calls: with inline-callfree it becomes a leaf, otherwise it is still treated
+ * as calling.
+ */
 function becomeCallFree(t: Translation): void {
   const { env, f } = t;
   if (!env.optimizations["inline-callfree"]) {

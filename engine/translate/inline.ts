@@ -1,46 +1,46 @@
 /**
- * Inlining while the caller is built: the callee's bytes are walked into the caller's builder as a frame of their own, with
- * its parameters bound to the arguments and `return` a branch to its end. There is no IR to copy and no second code path.
+ * Inlining during translation: the callee's bytes are translated into the caller's builder as a nested frame, with its
+ * parameters bound to the arguments and `return` a branch to its end. There is no IR to copy and no second code path.
  *
- * In: a direct call with its arguments on the stack. Out: the callee's results on the stack. Instructions keep the callee's
- * byte offsets and carry the call in their inline site, so stack traces stay as they were.
+ * In: a direct call with its arguments on the stack. Out: the callee's results on the stack. Instructions keep the
+ * callee's byte offsets and name the call as their inline site, so stack traces do not change.
  *
- * Policy: small callees that neither loop nor call much, and callees with one call site; constant arguments make a callee
- * worth more; a small recursive function takes itself in, one level deep; what `unreachable` follows stays a call; growth is bounded
- * per function. A body is walked
- * with its own validation, so nothing unvalidated is ever emitted.
+ * Policy: small callees without loops and with few calls, and callees with a single call site; constant arguments raise
+ * the size limit; a small recursive function is inlined into itself, one level deep; a call followed by `unreachable`
+ * stays a call; growth is bounded per function. Each inlined body is validated again as it is walked, so no unvalidated
+ * code is emitted.
  */
 import { validateBody } from "../validate/code.ts";
 import type { Translation } from "./translation.ts";
 import { BODY, goesNoFurther } from "./summaries.ts";
 
-/** Callees up to this many bytes are inlined when they do not loop, and call only what does not return (to throw an exception, say). */
+/** Size limit for callees without loops whose only calls do not return (to throw an exception, for example). */
 const LEAF_BYTES = 60;
-/** What a constant argument adds to it. */
+/** Added to the limit for each constant argument. */
 const CONSTANT_BONUS = 40;
-/** Callees that call something that returns: only wrappers. */
+/** Size limit for callees with a call that returns: wrappers. */
 const WRAPPER_BYTES = 24;
-/** Callees with a single call site. */
+/** Size limit for callees with a single call site. */
 const SINGLE_SITE_BYTES = 400;
-/** Recursive functions, into themselves. */
+/** Size limit for recursive functions, into themselves. */
 const RECURSIVE_BYTES = 160;
-/** Locals that a callee may declare: a short body can declare thousands, and each is work at every call site. */
+/** Limit on declared locals: a short body can declare thousands, each with a cost at every call site. */
 const MAX_LOCALS = 40;
 /** Nesting of inlined bodies. */
 const MAX_DEPTH = 6;
-/** Bytes of bodies that one function may take in: a base, and as much as its own. */
+/** Bytes of bodies that one function may inline: this base plus its own size. */
 const GROWTH_BASE = 1200;
-/** Above this size a function takes nothing in: it would only get slower to compile. */
+/** Functions above this size inline nothing, which would only slow down their compilation. */
 const MAX_CALLER_BYTES = 100_000;
 
 const CALL_BYTE = 0x10;
 
-/** The growth that function body of `bytes` bytes may have. */
+/** The growth allowed for a function body of `bytes` bytes. */
 function growthBudget(bytes: number): number {
   return bytes > MAX_CALLER_BYTES ? 0 : GROWTH_BASE + bytes;
 }
 
-/** Does `unreachable` follow the instruction in hand, a plain call? */
+/** True if the current instruction, a plain call, is followed by `unreachable`. */
 function isLastCall(t: Translation): boolean {
   const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount];
   const { bytes, offset } = body;
@@ -50,7 +50,7 @@ function isLastCall(t: Translation): boolean {
   return goesNoFurther(bytes, at);
 }
 
-/** Is the call of `funcIndex` (defined in this module), the instruction in hand, to be replaced by its body? */
+/** Decides if the current call, of function `funcIndex` defined in this module, is inlined. */
 export function shouldInline(t: Translation, funcIndex: number): boolean {
   const { env } = t;
   if (!env.optimizations["inline"]) return false;
@@ -60,7 +60,7 @@ export function shouldInline(t: Translation, funcIndex: number): boolean {
   const flags = summaries.flags[defined];
   if ((flags & BODY.EXCEPTIONS) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
   const recursive = (flags & BODY.SELF_CALL) !== 0;
-  // Into itself and no deeper: that halves the calls, which are most of such a function's work.
+  // One level deep: that halves the number of calls, which dominate the cost of such a function.
   if (recursive ? t.inlineDepth > 0 || t.funcIndex !== funcIndex : t.chain.includes(funcIndex)) return false;
   if (t.inlineBudget < 0) { // the first call of the function itself
     t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]);
@@ -78,7 +78,7 @@ export function shouldInline(t: Translation, funcIndex: number): boolean {
   return true;
 }
 
-/** Walks the body of `funcIndex` in place of its call. */
+/** Translates the body of `funcIndex` in place of its call. */
 export function inlineCall(t: Translation, funcIndex: number): void {
   const { env, f, b, loops } = t;
   env.statistics.count("inline");

@@ -1,22 +1,23 @@
 /**
- * Looks ahead over an outermost loop: which locals does it, and each loop inside it, assign, and does any branch lead back to
- * it? A loop header then needs parameters for exactly those locals. In: a reader at the first instruction of the loop. Out:
- * one record per loop in the order in which they open, dead code included, appended to the columns here.
+ * Scans an outermost loop ahead of its translation: the locals that it and each loop inside it assign, and whether a
+ * branch leads back to it. A loop header needs parameters for exactly those locals. In: a reader at the first
+ * instruction of the loop. Out: one record per loop in the order in which they open, unreachable code included,
+ * appended to the columns here.
  *
- * The scan runs before validation has seen the loop, so it believes nothing: local indices out of range and labels beyond
- * the outermost loop are ignored, and what is wrong is reported later by validation (or at once by the reader).
+ * The scan precedes validation and trusts nothing: it ignores local indices out of range and labels beyond the
+ * outermost loop, which validation reports later (or the reader at once).
  *
- * A loop that no branch leads back to gets no parameters, and its list stays empty. So the list is as long as the parameters
- * that will be made, and a function with too many is found out here, before they are.
+ * A loop without a back edge gets no parameters, and its list is empty. The list is therefore as long as the parameters
+ * of all headers, and a function with too many is refused before they are created.
  *
- * Records are a stack: a nested activation (an inlined body) appends its own and takes them off before the outer goes on.
+ * Records form a stack: a nested activation (an inlined body) appends its own and removes them at its end.
  */
 import { doubled } from "../base/columns.ts";
 import type { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { MAX_INSTRUCTIONS } from "./frames.ts";
 
-/** Most locals of all loops together: the limit of IR instructions, since each becomes one. */
+/** Implementation limit on the locals of all loops together: each becomes an IR instruction. */
 const MAX_LIST = MAX_INSTRUCTIONS;
 
 const OTHER = 0;
@@ -28,7 +29,7 @@ const BRANCH = 5;
 const SWITCH = 6;
 const CATCHES = 7;
 
-/** What the scan does at a row. */
+/** Action of the scan by row. */
 const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
 for (const row of OPCODES) {
   const { id, immediates } = row;
@@ -44,38 +45,41 @@ ACTION[idOf("local.set")] = ASSIGN;
 ACTION[idOf("local.tee")] = ASSIGN;
 
 export class LoopScan {
-  /** Locals that loop n assigns are list[first[n] … last[n]). */
+  /** The locals that loop n assigns are list[first[n] … last[n]). */
   list: Int32Array = new Int32Array(256);
   first: Int32Array = new Int32Array(64);
   last: Int32Array = new Int32Array(64);
-  /** 1 when a branch leads to loop n. */
+  /** 1 if a branch leads to loop n. */
   targeted: Uint8Array = new Uint8Array(64);
   loopCount = 0;
   listCount = 0;
-  /** The list would have become too long: the function cannot be compiled. */
+  /** The list is too long: the function cannot be compiled. */
   overflow = false;
   /** Length of the list when loop n was opened. */
   #mark: Int32Array = new Int32Array(64);
 
-  /** Innermost open loop that has the local already (its number + 1), by local; 0 for none. */
+  /** By local: number + 1 of the innermost open loop that has recorded it, 0 for none. */
   #owner: Int32Array = new Int32Array(64);
-  /** Open loops: number; where its locals begin in the work list. */
+  /** Open loops: record number, and start of its locals in the work list. */
   #openLoop: Int32Array = new Int32Array(64);
   #openWork: Int32Array = new Int32Array(64);
-  /** Locals of open loops, and the owner each had before. */
+  /** Locals of open loops, and their previous owner. */
   #work: Int32Array = new Int32Array(256);
   #before: Int32Array = new Int32Array(256);
   #workCount = 0;
-  /** Open frames: number of the loop, −1 for others. */
+  /** Open frames: number of the loop, −1 for other frames. */
   #frames: Int32Array = new Int32Array(64);
 
-  /** Takes records off again: only the first `loops` stay. */
+  /** Removes all records but the first `loops`. */
   truncate(loops: number): void {
     if (loops < this.loopCount) this.listCount = this.#mark[loops];
     this.loopCount = loops;
   }
 
-  /** Scans the loop whose first instruction `reader` is at, up to its end. `localCount` is the function's number of locals. */
+  /**
+   * Scans the loop at whose first instruction `reader` is, up to its end. `localCount` is the function's number of
+   * locals.
+   */
   scan(reader: CodeReader, localCount: number): void {
     if (this.#owner.length < localCount) this.#owner = new Int32Array(localCount + 64);
     const { imm } = reader;
@@ -122,7 +126,7 @@ export class LoopScan {
     this.#frames[depth] = loop;
   }
 
-  /** `open` is how many loops are open already. */
+  /** Opens a record; `open` is the number of loops that are open already. */
   #openLoopRecord(open: number): number {
     const loop = this.loopCount++;
     if (loop >= this.first.length) {
@@ -158,7 +162,10 @@ export class LoopScan {
     this.#owner[local] = mark;
   }
 
-  /** Writes the record of the innermost open loop, number `open` of the open ones, and hands its locals to the one around it. */
+  /**
+   * Completes the record of the innermost open loop, number `open` of the open ones, and adds its locals to the
+   * enclosing loop.
+   */
   #closeLoop(open: number): void {
     const loop = this.#openLoop[open];
     const start = this.#openWork[open];

@@ -1,11 +1,11 @@
 /**
- * Memory instructions: scalar loads and stores, size and grow, bulk operations (specification, 4.4.7). In: operands on the
- * translator's stack. Out: accesses of memory 0 through its pinned base, of other memories through a pointer.
+ * Memory instructions: scalar loads and stores, size and grow, bulk operations (specification, 4.4.7). In: operands on
+ * the translator's stack. Out: accesses of memory 0 through its pinned base, and of other memories through a pointer.
  *
- * Bounds. With guard pages an access of memory 0 is just the access: a fault is the trap. With explicit bounds, for every
- * other memory, and where addresses have 64 bits, BOUNDS comes first, on the same address value that the access uses; an access can
- * then not fault. Bulk operations compare in 64-bit arithmetic, which 32-bit addresses and lengths cannot overflow and 64-bit
- * ones are checked for, before anything is written.
+ * Bounds: with guard pages an access of memory 0 needs no check, since a fault is the trap. With explicit bounds, for
+ * every other memory, and for 64-bit addresses, a BOUNDS precedes the access, on the same address value; the access
+ * then cannot fault. Bulk operations compare in 64-bit arithmetic before they write anything; 32-bit addresses and
+ * lengths cannot overflow it, and 64-bit ones are checked for overflow.
  */
 import { BUILTIN, type BuiltinName } from "../abi/builtins.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
@@ -22,10 +22,10 @@ const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** log2 of the page size. */
 const PAGE_SHIFT = 16;
-/** Bulk operations of a constant length up to this become loads and stores. */
+/** Bulk operations of a constant length up to this limit become loads and stores. */
 const MAX_UNROLLED = 32;
 
-/** Width in bytes of an access, by operation; 0 where the value's type says. */
+/** Width of an access in bytes, by operation; 0 if it is that of the value's type. */
 const WIDTH: Uint8Array = new Uint8Array(256);
 for (
   const [op, width] of [
@@ -46,22 +46,23 @@ const TYPE_WIDTH = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
 export let staticOffset = 0;
 
 /**
- * Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access; what is left of the
- * static offset is in `staticOffset`.
+ * Emits BOUNDS if the mode or the memory requires it, and returns the address value of the access; `staticOffset` holds
+ * the remaining static offset.
  */
 export function checkedAddress(t: Translation, imm: Immediates, operand: number, width: number): number {
   const address = checkBounds(t, imm, operand, width);
   return imm.memory === 0 ? address : pointerInto(t, imm.memory, address);
 }
 
-/** The same, but the address stays one of the memory. */
+/** As {@linkcode checkedAddress}, but returns an address within the memory. */
 export function checkBounds(t: Translation, imm: Immediates, operand: number, width: number): number {
   const { b, env } = t;
   const { memory } = imm;
   let address = operand;
   staticOffset = imm.offsetLo | 0;
   if (imm.offsetHi !== 0) {
-    // Only of 64-bit memories: an offset that no instruction can hold is added first, and a sum beyond 2^64 is out of bounds.
+    // 64-bit memories only: an offset that does not fit an instruction is added first, and a sum beyond 2^64 is out of
+    // bounds.
     address = b.binary(OP.ADD, I64, operand, b.i64(imm.offsetLo, imm.offsetHi));
     b.trapIf(b.binary(OP.LT_U, I32, address, operand), TRAP.MEMORY_OUT_OF_BOUNDS);
     staticOffset = 0;
@@ -84,7 +85,7 @@ function wide(t: Translation, value: number): number {
   return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);
 }
 
-/** The load rows of memory instructions with a scalar result. */
+/** Load instructions with a scalar result. */
 export function translateLoad(t: Translation, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
   const width = WIDTH[op] || TYPE_WIDTH[ty];
@@ -92,7 +93,7 @@ export function translateLoad(t: Translation, op: number, ty: number, imm: Immed
   stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory], staticOffset);
 }
 
-/** The store rows. */
+/** Store instructions. */
 export function translateStore(t: Translation, op: number, imm: Immediates): void {
   const { stack } = t;
   const value = stack[--t.sp];
@@ -113,7 +114,7 @@ export function callBuiltin(t: Translation, name: BuiltinName, ...args: number[]
   return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0] : NONE, list, args.length, number, signature);
 }
 
-/** Byte length of a memory, i64; that of a shared one is read anew each time, since any thread may grow it. */
+/** Byte length of a memory, i64; that of a shared memory is reloaded each time, since any thread may grow it. */
 function byteLength(t: Translation, memory: number): number {
   if (t.env.memoryIsShared[memory]) {
     const at = t.b.emit(
@@ -141,7 +142,10 @@ function memoryGrow(t: Translation, imm: Immediates): void {
   t.push(t.env.memoryIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
-/** Traps unless bytes [start, start + count) are in the memory. Operands i64; below 2^32 unless the memory is a 64-bit one. */
+/**
+ * Traps unless bytes [start, start + count) are in the memory. Operands are i64, and below 2^32 unless the memory is
+ * 64-bit.
+ */
 function checkRange(t: Translation, memory: number, start: number, count: number): void {
   const { b } = t;
   const end = b.binary(OP.ADD, I64, start, count);
@@ -149,7 +153,7 @@ function checkRange(t: Translation, memory: number, start: number, count: number
   b.trapIf(b.binary(OP.GT_U, I32, end, byteLength(t, memory)), TRAP.MEMORY_OUT_OF_BOUNDS);
 }
 
-/** The constant length of a bulk operation that is worth unrolling, else −1. */
+/** The constant length of a bulk operation if it is worth unrolling, else −1. */
 function smallLength(t: Translation, count: number): number {
   const { f, b } = t;
   const small = b.isConst(count) && f.c[count] === 0 && f.imm[count] >= 0 && f.imm[count] <= MAX_UNROLLED;
@@ -178,7 +182,7 @@ function storePiece(
   t.b.emit(op, NONE, address, v, word, offset);
 }
 
-/** An address for accesses whose bounds are known to hold: of memory 0 the operand itself. */
+/** An address for accesses that are known to be in bounds: the operand itself for memory 0. */
 function provenAddress(t: Translation, memory: number, address: number): number {
   return memory === 0 ? address : pointerInto(t, memory, address);
 }

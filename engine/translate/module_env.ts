@@ -1,11 +1,12 @@
 /**
- * What the translation of any function needs to know of its module, computed once: signatures of types, functions and builtins
- * (one id per different list of IR types), the layout of the VM context, where each global, memory and table is and which alias
- * class it has, summaries of all bodies. In: a ValidModule and options. Out: a ModuleEnv that translation only reads, but for
- * the optimization statistics.
+ * Facts about a module that the translation of any of its functions reads, computed once: signatures of types,
+ * functions and builtins (one id per distinct list of IR types), the layout of the VM context, location and alias class
+ * of each global, memory and table, summaries of all bodies. In: a ValidModule and options. Out: a ModuleEnv, which
+ * translation does not modify, except for the optimization statistics.
  *
- * Alias classes: one per memory beyond 0, per own global, per own table. Imports of one kind may be the same thing twice, so
- * imported mutable globals share a class, imported tables share one, and imported memories share that of memory 0.
+ * Alias classes: one per memory beyond 0, per own global, per own table. Two imports of one kind may be the same
+ * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
+ * memory 0.
  */
 import type { OptimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
@@ -21,30 +22,30 @@ import { type Summaries, summarize } from "./summaries.ts";
 import { type TableFacts, tableFacts } from "./table_facts.ts";
 import { stringImports } from "../wasm/string_imports.ts";
 
-/** How a global is reached. */
+/** The access path of a global. */
 export const GLOBAL = {
-  /** Its value is in its slot of the context. */
+  /** The value is in the global's slot of the context. */
   SLOT: 0,
-  /** Its slot holds the address of its cell (imported, mutable). */
+  /** The slot holds the address of the value's cell (imported, mutable). */
   POINTER: 1,
-  /** Its value is known: `globalValues`. */
+  /** The value is known: `globalValues`. */
   KNOWN: 2,
 } as const;
 
 export interface EnvOptions {
-  /** Check the bounds of memory accesses in code instead of by guard pages. */
+  /** Check the bounds of memory accesses in code instead of relying on guard pages. */
   explicitBounds?: boolean;
-  /** Trust every access of memory 0, whatever its address type: for code of our own only. */
+  /** Do not check accesses of memory 0, whatever its address type: for intrinsic modules only. */
   unchecked?: boolean;
   /** Emit polls (deadlines). */
   interruptible?: boolean;
   /** Charge fuel. */
   fuel?: boolean;
-  /** Leave nothing to the machine or the compiler: canonical NaNs, counted depth of calls. */
+  /** Leave no choice to the machine or the compiler: canonical NaNs, a counted call depth. */
   deterministic?: boolean;
   optimizations: OptimizationSet;
   statistics?: Statistics;
-  /** The summaries of the bodies, when somebody has made them already. */
+  /** The summaries of the bodies, if they exist already. */
   summaries?: Summaries;
 }
 
@@ -56,7 +57,7 @@ export interface ModuleEnv {
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly deterministic: boolean;
-  /** Region word of the thread's count of the stack that is left. */
+  /** Region word of the thread's remaining stack. */
   readonly depthRegion: number;
   readonly optimizations: OptimizationSet;
   readonly statistics: Statistics;
@@ -70,9 +71,9 @@ export interface ModuleEnv {
   readonly functionSignature: Int32Array;
   /** Signature id by builtin number. */
   readonly builtinSignature: Int32Array;
-  /** Region word of what a throw hands over and a landing reads. */
+  /** Region word of the exception that a throw passes to a landing pad. */
   readonly payloadRegion: number;
-  /** How structures and arrays lie in memory, by type index. */
+  /** Layout of structures and arrays in memory, by type index. */
   readonly objectTypes: readonly (ObjectType | undefined)[];
   /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
   readonly globalKind: Uint8Array;
@@ -83,22 +84,29 @@ export interface ModuleEnv {
   /** Context offset of a memory's base, and region word of its bytes, by memory index. */
   readonly memoryOffset: Int32Array;
   readonly memoryRegion: Int32Array;
-  /** Has the memory 64-bit addresses? */
+  /** By memory index: true for 64-bit addresses. */
   readonly memoryIs64: readonly boolean[];
-  /** Is the memory shared? Then its length is in a word outside the context, with this region word. */
+  /**
+   * By memory index: true for a shared memory, whose length is in a word outside the context, with this region word.
+   */
   readonly memoryIsShared: readonly boolean[];
   readonly sharedLengthRegion: number;
-  /** Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1. */
+  /**
+   * Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1.
+   */
   readonly tableOffset: Int32Array;
   readonly tableRegion: Int32Array;
   readonly tableSizeRegion: Int32Array;
   readonly tableFixedLength: Int32Array;
-  /** What is known of a table's content, by table index; only with `immutable-table`. */
+  /** Facts about a table's content, by table index; only with `immutable-table`. */
   readonly tableFacts: readonly (TableFacts | undefined)[];
   readonly summaries: Summaries;
-  /** Number of the builtin for strings that it is imported as (string_layout.ts), by imported function index; −1 for others. */
+  /**
+   * By imported function index: number of the string builtin that the import names (string_layout.ts), −1 for other
+   * imports.
+   */
   readonly stringBuiltin: Int8Array;
-  /** Region words of what is known of strings, and of where that is: calls write them. */
+  /** Region words of the string table's entries and of its address; calls write both. */
   readonly stringRegion: number;
   readonly stringContextRegion: number;
 }
@@ -121,7 +129,7 @@ export function tyOf(type: ValType): number {
   }
 }
 
-/** Gives equal lists of IR types one id. */
+/** Assigns one id to equal lists of IR types. */
 class SignatureTable {
   readonly signatures: Signature[] = [];
   readonly #ids: Map<string, number> = new Map();
@@ -214,7 +222,7 @@ function builtinsByFunction(strings: Int32Array, importedFuncs: number): Int8Arr
   return found;
 }
 
-/** Hands out alias classes. */
+/** Allocates alias classes. */
 class AliasClasses {
   #next = CLASS_FIRST_FREE;
 
@@ -281,9 +289,9 @@ function placeTables(
   for (let k = 0; k < count; k++) {
     const { limits } = tableTypes[k];
     tableOffset[k] = layout.tablesOffset + k * TABLE.SIZE;
-    // Also of a table that is never written: a load of CLASS_CONSTANT may move above the check of its index.
+    // A table that is never written needs a class too: a load of CLASS_CONSTANT may move above its bounds check.
     tableRegion[k] = region(REGION.POINTER, k < importedTableCount ? importedClass : classes.take());
-    // A table that cannot grow keeps its base and length.
+    // The base and length of a table that cannot grow are constant.
     const fixed = facts[k] !== undefined || limits.max !== undefined && limits.max === limits.min;
     tableSizeRegion[k] = region(REGION.CONTEXT, fixed ? CLASS_CONSTANT : CLASS_SIZES);
     if (fixed && limits.min <= 0x7fffffffn) tableFixedLength[k] = Number(limits.min);

@@ -1,10 +1,10 @@
 /**
- * How the structures and arrays of a module lie in memory, and which alias class each field has. In: a ValidModule. Out: a row per type
- * index, which translation reads.
+ * The layout of a module's structures and arrays in memory, and the alias class of each field. In: a ValidModule. Out:
+ * a row per type index, which translation reads.
  *
- * A field has the class of the topmost supertype that declares it, so that whatever name a field goes by, it is one class; canonical
- * ids stand for types, since one module may declare the same type twice. What is never written after creation has CLASS_CONSTANT: there is no
- * reference to an object before it is complete.
+ * A field has the class of the topmost supertype that declares it, so all its names share one class; types are
+ * identified by canonical id, since a module may declare the same type twice. Fields that are never written after
+ * creation have CLASS_CONSTANT: there is no reference to an object before it is complete.
  */
 import { layoutFields } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -12,13 +12,13 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import { canonicalType, supertypeId } from "../wasm/subtype.ts";
 import { byteSize, type CompositeType, I16, I8, type ValType } from "../wasm/types.ts";
 
-/** Accesses of null at smaller offsets fault: there is nothing in the first page. */
+/** Accesses of null at smaller offsets fault: the first page is not mapped. */
 export const FIRST_PAGE = 4096;
 
-/** A structure, or an array, whose only field stands for its elements. */
+/** A structure, or an array, whose single field describes its elements. */
 export interface ObjectType {
   readonly isArray: boolean;
-  /** Size of a structure, header included; of an array's element as log2. */
+  /** Size of a structure, header included; log2 of the size of an array's element. */
   readonly bytes: number;
   readonly elementShift: number;
   /** By field: storage type, offset in the object, region word. */
@@ -27,7 +27,7 @@ export interface ObjectType {
   readonly regions: Int32Array;
 }
 
-/** Computes the rows by type index; undefined for function types. `take` hands out alias classes. */
+/** Computes the rows by type index; undefined for function types. `take` allocates alias classes. */
 export function objectTypes(valid: ValidModule, take: () => number): (ObjectType | undefined)[] {
   const classes = new Map<string, number>();
   const classOf = (id: number, field: number) => {
@@ -69,7 +69,7 @@ function fieldCount(type: CompositeType): number {
   return type.kind === "struct" ? type.fields.length : 1;
 }
 
-/** Is `storage` packed? */
+/** True if `storage` is packed. */
 export function isPacked(storage: ValType): boolean {
   return storage === I8 || storage === I16;
 }

@@ -1,6 +1,7 @@
 /**
- * Structures and i31 references (specification, 4.4.5 and 4.4.6). In: operands on the translator's stack. Out: allocation, loads and stores of
- * fields (gc_layout.ts). Null needs no check: the access faults in the first page, and the fault is the trap.
+ * Structures and i31 references (specification, 4.4.5 and 4.4.6). In: operands on the translator's stack. Out:
+ * allocation, loads and stores of fields (gc_layout.ts). Null needs no check: the access faults in the first page, and
+ * the fault is the trap.
  */
 import { OBJECT } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -16,15 +17,15 @@ import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { I32, I64, NONE, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
-/** Headers: nobody else writes one once the object is there. */
+/** Headers are constant once the object exists. */
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 
-/** The bits of a reference. */
+/** The bits of a reference, as i64. */
 export function bitsOf(t: Translation, reference: number): number {
   return t.b.unary(OP.BITCAST, I64, reference);
 }
 
-/** Traps with `code` when `reference` is null. */
+/** Traps with `code` if `reference` is null. */
 export function trapIfNull(t: Translation, reference: number, code: number): void {
   t.b.trapIf(t.b.binary(OP.EQ, I32, reference, t.b.constant(REF, 0, 0)), code);
 }
@@ -34,7 +35,7 @@ export function storeOp(storage: ValType): number {
   return storage === I8 ? OP.STORE8 : storage === I16 ? OP.STORE16 : OP.STORE;
 }
 
-/** Operation that loads one; `signed` for packed types. */
+/** Operation that loads a value of `storage`; `signed` applies to packed types. */
 export function loadOp(storage: ValType, signed: boolean): number {
   if (storage === I8) return signed ? OP.LOAD8_S : OP.LOAD8_U;
   if (storage === I16) return signed ? OP.LOAD16_S : OP.LOAD16_U;
@@ -46,7 +47,7 @@ export function fieldTy(storage: ValType): number {
   return isPacked(storage) ? I32 : tyOf(storage);
 }
 
-/** Is `value` known to be all zeros? */
+/** True if `value` is known to be all zeros. */
 export function isZeroValue(t: Translation, value: number): boolean {
   const { f, b } = t;
   if (f.ty[value] !== TY.V128) return b.isZero(value);
@@ -128,7 +129,7 @@ function refEq(t: Translation): void {
   t.push(t.b.binary(OP.EQ, I32, t.pop(), b));
 }
 
-/** References are words that say themselves what they are: nothing changes. */
+/** References of both hierarchies have the same representation, so a conversion emits nothing. */
 function convert(): void {}
 
 /** Handlers by mnemonic. */

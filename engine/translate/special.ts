@@ -1,6 +1,6 @@
 /**
- * Globals, references and tables (specification, 4.4.3, 4.4.5, 4.4.6). In: operands on the translator's stack. Out: accesses
- * of the VM context and of table elements, and calls of runtime routines for what is rare.
+ * Globals, references and tables (specification, 4.4.3, 4.4.5, 4.4.6). In: operands on the translator's stack. Out:
+ * accesses of the VM context and of table elements, and runtime calls for rare operations.
  *
  * A reference is 64 bits: a funcref is the address of a function record, an externref a host handle, null is 0.
  */
@@ -66,7 +66,7 @@ function refIsNull(t: Translation): void {
   t.push(isNull(t, t.pop()));
 }
 
-/** Is reference `value` null, as an i32? */
+/** An i32: 1 if reference `value` is null. */
 function isNull(t: Translation, value: number): number {
   // An address in the context is never 0.
   if (t.f.op[value] === OP.CONTEXT) return t.b.i32(0);
@@ -80,14 +80,14 @@ function refAsNonNull(t: Translation): void {
   else b.trapIf(condition, TRAP.NULL_REFERENCE);
 }
 
-/** `br_on_null`: the label does not get the reference; what goes on keeps it. */
+/** `br_on_null`: the label does not get the reference; the fall-through path keeps it. */
 function branchOnNull(t: Translation, imm: Immediates): void {
   const value = t.pop();
   branchWhen(t, isNull(t, value), imm.index);
   if (t.reachable) t.push(value);
 }
 
-/** `br_on_non_null`: the label gets the reference; what goes on does not. */
+/** `br_on_non_null`: the label gets the reference; the fall-through path does not. */
 function branchOnNonNull(t: Translation, imm: Immediates): void {
   branchWhen(t, t.b.eqz(isNull(t, t.stack[t.sp - 1])), imm.index);
   if (t.reachable) t.pop();
@@ -110,7 +110,7 @@ function tableSet(t: Translation, imm: Immediates): void {
   t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index], 0);
 }
 
-/** Has table `index` 64-bit indices? */
+/** True if table `index` has 64-bit indices. */
 function is64(t: Translation, index: number): boolean {
   return t.env.valid.tableTypes[index].limits.address === INDEX64;
 }
@@ -127,7 +127,7 @@ function tableSize(t: Translation, imm: Immediates): void {
   );
 }
 
-/** Pops an i32 or i64 and widens it for a routine. */
+/** Pops an i32 or i64 and widens it to i64. */
 function popWide(t: Translation): number {
   const value = t.pop();
   return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);

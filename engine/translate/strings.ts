@@ -1,11 +1,12 @@
 /**
- * Calls of builtins for strings (string_layout.ts): what is known of a string is looked up in line, and everything else is a call, which
- * comes seldom. In: the arguments on the translator's stack. Out: the result there.
+ * Calls of string builtins (string_layout.ts): an inline fast path reads the table of known strings, and everything
+ * else is a call, which is rare. In: the arguments on the translator's stack. Out: the result on the stack.
  *
- * Where the imports are not the builtins after all, the table that the context refers to knows nothing, so that all are called.
+ * If an import turns out not to be the builtin, the table that the context refers to is empty, so the call is always
+ * made.
  *
- * Invariant: nothing can be parked between the loads of one call, and what a load has found is not used after the call's end, where one of the ways that
- * meet has left compiled code: text moves when the runtime has control.
+ * Invariant: the guest cannot be parked between the loads of one fast path, and no loaded address is used after the
+ * join with the slow path, which has left compiled code: strings move while the runtime has control.
  */
 import { stringBuiltinIndex, STRINGS } from "../abi/context_layout.ts";
 import { REF_TAG } from "../abi/gc_layout.ts";
@@ -26,10 +27,13 @@ import { bitsOf } from "./objects.ts";
 
 const { I32, I64, REF } = TY;
 
-/** What a builtin does in line, given its arguments: tells by `leave` when it must be called after all, and returns the result. */
+/**
+ * The fast path of a builtin, given its arguments: uses `leave` for conditions that require the call, and returns the
+ * result.
+ */
 type InLine = (t: Translation, args: readonly number[], leave: (condition: number) => void) => number;
 
-/** Address of the entry of a reference: that of number 0 for others than host handles. */
+/** Address of a reference's entry; that of entry 0 for references other than host handles. */
 function entryOf(t: Translation, reference: number): number {
   const { b, env } = t;
   const origin = b.emit(OP.LOAD, I64, 0, 0, env.stringContextRegion, env.layout.stringsOffset + STRINGS.ORIGIN);
@@ -43,7 +47,7 @@ function field(t: Translation, entry: number, offset: number): number {
   return t.b.emit(OP.LOAD, I32, entry, 0, t.env.stringRegion, offset);
 }
 
-/** The length of the string of `entry`; leaves when it is none. */
+/** The length of the string of `entry`; leaves if it is not a string. */
 function lengthOf(t: Translation, entry: number, leave: (condition: number) => void): number {
   const { b } = t;
   const length = b.binary(OP.SUB, I32, field(t, entry, STRING_ENTRY.LENGTH), b.i32(1));
@@ -51,7 +55,7 @@ function lengthOf(t: Translation, entry: number, leave: (condition: number) => v
   return length;
 }
 
-/** The unit at `index` of the string of `entry`; leaves when it is not there. */
+/** The code unit at `index` of the string of `entry`; leaves if it is out of range. */
 function unitOf(t: Translation, entry: number, index: number, leave: (condition: number) => void): number {
   const { b, env } = t;
   leave(b.binary(OP.GE_U, I32, index, field(t, entry, STRING_ENTRY.READABLE)));
@@ -81,14 +85,14 @@ const IN_LINE: Partial<Record<StringBuiltin, InLine>> = {
   },
 };
 
-/** Result type of builtins that are done in line. */
+/** Result type of builtins with a fast path. */
 function resultType(name: StringBuiltin): number {
   return name === "cast" ? REF : I32;
 }
 
 /**
- * Translates the call of imported function `funcIndex` if that may be a builtin. `call` emits a call of an import by its number, with the arguments that are
- * on the stack, and leaves its result there.
+ * Translates the call of imported function `funcIndex` if it may be a builtin. `call` emits a call of an import by its
+ * number, with the arguments on the stack, and pushes its result.
  */
 export function translateStringCall(t: Translation, funcIndex: number, call: (index: number) => void): boolean {
   const { b, env, f, stack } = t;

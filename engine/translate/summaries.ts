@@ -1,9 +1,9 @@
 /**
- * One quick scan over every function body of a module, before any is translated: how big it is, whether it loops, calls or
- * writes, how often each function is called directly, and which tables are written at run time. In: a ValidModule whose bodies
- * need not have been validated. Out: Summaries, by defined function index. Build-time inlining and table analysis use it.
+ * One quick scan over every function body of a module, before any is translated: size, loops, calls and writes, the
+ * number of direct calls of each function, and the tables written at run time. In: a ValidModule whose bodies may not
+ * have been validated. Out: Summaries, by defined function index, for inlining and table analysis.
  *
- * The scan believes nothing: indices out of range are ignored here and rejected by validation later.
+ * The scan trusts nothing: it ignores indices out of range, which validation rejects later.
  */
 import { doubled } from "../base/columns.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
@@ -11,7 +11,10 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
 
-/** What a body contains: bits of {@linkcode Summaries.flags}. RETURNING_CALL: a call that `unreachable` does not follow. */
+/**
+ * Properties of a body: bits of {@linkcode Summaries.flags}. RETURNING_CALL: a call that is not followed by
+ * `unreachable`.
+ */
 export const BODY = {
   LOOP: 1,
   CALL: 2,
@@ -34,14 +37,17 @@ export interface Summaries {
   readonly callSites: Int32Array;
   /** All defined functions, callees before their callers as far as recursion allows. */
   readonly calleesFirst: Int32Array;
-  /** Direct calls between defined functions: callees of function k are callees[calleeStart[k] … calleeStart[k + 1]), with repetitions. */
+  /**
+   * Direct calls between defined functions: the callees of function k are callees[calleeStart[k] … calleeStart[k + 1]),
+   * with repetitions.
+   */
   readonly calleeStart: Int32Array;
   readonly callees: Int32Array;
-  /** 1 when an instruction may write the table (set, grow, fill, copy, init), by table index. */
+  /** By table index: 1 if an instruction may write the table (set, grow, fill, copy, init). */
   readonly tableWritten: Uint8Array;
 }
 
-/** For compilers that look at no other body than the one in hand. */
+/** Summaries that know nothing, for compilers that see a single body. */
 export const NO_SUMMARIES: Summaries = {
   bytes: new Int32Array(0),
   locals: new Int32Array(0),
@@ -59,7 +65,7 @@ const TABLE_FIRST = 2;
 const TABLE_SECOND = 3;
 const FLAG_ONLY = 4;
 
-/** What the scan does at a row, and the BODY bits that the row implies. */
+/** Action of the scan by row, and the BODY bits that the row implies. */
 const UNREACHABLE_BYTE = 0x00;
 const PLAIN_CALL = idOf("call");
 const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
@@ -111,7 +117,7 @@ export function summarize(valid: ValidModule): Summaries {
   return { bytes, locals, flags, callSites, tableWritten, calleeStart, callees, calleesFirst: edges.calleesFirst() };
 }
 
-/** Direct calls, as they are found. */
+/** Direct calls in the order in which they are found. */
 class CallEdges {
   readonly start: Int32Array;
   #callees: Int32Array = new Int32Array(1024);
@@ -121,7 +127,7 @@ class CallEdges {
     this.start = new Int32Array(functions + 1);
   }
 
-  /** The calls added from now on are those of function `k`. */
+  /** Begins the calls of function `k`. */
   begin(k: number): void {
     this.start[k] = this.#count;
   }
@@ -137,7 +143,7 @@ class CallEdges {
     return this.#callees.subarray(0, this.#count);
   }
 
-  /** Postorder of a depth-first search over the calls, without recursion: chains of calls may be long. */
+  /** Postorder of a depth-first search over the call graph, iterative because call chains may be long. */
   calleesFirst(): Int32Array {
     const start = this.start;
     const callees = this.#callees;
@@ -180,7 +186,10 @@ function skipLocals(reader: CodeReader): number {
   return Math.min(total, 0x7fffffff);
 }
 
-/** Is the instruction at `at` of a body's bytes `unreachable`? A call in front of it is the way to an error, and seldom taken. */
+/**
+ * True if the instruction at `at` of a body's bytes is `unreachable`. A call before it leads to an error, and is rarely
+ * executed.
+ */
 export function goesNoFurther(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === UNREACHABLE_BYTE;
 }

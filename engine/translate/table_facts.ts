@@ -1,19 +1,20 @@
 /**
- * Tables whose content is known when the module is compiled: own ones that nobody else can reach and no instruction writes, and
- * whose segments are constant and in bounds. Calls through them need fewer checks (`immutable-table`, `immutable-table-type`).
- * In: a ValidModule and the summaries of its bodies. Out: per table its content, or undefined.
+ * Tables whose content is known at compile time: tables of the module that are not exported, that no instruction
+ * writes, and whose segments are constant and in bounds. Calls through them need fewer checks (`immutable-table`,
+ * `immutable-table-type`). In: a ValidModule and the summaries of its bodies. Out: the content of each table, or
+ * undefined.
  *
- * An instance whose instantiation trapped half-way may still be called through a table that it imports, with its own tables
- * not filled. So a module with a segment for an imported table has no facts at all.
+ * An instance whose instantiation trapped half-way may still be called through a table that it imports, before its own
+ * tables are filled. So a module with a segment for an imported table has no facts at all.
  */
 import type { ValidModule } from "../validate/valid_module.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
 import type { Summaries } from "./summaries.ts";
 
-/** Larger tables are not looked at. */
+/** Larger tables are not analyzed. */
 const MAX_ELEMENTS = 1 << 16;
 
-/** What a table whose content is known holds. */
+/** The content of a table. */
 export interface TableFacts {
   /** Function index by element, −1 for null. */
   readonly content: Int32Array;
@@ -21,11 +22,11 @@ export interface TableFacts {
   readonly hasNull: boolean;
   /** All functions are the module's own, not imported. */
   readonly own: boolean;
-  /** By canonical type id: the only function of that type, −1 when there are several. */
+  /** By canonical type id: the only function of that type, −1 if there are several. */
   readonly single: ReadonlyMap<number, number>;
 }
 
-/** Facts by table, undefined where too little is known. `globals` has the values of globals that are known. */
+/** Facts by table, undefined for tables whose content is not known. `globals` holds the values of known globals. */
 export function tableFacts(
   valid: ValidModule,
   summaries: Summaries,

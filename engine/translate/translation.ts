@@ -1,6 +1,7 @@
 /**
- * The state of a translation, and what every rule uses of it: the builder, the operand stack, the frames, the constants. In: the
- * function that `reset` names. Out: fields that the rules of the instructions (control.ts, memory.ts, …) read and write.
+ * The state of a translation, shared by all rules: the builder, the operand stack, the frames, the constants. In: the
+ * function that `reset` names. Out: fields that the rules of the instructions (control.ts, memory.ts, …) read and
+ * write.
  *
  * Invariant: this file imports no rule, so the rules form no import cycle with the dispatch over them (function.ts).
  */
@@ -24,7 +25,10 @@ import { VectorConstants, ZERO_VECTOR } from "./vector_constants.ts";
 /** Translates one instruction that has no case of its own in function.ts. Operands are on `t.stack`. */
 export type Handler = (t: Translation, imm: Immediates, at: number) => void;
 
-/** The state of the translation of one function at a time. The visitor's methods are those of function.ts, which dispatches to the rules. */
+/**
+ * The state of the translation of one function at a time. function.ts implements the visitor's methods and dispatches
+ * to the rules.
+ */
 export abstract class Translation implements CodeVisitor {
   env!: ModuleEnv;
   f!: IrFunction;
@@ -36,27 +40,27 @@ export abstract class Translation implements CodeVisitor {
   readonly merge: MergeColumns = new MergeColumns();
   readonly cast: CastQuestion = new CastQuestion();
 
-  /** Value ids of operands; `room` is what pushes may use in all without a check. */
+  /** Value ids of operands; pushes need no check up to `room` operands. */
   stack: Int32Array = new Int32Array(1024);
   sp = 0;
   room = 0;
 
-  /** Is the instruction in hand reachable? If not, frames that open are only counted. */
+  /** True if the current instruction is reachable. In unreachable code, opened frames are only counted. */
   reachable = false;
   deadFrames = 0;
 
-  // The activation: the body that is being walked, the outermost one or an inlined one.
+  // The activation: the function's own body, or the inlined body under translation.
   /** Function index of the body. */
   funcIndex = 0;
   /** Frame number of the body itself. */
   bodyFrame = 0;
-  /** Slot of its first local, and one beyond its last. */
+  /** Slots of its first local, and one past its last. */
   localBase = 0;
   localEnd = 0;
-  /** Loops that are open in it; the next record of `loops`. */
+  /** Open loops of the activation; the next record of `loops`. */
   openLoops = 0;
   nextLoop = 0;
-  /** Bytes of inlined bodies that this function may still take in. */
+  /** Bytes of bodies that this function may still inline. */
   inlineBudget = -1;
   inlineDepth = 0;
   /** Function indices of the activations, outermost first. */
@@ -65,20 +69,21 @@ export abstract class Translation implements CodeVisitor {
   readonly clauses: (readonly CatchClause[])[] = [];
   // Fuel (fuel.ts).
   metered = false;
-  /** The constant with the price of the open region, 0 when none is open; what it has come to so far. */
+  /** The constant with the price of the open region, 0 if none is open; the price so far. */
   charge = 0;
   price = 0;
-  // Determinism (deterministic.ts): the thread's address, the stack that the open activation got and leaves.
+  // Determinism (deterministic.ts): the thread's address, the stack that the open activation received and leaves to
+  // callees.
   deterministic = false;
   depthThread = 0;
   depthGot = 0;
   depthLeft = 0;
   /** Number of the last br_table, whose labels share a snapshot (block_parameters.ts). */
   tableStamp = 0;
-  /** Calls that stayed calls, and the poll at the entry that is there for them (0: none). */
+  /** Calls that were not inlined, and the poll at the entry that exists for them (0: none). */
   keptCalls = 0;
   entryPoll = 0;
-  /** The zero of each type, from the entry block; 0 when there is none. */
+  /** The zero of each type, from the entry block; 0 if there is none. */
   readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
 
   /** Points the translator at a function. */
@@ -107,7 +112,7 @@ export abstract class Translation implements CodeVisitor {
     this.zeros.fill(0);
   }
 
-  /** Makes room for `count` more operands than the bytes of the bodies account for. */
+  /** Makes room for `count` more operands than the sizes of the bodies allow for. */
   reserve(count: number): void {
     this.room += count;
     if (this.room > this.stack.length) this.stack = doubled(this.stack, this.room);
@@ -121,7 +126,7 @@ export abstract class Translation implements CodeVisitor {
     return this.stack[--this.sp];
   }
 
-  /** The zero of type `ty`, in the entry block if it is there. */
+  /** The zero of type `ty`, from the entry block if it exists. */
   zero(ty: number): number {
     const zero = this.zeros[ty];
     if (zero !== 0) return zero;
@@ -153,7 +158,7 @@ export abstract class Translation implements CodeVisitor {
   abstract finish(): void;
 }
 
-/** An instruction that validation accepts and no handler translates: its feature is not compiled by this build. */
+/** The error for a valid instruction without a handler: this build does not compile its feature. */
 export function notCompiled(feature: string, what: string, offset: number): UnsupportedError {
   const name = feature === "mvp" ? what : feature;
   return new UnsupportedError(name, `${what} is not compiled by this build (feature ${name})`, { offset });

@@ -1,9 +1,9 @@
 /**
- * Vector instructions (specification, 4.4.1.4 and 4.4.7): rows with an IR operation become it, with the shape that the mnemonic names;
- * the others have a handler here. In: operands on the translator's stack. Out: vector operations (ir/vector_ops.ts), and scalar loads and stores
- * for accesses of a part of a vector.
+ * Vector instructions (specification, 4.4.1.4 and 4.4.7): a row with an IR operation becomes that operation, with the
+ * shape in its mnemonic; the others have a handler here. In: operands on the translator's stack. Out: vector operations
+ * (ir/vector_ops.ts), and scalar loads and stores for accesses of part of a vector.
  *
- * Relaxed instructions give the result of the deterministic profile: the first of the alternatives that the specification lists.
+ * Relaxed instructions have the result of the deterministic profile: the first alternative in the specification.
  */
 import { OP, type OpName } from "../ir/ops.ts";
 import { SHAPE, SHAPE_LANE_TY, SHAPE_NAMES, TY } from "../ir/types.ts";
@@ -15,7 +15,7 @@ import { sameBytes, ZERO_VECTOR } from "./vector_constants.ts";
 
 const { I32, NONE, V128 } = TY;
 
-/** A vector operation with a vector as its result. */
+/** Emits a vector operation with a vector result. */
 function vector(t: Translation, op: number, shape: number, a: number, b = 0, c = 0): number {
   return t.b.pure(op, V128, a, b, c, shape);
 }
@@ -38,7 +38,7 @@ function direct(op: number, ty: number, shape: number, count: number): Handler {
   };
 }
 
-/** `v128.bitselect`: with nothing to choose on one side, it is a conjunction. */
+/** `v128.bitselect`: with zero on one side, it is a conjunction. */
 function bitselect(t: Translation): void {
   const mask = t.pop();
   const b = t.pop();
@@ -49,12 +49,12 @@ function bitselect(t: Translation): void {
   else t.push(vector(t, OP.VBITSELECT, 0, a, b, mask));
 }
 
-/** Is `v` the zero vector? */
+/** True if `v` is the zero vector. */
 function isZero(t: Translation, v: number): boolean {
   return t.b.isConst(v) && sameBytes(t.f.vectors, t.f.imm[v] * 16, ZERO_VECTOR);
 }
 
-/** Products of bytes are those of their extensions, which other instructions may need as well. */
+/** Products of bytes are those of their extensions, which other instructions may use too. */
 function extendedProduct(op: number): Handler {
   const extension = OP.VEXTEND_LOW_S + op - OP.VEXTMUL_LOW_S;
   return (t) => {
@@ -63,7 +63,7 @@ function extendedProduct(op: number): Handler {
   };
 }
 
-/** All lanes are scalar `x`. */
+/** A vector with all lanes equal to scalar `x`. */
 function splat(t: Translation, shape: number, x: number): number {
   const { f, b } = t;
   if (!b.isConst(x)) return vector(t, OP.VSPLAT, shape, x);
@@ -104,7 +104,7 @@ function replace(shape: number): Handler {
   };
 }
 
-/** `i8x16.shuffle`: one operand where only one counts, and nothing for the identity. */
+/** `i8x16.shuffle`: one operand if only one is used, and no operation for the identity. */
 function shuffle(t: Translation, imm: Immediates): void {
   let b = t.pop();
   let a = t.pop();
@@ -181,7 +181,7 @@ function storeLane(shape: number): Handler {
   };
 }
 
-// Relaxed instructions that are several operations; the others are those of strict ones.
+// Relaxed instructions of several operations; the others translate as their strict counterparts.
 
 /** a × b + c, or c − a × b, rounded twice. */
 function multiplyAdd(shape: number, negated: boolean): Handler {
@@ -193,7 +193,7 @@ function multiplyAdd(shape: number, negated: boolean): Handler {
   };
 }
 
-/** Sums of two neighbouring products of signed bytes, saturated to 16 bits. */
+/** Sums of adjacent products of signed bytes, saturated to 16 bits. */
 function dotBytes(t: Translation, a: number, b: number): number {
   const half = (op: number) =>
     vector(t, OP.VDOT_S, SHAPE.I32X4, vector(t, op, SHAPE.I16X8, a), vector(t, op, SHAPE.I16X8, b));
@@ -214,7 +214,7 @@ function relaxedDotAdd(t: Translation): void {
 
 const { I8X16, I16X8, I32X4, I64X2, F32X4, F64X2 } = SHAPE;
 
-/** Relaxed mnemonics that are a strict instruction, but for the shape. */
+/** Relaxed mnemonics that equal a strict instruction, except for the shape. */
 const RELAXED: Readonly<Record<string, OpName>> = {
   "relaxed_swizzle": "VSWIZZLE",
   "relaxed_laneselect": "VBITSELECT",
@@ -223,7 +223,7 @@ const RELAXED: Readonly<Record<string, OpName>> = {
   "relaxed_q15mulr_s": "VQ15MULR_S",
 };
 
-/** Handlers of mnemonics without a shape of their own, or with more to them. */
+/** Handlers of mnemonics without a shape, or of more than one operation. */
 const NAMED: Readonly<Record<string, Handler>> = {
   "v128.load": load,
   "v128.store": store,

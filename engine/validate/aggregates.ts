@@ -36,7 +36,7 @@ function checkDefault(walker: Walker, field: FieldType, what: string): void {
   }
 }
 
-/** `get` is for whole fields, `get_s` and `get_u` for packed ones. */
+/** Requires `get` for whole fields, `get_s` and `get_u` for packed ones. */
 function checkPacking(walker: Walker, field: FieldType, extends_: boolean, what: string): void {
   if (isPacked(field) !== extends_) walker.fail(`type mismatch: ${what} is ${extends_ ? "not packed" : "packed"}`);
 }
@@ -182,7 +182,7 @@ function arrayInitElem(walker: Walker): void {
   popSegmentRange(walker);
 }
 
-/** Pops array, index in it, offset in the segment, length. */
+/** Pops an array, an index into it, an offset in the segment, and a length. */
 function popSegmentRange(walker: Walker): void {
   walker.pop3(I32, I32, I32);
   walker.pop(refType(true, walker.imm.index));

@@ -1,11 +1,11 @@
 /**
- * Validation of function bodies (specification, 3.4 and the appendix "Validation Algorithm"): a ValidModule whose bodies
- * may not have been looked at and a function index come in; the visitor hears every instruction in order, each after it
- * has been found valid. Simple rows are checked here by signature columns without a word per opcode; the commonest special
- * ones (locals) inline; all others by their rule (special.ts).
+ * Validation of function bodies (specification, 3.4 and the appendix "Validation Algorithm"). In: a ValidModule whose
+ * bodies may not have been validated, and a function index. Out: calls of the visitor for every instruction in order,
+ * each after it has been found valid. Simple rows are checked here by signature columns without a case per opcode; the
+ * most frequent special rows (locals) inline; all others by their rule (special.ts).
  *
- * One pass, no recursion, nothing allocated per instruction. A visitor may call validateBody for another function from any
- * of its callbacks: each walk has a walker of its own.
+ * One pass, no recursion, no allocation per instruction. A visitor may call validateBody for another function from any
+ * of its callbacks: each walk has its own walker.
  */
 import { Bug, MalformedError } from "../errors.ts";
 import { idOf, type Mnemonic, NATURAL_ALIGN, OPCODES } from "../wasm/opcodes.ts";
@@ -22,7 +22,7 @@ const LOCAL_SET = idOf("local.set");
 const LOCAL_TEE = idOf("local.tee");
 const END = idOf("end");
 
-/** How a special row is told to a visitor. */
+/** The visitor's method for a special row. */
 const TELL = { PLAIN: 0, ENTER: 1, OTHERWISE: 2, HANDLER: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6 } as const;
 
 const TELLS: Readonly<Partial<Record<Mnemonic, number>>> = {
@@ -49,8 +49,8 @@ const FRAMES: Readonly<Partial<Record<Mnemonic, number>>> = {
 const FRAME_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => FRAMES[row.mnemonic as Mnemonic] ?? 0);
 
 /**
- * Validates the body of function `funcIndex`, which must be one that the module defines, and tells `visitor` about it.
- * Throws MalformedError, InvalidError or UnsupportedError with the offset of the instruction at fault.
+ * Validates the body of function `funcIndex`, which the module must define, and reports it to `visitor`. Throws
+ * MalformedError, InvalidError or UnsupportedError with the offset of the offending instruction.
  */
 export function validateBody(valid: ValidModule, funcIndex: number, visitor: CodeVisitor | null): void {
   const func = valid.funcs[funcIndex - valid.importedFuncCount];
@@ -77,7 +77,7 @@ export function validateBody(valid: ValidModule, funcIndex: number, visitor: Cod
   }
 }
 
-/** Checks the types of declared locals, and begins to track those that have no default value. */
+/** Checks the types of declared locals, and starts tracking those without a default value. */
 function checkLocals(walker: Walker, paramCount: number): void {
   const locals = walker.locals;
   let last = I32;
@@ -100,7 +100,8 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
   const { firstUse } = valid.gate;
   const localCount = locals.length;
   const memory0Is32 = valid.memoryTypes.length > 0 && valid.memoryTypes[0].limits.address === I32;
-  // Columns and the operand stack as locals. `stack`, `top` and `base` are the walker's own between special rules.
+  // Columns and the operand stack in local variables. The walker's `stack`, `top` and `base` are current only during
+  // special rules.
   const operands = OPERANDS;
   const tops = TOP;
   const seconds = SECOND;
@@ -166,7 +167,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
   }
 }
 
-/** Tells the visitor of the special instruction in hand. */
+/** Reports the current special instruction to the visitor. */
 function tell(walker: Walker, visitor: CodeVisitor): void {
   const { id, imm, at } = walker;
   switch (TELL_BY_ID[id]) {

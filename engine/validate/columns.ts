@@ -1,6 +1,6 @@
 /**
- * What the validator's loop needs of an opcode row, as typed-array columns by id: operand and result types of simple
- * rows, which immediates have to be checked, and the number of the feature. Built once at load from the rows.
+ * Columns by row id for the validator's loop: operand and result types of simple rows, the immediates that need checks,
+ * and the number of the feature. In: the opcode rows. Out: typed arrays, built once at load.
  *
  * Invariant (checked here): a simple row has at most three operands and one result.
  */
@@ -10,26 +10,26 @@ import { IS_ATOMIC, LANE_LIMIT, OPCODES } from "../wasm/opcodes.ts";
 import { F32, F64, I32, I64, V128, type ValType } from "../wasm/types.ts";
 import { featureNumber } from "./gate.ts";
 
-/** Bits of {@linkcode CHECKS}: which immediates of a simple row need more than decoding. */
+/** Bits of {@linkcode CHECKS}: immediates of a simple row that need more than decoding. */
 export const CHECK = { MEMARG: 1, LANE: 2, LANES: 4, MEMORY: 8, TABLE: 16, ATOMIC: 32 } as const;
 
 /** Bits of {@linkcode ADDRESSES}: which of operands 1 to 3 (from the top) and the result have the address type. */
 export const ADDRESS = { TOP: 1, SECOND: 2, THIRD: 4, RESULT: 8 } as const;
 
-/** Types of signature letters; the address type stands as i32, which it is unless ADDRESSES and the memory say otherwise. */
+/** Types of signature letters; an address is i32 here, unless ADDRESSES and the memory's type override it. */
 const LETTER_TYPES: Readonly<Record<string, ValType>> = { i: I32, I: I64, f: F32, F: F64, v: V128, a: I32 };
 
 /** Number of operands, −1 for special rows. */
 export const OPERANDS: Int8Array = Int8Array.from(OPCODES, operandCount);
-/** Type of the operand on top, of the one below, of the third. */
+/** Type of the top operand, of the second, of the third. */
 export const TOP: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 1));
 export const SECOND: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 2));
 export const THIRD: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 3));
 /** Type of the result, 0 for none. */
 export const RESULT: Int32Array = Int32Array.from(OPCODES, (row) => row.results ? LETTER_TYPES[row.results] : 0);
-/** Which of them are addresses. */
+/** Operands and results that are addresses. */
 export const ADDRESSES: Uint8Array = Uint8Array.from(OPCODES, addressBits);
-/** Which immediates to check. */
+/** Immediates to check. */
 export const CHECKS: Uint8Array = Uint8Array.from(OPCODES, checkBits);
 /** Number of the row's feature, 0 for those of WebAssembly 1.0. */
 export const FEATURES: Uint8Array = Uint8Array.from(OPCODES, (row) => featureNumber(row.feature));

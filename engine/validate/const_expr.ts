@@ -1,6 +1,6 @@
 /**
  * Constant expressions (specification, 3.4.14): the initial values of globals, tables and elements, and the offsets of
- * segments. The same rules as in bodies apply (simple.ts, special.ts), over the instructions that are constant.
+ * segments. The rules are those of bodies (simple.ts, special.ts), restricted to constant instructions.
  */
 import { InvalidError, MalformedError } from "../errors.ts";
 import type { FeatureName } from "../features.ts";
@@ -14,7 +14,7 @@ import { SPECIAL_RULES } from "./special.ts";
 import type { ValidModule } from "./valid_module.ts";
 import { acquireWalker, releaseWalker } from "./walker.ts";
 
-/** Instructions that are constant, by the feature that made them so; the row's own feature counts besides. */
+/** Constant instructions, by the feature that made them constant; the row's own feature is required too. */
 const CONSTANT: readonly (readonly [FeatureName | "mvp", readonly Mnemonic[]])[] = [
   ["mvp", ["i32.const", "i64.const", "f32.const", "f64.const", "v128.const", "global.get", "ref.null", "ref.func"]],
   ["extended-const-expressions", ["i32.add", "i32.sub", "i32.mul", "i64.add", "i64.sub", "i64.mul"]],
@@ -37,7 +37,7 @@ function constantSince(): Uint8Array {
   return since;
 }
 
-/** Validates `expr` as constant and of type `type`; it sees the globals below `visibleGlobals`. */
+/** Validates `expr` as constant and of type `type`; globals from `visibleGlobals` on are not visible. */
 export function validateConstExpr(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): void {
   const walker = acquireWalker();
   const { gate } = valid;

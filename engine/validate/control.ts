@@ -1,6 +1,6 @@
 /**
- * Rules of control instructions (specification, 3.4.3 and 3.4.4): blocks, branches, calls, tail calls. Each is a function
- * over the walker, whose immediates it reads; special.ts lists them by mnemonic.
+ * Rules of control instructions (specification, 3.4.3 and 3.4.4): blocks, branches, calls, tail calls. Each is a
+ * function over the walker, whose immediates it reads; special.ts collects them by mnemonic.
  */
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import { FUNCREF, type FuncType, I32, isRef, refType, V128, type ValType, valTypeName } from "../wasm/types.ts";
@@ -8,7 +8,7 @@ import { FEATURE } from "./gate.ts";
 import { funcAt, funcTypeAt, tableAt } from "./lookups.ts";
 import { KIND, NO_TYPES, typeName, type Walker } from "./walker.ts";
 
-/** What a special row's rule is. */
+/** The rule of a special row. */
 export type Rule = (walker: Walker) => void;
 
 const MULTI_VALUE = FEATURE["multi-value"];
@@ -61,7 +61,7 @@ function end(walker: Walker): void {
   walker.leave();
 }
 
-/** An `if` without `else` hands its parameters on as results. */
+/** An `if` without `else` returns its parameters as results. */
 function checkEmptyElse(walker: Walker, params: readonly ValType[], results: readonly ValType[]): void {
   if (allMatch(walker, params, results)) return;
   const names = (types: readonly ValType[]) => types.map(valTypeName).join(" ");
@@ -86,7 +86,7 @@ function branchIf(walker: Walker): void {
   walker.pushAll(types);
 }
 
-/** Checks every distinct label once: a frame's stamp says that this br_table has seen it. */
+/** Checks every distinct label once: a frame's stamp marks labels that this br_table has checked. */
 function branchTable(walker: Walker): void {
   walker.pop(I32);
   const { labels, labelCount } = walker.imm;

@@ -8,7 +8,7 @@ import { enterBlock, type Rule } from "./control.ts";
 import { tagAt } from "./lookups.ts";
 import { KIND, NO_TYPES, type Walker } from "./walker.ts";
 
-/** What catch_ref and catch_all_ref add to the payload. */
+/** The type that catch_ref and catch_all_ref add to the payload. */
 const CAUGHT: ValType = refType(false, HEAP.exn);
 
 function throwTag(walker: Walker): void {
@@ -21,7 +21,7 @@ function throwRef(walker: Walker): void {
   walker.markDead();
 }
 
-/** Labels of catch clauses are counted from outside the block. */
+/** Labels of catch clauses are relative to the frame outside the block. */
 function tryTable(walker: Walker): void {
   for (const { kind, tag, label } of walker.imm.catches) {
     const payload = tag < 0 ? NO_TYPES : tagAt(walker, tag).params;
@@ -51,7 +51,7 @@ function catchAll(walker: Walker): void {
   walker.restartFrame(KIND.CATCH_ALL, NO_TYPES);
 }
 
-/** The label of delegate is counted from outside the try that it ends. */
+/** The label of delegate is relative to the frame outside the try that it ends. */
 function delegate(walker: Walker): void {
   if (walker.kinds[walker.depth - 1] !== KIND.TRY) walker.misplaced();
   walker.finishFrame();

@@ -1,15 +1,16 @@
 /**
- * Feature gates: which features a module may use (the caller's switches) and which it does use, with the first offset.
+ * Feature gates: the features that a module may use (the caller's switches) and those that it uses, with the first
+ * offset.
  *
- * Establishes: when validation has succeeded, `used` names exactly the features without which the module would not be
- * valid, each with the smallest offset that was seen; a use of one that is switched off is an UnsupportedError there.
- * `firstUse` makes the check one compare in hot loops: `if (at < firstUse[feature]) gate.use(…)`.
+ * Establishes: after successful validation, `used` names exactly the features that the module requires, each with the
+ * smallest offset of a use; the use of a disabled feature is an UnsupportedError at that offset. `firstUse` reduces the
+ * check to one comparison in hot loops: `if (at < firstUse[feature]) gate.use(…)`.
  */
 import { UnsupportedError } from "../errors.ts";
 import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
 import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
 
-/** Number of each feature: its row in ALL_FEATURE_ROWS plus 1; 0 is what WebAssembly 1.0 had. */
+/** Number of each feature: its index in ALL_FEATURE_ROWS plus 1; 0 stands for WebAssembly 1.0. */
 export const FEATURE: Readonly<Record<FeatureName, number>> = Object.fromEntries(
   ALL_FEATURE_ROWS.map((row, index) => [row.name, index + 1]),
 ) as Record<FeatureName, number>;
@@ -19,7 +20,7 @@ export function featureNumber(name: FeatureName | "mvp"): number {
   return name === "mvp" ? 0 : FEATURE[name];
 }
 
-/** In `firstUse`: not used so far. */
+/** Value in `firstUse` of an unused feature. */
 const UNUSED = 0x7fffffff;
 
 export class FeatureGate {
@@ -35,12 +36,12 @@ export class FeatureGate {
     this.firstUse[0] = -1;
   }
 
-  /** Is a use at `offset` news? If so, `use` must be called. */
+  /** True if a use at `offset` would be the first; `use` must then be called. */
   isFirst(feature: number, offset: number): boolean {
     return offset < this.firstUse[feature];
   }
 
-  /** Has no use been seen so far? */
+  /** True if there has been no use. */
   isUnused(feature: number): boolean {
     return this.firstUse[feature] === UNUSED;
   }
@@ -63,7 +64,10 @@ const EXCEPTIONS = FEATURE["exception-handling"];
 const GC = FEATURE["gc"];
 const SIMD = FEATURE["simd"];
 
-/** Number of the feature that brought value type `type`. Concrete types count as function references: what else they are needs gc by its declaration. */
+/**
+ * Number of the feature that introduced value type `type`. Concrete types count as function references: other kinds
+ * need gc by their declaration.
+ */
 export function featureOfType(type: ValType): number {
   if (!isRef(type)) return type === V128 ? SIMD : 0;
   if (type === FUNCREF || type === EXTERNREF) return REFERENCE_TYPES;

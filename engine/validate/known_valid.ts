@@ -1,6 +1,7 @@
 /**
- * The tables of a module that validation has accepted before: those of an artifact, or of a module from another Worker. In: a module whose bodies may be
- * missing. Out: what validateModule (module.ts) derives for it, but for what only validating bodies asks for; nothing is checked.
+ * The derived tables of a module that was validated before: that of an artifact, or one from another Worker. In: a
+ * module whose bodies may be missing. Out: the tables that validateModule (module.ts) derives, except for those that
+ * only the validation of bodies reads. Nothing is checked.
  */
 import { readBranchHints } from "../wasm/branch_hints.ts";
 import type { FeatureSet } from "../features.ts";
@@ -10,7 +11,7 @@ import type { FuncType, GlobalType, MemoryType, TableType } from "../wasm/types.
 import { FeatureGate } from "./gate.ts";
 import type { AnnotatedModule, ValidModule } from "./valid_module.ts";
 
-/** `module` with its derived tables. `features` are those that it was validated with. */
+/** Returns `module` with its derived tables. `features` are those with which it was validated. */
 export function annotateKnownValid(module: Module, features: FeatureSet): ValidModule {
   const { types, imports } = module;
   const gate = new FeatureGate(features);

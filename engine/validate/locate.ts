@@ -1,15 +1,15 @@
 /**
- * Where things are declared in a module's binary form, for messages: a section id and an index come in, the absolute offset
- * of that entry goes out. Modules keep no offset per type, table, memory, tag and global; errors and first uses of a
- * feature are rare enough to walk the section again.
+ * Offsets of declarations, for messages. In: a section id and an index. Out: the absolute offset of that entry in the
+ * binary form. Modules do not store the offset of each type, table, memory, tag and global; errors and first uses of a
+ * feature are rare enough to read the section again.
  *
- * Relies on the bytes having been decoded before. A module without bytes gets undefined.
+ * Relies on the bytes having been decoded before. For a module without bytes the result is undefined.
  */
 import { ByteReader } from "../base/bytes.ts";
 import type { Module } from "../wasm/module.ts";
 import { readStorageType, readValType } from "../wasm/type_reader.ts";
 
-/** Ids of the sections that can be asked for (specification, 5.5.2). */
+/** Ids of the sections with entries to locate (specification, 5.5.2). */
 export const SECTION = {
   type: 1,
   function: 3,
@@ -24,7 +24,7 @@ export const SECTION = {
 
 const HEADER_BYTES = 8;
 
-/** A reader of the content of section `id`, or undefined when there is none. */
+/** A reader of the content of section `id`, or undefined if there is none. */
 function openSection(bytes: Uint8Array, id: number): ByteReader | undefined {
   const reader = new ByteReader(bytes, HEADER_BYTES);
   while (reader.left > 0) {

@@ -1,6 +1,6 @@
 /**
- * Index spaces as rules use them: an index comes in, what it names goes out, and an index that names nothing, or a type of
- * the wrong form, is the specification suite's "unknown …" error at the instruction in hand.
+ * Index spaces for the rules. In: an index. Out: the entity with that index; an index out of range, or a type of the
+ * wrong form, is the specification suite's "unknown …" error at the current instruction.
  */
 import type { ElementSegment } from "../wasm/module.ts";
 import type { ArrayType, FuncType, GlobalType, MemoryType, StructType, TableType } from "../wasm/types.ts";
@@ -54,7 +54,7 @@ export function memoryAt(walker: Walker, index: number): MemoryType {
   return type;
 }
 
-/** The type of global `index`, one that the expression in hand may see. */
+/** The type of global `index`, which must be visible to the current expression. */
 export function globalAt(walker: Walker, index: number): GlobalType {
   if (index >= walker.visibleGlobals) walker.fail(`unknown global ${index}`);
   const type = walker.valid.globalTypes[index];

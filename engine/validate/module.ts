@@ -1,10 +1,9 @@
 /**
- * Module → ValidModule (specification, 3.5): every section's rules, in the order of the sections, then the function bodies
- * (code.ts) unless the caller will validate them itself while it translates them.
+ * Module → ValidModule (specification, 3.5): the rules of every section, in the order of the sections, then the
+ * function bodies (code.ts), unless the caller validates them while translating.
  *
- * Establishes the brand of ValidModule: whoever holds one need not check anything again. Failures are InvalidError or
- * UnsupportedError (a feature that is switched off), and MalformedError for what is malformed inside a body, each with
- * the offset of what is at fault.
+ * Establishes the brand of ValidModule: its holder need not check anything again. Errors are InvalidError or
+ * UnsupportedError (a disabled feature), and MalformedError for a malformed body, each with the offset of its cause.
  */
 import { readBranchHints } from "../wasm/branch_hints.ts";
 import type { FeatureSet } from "../features.ts";
@@ -33,7 +32,7 @@ import {
 } from "./types.ts";
 import type { AnnotatedModule, ValidateOptions, ValidModule } from "./valid_module.ts";
 
-/** The index spaces as they fill: imports first, then definitions. */
+/** The index spaces under construction: imports first, then definitions. */
 interface Spaces {
   funcTypeIndices: number[];
   funcTypes: FuncType[];
@@ -185,7 +184,7 @@ function declareTag(declarations: Declarations, spaces: Spaces, typeIndex: numbe
   spaces.tagTypeIndices.push(typeIndex);
 }
 
-/** Tables see imported globals only; a global also those before it. */
+/** Initializers of tables see imported globals only; that of a global also sees the globals before it. */
 function validateInitializers(declarations: Declarations, valid: ValidModule): void {
   valid.tables.forEach(({ type, init }, i) => {
     declarations.locate = () => entryOffset(valid, SECTION.table, i);
@@ -201,7 +200,7 @@ function validateInitializers(declarations: Declarations, valid: ValidModule): v
   });
 }
 
-/** What an export of each kind is called, and how many there are. */
+/** The name of each kind of export, and the number of entities of that kind. */
 const EXPORTED: Readonly<Record<ExternKind, readonly [string, (valid: ValidModule) => number]>> = {
   func: ["function", (valid) => valid.funcTypes.length],
   table: ["table", (valid) => valid.tableTypes.length],

@@ -1,6 +1,6 @@
 /**
- * Rules of references: null, functions, tests, casts and the branches on them, i31 and conversions (specification, 3.4.2
- * and 3.4.3).
+ * Rules of references: null, functions, tests, casts, branches on them, i31 and conversions (specification, 3.4.2 and
+ * 3.4.3).
  */
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import { closeHeapType, REF_BOTTOM, topHeap } from "../wasm/subtype.ts";
@@ -35,7 +35,7 @@ function refIsNull(walker: Walker): void {
   walker.push(I32);
 }
 
-/** In a constant expression the function becomes declared; in a body it must have been. */
+/** In a constant expression the instruction declares the function; in a body the function must have been declared. */
 function refFunc(walker: Walker): void {
   const index = walker.imm.index;
   funcAt(walker, index);
@@ -62,7 +62,10 @@ function branchOnNull(walker: Walker): void {
   walker.push(nonNull(type));
 }
 
-/** A branch that also carries a reference: the label's last type, which must be one; the rest stays on the stack. */
+/**
+ * A branch that also carries a reference: checks that the label's last type is one and returns it; the other operands
+ * stay on the stack.
+ */
 function carriedRef(walker: Walker, types: readonly ValType[]): ValType {
   const last = types.at(-1);
   if (last === undefined || !isRef(last)) {
@@ -84,7 +87,7 @@ function branchOnNonNull(walker: Walker): void {
   repeatOperands(walker, types);
 }
 
-/** The top of the hierarchy of a heap type that an instruction names, as a nullable reference. */
+/** The top type of an instruction's heap type, as a nullable reference. */
 function topRef(walker: Walker, heap: HeapType): ValType {
   return refType(true, topHeap(closeHeapType(heap, walker.ids)));
 }
@@ -96,7 +99,7 @@ function castTarget(walker: Walker): ValType {
   const { imm, stack } = walker;
   const found = walker.top > walker.base ? stack[walker.top - 1] : REF_BOTTOM;
   walker.pop(topRef(walker, heap));
-  // What is cast, for visitors.
+  // The type of the operand, for visitors.
   imm.heap2 = heapOf(found);
   imm.nullable2 = isNullable(found);
   return type;
@@ -111,7 +114,10 @@ function refCast(walker: Walker): void {
   walker.push(castTarget(walker));
 }
 
-/** br_on_cast branches with the target type and goes on with what is left of the source; br_on_cast_fail the reverse. */
+/**
+ * br_on_cast branches with the target type and falls through with the rest of the source type; br_on_cast_fail is the
+ * reverse.
+ */
 function branchOnCast(walker: Walker, isFail: boolean): void {
   const { imm } = walker;
   const source = refType(imm.nullable, imm.heap);
@@ -133,7 +139,7 @@ function branchOnCast(walker: Walker, isFail: boolean): void {
   walker.push(isFail ? target : rest);
 }
 
-/** any.convert_extern and extern.convert_any keep nullability. */
+/** any.convert_extern and extern.convert_any preserve nullability. */
 function convert(walker: Walker, from: ValType, to: HeapType): void {
   const height = walker.top;
   const type = walker.popRef();

@@ -1,5 +1,5 @@
 /**
- * Rules of element and data segments (specification, 3.5.7 and 3.5.8). Functions that elements name become declared.
+ * Rules of element and data segments (specification, 3.5.7 and 3.5.8). Functions in element segments become declared.
  */
 import type { ElementSegment } from "../wasm/module.ts";
 import { matchesIn } from "../wasm/subtype.ts";
@@ -11,7 +11,7 @@ import { type Declarations, invalid, useFeature, validateValType } from "./types
 import type { ValidModule } from "./valid_module.ts";
 
 const BULK = FEATURE["bulk-memory-operations"];
-/** The element type of segments in compact form. */
+/** The element type of segments of function indices. */
 const FUNC_ELEMENT = refType(false, HEAP.func);
 
 export function validateElems(declarations: Declarations, valid: ValidModule): void {

@@ -1,7 +1,7 @@
 /**
- * Rules that follow from an opcode row's signature alone: check the immediates, pop the operands, push the result. This is
- * the complete form; code.ts has the common cases inline and comes here for the rest (operands in unreachable code, 64-bit
- * memories, lanes, atomics, errors).
+ * Rules that follow from an opcode row's signature alone: check the immediates, pop the operands, push the result. This
+ * is the complete form; code.ts handles the common cases inline and calls it for the rest (operands in unreachable
+ * code, 64-bit memories, lanes, atomics, errors).
  *
  * Specification, 3.4: memory accesses 3.4.9 ff., vector lanes 3.4.8.
  */
@@ -11,7 +11,7 @@ import { ADDRESS, ADDRESSES, CHECK, CHECKS, OPERANDS, RESULT, SECOND, THIRD, TOP
 import { memoryAt, tableAt } from "./lookups.ts";
 import type { Walker } from "./walker.ts";
 
-/** Applies the rule of the walker's instruction, whose row is simple. */
+/** Applies the rule of the walker's current instruction, whose row is simple. */
 export function applySimple(walker: Walker): void {
   const id = walker.id;
   const address = CHECKS[id] === 0 ? I32 : checkImmediates(walker);
@@ -34,7 +34,7 @@ export function applySimple(walker: Walker): void {
   if (result !== 0) walker.push(result);
 }
 
-/** Checks what CHECKS says, and returns the address type of the memory or table. */
+/** Makes the checks in CHECKS, and returns the address type of the memory or table. */
 function checkImmediates(walker: Walker): ValType {
   const { id, imm } = walker;
   const checks = CHECKS[id];

@@ -1,7 +1,7 @@
 /**
- * The rules of all rows that are marked special, by row id: one function each, kept by topic in control.ts, exceptions.ts,
- * storage.ts, references.ts, aggregates.ts and wide.ts. A special row without a rule does not type-check; a rule for a row that is
- * not special is a Bug at load.
+ * The rules of all special rows, by row id: one function each, grouped by topic in control.ts, exceptions.ts,
+ * storage.ts, references.ts, aggregates.ts and wide.ts. A special row without a rule does not type-check; a rule for a
+ * row that is not special is a Bug at load.
  */
 import { Bug } from "../errors.ts";
 import { IS_SIMPLE, OPCODES, rowByMnemonic, type SpecialMnemonic } from "../wasm/opcodes.ts";

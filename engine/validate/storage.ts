@@ -1,6 +1,6 @@
 /**
- * Rules of parametric instructions, variables, tables, and the bulk instructions of memories and segments (specification,
- * 3.4.2, 3.4.5 to 3.4.7 and 3.4.9 to 3.4.12). Those that a signature describes are in simple.ts.
+ * Rules of parametric instructions, variables, tables, and the bulk instructions of memories and segments
+ * (specification, 3.4.2, 3.4.5 to 3.4.7 and 3.4.9 to 3.4.12), except those that simple.ts derives from a signature.
  */
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import { type AddressType, BOTTOM, I32, I64, isRef, type ValType, valTypeName } from "../wasm/types.ts";

@@ -1,6 +1,6 @@
 /**
- * Rules of types (specification, 3.2): the type section with its recursive groups and declared supertypes, limits, and the
- * types of memories, tables and globals. Out of the type section come canonical ids (wasm/subtype.ts).
+ * Rules of types (specification, 3.2): the type section with its recursive groups and declared supertypes, limits, and
+ * the types of memories, tables and globals. Out: canonical ids of the type section (wasm/subtype.ts).
  */
 import { InvalidError } from "../errors.ts";
 import type { Module } from "../wasm/module.ts";
@@ -30,20 +30,20 @@ import {
 } from "./limits.ts";
 import { entryOffset, SECTION } from "./locate.ts";
 
-/** What the rules of declarations share: the module, its switches, and where the declaration in hand stands. */
+/** Context of the rules of declarations: the module, its features, and the offset of the current declaration. */
 export interface Declarations {
   readonly module: Module;
   readonly gate: FeatureGate;
-  /** Finds the offset of the declaration in hand: called only for messages and for first uses of features. */
+  /** Finds the offset of the current declaration: called only for messages and for first uses of features. */
   locate: () => number | undefined;
 }
 
-/** Throws: the declaration in hand is not valid. */
+/** Throws InvalidError for the current declaration. */
 export function invalid(declarations: Declarations, message: string): never {
   throw new InvalidError(message, { offset: declarations.locate() });
 }
 
-/** Records the use of feature `feature` by the declaration in hand. */
+/** Records the use of feature `feature` by the current declaration. */
 export function useFeature(declarations: Declarations, feature: number, what: string): void {
   const { gate } = declarations;
   if (gate.isUnused(feature)) gate.use(feature, declarations.locate() ?? 0, what);
@@ -153,7 +153,7 @@ export function validateTableType(declarations: Declarations, type: TableType): 
   }
 }
 
-/** Checks a global type; `crosses` when it is imported or exported. */
+/** Checks a global type. */
 export function validateGlobalType(declarations: Declarations, type: GlobalType): void {
   validateValType(declarations, type.type);
 }

@@ -1,9 +1,10 @@
 /**
- * ValidModule: a Module that validation has accepted, with the tables that validation derived and later stages use: types
- * flat by index over imports and definitions, canonical type ids, what features it needs.
+ * ValidModule: a Module that validation has accepted, with the tables that validation derived for later stages: types
+ * by index over imports and definitions, canonical type ids, required features.
  *
- * The brand is minted only by validateModule (module.ts), and by annotateKnownValid (known_valid.ts) for what it has accepted before. With `bodies: false` everything but the function bodies is
- * valid, and each body is found valid by the validateBody that translates it.
+ * The brand is created only by validateModule (module.ts), and by annotateKnownValid (known_valid.ts) for modules
+ * accepted before. With `bodies: false` everything but the function bodies is valid, and each body is validated by the
+ * validateBody that translates it.
  */
 import type { FeatureName } from "../features.ts";
 import type { BranchHints } from "../wasm/branch_hints.ts";
@@ -13,9 +14,9 @@ import type { FeatureGate } from "./gate.ts";
 
 declare const VALID: unique symbol;
 
-/** A Module with its derived tables, not (yet) found valid as a whole. */
+/** A Module with its derived tables, not (yet) validated as a whole. */
 export interface AnnotatedModule extends Module {
-  /** How many entries of each index space are imports; definitions follow. */
+  /** Number of imports in each index space; definitions follow. */
   readonly importedFuncCount: number;
   readonly importedTableCount: number;
   readonly importedMemoryCount: number;
@@ -31,17 +32,17 @@ export interface AnnotatedModule extends Module {
   /** Function type of every tag, imports first (its parameters are the payload), and its type index. */
   readonly tagTypes: readonly FuncType[];
   readonly tagTypeIndices: Int32Array;
-  /** By function index: 1 when the function may be the operand of ref.func in a body (the specification's C.refs). */
+  /** By function index: 1 if the function may be the operand of ref.func in a body (the specification's C.refs). */
   readonly declaredFuncs: Uint8Array;
   /** Canonical id of every type (wasm/subtype.ts), by type index. */
   readonly canonicalIds: Int32Array;
   /** Likelihoods of branches, for block placement. */
   readonly branchHints: BranchHints;
-  /** Every feature that the module needs, with the smallest offset at which it does; grows as bodies are validated. */
+  /** Every feature that the module requires, with the smallest offset of a use; grows as bodies are validated. */
   readonly usedFeatures: ReadonlyMap<FeatureName, number>;
-  /** Feature switches and uses: the validator's own. */
+  /** Feature switches and uses, internal to the validator. */
   readonly gate: FeatureGate;
-  /** Result lists of the shorthand block types, by value type: the validator's own. */
+  /** Result lists of the shorthand block types, by value type; internal to the validator. */
   readonly blockResults: Map<ValType, readonly ValType[]>;
 }
 

@@ -1,12 +1,12 @@
 /**
- * The state of one walk through an expression: operand stack and control stack as growable typed arrays, and the steps that
- * every rule is made of (specification, appendix "Validation Algorithm"). code.ts drives it over a function body,
- * const_expr.ts over a constant expression, and the special rules (special.ts) are functions over it.
+ * The state of one walk through an expression: operand stack and control stack as growable typed arrays, and the steps
+ * that the rules are composed of (specification, appendix "Validation Algorithm"). code.ts drives it over a function
+ * body, const_expr.ts over a constant expression, and the special rules (special.ts) are functions over it.
  *
- * Invariants: `stack[0 … top)` are the operand types, those of the innermost frame from `base` on; `depth` ≥ 1 frames, the
- * last one innermost; the stack has room for as many pushes as the expression has bytes left (every instruction that
- * pushes more makes room itself), so that rules that push one type need no check. Walks nest (build-time inlining), so
- * walkers come from a pool; none is used by two walks at once.
+ * Invariants: `stack[0 … top)` are the operand types, those of the innermost frame from `base` on; there are `depth` ≥
+ * 1 frames, the innermost last; the stack has room for as many pushes as the expression has bytes left (an instruction
+ * that pushes more makes room itself), so that rules that push one type need no check. Walks nest (inlining), so
+ * walkers come from a pool; no two walks share one.
  */
 import { doubled } from "../base/columns.ts";
 import { InvalidError, MalformedError } from "../errors.ts";
@@ -36,10 +36,10 @@ export const KIND = {
 export const NO_TYPES: readonly ValType[] = [];
 
 const NOP = idOf("nop");
-/** Room on the operand stack beyond what the bytes left can push. */
+/** Room on the operand stack beyond the pushes of the remaining bytes. */
 const OPERAND_SLACK = 16;
 
-/** A walker that grew beyond this many operands or frames is not kept in the pool. */
+/** A walker that grew beyond this many operands or frames does not return to the pool. */
 const POOLED_CAPACITY = 1 << 16;
 
 export class Walker {
@@ -48,12 +48,12 @@ export class Walker {
   ids!: Int32Array;
   readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
   readonly imm: Immediates = this.reader.imm;
-  /** The instruction in hand: id of its row, absolute offset. */
+  /** The current instruction: id of its row, absolute offset. */
   id = 0;
   at = 0;
   /** Function index of the body; −1 in a constant expression. */
   funcIndex = -1;
-  /** Globals from this index on cannot be seen: those declared later than the constant expression in hand. */
+  /** Globals from this index on are not visible: they are declared after the current constant expression. */
   visibleGlobals = 0;
 
   stack: Int32Array = new Int32Array(256);
@@ -63,7 +63,7 @@ export class Walker {
   depth = 0;
   kinds: Uint8Array = new Uint8Array(64);
   bases: Int32Array = new Int32Array(64);
-  /** 1 in the rest of a frame after unreachable, br, …: operands below its base are whatever is asked for. */
+  /** By frame: 1 after unreachable, br, …: operands below its base then have any type that is asked for. */
   dead: Uint8Array = new Uint8Array(64);
   /** Length of `inits` when the frame was entered. */
   initMarks: Int32Array = new Int32Array(64);
@@ -75,21 +75,21 @@ export class Walker {
 
   /** Types of all locals, parameters first. A new array for every body, because visitors keep it. */
   locals: ValType[] = [];
-  /** Has the body locals without a default value? Only then is `isSet` kept. */
+  /** True if the body has locals without a default value; `isSet` is maintained only then. */
   tracksInit = false;
-  /** By local: 1 when it has a value. */
+  /** By local: 1 if it is set. */
   isSet: Uint8Array = new Uint8Array(0);
-  /** Locals that were set, in order: undone at the end of the frame. */
+  /** Locals in the order in which they were set: undone at the end of the frame. */
   inits: Int32Array = new Int32Array(16);
   initCount = 0;
 
-  /** Points the walker at an expression, or at a function body, whose local declarations come first. */
+  /** Positions the walker at an expression, or at a function body, which begins with local declarations. */
   begin(valid: ValidModule, code: RawBytes, funcIndex: number): void {
     this.valid = valid;
     this.ids = valid.canonicalIds;
     const reader = this.reader;
     reader.reset(code.bytes, 0, code.bytes.length, code.offset);
-    // With no segment at all the index is unknown, which says more; with some, the section is what is missing.
+    // Without any segment the error is the unknown index, which says more; otherwise the missing data count section.
     reader.dataCountMissing = valid.dataCount === undefined && valid.datas.length > 0;
     this.at = code.offset;
     this.id = NOP;
@@ -103,31 +103,31 @@ export class Walker {
     this.tracksInit = false;
   }
 
-  /** Opens the outermost frame; the reader stands at the first instruction. */
+  /** Opens the outermost frame; the reader is at the first instruction. */
   beginExpression(results: readonly ValType[]): void {
     this.reserve(0);
     this.enter(KIND.BODY, NO_TYPES, results);
   }
 
-  // Failing.
+  // Errors.
 
-  /** Throws: the instruction in hand is not valid. */
+  /** Throws InvalidError for the current instruction. */
   fail(message: string): never {
     throw new InvalidError(`${message} (${this.place()})`, { offset: this.at });
   }
 
-  /** Throws: the instruction in hand cannot stand here at all. */
+  /** Throws for an instruction that is not allowed at this place. */
   misplaced(): never {
     throw new MalformedError(`END opcode expected: misplaced ${this.place()}`, { offset: this.at });
   }
 
-  /** What is in hand, for messages. */
+  /** Describes the current instruction for messages. */
   place(): string {
     const keyword = keywordOf(this.id);
     return this.funcIndex < 0 ? `${keyword} in a constant expression` : `${keyword} in function ${this.funcIndex}`;
   }
 
-  /** Throws: `expected` were wanted where the stack, which had height `height`, has others. */
+  /** Throws: `expected` are required, and the stack, which had height `height`, holds other types. */
   mismatch(expected: readonly ValType[], height: number, who = "instruction"): never {
     const first = Math.max(this.base, height - expected.length);
     const found = Array.from(this.stack.subarray(who === "block" ? this.base : first, height), typeName);
@@ -139,7 +139,7 @@ export class Walker {
 
   // Operands.
 
-  /** Makes room for `count` operands and one more per byte that is left, with some to spare. */
+  /** Makes room for `count` operands and one more per byte left, with some slack. */
   reserve(count: number): void {
     const need = this.top + count + (this.reader.end - this.reader.pos) + OPERAND_SLACK;
     if (need > this.stack.length) this.stack = doubled(this.stack, need);
@@ -153,7 +153,7 @@ export class Walker {
     return matchesIn(this.ids, type, expected);
   }
 
-  /** Pushes one type. The invariant says that there is room. */
+  /** Pushes one type; the invariant guarantees room. */
   push(type: ValType): void {
     this.stack[this.top++] = type;
   }
@@ -167,14 +167,14 @@ export class Walker {
     this.top = top;
   }
 
-  /** Pops whatever is on top; BOTTOM where unreachable code has nothing. */
+  /** Pops the top operand; BOTTOM on the empty stack of unreachable code. */
   popAny(): ValType {
     if (this.top > this.base) return this.stack[--this.top];
     if (!this.isDead()) this.fail("type mismatch: instruction requires an operand but stack has []");
     return BOTTOM;
   }
 
-  /** Pops one `expected`, or says no. */
+  /** Pops an operand of type `expected`; returns false if the top operand does not match. */
   tryPop(expected: ValType): boolean {
     if (this.top > this.base) {
       const type = this.stack[this.top - 1];
@@ -194,12 +194,12 @@ export class Walker {
     const height = this.top;
     for (let i = types.length - 1; i >= 0; i--) {
       if (!this.tryPop(types[i])) this.mismatch(types, height);
-      // Unreachable code has all the rest.
+      // Unreachable code provides the missing operands.
       if (this.top === this.base && this.isDead()) return;
     }
   }
 
-  /** Pops two or three operands that a message should show together. */
+  /** Pops two or three operands that a message shows together. */
   pop2(second: ValType, top: ValType): void {
     const height = this.top;
     if (!this.tryPop(top) || !this.tryPop(second)) this.mismatch([second, top], height);
@@ -210,7 +210,7 @@ export class Walker {
     if (!this.tryPop(top) || !this.tryPop(second) || !this.tryPop(third)) this.mismatch([third, second, top], height);
   }
 
-  /** Pops any reference; REF_BOTTOM where unreachable code has nothing. */
+  /** Pops a reference; REF_BOTTOM on the empty stack of unreachable code. */
   popRef(): ValType {
     const type = this.popAny();
     if (type === BOTTOM) return REF_BOTTOM;
@@ -222,7 +222,7 @@ export class Walker {
 
   // Frames.
 
-  /** Opens a frame and pushes its parameters, which have been popped before. */
+  /** Opens a frame and pushes its parameters, which were popped before. */
   enter(kind: number, params: readonly ValType[], results: readonly ValType[]): void {
     const depth = this.depth;
     if (depth === this.kinds.length) this.growFrames();
@@ -254,7 +254,7 @@ export class Walker {
     if (this.top !== this.base) this.mismatch(results, height, "block");
   }
 
-  /** Begins the innermost frame's next part (else, catch) with `types` on its stack. */
+  /** Begins the next part (else, catch) of the innermost frame with `types` on its stack. */
   restartFrame(kind: number, types: readonly ValType[]): void {
     const frame = this.depth - 1;
     this.kinds[frame] = kind;
@@ -264,7 +264,7 @@ export class Walker {
     this.pushAll(types);
   }
 
-  /** Closes the innermost frame, which `finishFrame` has checked, and pushes its results. */
+  /** Closes the innermost frame, which `finishFrame` checked, and pushes its results. */
   leave(): void {
     const frame = --this.depth;
     this.undoInits(this.initMarks[frame]);
@@ -273,7 +273,7 @@ export class Walker {
     this.pushAll(results);
   }
 
-  /** The rest of the innermost frame cannot be reached. */
+  /** Marks the rest of the innermost frame as unreachable. */
   markDead(): void {
     this.dead[this.depth - 1] = 1;
     this.top = this.base;
@@ -285,14 +285,14 @@ export class Walker {
     return this.depth - 1 - label;
   }
 
-  /** Types that a branch to frame `frame` carries. */
+  /** Types carried by a branch to frame `frame`. */
   labelTypes(frame: number): readonly ValType[] {
     return this.kinds[frame] === KIND.LOOP ? this.params[frame] : this.results[frame];
   }
 
   // Locals.
 
-  /** Local `index` has a value from here to the end of the frame. */
+  /** Marks local `index` as set up to the end of the frame. */
   markSet(index: number): void {
     if (this.isSet[index] !== 0) return;
     this.isSet[index] = 1;
@@ -306,7 +306,7 @@ export class Walker {
 
   // Types in immediates.
 
-  /** Records the feature of a type that an instruction names, and checks that a type index exists. */
+  /** Records the feature of an instruction's type, and checks that its type index exists. */
   useType(type: ValType): void {
     const feature = featureOfType(type);
     const gate = this.valid.gate;
@@ -314,20 +314,20 @@ export class Walker {
     if (isRef(type)) this.checkTypeIndex(heapOf(type));
   }
 
-  /** Checks that type `index`, when it is an index, exists. */
+  /** Checks that type `index` exists, if it is an index. */
   checkTypeIndex(index: number): void {
     if (index >= this.valid.types.length) this.fail(`unknown type ${index}`);
   }
 }
 
-/** A type's name; the types that only unreachable code has included. */
+/** A type's name, including the types that occur only in unreachable code. */
 export function typeName(type: ValType): string {
   return isRef(type) && heapOf(type) === HEAP_BOTTOM ? "(ref bot)" : valTypeName(type);
 }
 
 const pool: Walker[] = [];
 
-/** A walker that no other walk uses; give it back with {@linkcode releaseWalker}. */
+/** A walker that no other walk uses; {@linkcode releaseWalker} returns it to the pool. */
 export function acquireWalker(): Walker {
   return pool.pop() ?? new Walker();
 }

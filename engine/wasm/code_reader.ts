@@ -1,10 +1,10 @@
 /**
- * Walks an expression (a function body or a constant expression) instruction by instruction: bytes come in, row ids and
- * filled Immediates go out. How an opcode's immediates are read follows from its row alone: each row has a plan, up to
- * six 5-bit steps packed into one number (specification, 5.4).
+ * Reads an expression (a function body or a constant expression) instruction by instruction. In: bytes. Out: row ids
+ * and decoded Immediates. A row determines how its immediates are read: each row has a plan, up to six 5-bit steps
+ * packed into one number (specification, 5.4).
  *
- * Relies on nothing about the bytes. Establishes: an id returned has well-formed immediates; every failure is a
- * MalformedError at its absolute offset. Nesting is the caller's business (the validator counts frames).
+ * Relies on nothing about the bytes. Establishes: a returned id has well-formed immediates; every error is a
+ * MalformedError with its absolute offset. The caller tracks nesting (the validator counts frames).
  */
 import { ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { Immediates } from "./immediates.ts";
@@ -35,7 +35,7 @@ const CATCHES = 17;
 const ORDERING = 18;
 const NEEDS_DATA_COUNT = 19;
 
-/** Plans that are no plan: an illegal byte, and a prefix. */
+/** Special plans: an illegal byte, and a prefix. */
 const ILLEGAL = -1;
 const PREFIX = -2;
 
@@ -57,7 +57,7 @@ const STEPS = {
   casttypes: CAST_TYPES,
   catches: CATCHES,
   ordering: ORDERING,
-  // The rest are indices: the first goes into `index`, the second into `index2`.
+  // All other kinds are indices: the first goes into `index`, the second into `index2`.
   label: INDEX,
   local: INDEX,
   global: INDEX,
@@ -72,7 +72,7 @@ const STEPS = {
   count: INDEX,
 } as const satisfies Record<ImmediateKind, number>;
 
-/** How immediates are read: up to six steps of five bits. */
+/** The plan of a list of immediates: up to six steps of five bits. */
 export function planOf(immediates: readonly ImmediateKind[]): number {
   let plan = 0;
   let shift = 0;
@@ -98,17 +98,17 @@ const PLAN_BY_BYTE: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {
 /** A cursor over an expression. After {@linkcode next} the immediates are in `imm`, which the next call overwrites. */
 export class CodeReader extends ByteReader {
   readonly imm: Immediates = new Immediates();
-  /** Absolute offset of the instruction that {@linkcode next} returned last. */
+  /** Absolute offset of the last instruction returned by {@linkcode next}. */
   at = 0;
-  /** Set it for a module without data count section: an instruction that names a data segment is then malformed. */
+  /** Set for a module without a data count section: an instruction with a data segment is then malformed. */
   dataCountMissing = false;
 
-  /** Walks `bytes[start … end − 1]`; `baseOffset` is the absolute offset of `bytes[0]`. */
+  /** Reads `bytes[start … end − 1]`; `baseOffset` is the absolute offset of `bytes[0]`. */
   constructor(bytes: Uint8Array, start = 0, end: number = bytes.length, baseOffset = 0) {
     super(bytes, start, end, baseOffset);
   }
 
-  /** Makes this reader walk other bytes: for pools of readers. */
+  /** Repositions the reader over other bytes, so that readers can be pooled. */
   reset(bytes: Uint8Array, start: number, end: number, baseOffset: number): void {
     this.bytes = bytes;
     this.pos = start;
@@ -116,12 +116,12 @@ export class CodeReader extends ByteReader {
     this.base = baseOffset;
   }
 
-  /** Are all bytes read? */
+  /** True if all bytes are read. */
   get done(): boolean {
     return this.pos >= this.end;
   }
 
-  /** The next instruction's row id; fails at the end of the bytes, where an `end` was missing. */
+  /** Reads the next instruction and returns its row id; fails at the end of the bytes, where an `end` is missing. */
   next(): number {
     const bytes = this.bytes;
     const end = this.end;
@@ -132,7 +132,7 @@ export class CodeReader extends ByteReader {
     this.pos = pos;
     const plan = PLAN_BY_BYTE[opcode];
     if (plan === 0) return ID_BY_BYTE[opcode];
-    // The shortest forms of the commonest immediates are read here; everything else falls through to the plan.
+    // The shortest encodings of the most frequent immediates are read here; everything else takes the plan.
     if (pos < end) {
       const byte = bytes[pos];
       if (plan === INDEX) {
@@ -313,7 +313,7 @@ export class CodeReader extends ByteReader {
     const labels = imm.labels;
     for (let i = 0; i <= count; i++) {
       const label = this.u32();
-      // No label above 2^31 exists; kept positive so that it fails a range check as the large number it is.
+      // No label above 2^31 exists; it stays positive, so that it fails the range check as a large number.
       labels[i] = label > 0x7fffffff ? 0x7fffffff : label;
     }
     imm.labelCount = count;
@@ -333,7 +333,7 @@ export class CodeReader extends ByteReader {
 
   /**
    * Reads the local declarations at the start of a function body and appends their types to `locals`, if given; returns
-   * how many locals there are. Runs that add up to more than the engine's limit fail before anything is appended for them.
+   * the number of locals. Runs whose sum exceeds the engine's limit fail before anything is appended for them.
    */
   locals(locals?: ValType[]): number {
     let total = 0;

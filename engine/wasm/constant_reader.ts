@@ -1,8 +1,10 @@
 /**
- * Walks constant expressions (specification, 3.3.10) without the table of all opcodes, whose making takes longer than a small module needs to run.
- * In: bytes that were valid once, as those of an artifact. Out: opcodes as numbers (after a prefix: `prefix << 8 | code`) and their immediates.
+ * Reads constant expressions (specification, 3.3.10) without the table of all opcodes, whose construction takes longer
+ * than a small module needs to run. In: bytes that were validated before, such as those of an artifact. Out: opcodes as
+ * numbers (after a prefix: `prefix << 8 | code`) and their immediates.
  *
- * Invariant: every instruction that validation accepts in a constant expression is here; another one is a MalformedError.
+ * Invariant: every instruction that validation accepts in a constant expression is covered; any other is a
+ * MalformedError.
  */
 import { ByteReader } from "../base/bytes.ts";
 import { readHeapType } from "./type_reader.ts";
@@ -37,11 +39,14 @@ export const CONSTANT = {
 const FIRST_PREFIX = 0xfb;
 const LAST_PREFIX = 0xfe;
 
-/** A cursor over constant expressions, or over a module that holds some. Constants are in `lo` and `hi` after {@linkcode next}. */
+/**
+ * A cursor over constant expressions, or over a module that contains some. Constants are in `lo` and `hi` after
+ * {@linkcode next}.
+ */
 export class ConstantReader extends ByteReader {
-  /** Absolute offset of the instruction that `next` returned last. */
+  /** Absolute offset of the last instruction returned by `next`. */
   at = 0;
-  /** Global, function, type. */
+  /** Index of a global, function or type. */
   index = 0;
   /** Length of array.new_fixed. */
   index2 = 0;

@@ -1,6 +1,6 @@
 /**
- * The immediates of one instruction, decoded. One object is reused for every instruction of a walk, so a holder must copy
- * what it keeps. Which fields are meaningful follows from the row's immediate kinds.
+ * The immediates of one instruction, decoded. One object is reused for every instruction of a walk, so a caller must
+ * copy the values that it keeps. The row's immediate kinds determine which fields are meaningful.
  */
 import type { HeapType, ValType } from "./types.ts";
 
@@ -40,7 +40,10 @@ export class Immediates {
   /** ref.null, ref.test, ref.cast; first heap type of br_on_cast (source). */
   heap: HeapType = 0;
   nullable = false;
-  /** Second heap type of br_on_cast (target); of ref.test and ref.cast, the operand's static type, as validation saw it. */
+  /**
+   * Second heap type of br_on_cast (target); for ref.test and ref.cast, the operand's static type, which validation
+   * sets.
+   */
   heap2: HeapType = 0;
   nullable2 = false;
   catches: CatchClause[] = [];

@@ -1,10 +1,10 @@
 /**
- * A module as plain data under the specification's own field names (chapter 2.5). The binary decoder and the text parser
- * both make it, the encoder and the printer both take it, validation turns it into a ValidModule.
+ * A module as plain data under the specification's field names (chapter 2.5). The binary decoder and the text parser
+ * produce it, the encoder and the printer consume it, validation turns it into a ValidModule.
  *
- * Expressions stay in binary form: the text parser emits the same bytes that a decoder would have read, so everything
- * after it has one input format. `offset` fields are absolute byte offsets in the module's binary form (for a module from
- * text: in the binary that the encoder writes, which parseModule computes by encoding; see text/parse_module.ts).
+ * Expressions stay in binary form: the text parser emits the bytes that a decoder would have read, so later stages have
+ * one input format. `offset` fields are absolute byte offsets in the module's binary form (for a module from text: in
+ * the binary that the encoder writes, which parseModule computes by encoding; see text/parse_module.ts).
  *
  * Index spaces: imports come first. `module.funcs[i]` is function index `importedFuncCount + i`.
  */
@@ -17,8 +17,8 @@ export interface RawBytes {
 }
 
 /**
- * A run of the bytes of `source`, whose first byte has the offset `base` in the whole. The view is made on demand: a module
- * may have ten million expressions, and a typed array costs several times as much memory as these four fields.
+ * A view of part of `source`, whose first byte has the offset `base` in the whole. The typed array is made on demand: a
+ * module may have ten million expressions, and a typed array takes several times the memory of these four fields.
  */
 export class BytesView implements RawBytes {
   readonly offset: number;
@@ -41,7 +41,7 @@ export class BytesView implements RawBytes {
 /** A constant or function-body expression in binary form, its final `end` (0x0b) included. */
 export type Expr = RawBytes;
 
-/** External kinds as the binary format codes them. */
+/** External kinds and their codes in the binary format. */
 export const EXTERN_KIND = { func: 0, table: 1, memory: 2, global: 3, tag: 4 } as const;
 export type ExternKind = keyof typeof EXTERN_KIND;
 
@@ -59,7 +59,10 @@ export interface Import {
   offset: number;
 }
 
-/** A function defined in the module. `body` is the code entry's content: local declarations (vec of count and type) and expression. */
+/**
+ * A function defined in the module. `body` is the content of the code entry: local declarations (vec of count and type)
+ * and expression.
+ */
 export interface Func {
   typeIndex: number;
   body: RawBytes;
@@ -113,7 +116,7 @@ export interface CustomSection {
   after: number;
 }
 
-/** The name section and the branch hints, decoded leniently: damaged ones are left out, as the specification asks. */
+/** The content of the name section. Decoding is lenient: it leaves out damaged names, as the specification requires. */
 export interface Names {
   module?: string;
   funcs: Map<number, string>;
@@ -143,7 +146,7 @@ export interface Module {
   start?: number;
   elems: ElementSegment[];
   datas: DataSegment[];
-  /** Content of the data count section, when there is one. */
+  /** Content of the data count section, if there is one. */
   dataCount?: number;
   customs: CustomSection[];
   names: Names;
@@ -151,7 +154,7 @@ export interface Module {
   bytes: Uint8Array;
 }
 
-/** A module with nothing in it, whose binary form is `bytes`. */
+/** An empty module whose binary form is `bytes`. */
 export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module {
   return {
     types: [],
@@ -171,7 +174,7 @@ export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module {
   };
 }
 
-/** A name map with nothing in it. */
+/** An empty set of names. */
 export function emptyNames(): Names {
   return {
     funcs: new Map(),

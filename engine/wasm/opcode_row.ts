@@ -1,22 +1,23 @@
 /**
- * What one row of the opcode table says. A row is one string, read left to right:
+ * The notation of the opcode table. A row is one string, read left to right:
  *
  *     code  mnemonic  immediates  signature  feature  [ir operation]
  *     "6a   i32.add   -           ii_i       mvp      ADD"
  *
  * - `code` is the opcode in hexadecimal, with its prefix: `6a`, `fc:08`, `fd:100`, `fb:00`, `fe:10`.
  * - `immediates` is a comma list of {@linkcode ImmediateKind}, `-` for none.
- * - `signature` is operands `_` results in the letters of SIGNATURE_LETTERS, or `special` when validation needs more than a
- *   signature (then validate/special.ts and translate/ have a handler under the row's mnemonic).
- * - `feature` is a key of the feature table, or `mvp`.
- * - the optional last column is an operation of ir/ops.ts that a simple row becomes directly, with operands in order;
- *   rows without one have a handler in translate/ under their mnemonic.
+ * - `signature` is operands `_` results in the letters of SIGNATURE_LETTERS, or `special` if validation needs more than
+ *   a signature (validate/special.ts and translate/ then have a handler under the row's mnemonic).
+ * - `feature` is the name of a feature, or `mvp`.
+ * - the optional last column is the operation of ir/ops.ts that a simple row becomes, with operands in order; rows
+ *   without one have a handler in translate/ under their mnemonic.
  *
- * Everything per opcode (decoding, encoding, text, feature gates, simple validation and translation) derives from the rows.
+ * Everything per opcode (decoding, encoding, text, feature gates, simple validation and translation) derives from the
+ * rows.
  */
 import type { FeatureName } from "../features.ts";
 
-/** Kinds of immediates, in the order in which the binary format has them. */
+/** Kinds of immediates, in the order of the binary format. */
 export const IMMEDIATE_KINDS = [
   "blocktype", // s33 or value type
   "label", // u32
@@ -56,17 +57,17 @@ export type ImmediateKind = (typeof IMMEDIATE_KINDS)[number];
  */
 export const SIGNATURE_LETTERS = "iIfFva";
 
-/** A parsed row. Also carries what it implies, so that hot loops read fields of one hidden class. */
+/** A parsed row, with derived properties, so that hot loops read fields of one hidden class. */
 export interface OpcodeRow {
   /** Dense index in the table, stable within a build: the key of per-opcode columns. */
   readonly id: number;
   /** 0 for one-byte opcodes, else 0xfb, 0xfc, 0xfd or 0xfe. */
   readonly prefix: number;
-  /** The byte after no prefix, or the u32 after the prefix. */
+  /** The opcode byte, or the u32 after the prefix. */
   readonly code: number;
   readonly mnemonic: string;
   readonly immediates: readonly ImmediateKind[];
-  /** Operand letters and result letters, or undefined when special. */
+  /** Operand letters and result letters; undefined for special rows. */
   readonly params?: string;
   readonly results?: string;
   readonly feature: FeatureName | "mvp";

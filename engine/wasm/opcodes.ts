@@ -1,9 +1,9 @@
 /**
- * The opcode table: the row pages (opcodes_core, _gc, _simd, _threads) parsed at load into records with dense ids, and the
- * lookups over them: by prefix and code, by name, and typed columns by id for hot loops.
+ * The opcode table: the row pages (opcodes_core, _gc, _simd, _threads, _wide) parsed at load into records with dense
+ * ids, and lookups over them: by prefix and code, by name, and typed columns by id for hot loops.
  *
- * Establishes: ids are 0 … OPCODES.length − 1 in the order of the pages; no two rows share a code or a name; every column
- * has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
+ * Establishes: ids are 0 … OPCODES.length − 1 in the order of the pages; no two rows share a code or a name; every
+ * column has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
  */
 import { Bug } from "../errors.ts";
 import { ALL_FEATURE_ROWS } from "../features.ts";
@@ -33,7 +33,7 @@ const KINDS: ReadonlySet<string> = new Set(IMMEDIATE_KINDS);
 const FEATURES: ReadonlySet<string> = new Set(["mvp", ...ALL_FEATURE_ROWS.map((row) => row.name)]);
 const NO_IMMEDIATES: readonly ImmediateKind[] = [];
 
-/** Immediate lists are few: one shared array per spelling. */
+/** There are few distinct lists of immediates: equal lists share one array. */
 const immediateLists = new Map<string, readonly ImmediateKind[]>([["-", NO_IMMEDIATES]]);
 
 function parseImmediates(text: string): readonly ImmediateKind[] {
@@ -47,7 +47,7 @@ function parseImmediates(text: string): readonly ImmediateKind[] {
   return list;
 }
 
-/** The width that a memory instruction's name spells: `load8_s` 1 byte, `load16x4_u` 8, `i64.store` 8, `wait32` 4. */
+/** The access width in a memory instruction's name: `load8_s` 1 byte, `load16x4_u` 8, `i64.store` 8, `wait32` 4. */
 const ACCESS = /(?:load|store|rmw|wait)(\d+)?(?:x(\d+))?/;
 
 function log2AccessBytes(mnemonic: string): number {
@@ -64,7 +64,7 @@ interface Signature {
   results: string | undefined;
 }
 
-/** Signatures are few too. */
+/** There are few distinct signatures, too. */
 const signatures = new Map<string, Signature>([["special", { params: undefined, results: undefined }]]);
 
 function parseSignature(text: string): Signature {
@@ -109,7 +109,7 @@ export function parseOpcodeRow(text: string, id: number): OpcodeRow {
   };
 }
 
-/** How many codes each prefix's lookup covers; a row beyond it is rejected at load. */
+/** Number of codes that each prefix's lookup covers; a row beyond it is rejected at load. */
 const CODE_LIMIT = 0x200;
 /** Lookup table number by prefix byte: 0xfb … 0xfe are 1 … 4, no prefix is 0. */
 export function pageOf(prefix: number): number {
@@ -140,7 +140,7 @@ export function indexByName(rows: readonly OpcodeRow[]): Map<string, OpcodeRow> 
   return index;
 }
 
-/** Makes the code index: id + 1 at `page * CODE_LIMIT + code`, 0 where no row is. Exported for tests. */
+/** Makes the code index: id + 1 at `page * CODE_LIMIT + code`, 0 for codes without a row. Exported for tests. */
 export function indexByCode(rows: readonly OpcodeRow[]): Int16Array {
   const index = new Int16Array(5 * CODE_LIMIT);
   for (const row of rows) {
@@ -171,8 +171,8 @@ export function rowOf(prefix: number, code: number): OpcodeRow | undefined {
 }
 
 /**
- * The row of a text keyword such as `i32.add`. Of rows that share a keyword (`select`, `ref.test`, `ref.cast`) it is the
- * plain one; the other is found under its name with the variant, `select(t)`, `ref.test(null)`, `ref.cast(null)`.
+ * The row of a text keyword such as `i32.add`. Of rows that share a keyword (`select`, `ref.test`, `ref.cast`) it is
+ * the plain one; the variant's name has a suffix: `select(t)`, `ref.test(null)`, `ref.cast(null)`.
  */
 export function rowByMnemonic(name: string): OpcodeRow | undefined {
   return BY_NAME.get(name);
@@ -199,7 +199,7 @@ export const IS_ATOMIC: Uint8Array = Uint8Array.from(
   (row) => Number(row.prefix === 0xfe && row.naturalAlign >= 0),
 );
 
-/** By id: 1 when the signature says all about validation, 0 for special rows. */
+/** By id: 1 if the signature determines validation, 0 for special rows. */
 export const IS_SIMPLE: Uint8Array = Uint8Array.from(OPCODES, (row) => Number(row.params !== undefined));
 
 /** By id: lane indices must be below this (32 for i8x16.shuffle, whose lanes select from two vectors); 0: no lanes. */

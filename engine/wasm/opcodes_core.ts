@@ -1,10 +1,10 @@
 /**
  * Opcode rows 0x00 to 0xff and the prefix 0xfc: control, variables, memory, numbers, references, bulk operations
  * (specification, 5.4), with the legacy exception instructions. The notation is that of opcode_row.ts, single-spaced so
- * that the type checker can read it too.
+ * that the type checker can parse it.
  *
- * Two rows may share a text keyword (`select` with and without types): the second carries a variant in parentheses,
- * which no text token can contain, so that row names stay unique and a lookup by keyword finds the plain one.
+ * Two rows may share a text keyword (`select` with and without types): the second has a variant in parentheses, which
+ * no text token can contain, so row names are unique and a lookup by keyword finds the plain row.
  */
 
 /** Rows of one-byte opcodes and of prefix 0xfc. */

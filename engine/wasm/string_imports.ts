@@ -1,6 +1,7 @@
 /**
- * Which imports of a module are builtins for strings (JavaScript API, "JS String Builtins"): by name and type. What is given for them may still be
- * something else, unless the options of the compilation provide them.
+ * Imports that name string builtins (JavaScript API, "JS String Builtins"), recognized by name and type. In: a module.
+ * Out: function indices by builtin. Unless the options of the compilation provide the builtins, the values given for
+ * such imports may be other functions.
  */
 import { STRING_BUILTIN_NAMES, STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import type { Import } from "./module.ts";
@@ -20,13 +21,13 @@ import {
 
 const STRING = refType(false, HEAP.extern);
 
-/** The types of a module, by which imports are recognized. */
+/** The types by which imports are recognized. */
 interface Types {
   readonly types: readonly SubType[];
   readonly recGroups: readonly { readonly start: number; readonly count: number }[];
 }
 
-/** Is the type at `index` the only one of its recursive group? Another group makes another type of the same structure. */
+/** True if the type at `index` is alone in its recursive group; in a larger group it would be another type. */
 function isAlone({ recGroups }: Types, index: number): boolean {
   return recGroups.some(({ start, count }) => start === index && count === 1);
 }
@@ -47,14 +48,14 @@ function shortType(module: Types, { params, results }: FuncType): string {
   return `${letters(params)}>${letters(results)}`;
 }
 
-/** Has an import the type of builtin `name`? */
+/** True if an import has the type of builtin `name`. */
 export function hasBuiltinType(module: Types, { desc }: Import, name: StringBuiltin): boolean {
   if (desc.kind !== "func" || !isAlone(module, desc.typeIndex)) return false;
   const { composite } = module.types[desc.typeIndex];
   return composite.kind === "func" && shortType(module, composite) === STRING_BUILTINS[name];
 }
 
-/** By number of a builtin: the function index of its first import, −1 when there is none. */
+/** By number of a builtin: the function index of its first import, −1 if there is none. */
 export function stringImports(module: Types & { readonly imports: readonly Import[] }): Int32Array {
   const found = new Int32Array(STRING_BUILTIN_NAMES.length).fill(-1);
   let index = 0;

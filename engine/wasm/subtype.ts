@@ -1,13 +1,13 @@
 /**
- * Matching of types (specification, 3.3) and canonical recursive groups (3.1.3, "rolling").
+ * Matching of types (specification, 3.3) and canonicalization of recursive groups (3.1.3, "rolling").
  *
  * In: the type section of a Module. Out: one int32 per type, its *canonical id*, such that two types of any two modules
- * have the same id exactly when they are equal up to iso-recursive equivalence. A value type whose type index has been
+ * have the same id exactly if they are equal up to iso-recursive equivalence. A value type whose type index has been
  * replaced by a canonical id is *closed*: it means the same in every module, and equality is `===`.
  *
- * The table of canonical types is one per process (per JavaScript realm, to be exact: a Worker has its own, so ids never
- * travel between realms; artifacts carry the types themselves). It only grows: an id that live code or a live object
- * holds must never come to mean another type. Id 0 is reserved for "no type".
+ * The table of canonical types is global to the JavaScript realm (ids never travel between Workers, and artifacts
+ * contain the types themselves). It only grows: an id that live code or a live object holds must keep its meaning. Id 0
+ * is reserved for "no type".
  *
  * Functions whose names end in `Type` or begin with `heap` take closed types; `matchesIn` takes a module's own.
  */
@@ -32,9 +32,9 @@ import {
   type ValType,
 } from "./types.ts";
 
-/** The heap type below all others: that of references in unreachable code. Never in a module. */
+/** The heap type below all others: that of references in unreachable code. It does not occur in modules. */
 export const HEAP_BOTTOM: HeapType = -0x40;
-/** `(ref bot)`: what unreachable code has where an instruction asks for any reference. */
+/** `(ref bot)`: the type of a missing reference operand in unreachable code. */
 export const REF_BOTTOM: ValType = refType(false, HEAP_BOTTOM);
 
 /** Longest chain of declared supertypes (the limit of the JavaScript API). */
@@ -47,26 +47,26 @@ const MAX_CANONICAL_ID = 0xffff00;
 const canonicalTypes: SubType[] = [{ final: true, supertypes: [], composite: { kind: "struct", fields: [] } }];
 /** Id of the declared supertype, 0 for none. */
 const superOf: number[] = [0];
-/** Number of types above in the chain of declared supertypes. */
+/** Number of declared supertypes above. */
 const depthOf: number[] = [0];
-/** First id of every group seen, by its key. */
+/** First id of every known group, by its key. */
 const groupIds = new Map<string, number>();
 
-/** The types of one module on their way to ids: what the key builders share. */
+/** The state of canonicalization, which the key builders share. */
 interface Rolling {
   readonly types: readonly SubType[];
   readonly ids: Int32Array;
-  /** Where type `index` stands in the binary, for messages. */
+  /** Offset of type `index` in the binary, for messages. */
   readonly offsetOf: (index: number) => number | undefined;
-  /** The group in hand: type indices `start` … `end` − 1. */
+  /** The current group: type indices `start` … `end` − 1. */
   start: number;
   end: number;
 }
 
 /**
- * The canonical id of every type of `module`, by type index. Checks what ids rest on: that a type refers only to earlier
- * groups and its own, and that a supertype comes earlier, is alone, and is not too deep. Whether a subtype really matches
- * its supertype is checked by validation.
+ * The canonical id of every type of `module`, by type index. Checks the preconditions of ids: a type refers only to
+ * earlier groups and its own, and has at most one supertype, which is declared before it and not too deep. Validation
+ * checks that a subtype matches its supertype.
  */
 export function canonicalTypeIds(
   module: Pick<Module, "types" | "recGroups">,
@@ -85,7 +85,7 @@ export function canonicalTypeIds(
   return ids;
 }
 
-/** Text that two types share exactly when they are equal, given that their groups' other members are. */
+/** A string that two types share exactly if they are equal, given that the other members of their groups are. */
 function typeKey(rolling: Rolling, index: number): string {
   const type = rolling.types[index];
   let key = type.final ? ";" : ";?";
@@ -125,7 +125,9 @@ function valueKey(rolling: Rolling, index: number, type: ValType): string {
   return (isNullable(type) ? "n" : "r") + typeRefKey(rolling, index, heap);
 }
 
-/** What type `index` refers to as `to`: relative within its own group (`@`), by canonical id outside. */
+/**
+ * Key of the reference from type `index` to type `to`: relative within its own group (`@`), by canonical id outside.
+ */
 function typeRefKey(rolling: Rolling, index: number, to: number): string {
   if (to >= rolling.end) throw invalid(rolling, index, `unknown type ${to}`);
   return to >= rolling.start ? `@${to - rolling.start},` : `${rolling.ids[to]},`;
@@ -135,7 +137,7 @@ function invalid(rolling: Rolling, index: number, message: string): InvalidError
   return new InvalidError(message, { offset: rolling.offsetOf(index) });
 }
 
-/** Enters a group that no module had before; returns the id of its first type. */
+/** Adds a new group; returns the id of its first type. */
 function internGroup(rolling: Rolling, key: string): number {
   const { start, end, types, ids } = rolling;
   const first = canonicalTypes.length;
@@ -156,12 +158,12 @@ function internGroup(rolling: Rolling, key: string): number {
   return first;
 }
 
-/** Depth of type `index` of the module, which is an earlier one of this group or of another. */
+/** Depth of type `index` of the module, which precedes the current type in this group or in an earlier one. */
 function depthWithin(rolling: Rolling, first: number, index: number): number {
   return depthOf[index >= rolling.start ? first + index - rolling.start : rolling.ids[index]];
 }
 
-/** Takes back the entries of a group that turned out to be invalid; nobody has seen their ids. */
+/** Removes the entries of a group that turned out to be invalid; its ids have not been used. */
 function withdraw(first: number): void {
   canonicalTypes.length = superOf.length = depthOf.length = first;
 }
@@ -222,13 +224,13 @@ export function canonicalType(id: number): SubType {
   return canonicalTypes[id];
 }
 
-/** The canonical id of a function type that is a group of its own, without supertypes: that of host functions. */
+/** The canonical id of a function type in a group of its own, without supertypes: the type of a host function. */
 export function canonicalFuncTypeId(type: FuncType): number {
   const alone: SubType = { final: true, supertypes: [], composite: type };
   return canonicalTypeIds({ types: [alone], recGroups: [{ start: 0, count: 1 }] })[0];
 }
 
-/** How many declared supertypes type `id` has above it. */
+/** Number of declared supertypes above type `id`. */
 export function subtypeDepth(id: number): number {
   return depthOf[id];
 }
@@ -239,8 +241,8 @@ export function supertypeId(id: number): number {
 }
 
 /**
- * The display of type `id`: its chain of supertypes from the root down to itself. `id` is a subtype of `other` exactly when
- * `display(id)[depth(other)] === other`: one load and one compare for casts in compiled code.
+ * The display of type `id`: its chain of supertypes from the root down to itself. `id` is a subtype of `other` exactly
+ * when `display(id)[depth(other)] === other`: one load and one compare for casts in compiled code.
  */
 export function supertypeDisplay(id: number): Int32Array {
   const display = new Int32Array(depthOf[id] + 1);
@@ -248,7 +250,7 @@ export function supertypeDisplay(id: number): Int32Array {
   return display;
 }
 
-/** Is canonical type `id` equal to `above` or declared below it? */
+/** True if canonical type `id` equals `above` or is declared below it. */
 export function isSubtypeId(id: number, above: number): boolean {
   if (id === above) return true;
   let steps = depthOf[id] - depthOf[above];
@@ -265,7 +267,8 @@ function heapBit(heap: HeapType): number {
 }
 
 function abstractMatches(): Int32Array {
-  // Direct steps up of the three hierarchies (specification, 3.3.3); rows are in order, so that closing takes one sweep.
+  // The direct supertypes in the three hierarchies (specification, 3.3.3), in an order in which one sweep computes the
+  // closure.
   const steps: readonly (readonly [HeapType, readonly HeapType[]])[] = [
     [HEAP.eq, [HEAP.any]],
     [HEAP.i31, [HEAP.eq]],
@@ -284,7 +287,7 @@ function abstractMatches(): Int32Array {
   return matches;
 }
 
-/** Does closed heap type `a` match closed heap type `b`? */
+/** True if closed heap type `a` matches closed heap type `b`. */
 export function heapMatches(a: HeapType, b: HeapType): boolean {
   if (a === b || a === HEAP_BOTTOM) return true;
   if (b === HEAP_BOTTOM) return false;
@@ -333,7 +336,7 @@ export function bottomOf(heap: HeapType): HeapType {
   }
 }
 
-/** Does closed value or storage type `a` match closed type `b`? */
+/** True if closed value or storage type `a` matches closed type `b`. */
 export function matchesValType(a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
@@ -341,7 +344,7 @@ export function matchesValType(a: ValType, b: ValType): boolean {
   return heapMatches(heapOf(a), heapOf(b));
 }
 
-/** Does value type `a` match `b`, both of one module whose canonical ids are `ids`? */
+/** True if value type `a` matches `b`, both of one module whose canonical ids are `ids`. */
 export function matchesIn(ids: Int32Array, a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
@@ -355,7 +358,7 @@ function matchesAll(a: readonly ValType[], b: readonly ValType[]): boolean {
   return true;
 }
 
-/** Does closed function type `a` match `b`, by structure? (For declared types compare ids with isSubtypeId.) */
+/** True if closed function type `a` matches `b` by structure. (For declared types compare ids with isSubtypeId.) */
 export function matchesFuncType(a: FuncType, b: FuncType): boolean {
   return matchesAll(b.params, a.params) && matchesAll(a.results, b.results);
 }
@@ -365,7 +368,7 @@ function matchesFieldType(a: FieldType, b: FieldType): boolean {
   return a.mutable ? a.storage === b.storage : matchesValType(a.storage, b.storage);
 }
 
-/** Does closed composite type `a` match `b`, by structure (specification, 3.3.5)? */
+/** True if closed composite type `a` matches `b` by structure (specification, 3.3.5). */
 export function matchesCompositeType(a: CompositeType, b: CompositeType): boolean {
   if (a.kind === "func") return b.kind === "func" && matchesFuncType(a, b);
   if (a.kind === "array") return b.kind === "array" && matchesFieldType(a.field, b.field);
@@ -374,29 +377,32 @@ export function matchesCompositeType(a: CompositeType, b: CompositeType): boolea
   return true;
 }
 
-/** Do limits `a` match `b`? For imports, `a.min` is the size at hand. */
+/** True if limits `a` match `b`. For imports, `a.min` is the current size. */
 export function matchesLimits(a: Limits, b: Limits): boolean {
   if (a.address !== b.address || a.min < b.min) return false;
   return b.max === undefined || (a.max !== undefined && a.max <= b.max);
 }
 
-/** Does closed global type `a` match `b`? */
+/** True if closed global type `a` matches `b`. */
 export function matchesGlobalType(a: GlobalType, b: GlobalType): boolean {
   if (a.mutable !== b.mutable) return false;
   return a.mutable ? a.type === b.type : matchesValType(a.type, b.type);
 }
 
-/** Does closed table type `a` match `b`? */
+/** True if closed table type `a` matches `b`. */
 export function matchesTableType(a: TableType, b: TableType): boolean {
   return a.element === b.element && matchesLimits(a.limits, b.limits);
 }
 
-/** Does memory type `a` match `b`? */
+/** True if memory type `a` matches `b`. */
 export function matchesMemoryType(a: MemoryType, b: MemoryType): boolean {
   return a.shared === b.shared && matchesLimits(a.limits, b.limits);
 }
 
-/** Does the tag type with canonical id `a` match that with `b`? Tags match both ways, so the ids are equal. */
+/**
+ * True if the tag type with canonical id `a` matches that with `b`: tags match in both directions, so the ids are
+ * equal.
+ */
 export function matchesTagType(a: number, b: number): boolean {
   return a === b;
 }

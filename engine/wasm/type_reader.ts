@@ -1,9 +1,9 @@
 /**
- * Value, reference, heap and block types in binary form (specification, 5.3), read from a ByteReader. The same readers
- * serve sections and instruction immediates.
+ * Value, reference, heap and block types in binary form (specification, 5.3), read from a ByteReader. Sections and
+ * instruction immediates share these readers.
  *
- * Establishes: a type index packed into a ValType fits its 24 bits. A larger one cannot exist in a module that this
- * engine accepts (limits.ts), so it is reported as the unknown type that it is.
+ * Establishes: a type index in a ValType fits its 24 bits. A larger index cannot exist in a module that this engine
+ * accepts (limits.ts), so it is reported as an unknown type.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";

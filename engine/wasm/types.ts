@@ -3,8 +3,9 @@
  *
  * A value type is one int32, so that stacks of types are typed arrays and equality is `===`:
  * - number, vector and packed types are their binary code (0x7f i32 … 0x77 i16);
- * - a reference type has bit REF set, bit NULLABLE when null belongs to it, and its heap type in the low 24 bits, biased
- *   by HEAP_BIAS so that abstract heap types (negative, the binary format's s33 codes) and type indices (≥ 0) both fit;
+ * - a reference type has bit REF set, bit NULLABLE when null belongs to it, and its heap type in the low 24 bits,
+ *   biased by HEAP_BIAS so that abstract heap types (negative, the binary format's s33 codes) and type indices (≥ 0)
+ *   both fit;
  * - BOTTOM (0) is the type of operands in unreachable code.
  */
 
@@ -53,12 +54,12 @@ export const FUNCREF: ValType = refType(true, HEAP.func);
 export const EXTERNREF: ValType = refType(true, HEAP.extern);
 export const EXNREF: ValType = refType(true, HEAP.exn);
 
-/** Is `type` a reference type? */
+/** True if `type` is a reference type. */
 export function isRef(type: ValType): boolean {
   return (type & REF) !== 0;
 }
 
-/** Does the reference type `type` include null? */
+/** True if the reference type `type` includes null. */
 export function isNullable(type: ValType): boolean {
   return (type & NULLABLE) !== 0;
 }
@@ -68,12 +69,12 @@ export function heapOf(type: ValType): HeapType {
   return (type & HEAP_MASK) - HEAP_BIAS;
 }
 
-/** Is `type` one of i32, i64, f32, f64? */
+/** True if `type` is i32, i64, f32 or f64. */
 export function isNum(type: ValType): boolean {
   return type >= F64 && type <= I32;
 }
 
-/** Does a default value exist for `type` (specification, 3.2.14)? */
+/** True if `type` has a default value (specification, 3.2.14). */
 export function isDefaultable(type: ValType): boolean {
   return !isRef(type) || isNullable(type);
 }
