@@ -23,6 +23,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { suiteFolder, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
 import { finishModule } from "./npm_package.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
@@ -102,6 +103,9 @@ const QUICK = [
   "table_",
 ];
 
+/** The suite that each host runs, in the folder that this checkout uses. */
+const SUITE = suiteNamed("wasm");
+
 const task = {
   name: "task test:hosts",
   about: "Builds the npm packages and tests them, installed, on Node 20, the current Node and Bun.",
@@ -146,7 +150,7 @@ function run(
   const result: SpawnSyncReturns<string> = spawnSync(command, args, {
     cwd,
     encoding: "utf8",
-    env: { ...process.env, NO_COLOR: "1", npm_config_update_notifier: "false" },
+    env: { ...process.env, [SUITE.variable]: suiteFolder(SUITE), NO_COLOR: "1", npm_config_update_notifier: "false" },
     timeout: 1_200_000,
     maxBuffer: 1 << 28,
   });

@@ -14,7 +14,7 @@ Deno.test("a loop, a tree of calls and a start function are stopped within 20 ms
   let shown = "";
   for (let n = 0; n < TRIES; n++) {
     const { status, stdout, stderr } = spawnSync(process.execPath, hostArguments(EXAMPLE), { encoding: "utf8" });
-    assert.match(stdout, /^(.*stopped .* ms after its deadline; the same instance then says 42\n){3}$/, stderr);
+    assert.match(stdout, /^(.*stopped .* ms after its deadline; the same instance then returns 42\n){3}$/, stderr);
     shown += stdout;
     if (status === 0) return;
   }
