@@ -110,7 +110,7 @@ export class TrapError extends WaftError {
 
   /** Creates a trap with the specification's `message` and the given frames. */
   constructor(message: string, frames: readonly TrapFrame[] = []) {
-    super(message, frames.length > 0 ? { offset: frames[0]!.offset } : {});
+    super(message, frames.length > 0 ? { offset: frames[0].offset } : {});
     this.frames = frames;
   }
 }

@@ -48,7 +48,15 @@ export type { Poolable } from "./runtime/instance/instance_pool.ts";
 export type { Imports, InstanceLimits } from "./runtime/instance/instantiate.ts";
 export { type CacheEntry, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
 export type { HeapStatistics } from "./gc/heap.ts";
-export { FEATURE_ROWS, type FeatureName, type FeatureRow, type FeatureSet, featureSet } from "./features.ts";
+export {
+  ALL_FEATURE_ROWS,
+  FEATURE_ROWS,
+  type FeatureName,
+  type FeatureRow,
+  type FeatureSet,
+  featureSet,
+  PROPOSAL_ROWS,
+} from "./features.ts";
 export {
   OPTIMIZATION_ROWS,
   type OptimizationName,

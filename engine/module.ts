@@ -283,15 +283,15 @@ export class Module {
     const { valid } = this.#compiled;
     switch (kind) {
       case "func":
-        return funcTypeName(valid.funcTypes[index]!);
+        return funcTypeName(valid.funcTypes[index]);
       case "table":
-        return valTypeName(valid.tableTypes[index]!.element);
+        return valTypeName(valid.tableTypes[index].element);
       case "memory":
-        return `${valid.memoryTypes[index]!.limits.min} pages`;
+        return `${valid.memoryTypes[index].limits.min} pages`;
       case "global":
-        return `${valid.globalTypes[index]!.mutable ? "mut " : ""}${valTypeName(valid.globalTypes[index]!.type)}`;
+        return `${valid.globalTypes[index].mutable ? "mut " : ""}${valTypeName(valid.globalTypes[index].type)}`;
       case "tag":
-        return funcTypeName(valid.tagTypes[index]!);
+        return funcTypeName(valid.tagTypes[index]);
     }
   }
 }
@@ -425,13 +425,13 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
     case "func":
       return instance.exportedFunc(index);
     case "memory":
-      return instance.memories[index]!;
+      return instance.memories[index];
     case "table":
-      return ExternTable.of(instance.store, instance.tables[index]!);
+      return ExternTable.of(instance.store, instance.tables[index]);
     case "global":
-      return ExternGlobal.of(instance.store, instance.globals[index]!);
+      return ExternGlobal.of(instance.store, instance.globals[index]);
     case "tag":
-      return instance.tags[index]!;
+      return instance.tags[index];
   }
 }
 

@@ -69,7 +69,7 @@ export function sizeClassOf(bytes: number): number {
   let high = SIZE_CLASSES.length - 1;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (SIZE_CLASSES[middle]! < bytes) low = middle + 1;
+    if (SIZE_CLASSES[middle] < bytes) low = middle + 1;
     else high = middle;
   }
   return low;

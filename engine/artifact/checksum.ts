@@ -16,13 +16,13 @@ export function checksum(bytes: Uint8Array, out: Int32Array): void {
   const length = words.length;
   let a = length | 0, b = C1, c = C2, d = C3 | 0;
   for (let i = 0; i < length; i += 4) {
-    a = Math.imul(a ^ words[i]!, C0);
+    a = Math.imul(a ^ words[i], C0);
     a ^= a >>> 15;
-    b = Math.imul(b ^ words[i + 1]!, C1);
+    b = Math.imul(b ^ words[i + 1], C1);
     b ^= b >>> 15;
-    c = Math.imul(c ^ words[i + 2]!, C2);
+    c = Math.imul(c ^ words[i + 2], C2);
     c ^= c >>> 15;
-    d = Math.imul(d ^ words[i + 3]!, C3);
+    d = Math.imul(d ^ words[i + 3], C3);
     d ^= d >>> 15;
   }
   out[0] = a;

@@ -109,7 +109,7 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
   ];
   let at = CHECKED_FROM + contents.length * ROW_BYTES;
   const offsets = contents.map(({ length }, k) => {
-    const offset = sectionOffset(at, SECTION_IDS[k]!, length);
+    const offset = sectionOffset(at, SECTION_IDS[k], length);
     at = offset + length;
     return offset;
   });
@@ -123,10 +123,10 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
   view.setUint32(16, at, true);
   contents.forEach((content, k) => {
     const row = CHECKED_FROM + k * ROW_BYTES;
-    view.setUint32(row, SECTION_IDS[k]!, true);
-    view.setUint32(row + 4, offsets[k]!, true);
+    view.setUint32(row, SECTION_IDS[k], true);
+    view.setUint32(row + 4, offsets[k], true);
     view.setUint32(row + 8, content.length, true);
-    bytes.set(content, offsets[k]!);
+    bytes.set(content, offsets[k]);
   });
   checksum(bytes.subarray(CHECKED_FROM), new Int32Array(bytes.buffer, CHECKSUM_AT, 4));
   return bytes;
@@ -170,13 +170,13 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
     return new Int32Array(content.buffer, content.byteOffset, content.length >> 2);
   };
   const tables = {} as CodeTables;
-  TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k]!));
+  TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k]));
   return {
-    description: parseDescription(contents[0]!),
-    metadata: contents[1]!,
-    code: contents[2]!,
-    signatureIds: words(contents[3]!),
-    inlined: words(contents[4]!),
+    description: parseDescription(contents[0]),
+    metadata: contents[1],
+    code: contents[2],
+    signatureIds: words(contents[3]),
+    inlined: words(contents[4]),
     tables,
   };
 }

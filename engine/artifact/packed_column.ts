@@ -17,8 +17,8 @@ export function packColumn(column: Int32Array | Uint8Array): Uint8Array {
   out.u32(column.length);
   let before = 0;
   for (let k = 0; k < column.length; k++) {
-    const difference = (column[k]! - before) | 0;
-    before = column[k]!;
+    const difference = (column[k] - before) | 0;
+    before = column[k];
     if (difference !== 0) {
       out.u32(((difference << 1) ^ (difference >> 31)) >>> 0);
       continue;

@@ -1,4 +1,4 @@
-/** Packed columns: the same again, few bytes for what tables look like, and an error for every other bytes. */
+/** Packed columns: round trips, small sizes for typical tables, and errors for invalid bytes. */
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { MalformedError } from "../errors.ts";
 import { packColumn, unpackColumn } from "./packed_column.ts";

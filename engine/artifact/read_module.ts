@@ -178,11 +178,11 @@ function readInlined(words: Int32Array): Map<number, InlineSite[]> {
   const sites = new Map<number, InlineSite[]>();
   for (let at = 0; at + 2 <= words.length;) {
     const list: InlineSite[] = [];
-    const index = words[at]!;
-    const count = words[at + 1]!;
+    const index = words[at];
+    const count = words[at + 1];
     at += 2;
     for (let k = 0; k < count && at + 3 <= words.length; k++, at += 3) {
-      list.push({ parent: words[at]!, callPos: words[at + 1]!, funcIndex: words[at + 2]! });
+      list.push({ parent: words[at], callPos: words[at + 1], funcIndex: words[at + 2] });
     }
     sites.set(index, list);
   }

@@ -73,10 +73,10 @@ Deno.test(
     const cache = new CodeCache({ directory });
     assert.equal(cache.entries().length, 2);
     const files = readdirSync(directory).map((name) => join(directory, name));
-    const [a, b] = [readFileSync(files[0]!), readFileSync(files[1]!)];
+    const [a, b] = [readFileSync(files[0]), readFileSync(files[1])];
     const put = (first: Uint8Array, second: Uint8Array): void => {
-      writeFileSync(files[0]!, first);
-      writeFileSync(files[1]!, second);
+      writeFileSync(files[0], first);
+      writeFileSync(files[1], second);
     };
     // Each file gets the other's code and keeps its key: proof that a hit is loaded, not compiled.
     const keyBytes = 4 + 64;
@@ -95,7 +95,7 @@ Deno.test(
   "a damaged artifact is compiled again",
   withFolder((directory) => {
     run(directory);
-    const file = join(directory, readdirSync(directory)[0]!);
+    const file = join(directory, readdirSync(directory)[0]);
     const good = readFileSync(file);
     for (
       const damage of [
@@ -116,8 +116,8 @@ Deno.test(
   "directories and files that other users can change are ignored",
   withFolder((directory) => {
     run(directory);
-    const file = join(directory, readdirSync(directory)[0]!);
-    const key = readdirSync(directory)[0]!.split(".")[0]!;
+    const file = join(directory, readdirSync(directory)[0]);
+    const key = readdirSync(directory)[0].split(".")[0];
     const cache = new CodeCache({ directory });
     assert(cache.read(key) !== undefined);
     chmodSync(file, 0o666);
@@ -150,7 +150,7 @@ Deno.test(
   "the least recently used artifacts are evicted",
   withFolder((directory) => {
     run(directory, 1);
-    const { bytes } = new CodeCache({ directory }).entries()[0]!;
+    const { bytes } = new CodeCache({ directory }).entries()[0];
     const bound = bytes * 4 + 100;
     const age = (days: number) => {
       const seconds = Date.now() / 1000 - days * 86400;

@@ -83,7 +83,7 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
   region.setWord(block.offset + CONTEXT.STACK_LIMIT, low + SLACK_BYTES);
   const callable = (name: string) => {
     const { index, record, code, context } = addressesOf(instance, name);
-    const thunk = module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!;
+    const thunk = module.image.base + module.image.tables.entryThunk[module.signatureIds[index]];
     return () => {
       const guest = state.word(THREAD.GUEST_SP);
       state.setWord(THREAD.GUEST_SP, top);
@@ -96,7 +96,7 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
       if (status !== STATUS.DONE) {
         throw new Bug(`Intrinsic ${name} failed: ${thread.services.trapError().message}`);
       }
-      return state.i32[THREAD.SLOTS >> 2]!;
+      return state.i32[THREAD.SLOTS >> 2];
     };
   };
   const calls = Object.fromEntries(names.map((name) => [name, callable(name)])) as Record<Name, () => number>;

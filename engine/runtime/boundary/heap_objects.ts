@@ -76,7 +76,7 @@ export function newStruct(allocate: Allocate, typeId: number, fields: readonly b
   const address = allocate(bytes);
   const view = viewOf(address, bytes);
   writeHeader(view, typeId, 0);
-  fields?.forEach((bits, k) => writeBits(view, offsets[k]!, storage[k]!, bits));
+  fields?.forEach((bits, k) => writeBits(view, offsets[k], storage[k], bits));
   return address;
 }
 

@@ -119,7 +119,7 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   return {
     begin: (args) => {
       const scratch = convertAll(params, args, boundary);
-      scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+      scratch.forEach((value, i) => storeConverted(state, i, params[i], value));
       setCall(env);
     },
     finish: () => readResults(type, state, boundary),
@@ -148,7 +148,7 @@ export function makeHostService(type: FuncType, env: HostEnv): HostService {
     ...env,
     isHeld: env.plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable,
   });
-  const takesPromise = type.results.length === 1 && isRef(type.results[0]!) && heapOf(type.results[0]!) === HEAP.extern;
+  const takesPromise = type.results.length === 1 && isRef(type.results[0]) && heapOf(type.results[0]) === HEAP.extern;
   return Object.assign(service, { deliver, label: env.label, takesPromise });
 }
 
@@ -187,13 +187,13 @@ function compileSource<T>(source: string): T | undefined {
  */
 function conversionOrder(types: readonly ValType[]): number[] {
   const indices = [...types.keys()];
-  return [...indices.filter((i) => !isRef(types[i]!)), ...indices.filter((i) => isRef(types[i]!))];
+  return [...indices.filter((i) => !isRef(types[i])), ...indices.filter((i) => isRef(types[i]))];
 }
 
 /** Converts values to `types`. */
 function convertAll(types: readonly ValType[], values: readonly unknown[], boundary: ReferenceBoundary): unknown[] {
   const words = new Array<unknown>(types.length);
-  for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], boundary);
+  for (const i of conversionOrder(types)) words[i] = converted(types[i], values[i], boundary);
   return words;
 }
 
@@ -259,12 +259,12 @@ const DOUBLE = new Float64Array(WORD.buffer);
 function wordAsDouble(word: number): number {
   WORD[0] = word;
   WORD[1] = word / 0x1_0000_0000;
-  return DOUBLE[0]!;
+  return DOUBLE[0];
 }
 
 function callInSource(type: FuncType): string {
   const names = type.params.map((_, i) => `a${i}`);
-  const converted = conversionOrder(type.params).map((i) => `const v${i} = ${convert(type.params[i]!, `a${i}`, i)};`);
+  const converted = conversionOrder(type.params).map((i) => `const v${i} = ${convert(type.params[i], `a${i}`, i)};`);
   const stored = type.params.map((t, i) => store(t, i, `v${i}`));
   const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
   const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
@@ -292,7 +292,7 @@ function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
   return (...args) => {
     env.enter();
     const scratch = convertAll(params, args, boundary);
-    scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+    scratch.forEach((value, i) => storeConverted(state, i, params[i], value));
     setCall(env);
     const status = env.call();
     if (status !== 0) env.serve(status);
@@ -310,7 +310,7 @@ function setCall(env: CallInEnv): void {
 
 function readResults({ results }: FuncType, state: NativeRegion, boundary: ReferenceBoundary): unknown {
   if (results.length === 0) return undefined;
-  if (results.length === 1) return readValue(state, SLOTS, results[0]!, boundary);
+  if (results.length === 1) return readValue(state, SLOTS, results[0], boundary);
   return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, boundary));
 }
 
@@ -338,13 +338,13 @@ function hostSource(type: FuncType): string {
   let deliver: string;
   if (type.results.length === 0) deliver = "";
   else if (type.results.length === 1) {
-    const t = type.results[0]!;
+    const t = type.results[0];
     deliver = `const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
   } else {
     deliver = `r = Array.from(r);
     if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
     ${
-      conversionOrder(type.results).map((i) => `const v${i} = ${convert(type.results[i]!, `r[${i}]`, base + i)};`).join(
+      conversionOrder(type.results).map((i) => `const v${i} = ${convert(type.results[i], `r[${i}]`, base + i)};`).join(
         " ",
       )
     }
@@ -374,7 +374,7 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
       throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
     }
     const scratch = convertAll(results, list, boundary);
-    scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
+    scratch.forEach((value, i) => storeConverted(state, i, results[i], value));
   };
   const service = () => {
     if (usesReferences(type)) env.boundary.relieve();

@@ -132,7 +132,7 @@ export class StringMemory {
   /** The length in units of the string with reference `word`; NaN if it is not a string. */
   lengthOf(word: number): number {
     if ((word & 7) !== REF_TAG.HOST) return NaN;
-    const stored = this.#table.u32[(word >>> 3) * 4 + (STRING_ENTRY.LENGTH >> 2)]!;
+    const stored = this.#table.u32[(word >>> 3) * 4 + (STRING_ENTRY.LENGTH >> 2)];
     return stored === NO_STRING ? NaN : stored - 1;
   }
 
@@ -140,7 +140,7 @@ export class StringMemory {
   has(word: number): boolean {
     const { u32 } = this.#table;
     const at = (word >>> 3) * 4;
-    return u32[at + (STRING_ENTRY.READABLE >> 2)]! + 1 === u32[at + (STRING_ENTRY.LENGTH >> 2)];
+    return u32[at + (STRING_ENTRY.READABLE >> 2)] + 1 === u32[at + (STRING_ENTRY.LENGTH >> 2)];
   }
 
   /** Clears the entry of number `id`, which is now free. */
@@ -155,7 +155,7 @@ export class StringMemory {
   textAt(id: number): string | undefined {
     const { u32 } = this.#table;
     if (u32[id * 4 + (STRING_ENTRY.LENGTH >> 2)] === 0) return undefined;
-    const count = u32[id * 4 + (STRING_ENTRY.READABLE >> 2)]!;
+    const count = u32[id * 4 + (STRING_ENTRY.READABLE >> 2)];
     const from = this.#slotOf(id) >> 1;
     let text = "";
     for (let at = 0; at < count; at += CHUNK) {
@@ -174,14 +174,14 @@ export class StringMemory {
     const { u32 } = this.#table;
     if (value.length === 0) return true;
     if (value.length > MAX_UNITS) return false;
-    const used = u32[id * 4]! + uses;
+    const used = u32[id * 4] + uses;
     if (used * UNITS_PER_USE < value.length) {
       u32[id * 4] = used;
       return false;
     }
     const address = this.#takeSlot(textClassOf(value.length));
     if (address === 0) {
-      this.#words[STRING_CONTROL.SHORTAGE >> 2]! |= SHORTAGE.TEXT;
+      this.#words[STRING_CONTROL.SHORTAGE >> 2] |= SHORTAGE.TEXT;
       return false;
     }
     const units = this.#units;
@@ -259,7 +259,7 @@ export class StringMemory {
   /** The references that the control area holds: the empty string and the cached strings of one unit. */
   *roots(): Iterable<number> {
     const { u32 } = this.#control;
-    yield u32[STRING_CONTROL.EMPTY >> 2]!;
+    yield u32[STRING_CONTROL.EMPTY >> 2];
     const from = STRING_CONTROL.SINGLES >> 2;
     for (const word of u32.subarray(from, from + SINGLE_UNITS)) if (word !== 0) yield word;
   }
@@ -276,7 +276,7 @@ export class StringMemory {
   }
 
   get #shortage(): number {
-    return this.#words[STRING_CONTROL.SHORTAGE >> 2]!;
+    return this.#words[STRING_CONTROL.SHORTAGE >> 2];
   }
 
   /** True if machine code can create a string now. */
@@ -319,12 +319,12 @@ export class StringMemory {
   #dropText(id: number): void {
     const { u32 } = this.#table;
     const readable = id * 4 + (STRING_ENTRY.READABLE >> 2);
-    const units = u32[readable]!;
+    const units = u32[readable];
     if (units === 0) return;
     const slot = this.#slotOf(id);
     const cell = STRING_CONTROL.FREE + textClassOf(units) * 8;
-    this.#arena.u32[slot >> 2] = this.#control.u32[cell >> 2]!;
-    this.#arena.u32[(slot >> 2) + 1] = this.#control.u32[(cell >> 2) + 1]!;
+    this.#arena.u32[slot >> 2] = this.#control.u32[cell >> 2];
+    this.#arena.u32[(slot >> 2) + 1] = this.#control.u32[(cell >> 2) + 1];
     this.#control.setWord(cell, this.#arenaAddress + slot);
     u32[id * 4] = 0;
     u32[id * 4 + 1] = 0;

@@ -79,13 +79,13 @@ export function writeValue(
 export function readValue(region: NativeRegion, offset: number, type: ValType, boundary: ReferenceBoundary): unknown {
   switch (type) {
     case I32:
-      return region.i32[offset >> 2]!;
+      return region.i32[offset >> 2];
     case I64:
-      return region.i64[offset >> 3]!;
+      return region.i64[offset >> 3];
     case F32:
-      return region.f32[offset >> 2]!;
+      return region.f32[offset >> 2];
     case F64:
-      return region.f64[offset >> 3]!;
+      return region.f64[offset >> 3];
     case V128:
       throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
     default:

@@ -69,7 +69,7 @@ export function evaluateConst(init: ConstInit, env: ConstEnv): bigint {
 /** Packs 16 bytes into one number. */
 function vectorBits(bytes: Uint8Array): bigint {
   let bits = 0n;
-  for (let k = 15; k >= 0; k--) bits = (bits << 8n) | BigInt(bytes[k]!);
+  for (let k = 15; k >= 0; k--) bits = (bits << 8n) | BigInt(bytes[k]);
   return bits;
 }
 
@@ -113,7 +113,7 @@ function run(expr: Expr, env: ConstEnv): bigint {
         break;
       case CONSTANT.ARRAY_NEW: {
         const length = Number(BigInt.asUintN(32, stack.pop()!));
-        stack.push(env.newArray(reader.index, length, stack.pop()!));
+        stack.push(env.newArray(reader.index, length, stack.pop()));
         break;
       }
       case CONSTANT.ARRAY_NEW_DEFAULT:

@@ -22,14 +22,14 @@ export class ModuleMap {
   /** Removes the module whose image starts at `base`, unless another module uses that image now. */
   drop(base: number): void {
     const at = this.#after(base) - 1;
-    if (at < 0 || this.#bases[at] !== base || this.#modules[at]!.deref() !== undefined) return;
+    if (at < 0 || this.#bases[at] !== base || this.#modules[at].deref() !== undefined) return;
     this.#bases.splice(at, 1);
     this.#modules.splice(at, 1);
   }
 
   moduleAt(address: number): CompiledModule | undefined {
     const at = this.#after(address) - 1;
-    const module = at < 0 ? undefined : this.#modules[at]!.deref();
+    const module = at < 0 ? undefined : this.#modules[at].deref();
     return module?.image.contains(address) ? module : undefined;
   }
 
@@ -39,7 +39,7 @@ export class ModuleMap {
     let high = this.#bases.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#bases[middle]! <= address) low = middle + 1;
+      if (this.#bases[middle] <= address) low = middle + 1;
       else high = middle;
     }
     return low;

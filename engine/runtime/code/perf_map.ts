@@ -34,9 +34,9 @@ function perfMapLines(module: CompiledModule): string {
   let text = "";
   for (let k = 0; k < functionStart.length; k++) {
     const index = module.importedFuncCount + k;
-    const bytes = functionEnd[k]! - functionStart[k]!;
+    const bytes = functionEnd[k] - functionStart[k];
     const name = oneWord(`${prefix}:${module.funcName(index) ?? `func[${index}]`}`);
-    text += `${(base + functionStart[k]!).toString(16)} ${bytes.toString(16)} ${name}\n`;
+    text += `${(base + functionStart[k]).toString(16)} ${bytes.toString(16)} ${name}\n`;
   }
   return text;
 }

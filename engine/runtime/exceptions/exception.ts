@@ -153,7 +153,7 @@ export class Exception {
     }
     // An array of numbers: creating a typed array takes a microsecond.
     const cells: number[] = [];
-    for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
+    for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]);
     return new Exception(tag, cells);
   }
 
@@ -165,7 +165,7 @@ export class Exception {
   /** Sets tag and payload from the record at `offset` of `region`. */
   fill({ u32 }: NativeRegion, offset: number): void {
     const tag = (offset + EXCEPTION_RECORD.TAG) >> 2;
-    this.tag = Tag.of(u32[tag]! + u32[tag + 1]! * 0x1_0000_0000);
+    this.tag = Tag.of(u32[tag] + u32[tag + 1] * 0x1_0000_0000);
     const first = (offset + EXCEPTION_RECORD.PAYLOAD) >> 2;
     this.cells = Array.from(u32.subarray(first, first + this.tag.type.params.length * WORDS));
   }
@@ -194,7 +194,7 @@ export class Exception {
     if (!this.tag.hasReferences) return;
     const { cells, tag: { type: { params } } } = this;
     for (let k = 0; k < params.length; k++) {
-      if (isRef(params[k]!)) visit(cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000);
+      if (isRef(params[k])) visit(cells[k * WORDS] + cells[k * WORDS + 1] * 0x1_0000_0000);
     }
   }
 
@@ -207,7 +207,7 @@ export class Exception {
     state.u32[THREAD.CAUGHT_NATIVELY >> 2] = 0;
     if (tag === JS_TAG) state.setWord(OVERFLOW, boundary.toWord(this.#outside, EXTERNREF));
     const { u32 } = state;
-    for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
+    for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n];
   }
 
   /**
@@ -219,7 +219,7 @@ export class Exception {
     if (values === undefined) return;
     const { cells, tag: { type: { params } } } = this;
     for (let k = 0; k < params.length; k++) {
-      const type = params[k]!;
+      const type = params[k];
       if (!isRef(type)) continue;
       const value = values[k];
       const word = isWasmException(value) && isException(type)
@@ -300,7 +300,7 @@ export class WasmException extends Error {
     return tag.type.params.map((type, k) => {
       if (!isRef(type)) return readCell(cells, k * WORDS, type);
       if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
-      const word = cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000;
+      const word = cells[k * WORDS] + cells[k * WORDS + 1] * 0x1_0000_0000;
       if (!isException(type)) return tag.boundary!.fromWord(word, type, tag);
       return tag.boundary!.exceptionOf(word)?.outgoing ?? null;
     });
@@ -357,8 +357,8 @@ function writeCell(
 }
 
 function readCell(cells: readonly number[], at: number, type: ValType): unknown {
-  BITS.setUint32(0, cells[at]!, true);
-  BITS.setUint32(4, cells[at + 1]!, true);
+  BITS.setUint32(0, cells[at], true);
+  BITS.setUint32(4, cells[at + 1], true);
   if (type === I32) return BITS.getInt32(0, true);
   if (type === I64) return BITS.getBigInt64(0, true);
   if (type === F32) return BITS.getFloat32(0, true);

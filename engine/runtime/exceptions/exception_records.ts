@@ -45,7 +45,7 @@ export class ExceptionRecords {
   /** Copies the contents of used records to their exceptions. */
   settle(): void {
     for (const taken = this.#taken(); this.#settled < taken; this.#settled++) {
-      this.#pending[this.#settled]!.fill(this.#region!, this.#settled * EXCEPTION_RECORD.SIZE);
+      this.#pending[this.#settled].fill(this.#region!, this.#settled * EXCEPTION_RECORD.SIZE);
     }
   }
 

@@ -72,16 +72,16 @@ export class UnwindTable {
     const { u32, i32 } = region;
     const { callReturn, callFrame, callLanding, callCross } = tables;
     for (let k = 0; k < callReturn.length; k++) {
-      const address = base + callReturn[k]!;
+      const address = base + callReturn[k];
       let at = Math.imul(address | 0, UNWIND_HASH.FACTOR) >>> UNWIND_HASH.SHIFT & mask;
       const word = (entry: number) => (entry * UNWIND_ENTRY.SIZE) >> 2;
       while (u32[word(at)] !== 0 || u32[word(at) + 1] !== 0) at = (at + 1) & mask;
       region.setWord(at * UNWIND_ENTRY.SIZE + UNWIND_ENTRY.RETURN, address);
       // The caller of another instance has another context, which machine code does not restore.
       const cross = callCross[k] === 1;
-      i32[word(at) + (UNWIND_ENTRY.FRAME >> 2)] = cross ? -1 : callFrame[k]!;
-      const landing = callLanding[k]!;
-      i32[word(at) + (UNWIND_ENTRY.LANDING >> 2)] = cross || landing < 0 ? 0 : landing - callReturn[k]!;
+      i32[word(at) + (UNWIND_ENTRY.FRAME >> 2)] = cross ? -1 : callFrame[k];
+      const landing = callLanding[k];
+      i32[word(at) + (UNWIND_ENTRY.LANDING >> 2)] = cross || landing < 0 ? 0 : landing - callReturn[k];
     }
   }
 }

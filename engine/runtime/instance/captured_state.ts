@@ -23,7 +23,7 @@ export function visitState(module: CompiledModule, state: InstanceState, visit: 
   const words = new Uint32Array(state.globals.buffer, state.globals.byteOffset, state.globals.length >> 2);
   const { importedGlobalCount } = module.valid;
   module.globalTypes.slice(importedGlobalCount).forEach(({ type }, i) => {
-    const word = words[i * 4]! + words[i * 4 + 1]! * 0x1_0000_0000;
+    const word = words[i * 4] + words[i * 4 + 1] * 0x1_0000_0000;
     if (isRef(type) && word !== 0) visit(word);
   });
 }

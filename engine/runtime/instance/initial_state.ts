@@ -12,9 +12,9 @@ export function initGlobal(instance: Instance, i: number): void {
   const { module, region, block } = instance;
   const index = module.valid.importedGlobalCount + i;
   const at = block.offset + module.layout.globalsOffset + index * 16;
-  const init = module.globalInits[i]!;
+  const init = module.globalInits[i];
   if (init.kind === "vector") region.u8.set(init.bytes, at);
-  else if (module.globalTypes[index]!.type === V128 && init.kind === "global") {
+  else if (module.globalTypes[index].type === V128 && init.kind === "global") {
     region.u8.set(instance.globalVector(init.index), at);
   } else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
 }
@@ -26,7 +26,7 @@ export function fillTables(instance: Instance): void {
   for (let i = 0; i < tableInits.length; i++) {
     const init = tableInits[i];
     if (init === undefined) continue;
-    const table = instance.tables[imported + i]!;
+    const table = instance.tables[imported + i];
     table.fill(0, table.length, Number(evaluateConst(init, instance)));
   }
 }
@@ -44,9 +44,9 @@ export function runSegments(instance: Instance, ownOnly: boolean): void {
     if (mode.kind !== "passive") instance.dropElem(i);
   });
   for (let i = 0; i < datas.length; i++) {
-    const data = datas[i]!;
+    const data = datas[i];
     if (!data.active) continue;
-    if (!(ownOnly && data.memory < valid.importedMemoryCount) && !instance.memories[data.memory]!.hasImage) {
+    if (!(ownOnly && data.memory < valid.importedMemoryCount) && !instance.memories[data.memory].hasImage) {
       const start = Number(evaluateConst(data.start!, instance));
       instance.initMemory(data.memory, i, start, 0, data.bytes.length);
     }

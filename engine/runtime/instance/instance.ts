@@ -151,7 +151,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (known !== undefined) return known;
     const { module, region } = this;
     const record = this.recordOffset(index);
-    const type = module.funcTypes[index]!;
+    const type = module.funcTypes[index];
     let fn = makeCallIn(type, this.#callInEnv(index));
     if (module.deterministic) {
       const plain = fn;
@@ -162,7 +162,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       funcIndex: index,
       record: region.address + record,
       type,
-      typeId: region.u32[(record + RECORD.TYPE_ID) >> 2]!,
+      typeId: region.u32[(record + RECORD.TYPE_ID) >> 2],
     });
     this.funcs[index] = fn;
     return fn;
@@ -170,7 +170,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** A call of function `index` in two parts. */
   callHalves(index: number): CallHalves {
-    return this.#halves[index] ??= callHalves(this.module.funcTypes[index]!, this.#callInEnv(index));
+    return this.#halves[index] ??= callHalves(this.module.funcTypes[index], this.#callInEnv(index));
   }
   readonly #halves: CallHalves[] = [];
 
@@ -199,7 +199,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       record: region.address + record,
       code: region.word(record + RECORD.CODE),
       context: region.word(record + RECORD.CONTEXT),
-      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,
+      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]],
     };
   }
 
@@ -245,12 +245,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   globalWord(index: number): bigint {
-    const { region, offset } = this.globals[index]!;
-    return BigInt.asUintN(64, region.i64[offset >> 3]!);
+    const { region, offset } = this.globals[index];
+    return BigInt.asUintN(64, region.i64[offset >> 3]);
   }
 
   globalVector(index: number): Uint8Array {
-    const { region, offset } = this.globals[index]!;
+    const { region, offset } = this.globals[index];
     return region.u8.slice(offset, offset + 16);
   }
 
@@ -259,19 +259,19 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   newStruct(typeIndex: number, fields?: readonly bigint[]): bigint {
-    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, fields));
+    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex], fields));
   }
 
   newArray(typeIndex: number, length: number, fill = 0n): bigint {
-    return BigInt(newFilledArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, length, fill));
+    return BigInt(newFilledArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex], length, fill));
   }
 
   newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint {
-    return BigInt(newFixedArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, elements));
+    return BigInt(newFixedArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex], elements));
   }
 
   fieldCount(typeIndex: number): number {
-    const { composite } = this.module.valid.types[typeIndex]!;
+    const { composite } = this.module.valid.types[typeIndex];
     return composite.kind === "struct" ? composite.fields.length : 0;
   }
 
@@ -308,12 +308,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Runs the builtin for which compiled code parked. Arguments and results are in the slots. */
   serveBuiltin(row: number): void {
     const { state } = this.store.thread;
-    const name: BuiltinName = BUILTIN_ROWS[row]!.name;
-    const int = (slot: number) => state.i32[SLOT(slot) >> 2]!;
+    const name: BuiltinName = BUILTIN_ROWS[row].name;
+    const int = (slot: number) => state.i32[SLOT(slot) >> 2];
     const word = (slot: number) => state.word(SLOT(slot));
     switch (name) {
       case "memory_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)]!, word(1)));
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)], word(1)));
         return;
       case "memory_init":
         this.initMemory(int(0), int(1), word(2), word(3), word(4));
@@ -322,17 +322,17 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.droppedDatas.add(int(0));
         return;
       case "table_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)]!, word(2), word(1)));
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)], word(2), word(1)));
         return;
       case "table_fill": {
-        const table = this.tables[int(0)]!;
+        const table = this.tables[int(0)];
         if (word(1) + word(3) > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
         table.fill(word(1), word(3), word(2));
         return;
       }
       case "table_copy": {
-        const target = this.tables[int(0)]!;
-        const source = this.tables[int(1)]!;
+        const target = this.tables[int(0)];
+        const source = this.tables[int(1)];
         const count = word(4);
         if (word(2) + count > target.length || word(3) + count > source.length) {
           throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
@@ -347,7 +347,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.dropElem(int(0));
         return;
       case "throw":
-        this.store.raise(Exception.thrown(this.tags[int(0)]!, this.store));
+        this.store.raise(Exception.thrown(this.tags[int(0)], this.store));
         return;
       case "throw_ref": {
         const exception = this.store.exceptionOf(word(0));
@@ -362,10 +362,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         state.setWord(SLOT(0), this.store.caughtWord());
         return;
       case "memory_wait32":
-        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 4, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 4, state.i64[SLOT(2) >> 3], state.i64[SLOT(3) >> 3]);
         return;
       case "memory_wait64":
-        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3], state.i64[SLOT(3) >> 3]);
         return;
       case "memory_notify": {
         const memory = this.#atomicRange(int(0), word(1), 4);
@@ -377,20 +377,20 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
         return;
       case "array_new_data": {
-        const typeId = this.module.valid.canonicalIds[int(0)]!;
+        const typeId = this.module.valid.canonicalIds[int(0)];
         const bytes = this.#dataBytes(int(1), int(2) >>> 0, (int(3) >>> 0) * elementBytes(typeId));
         state.setWord(SLOT(0), newArrayOfBytes(this.#allocate, typeId, int(3) >>> 0, bytes));
         return;
       }
       case "array_new_elem": {
         // Read from the slots before anything allocates, because an allocation uses the slots.
-        const typeId = this.module.valid.canonicalIds[int(0)]!;
+        const typeId = this.module.valid.canonicalIds[int(0)];
         const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
         state.setWord(SLOT(0), newArrayOfWords(this.#allocate, typeId, words));
         return;
       }
       case "array_init_data": {
-        const size = elementBytes(this.module.valid.canonicalIds[int(0)]!);
+        const size = elementBytes(this.module.valid.canonicalIds[int(0)]);
         writeBytes(word(2), (int(3) >>> 0) * size, this.#dataBytes(int(1), int(4) >>> 0, (int(5) >>> 0) * size));
         return;
       }
@@ -405,7 +405,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** The memory of an atomic access; traps if the access is out of bounds. */
   #atomicRange(memoryIndex: number, at: number, bytes: number): Memory {
-    const memory = this.memories[memoryIndex]!;
+    const memory = this.memories[memoryIndex];
     if (at + bytes > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
     return memory;
   }
@@ -431,7 +431,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** A range of a data segment; traps if it is out of bounds. */
   #dataBytes(segment: number, from: number, count: number): Uint8Array {
-    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment].bytes;
     if (from + count > bytes.length) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
     return bytes.subarray(from, from + count);
   }
@@ -446,7 +446,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** The references of an element segment, evaluated only once, because each expression may create an object. */
   #wordsOf(segment: number): number[] {
     if (this.droppedElems.has(segment)) return NO_WORDS;
-    return this.elemWords[segment] ??= this.evaluateElem(this.module.valid.elems[segment]!);
+    return this.elemWords[segment] ??= this.evaluateElem(this.module.valid.elems[segment]);
   }
 
   /** Evaluates the references of an element segment to words; expressions may create new objects. */
@@ -457,8 +457,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps if either range is out of bounds. */
   initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
-    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
-    const memory = this.memories[memoryIndex]!;
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment].bytes;
+    const memory = this.memories[memoryIndex];
     if (from + count > bytes.length || to + count > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
     if (count > 0) memory.bytes.set(bytes.subarray(from, from + count), to);
   }
@@ -482,9 +482,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** table.init; traps if either range is out of bounds. */
   initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
     const words = this.#wordsOf(segment);
-    const table = this.tables[tableIndex]!;
+    const table = this.tables[tableIndex];
     if (from + count > words.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    for (let i = 0; i < count; i++) table.set(to + i, words[from + i]!);
+    for (let i = 0; i < count; i++) table.set(to + i, words[from + i]);
   }
 
   dropElem(segment: number): void {
@@ -494,8 +494,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   #trap(code: number): TrapError {
     return this.store.thread.depth > 0
-      ? this.store.trapInBuiltin(TRAP_MESSAGES[code]!)
-      : new TrapError(TRAP_MESSAGES[code]!);
+      ? this.store.trapInBuiltin(TRAP_MESSAGES[code])
+      : new TrapError(TRAP_MESSAGES[code]);
   }
 
   /**
@@ -509,7 +509,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.store.closeInstance(this.number);
     if (this.isShared || this.isActive) return;
     const { importedMemoryCount } = this.module.valid;
-    for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.close();
+    for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i].close();
   }
 
   /**

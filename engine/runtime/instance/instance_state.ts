@@ -42,7 +42,7 @@ function globalsOffset({ block, module }: Instance): number {
 export function applyState(instance: Instance, state: InstanceState): void {
   const { module: { valid }, memories, tables, region } = instance;
   state.memories.forEach(({ pages, runs }, i) => {
-    const memory = memories[valid.importedMemoryCount + i]!;
+    const memory = memories[valid.importedMemoryCount + i];
     memory.reset();
     if (memory.hasImage) memory.bytes.fill(0);
     if (pages > memory.pages && memory.grow(pages - memory.pages) < 0) {
@@ -52,7 +52,7 @@ export function applyState(instance: Instance, state: InstanceState): void {
     for (const run of runs) bytes.set(run.bytes, run.at);
   });
   state.tables.forEach((words, i) => {
-    const table = tables[valid.importedTableCount + i]!;
+    const table = tables[valid.importedTableCount + i];
     table.reset();
     if (words.length > table.length && table.grow(words.length - table.length, 0) < 0) {
       throw new RangeError(

@@ -227,7 +227,7 @@ function mismatch(entry: Import, wanted: string, got: string): LinkError {
 
 /** The import values of one kind, in index order. */
 function importsOf(module: CompiledModule, values: readonly unknown[], kind: Import["desc"]["kind"]): unknown[] {
-  return values.filter((_, i) => module.valid.imports[i]!.desc.kind === kind);
+  return values.filter((_, i) => module.valid.imports[i].desc.kind === kind);
 }
 
 function describe(value: unknown): string {
@@ -259,22 +259,22 @@ function checkImports(module: CompiledModule, values: readonly unknown[]): void 
     const kind = entry.desc.kind;
     const at = index[kind]++;
     if (kind === "func") checkFunc(module, entry, at, value);
-    else if (kind === "memory") checkMemory(entry, module.valid.memoryTypes[at]!, value);
-    else if (kind === "table") checkTable(entry, module.tableTypes[at]!, value);
-    else if (kind === "global") checkGlobal(entry, module.globalTypes[at]!, value);
+    else if (kind === "memory") checkMemory(entry, module.valid.memoryTypes[at], value);
+    else if (kind === "table") checkTable(entry, module.tableTypes[at], value);
+    else if (kind === "global") checkGlobal(entry, module.globalTypes[at], value);
     else checkTag(module, entry, at, value);
   });
 }
 
 function checkFunc(module: CompiledModule, entry: Import, index: number, value: unknown): void {
-  const type = module.funcTypes[index]!;
+  const type = module.funcTypes[index];
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
   if (info === undefined) return;
   if (instanceOf(info).closed) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, "a function of a closed instance");
   }
-  const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
+  const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]];
   if (!isSubtypeId(info.typeId, wanted)) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
   }
@@ -301,10 +301,10 @@ function checkTable(entry: Import, type: TableType, value: unknown): void {
 }
 
 function checkTag(module: CompiledModule, entry: Import, index: number, value: unknown): void {
-  const wanted = `a tag ${funcTypeName(module.valid.tagTypes[index]!)}`;
+  const wanted = `a tag ${funcTypeName(module.valid.tagTypes[index])}`;
   if (!(value instanceof Tag)) throw mismatch(entry, wanted, describe(value));
   const { canonicalIds, tagTypeIndices } = module.valid;
-  if (value.typeId !== canonicalIds[tagTypeIndices[index]!]) {
+  if (value.typeId !== canonicalIds[tagTypeIndices[index]]) {
     throw mismatch(entry, wanted, `one of type ${funcTypeName(value.type)}`);
   }
 }
@@ -343,18 +343,18 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).retained.add(instance);
       return;
     }
-    const type = module.funcTypes[index]!;
+    const type = module.funcTypes[index];
     const builtin = stringBuiltinOf(value);
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
       boundary: instance.boundary,
       call: value as (...args: unknown[]) => unknown,
-      label: nameOf(entries[index]!),
+      label: nameOf(entries[index]),
       plainPromises: plainPromises && !(SUSPENDING in (value as object)),
     });
-    region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]!]!);
+    region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]]);
     region.setWord(record + RECORD.CONTEXT, block.address);
-    region.i32[(record + RECORD.TYPE_ID) >> 2] = canonicalIds[funcTypeIndices[index]!]!;
+    region.i32[(record + RECORD.TYPE_ID) >> 2] = canonicalIds[funcTypeIndices[index]];
     region.i32[(record + RECORD.HOST) >> 2] = index;
     region.i32[(record + RECORD.HANDLE) >> 2] = index;
   });
@@ -370,12 +370,12 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
   const contextHi = (block.address / 0x1_0000_0000) >>> 0;
   let at = (block.offset + layout.functionsOffset) >> 2;
   for (let i = 0; i < layout.definedFuncs; i++, at += RECORD.SIZE >> 2) {
-    const code = image.base + functionStart[i]!;
+    const code = image.base + functionStart[i];
     u32[at] = code;
     u32[at + 1] = code / 0x1_0000_0000;
     u32[at + 2] = contextLo;
     u32[at + 3] = contextHi;
-    u32[at + 4] = canonicalIds[funcTypeIndices[imported + i]!]!;
+    u32[at + 4] = canonicalIds[funcTypeIndices[imported + i]];
     u32[at + 6] = imported + i;
   }
 }
@@ -429,8 +429,8 @@ function addTags(instance: Instance, values: readonly unknown[]): void {
     if (tag.hasReferences) tag.keepAlive(instance);
   }
   for (let k = instance.tags.length; k < tagTypes.length; k++) {
-    const type = closeFuncType(tagTypes[k]!, canonicalIds);
-    instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]!]!, store));
+    const type = closeFuncType(tagTypes[k], canonicalIds);
+    instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]], store));
   }
   const at = block.offset + module.layout.tagsOffset;
   instance.tags.forEach((tag, k) => region.setWord(at + k * TAG_SIZE, tag.identity));
@@ -441,7 +441,7 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
   const cell = (index: number) => block.offset + module.layout.globalsOffset + index * 16;
   const entries = module.valid.imports.filter(({ desc }) => desc.kind === "global");
   importsOf(module, values, "global").forEach((value, index) => {
-    const type = module.globalTypes[index]!;
+    const type = module.globalTypes[index];
     const at = cell(index);
     if (value instanceof Global) {
       instance.globals.push(value);
@@ -461,7 +461,7 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
         writeValue(region, at, type.type, value, instance.boundary);
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
-        throw mismatch(entries[index]!, `a global of type ${valTypeName(type.type)}`, describe(value));
+        throw mismatch(entries[index], `a global of type ${valTypeName(type.type)}`, describe(value));
       }
       instance.globals.push(new Global(type, region, at, instance));
     }
@@ -469,6 +469,6 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
   const imported = instance.globals.length;
   for (let i = 0; i < module.globalInits.length; i++) {
     initGlobal(instance, i);
-    instance.globals.push(new Global(module.globalTypes[imported + i]!, region, cell(imported + i), instance));
+    instance.globals.push(new Global(module.globalTypes[imported + i], region, cell(imported + i), instance));
   }
 }

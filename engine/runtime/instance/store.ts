@@ -191,7 +191,7 @@ export class Store implements ReferenceBoundary {
   /** The instance of a VM context. */
   instanceOfContext(context: number): Instance {
     if (context === this.#lastContext) return this.#lastInstance!;
-    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2]!;
+    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
     const instance = this.#instances.get(number)?.deref();
     if (instance === undefined) throw new Bug(`Context ${context.toString(16)} has no instance`);
     this.#lastContext = context;
@@ -276,7 +276,7 @@ export class Store implements ReferenceBoundary {
   funcOfRecord(address: number): (...args: unknown[]) => unknown {
     const record = new NativeRegion(this.thread.host, address, RECORD.SIZE);
     const instance = this.instanceOfContext(record.word(RECORD.CONTEXT));
-    return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]!);
+    return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]);
   }
 
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
@@ -364,7 +364,7 @@ export class Store implements ReferenceBoundary {
       for (const exception of this.shownExceptions) exception.visitReferences(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] === 0) mark(u32[at]!);
+          if (u32[at + 1] === 0) mark(u32[at]);
         }
       }
       // The iteration includes words that it adds to the set.
@@ -398,7 +398,7 @@ export class Store implements ReferenceBoundary {
     thread.handles.sweep((mark) => {
       const range = ({ u32 }: NativeRegion, offset: number, bytes: number) => {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1]! === 0) mark(u32[at]!);
+          if (u32[at + 1] === 0) mark(u32[at]);
         }
       };
       for (const { region, offset, bytes } of thread.guestFrames()) range(region, offset, bytes);
@@ -437,7 +437,7 @@ export class Store implements ReferenceBoundary {
       for (const exception of this.thread.exceptions.values()) (exception as Exception).visitReferences(markWord);
       for (const { block: { region: { u32 }, offset }, bytes } of this.thread.suspended) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1]! < 8) mark(u32[at]! + u32[at + 1]! * 0x1_0000_0000);
+          if (u32[at + 1] < 8) mark(u32[at] + u32[at + 1] * 0x1_0000_0000);
         }
       }
     });

@@ -17,6 +17,7 @@ import { currentHost } from "../../host/current.ts";
 import { GUARD_RESERVATION, inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 
+/** Size of a page in bytes. */
 export const PAGE_BYTES = 0x10000;
 /** The maximum number of pages of 32-bit memories, and this implementation's limit for 64-bit ones (16 GiB). */
 const MAX_PAGES_32 = 0x10000;
@@ -26,6 +27,7 @@ const EXPLICIT_HEADROOM = 1 << 20;
 
 /** An owner of copies of a memory's base and length. */
 export interface MemoryUser {
+  /** Called after base or length has changed. */
   memoryMoved(memory: Memory): void;
   /** True if a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
@@ -44,6 +46,7 @@ const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
   range?.retire();
 });
 
+/** How a memory is created. */
 export interface MemoryOptions {
   /** Guard pages instead of explicit bounds checks; 32-bit memories only. */
   guarded: boolean;

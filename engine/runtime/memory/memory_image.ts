@@ -59,7 +59,7 @@ export function memoryImageOf(host: Host, module: ImageSource, index: number): M
 const IMAGES: WeakMap<ImageSource, Map<number, MemoryImage | undefined>> = new WeakMap();
 
 function makeImage(host: Host, module: ImageSource, index: number): MemoryImage | undefined {
-  const { limits } = module.valid.memoryTypes[index]!;
+  const { limits } = module.valid.memoryTypes[index];
   const room = Number(limits.min) * 0x10000;
   let total = 0;
   let end = 0;

@@ -29,7 +29,7 @@ export class NativeRegion {
 
   /** Reads a 64-bit word that contains an address or a length below 2^53. */
   word(offset: number): number {
-    return this.u32[offset >> 2]! + this.u32[(offset >> 2) + 1]! * 0x1_0000_0000;
+    return this.u32[offset >> 2] + this.u32[(offset >> 2) + 1] * 0x1_0000_0000;
   }
 
   /** Writes a number below 2^53 as a 64-bit word. */

@@ -72,7 +72,7 @@ function requireNoImportedState(module: CompiledModule): void {
 /** The indices of defined mutable globals; immutable ones are restored by instantiation. */
 function savedGlobals({ globalTypes, valid }: CompiledModule): number[] {
   return globalTypes.map((_, index) => index).filter((index) =>
-    index >= valid.importedGlobalCount && globalTypes[index]!.mutable
+    index >= valid.importedGlobalCount && globalTypes[index].mutable
   );
 }
 
@@ -91,7 +91,7 @@ export function writeSnapshot(instance: Instance): Uint8Array<ArrayBuffer> {
   const state = captureState(instance);
   for (const { pages, runs } of state.memories) {
     out.u32(pages);
-    writeBlocks(out, runs[0]!.bytes);
+    writeBlocks(out, runs[0].bytes);
   }
   const { importedTableCount, importedGlobalCount } = module.valid;
   state.tables.forEach((words, i) => {
@@ -102,10 +102,10 @@ export function writeSnapshot(instance: Instance): Uint8Array<ArrayBuffer> {
   const cells = new DataView(state.globals.buffer, state.globals.byteOffset);
   for (const index of savedGlobals(module)) {
     const at = (index - importedGlobalCount) * 16;
-    if (isRef(module.globalTypes[index]!.type)) {
+    if (isRef(module.globalTypes[index].type)) {
       const word = cells.getUint32(at, true) + cells.getUint32(at + 4, true) * 0x1_0000_0000;
       writeReference(out, instance, word, () => `global ${index}`);
-    } else out.raw(state.globals.subarray(at, at + cellBytes(module.globalTypes[index]!.type)));
+    } else out.raw(state.globals.subarray(at, at + cellBytes(module.globalTypes[index].type)));
   }
   writeNumbers(out, state.droppedElems);
   writeNumbers(out, state.droppedDatas);
@@ -218,7 +218,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
     return Array.from({ length }, () => readReference(reader, module, element));
   });
   const globals = savedGlobals(module).map((index) => {
-    const { type } = globalTypes[index]!;
+    const { type } = globalTypes[index];
     return { index, value: isRef(type) ? readReference(reader, module, type) : reader.take(cellBytes(type)).slice() };
   });
   const droppedElems = readNumbers(reader, module.valid.elems.length);
@@ -236,7 +236,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
     }
     const tableWords = tables.map((elements) => Float64Array.from(elements, word));
     for (const table of module.layout.knownTables ?? []) {
-      requireInitialTable(instance, table, tableWords[table - valid.importedTableCount]!);
+      requireInitialTable(instance, table, tableWords[table - valid.importedTableCount]);
     }
     return {
       memories,
@@ -252,7 +252,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
  * Refuses a table that code calls through without checks unless it has the contents that the module's segments specify.
  */
 function requireInitialTable(instance: Instance, table: number, words: Float64Array): void {
-  const initial = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
+  const initial = new Float64Array(Number(instance.module.tableTypes[table].limits.min));
   for (const elem of instance.module.valid.elems) {
     if (elem.mode.kind !== "active" || elem.mode.table !== table) continue;
     const start = Number(evaluateConst(prepareConst(elem.mode.start), instance));
@@ -306,7 +306,7 @@ function readReference(reader: ByteReader, { valid }: CompiledModule, type: ValT
   if (kind !== REFERENCE.FUNC) refuse(`unknown kind of reference: ${kind}`, reader.offset);
   const index = reader.u32();
   if (index >= valid.funcTypes.length) refuse(`the module has no function ${index}`, reader.offset);
-  const id = valid.canonicalIds[valid.funcTypeIndices[index]!]!;
+  const id = valid.canonicalIds[valid.funcTypeIndices[index]];
   if (heap !== HEAP.func && !(heap >= 0 && isSubtypeId(id, heap))) {
     refuse(`function ${index} does not have type ${valTypeName(type)}`, reader.offset);
   }

@@ -121,11 +121,11 @@ export class StringBuiltins {
     const imports = stringImports(valid);
     let provided = true;
     STRING_BUILTIN_NAMES.forEach((name, k) => {
-      if (imports[k]! < 0) return;
-      const record = instance.recordOffset(imports[k]!);
+      if (imports[k] < 0) return;
+      const record = instance.recordOffset(imports[k]);
       const to = block.offset + layout.stringsOffset + STRINGS.RECORDS + k * RECORD.SIZE;
       region.u8.copyWithin(to, record, record + RECORD.SIZE);
-      if (!isBuiltin(imports[k]!, name)) provided = false;
+      if (!isBuiltin(imports[k], name)) provided = false;
     });
     region.setWord(block.offset + layout.stringsOffset + STRINGS.ORIGIN, this.#emptyTableOrigin());
     if (!provided) return;
@@ -289,7 +289,7 @@ export class StringBuiltins {
 
   /** The argument at `slot` as an unsigned integer. */
   #int(slot: number): number {
-    return this.#store.thread.state.u32[at(slot) >> 2]!;
+    return this.#store.thread.state.u32[at(slot) >> 2];
   }
 
   #returnInt(value: number): void {
@@ -326,7 +326,7 @@ export class StringBuiltins {
     const { thread } = this.#store;
     const address = thread.state.word(at(slot));
     if (address === 0) throw this.#store.trapInBuiltin("null array reference");
-    const length = new Uint32Array(thread.host.view(address + OBJECT.LENGTH, 4))[0]!;
+    const length = new Uint32Array(thread.host.view(address + OBJECT.LENGTH, 4))[0];
     if (from > to || to > length) throw this.#store.trapInBuiltin("out of bounds array access");
     return from === to
       ? new Uint16Array(0)

@@ -177,7 +177,7 @@ class AsyncCall {
     const thread = this.#thread;
     const { deadline } = thread;
     const { i32 } = thread.state;
-    const depthLeft = i32[DEPTH_LEFT]!;
+    const depthLeft = i32[DEPTH_LEFT];
     const nested = thread.depth > 0;
     thread.depth++;
     let failed = false;
@@ -227,7 +227,7 @@ class AsyncCall {
     this.#args = NO_ARGUMENTS;
     if (instance.module.deterministic) {
       const { i32 } = thread.state;
-      i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT]!, instance.stackUnits);
+      i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT], instance.stackUnits);
     }
     return thread.call();
   }
@@ -263,7 +263,7 @@ class AsyncCall {
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;
-            const service = usual ? hostServices[i32[PARK_INDEX]!]! : thread.serveOther(status);
+            const service = usual ? hostServices[i32[PARK_INDEX]] : thread.serveOther(status);
             const promise = service?.();
             if (promise !== undefined) {
               this.#suspend(service!, promise);
@@ -401,7 +401,7 @@ class AsyncCall {
   /** Installs the call's fuel in the thread state. Returns the previous amount. */
   #installFuel(fuel: bigint): bigint {
     const { i64 } = this.#thread.state;
-    const outer = i64[FUEL]!;
+    const outer = i64[FUEL];
     i64[FUEL] = fuel < outer ? fuel : outer;
     return outer;
   }
@@ -409,7 +409,7 @@ class AsyncCall {
   #restoreFuel(outer: bigint): void {
     const { i64 } = this.#thread.state;
     const fuel = this.#fuel!;
-    const used = (fuel < outer ? fuel : outer) - i64[FUEL]!;
+    const used = (fuel < outer ? fuel : outer) - i64[FUEL];
     i64[FUEL] = outer - used;
     this.#fuel = fuel - used;
     const context = this.#context;

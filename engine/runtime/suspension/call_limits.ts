@@ -140,13 +140,13 @@ function withFuel<T>(
   context.fuel = fuel; // throws now if the context is read-only
   const cell = THREAD.FUEL >> 3;
   const { i64 } = thread.state;
-  const outer = i64[cell]!;
+  const outer = i64[cell];
   const start = given < outer ? given : outer;
   i64[cell] = start;
   try {
     return action();
   } finally {
-    const used = start - i64[cell]!;
+    const used = start - i64[cell];
     i64[cell] = outer - used;
     context.fuel = typeof fuel === "number" ? Number(given - used) : given - used;
   }

@@ -235,7 +235,7 @@ export class GuestThread {
   /** Runs `call` with a stack budget of at most `units` for code that counts the call depth. */
   withDepth<T>(units: number, call: () => T): T {
     const { i32 } = this.state;
-    const before = i32[DEPTH_LEFT]!;
+    const before = i32[DEPTH_LEFT];
     i32[DEPTH_LEFT] = Math.min(before, units);
     try {
       return call();
@@ -372,7 +372,7 @@ export class GuestThread {
           do {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
               if (this.attention && this.hasWork) this.lookForWork();
-              const service = hostServices[i32[PARK_INDEX]!]!;
+              const service = hostServices[i32[PARK_INDEX]];
               const promise = service();
               if (promise !== undefined) refusePromise(service, promise);
             } else if (status === STATUS.POLL) {
@@ -414,7 +414,7 @@ export class GuestThread {
 
   /** Serves a status of any instance. Returns the service if it is a host call; throws the error of a trap. */
   serveOther(status: number): HostService | undefined {
-    const index = this.state.i32[PARK_INDEX]!;
+    const index = this.state.i32[PARK_INDEX];
     const context = this.state.word(THREAD.PARK_CONTEXT);
     if (status === STATUS.TRAP) throw this.services.trapError();
     if (status === STATUS.BUILTIN) {

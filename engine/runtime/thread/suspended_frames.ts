@@ -44,7 +44,7 @@ export function restoreFrames(thread: GuestThread, frames: SuspendedFrames): voi
   const { state, stack, stackLow } = thread;
   const entry = state.word(THREAD.GUEST_SP);
   const parked = entry - stackLow - frames.bytes;
-  if (parked < 0) throw new ExhaustionError(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED]!);
+  if (parked < 0) throw new ExhaustionError(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED]);
   const { region, offset } = frames.block;
   copy(region.u32, offset, stack.u32, parked, frames.bytes);
   stack.setWord(parked + PARKED.ENTRY_SP, entry);
@@ -62,5 +62,5 @@ function copy(from: Uint32Array, fromByte: number, to: Uint32Array, toByte: numb
   const b = toByte >> 2;
   const count = bytes >> 2;
   if (bytes > SHORT_BYTES) to.set(from.subarray(a, a + count), b);
-  else for (let k = 0; k < count; k++) to[b + k] = from[a + k]!;
+  else for (let k = 0; k < count; k++) to[b + k] = from[a + k];
 }

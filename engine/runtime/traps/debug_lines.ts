@@ -68,17 +68,17 @@ export function debugLines(customs: readonly CustomSection[]): DebugLines | unde
   for (let at = 0; at < section.length;) at = readUnit(section, at, strings, lines);
   if (lines.sequences.length === 0) return undefined;
   const { rows, files, sequences } = lines;
-  sequences.sort((a, b) => rows[a.from * ROW]! - rows[b.from * ROW]!);
+  sequences.sort((a, b) => rows[a.from * ROW] - rows[b.from * ROW]);
   return (codeOffset) => {
-    const sequence = sequences[lastBelow(sequences.length, (k) => rows[sequences[k]!.from * ROW]! <= codeOffset)];
+    const sequence = sequences[lastBelow(sequences.length, (k) => rows[sequences[k].from * ROW] <= codeOffset)];
     if (sequence === undefined) return undefined;
     const { from, to } = sequence;
-    if (rows[(to - 1) * ROW]! <= codeOffset) return undefined;
-    const at = (from + lastBelow(to - from, (k) => rows[(from + k) * ROW]! <= codeOffset)) * ROW;
-    const file = files[rows[at + 1]!];
-    const line = rows[at + 2]!;
+    if (rows[(to - 1) * ROW] <= codeOffset) return undefined;
+    const at = (from + lastBelow(to - from, (k) => rows[(from + k) * ROW] <= codeOffset)) * ROW;
+    const file = files[rows[at + 1]];
+    const line = rows[at + 2];
     if (file === undefined || line === 0) return undefined;
-    return { file, line, ...(rows[at + 3] === 0 ? {} : { column: rows[at + 3]! }) };
+    return { file, line, ...(rows[at + 3] === 0 ? {} : { column: rows[at + 3] }) };
   };
 }
 
@@ -101,7 +101,7 @@ function lastBelow(count: number, holds: (k: number) => boolean): number {
 function fixed(reader: ByteReader, size: number): number {
   const bytes = reader.take(size);
   let value = 0;
-  for (let k = size - 1; k >= 0; k--) value = value * 256 + bytes[k]!;
+  for (let k = size - 1; k >= 0; k--) value = value * 256 + bytes[k];
   return value;
 }
 
@@ -184,7 +184,7 @@ function readProgram(reader: ByteReader, offsetSize: number, strings: Strings, l
       if (extended === EXTENDED.SET_ADDRESS) address = fixed(reader, size - 1);
       else if (extended === EXTENDED.END_SEQUENCE) {
         row();
-        const start = lines.rows[from * ROW]!;
+        const start = lines.rows[from * ROW];
         if (start !== 0 && start < TOMBSTONES && lines.length - from > 1) {
           lines.sequences.push({ from, to: lines.length });
         } else lines.length = from;
@@ -199,7 +199,7 @@ function readProgram(reader: ByteReader, offsetSize: number, strings: Strings, l
     else if (op === OP.SET_COLUMN) column = reader.u32();
     else if (op === OP.CONST_ADD_PC) address += Math.trunc((255 - opcodeBase) / lineRange) * minimum;
     else if (op === OP.FIXED_ADVANCE_PC) address += fixed(reader, 2);
-    else for (let left = operands[op - 1]!; left > 0; left--) reader.u32();
+    else for (let left = operands[op - 1]; left > 0; left--) reader.u32();
   }
   lines.length = from; // an unterminated sequence
 }

@@ -33,7 +33,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   const pc = state.word(THREAD.TRAP_PC);
   const sp = state.word(THREAD.TRAP_SP);
   const fault = state.word(THREAD.FAULT_ADDRESS);
-  let code = state.i32[THREAD.TRAP_CODE >> 2]!;
+  let code = state.i32[THREAD.TRAP_CODE >> 2];
   const owner = lookup(pc);
   const site = owner?.image.trapSiteAt(pc, fault !== 0);
   if (fault !== 0) {
@@ -99,8 +99,8 @@ function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: numb
   if (defined < 0 || owner.internal) return;
   const sites = owner.inlineSites(defined);
   let offset = pos;
-  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s]!.parent) {
-    const inlined = sites[s]!;
+  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s].parent) {
+    const inlined = sites[s];
     frames.push(frameOf(owner, inlined.funcIndex, offset));
     offset = inlined.callPos;
   }
