@@ -7,7 +7,7 @@
  */
 import { record, SHARED_DEFINITIONS } from "./definitions/definition.ts";
 import type { Schema } from "./base/schema_walk.ts";
-import { SCHEMA_BASE } from "./base/site.ts";
+import { SCHEMA_BASE } from "./base/constants.ts";
 
 const text: Schema = { type: "string" };
 const flag: Schema = { type: "boolean" };

@@ -9,7 +9,7 @@ import { type Diagnostic, fail, ProjectError } from "./base/diagnostic.ts";
 import { DISK, type Files } from "./base/files.ts";
 import { checkLockfile, type LockResult, MAX_LOCK_BYTES } from "./lockfile/lockfile.ts";
 import { checkManifest, type Manifest, MAX_MANIFEST_BYTES, type ReadManifest } from "./manifest/manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./base/site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
 /** What a project's files hold; nothing is thrown for broken ones. */
 export interface ProjectState {

@@ -10,7 +10,7 @@ import { currentUser, environmentVariable, systemName } from "@waft/engine/host/
 import { fail, type ProjectError } from "./base/diagnostic.ts";
 import { type FileStatus, fileStatus } from "./base/file_status.ts";
 import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./base/site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
 /** Directories, separated by colons, that count as safe with all below them, whoever owns them. */
 const SAFE_DIRECTORIES = "WAFT_SAFE_DIRECTORIES";

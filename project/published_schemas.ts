@@ -7,7 +7,7 @@
 import { CATALOG_JSON_SCHEMA } from "./definitions/catalog.ts";
 import { LOCKFILE_SCHEMA } from "./lockfile/lock_schema.ts";
 import { MANIFEST_JSON_SCHEMA } from "./manifest/manifest.ts";
-import { CATALOG_SCHEMA, LOCK_SCHEMA } from "./base/site.ts";
+import { CATALOG_SCHEMA, LOCK_SCHEMA } from "./base/constants.ts";
 
 const DRAFT = "http://json-schema.org/draft-07/schema#";
 

@@ -12,7 +12,7 @@ import { nearestName } from "./base/grammar.ts";
 import type { Settings } from "./manifest/manifest.ts";
 import { findProject } from "./project_root.ts";
 import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
-import { MANIFEST_FILE } from "./base/site.ts";
+import { MANIFEST_FILE } from "./base/constants.ts";
 
 /** Where a value came from. */
 export type Provenance = "default" | "manifest" | "flag";

@@ -2,7 +2,7 @@
  * Settings of a registry, with their defaults.
  */
 import { ARCHIVE_LIMITS } from "../project/packages/archive.ts";
-import { BASE_URL } from "../project/base/site.ts";
+import { BASE_URL } from "../project/base/constants.ts";
 
 /** Requests for each minute and address, by kind of request. */
 export interface RateLimits {

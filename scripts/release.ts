@@ -31,7 +31,7 @@ import { writeArchive } from "../project/packages/archive.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
 import { platformName } from "../project/base/paths.ts";
 import type { ReleaseArtifact, ReleaseEntry, ReleaseKeys } from "../project/versions/release_index.ts";
-import { BASE_URL } from "../project/base/site.ts";
+import { BASE_URL } from "../project/base/constants.ts";
 import { VERSION } from "../project/base/version_string.ts";
 import { canonicalVersion, isCanonicalVersion } from "../project/base/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";

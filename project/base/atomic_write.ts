@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fail } from "./diagnostic.ts";
 import { DISK, type Files } from "./files.ts";
 import { randomHex } from "./integrity.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
 /** Name of the file that stands for "somebody is writing". */
 export const WRITE_LOCK_FILE = `${LOCK_FILE}.lock`;

@@ -1,25 +1,25 @@
 /**
- * The patterns P1-P7 and the length bounds of the specification's "Shared types" and "Limits", word for word.
+ * The patterns P1 to P7 and the length bounds of the specification's "Shared types" and "Limits", word for word.
  *
  * In: strings from manifests, lockfiles, catalogs and command lines. Out: yes or no. Length is checked before any
  * pattern runs, so no regular expression sees more than a few hundred characters. A test compares these with schema.json.
  */
 
-/** P1, plugin identifiers. */
-export const P1 =
+/** The specification's P1: plugin identifiers. */
+export const PLUGIN_ID_PATTERN =
   /^(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\/[A-Za-z0-9](?:[A-Za-z0-9._~-]*[A-Za-z0-9])?)+$/;
-/** P2, version ranges. */
-export const P2 = /^[0-9A-Za-z.*+<>=~^|() _-]+$/;
-/** P3, versions. */
-export const P3 = /^v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
-/** P4, slugs. */
-export const P4 = /^[a-z0-9][a-z0-9._-]*$/;
-/** P5, platforms. */
-export const P5 = /^[a-z0-9]+\/[a-z0-9]+$/;
-/** P6, forge handles. */
-export const P6 = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?$/;
-/** P7, `runtime.parallel`. */
-export const P7 = /^(?:auto|[0-9]+)$/;
+/** The specification's P2: version ranges. */
+export const RANGE_PATTERN = /^[0-9A-Za-z.*+<>=~^|() _-]+$/;
+/** The specification's P3: versions. */
+export const VERSION_PATTERN = /^v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
+/** The specification's P4: slugs. */
+export const SLUG_PATTERN = /^[a-z0-9][a-z0-9._-]*$/;
+/** The specification's P5: platforms. */
+export const PLATFORM_PATTERN = /^[a-z0-9]+\/[a-z0-9]+$/;
+/** The specification's P6: forge handles. */
+export const FORGE_HANDLE_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?$/;
+/** The specification's P7: `runtime.parallel`. */
+export const PARALLEL_PATTERN = /^(?:auto|[0-9]+)$/;
 
 /** Longest plugin identifier. */
 export const MAX_PLUGIN_ID = 300;
@@ -32,17 +32,17 @@ export const MAX_SLUG = 64;
 
 /** True for a fully qualified plugin identifier. */
 export function isPluginId(text: string): boolean {
-  return text.length <= MAX_PLUGIN_ID && P1.test(text);
+  return text.length <= MAX_PLUGIN_ID && PLUGIN_ID_PATTERN.test(text);
 }
 
 /** True for text with the shape of a range; npm semver decides whether it is one. */
 export function hasRangeShape(text: string): boolean {
-  return text.length >= 1 && text.length <= MAX_RANGE && P2.test(text);
+  return text.length >= 1 && text.length <= MAX_RANGE && RANGE_PATTERN.test(text);
 }
 
 /** True for text with the shape of a version. */
 export function hasVersionShape(text: string): boolean {
-  return text.length <= MAX_VERSION && P3.test(text);
+  return text.length <= MAX_VERSION && VERSION_PATTERN.test(text);
 }
 
 /** Why `text` is no plugin identifier, with what to do about it; undefined when it is one. */

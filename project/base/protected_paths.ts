@@ -8,7 +8,7 @@
 import type { ProtectedPaths } from "@waft/engine/wasi";
 import { type MachinePaths, machinePaths, trustDirectory } from "./paths.ts";
 import { absolutePath, joinPaths } from "./posix_path.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
 /** The protected paths of a run in the project at `root`. */
 export function protectedPaths(root: string | undefined, paths: MachinePaths = machinePaths()): ProtectedPaths {

@@ -6,7 +6,7 @@
  * `engines` ranges include them, else no canary or nightly would ever fit `^0.3.0`. Build metadata takes no part in order.
  */
 import semver from "semver";
-import { hasRangeShape, hasVersionShape, MAX_RANGE, MAX_VERSION, P2 } from "./grammar.ts";
+import { hasRangeShape, hasVersionShape, MAX_RANGE, MAX_VERSION, RANGE_PATTERN } from "./grammar.ts";
 
 /** What we use of npm semver, typed. */
 interface Semver {
@@ -52,7 +52,7 @@ export function explainRange(text: string): { reason: string; help?: string } | 
   if (text.length === 0) return { reason: "it is empty", help: 'write "*" for any version' };
   if (text.length > MAX_RANGE) return { reason: `it is longer than ${MAX_RANGE} characters` };
   if (!hasRangeShape(text)) {
-    const at = [...text].findIndex((c) => !P2.test(c));
+    const at = [...text].findIndex((c) => !RANGE_PATTERN.test(c));
     const help = text.includes(",") ? "use a space for AND, `||` for OR" : undefined;
     return { reason: `the character at offset ${at} is not allowed`, ...(help === undefined ? {} : { help }) };
   }

@@ -58,7 +58,7 @@ async function init(env: CommandEnvironment, flags: InitFlags) {
     return { data, text: data.changes.join("\n") || "waft.json is of schema v1 already." };
   }
   const { initProject, missingFlags } = await import("../ops/init.ts");
-  const { MANIFEST_FILE } = await import("../base/site.ts");
+  const { MANIFEST_FILE } = await import("../base/constants.ts");
   // Said before any question is asked.
   if (await DISK.status(resolve(root, MANIFEST_FILE)) !== undefined) {
     throw fail("project.exists", `${MANIFEST_FILE} exists already; nothing was created`, { file: MANIFEST_FILE });

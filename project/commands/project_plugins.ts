@@ -11,7 +11,7 @@ import { fileStatus } from "../base/file_status.ts";
 import type { LoadedProject, LoadOptions } from "../plugins/load.ts";
 import { joinPaths } from "../base/posix_path.ts";
 import { findProject, requireProject } from "../project_root.ts";
-import { LOCK_FILE } from "../base/site.ts";
+import { LOCK_FILE } from "../base/constants.ts";
 
 /** Flags that decide about plugins. */
 export interface PluginFlags {

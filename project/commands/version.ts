@@ -131,7 +131,7 @@ async function versionContext(env: CommandEnvironment, flags: VersionFlags): Pro
     import("../versions/release_keys.ts"),
     import("../versions/release_download.ts"),
     import("../ops/self_install.ts"),
-    import("../base/site.ts"),
+    import("../base/constants.ts"),
   ]);
   const recorded = (await readInstallReceipt(paths))?.base;
   const bar = progressBar(env, flags);

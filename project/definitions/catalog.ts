@@ -32,7 +32,7 @@ import {
   toDiagnostic,
 } from "../manifest/manifest.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
-import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE } from "../base/site.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE } from "../base/constants.ts";
 
 /** Largest catalog. */
 export const MAX_CATALOG_BYTES = 1 << 20;

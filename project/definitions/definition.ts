@@ -8,7 +8,17 @@
 import { AUTHORITIES, findAuthority, HOST_NAMESPACES, scopeSchema } from "./authorities.ts";
 import { checkConfigSchema } from "./config_schema.ts";
 import { quote, readablePointer, stepInto } from "../base/diagnostic.ts";
-import { MAX_PLUGIN_ID, MAX_RANGE, MAX_SLUG, MAX_VERSION, nearestName, P1, P2, P4, P5 } from "../base/grammar.ts";
+import {
+  MAX_PLUGIN_ID,
+  MAX_RANGE,
+  MAX_SLUG,
+  MAX_VERSION,
+  nearestName,
+  PLATFORM_PATTERN,
+  PLUGIN_ID_PATTERN,
+  RANGE_PATTERN,
+  SLUG_PATTERN,
+} from "../base/grammar.ts";
 import { type Digest, digestJson } from "../base/integrity.ts";
 import { isObject, type JsonObject, type JsonValue } from "../base/json_read.ts";
 import type { Stability } from "../manifest/manifest.ts";
@@ -72,10 +82,10 @@ describePattern(PRINTABLE, "may hold only printable ASCII characters without spa
 
 /** Schema definitions that lockfiles and catalogs share. */
 export const SHARED_DEFINITIONS: { readonly [name: string]: Schema } = {
-  pluginID: { type: "string", maxLength: MAX_PLUGIN_ID, pattern: source(P1) },
-  versionRange: { type: "string", minLength: 1, maxLength: MAX_RANGE, pattern: source(P2) },
+  pluginID: { type: "string", maxLength: MAX_PLUGIN_ID, pattern: source(PLUGIN_ID_PATTERN) },
+  versionRange: { type: "string", minLength: 1, maxLength: MAX_RANGE, pattern: source(RANGE_PATTERN) },
   version: { type: "string", minLength: 5, maxLength: MAX_VERSION },
-  slug: { type: "string", maxLength: MAX_SLUG, pattern: source(P4) },
+  slug: { type: "string", maxLength: MAX_SLUG, pattern: source(SLUG_PATTERN) },
   digest: { type: "string", pattern: "^sha256:[0-9a-f]{64}$" },
   size: { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
   namespace: { type: "string", maxLength: 320, pattern: PRINTABLE },
@@ -117,7 +127,7 @@ export const SHARED_DEFINITIONS: { readonly [name: string]: Schema } = {
         type: "array",
         uniqueItems: true,
         maxItems: 64,
-        items: { type: "string", maxLength: 64, pattern: source(P5) },
+        items: { type: "string", maxLength: 64, pattern: source(PLATFORM_PATTERN) },
       },
     }),
     provenance: record({

@@ -11,7 +11,7 @@ import { closedMap, type Definition, record, SHARED_DEFINITIONS } from "../defin
 import type { Digest } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { Schema } from "../base/schema_walk.ts";
-import { LOCK_SCHEMA } from "../base/site.ts";
+import { LOCK_SCHEMA } from "../base/constants.ts";
 import { WASI_GROUP_NAMES } from "../definitions/wasi_groups.ts";
 
 /** Where a package comes from. */

@@ -9,7 +9,7 @@ import { type Definition, definitionDigest, normalizeDefinition } from "../defin
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
 import type { LockedGuest, LockedPackage, LockedPlugin, Lockfile } from "./lock_schema.ts";
 import { reviewDigest, sealPackage, sealPlugin, sortGrants } from "./review.ts";
-import { LOCK_SCHEMA } from "../base/site.ts";
+import { LOCK_SCHEMA } from "../base/constants.ts";
 
 /** A lockfile before its digests, reviews and seals are computed. */
 export interface LockDraft {

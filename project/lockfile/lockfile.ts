@@ -19,7 +19,7 @@ import { LockReport, packageAt, pluginAt } from "./lock_report.ts";
 import { toDiagnostic } from "../manifest/manifest.ts";
 import { reviewDigest, sealPackage, sealPlugin } from "./review.ts";
 import { type Violation, walkSchema } from "../base/schema_walk.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "../base/site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "../base/constants.ts";
 import { isCanonicalVersion } from "../base/version.ts";
 
 /** Largest lockfile that is read. */

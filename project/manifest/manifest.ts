@@ -9,7 +9,16 @@
 import type { ErrorObject, ValidateFunction } from "ajv";
 import schemaJson from "./schema.json" with { type: "json" };
 import { type Diagnostic, ProjectError, quote, readablePointer, stepInto } from "../base/diagnostic.ts";
-import { explainPluginId, P1, P2, P3, P4, P5, P6, P7 } from "../base/grammar.ts";
+import {
+  explainPluginId,
+  FORGE_HANDLE_PATTERN,
+  PARALLEL_PATTERN,
+  PLATFORM_PATTERN,
+  PLUGIN_ID_PATTERN,
+  RANGE_PATTERN,
+  SLUG_PATTERN,
+  VERSION_PATTERN,
+} from "../base/grammar.ts";
 import { isObject, type JsonDocument, type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
 import {
   areUnique,
@@ -20,7 +29,7 @@ import {
   type Violation,
   walkSchema,
 } from "../base/schema_walk.ts";
-import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/site.ts";
+import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 import { explainRange, explainVersion } from "../base/version.ts";
 
 /** How mature a package is. */
@@ -91,13 +100,13 @@ export const MANIFEST_JSON_SCHEMA: Schema = schemaJson as unknown as Schema;
 export const MAX_MANIFEST_BYTES = 1 << 20;
 
 const source = (pattern: RegExp): string => pattern.source.replaceAll("\\/", "/");
-describePattern(source(P1), "is not a fully qualified plugin id such as github.com/acme/kv (P1)");
-describePattern(source(P2), "holds characters that no version range has (P2)");
-describePattern(source(P3), "is not a version such as 1.2.3 (P3)");
-describePattern(source(P4), "is not a slug: lower-case letters, digits, and . _ - after the first (P4)");
-describePattern(source(P5), "is not a platform such as linux/amd64 (P5)");
-describePattern(source(P6), "is not a forge handle: 1 to 39 letters, digits and inner hyphens (P6)");
-describePattern(source(P7), 'is neither "auto" nor a non-negative integer in decimal digits (P7)');
+describePattern(source(PLUGIN_ID_PATTERN), "is not a fully qualified plugin id such as github.com/acme/kv");
+describePattern(source(RANGE_PATTERN), "holds characters that no version range has");
+describePattern(source(VERSION_PATTERN), "is not a version such as 1.2.3");
+describePattern(source(SLUG_PATTERN), "is not a slug: lower-case letters, digits, and . _ - after the first");
+describePattern(source(PLATFORM_PATTERN), "is not a platform such as linux/amd64");
+describePattern(source(FORGE_HANDLE_PATTERN), "is not a forge handle: 1 to 39 letters, digits and inner hyphens");
+describePattern(source(PARALLEL_PATTERN), 'is neither "auto" nor a non-negative integer in decimal digits');
 describePattern("^https://", "must start with https://");
 
 /** Reads a manifest or throws a ProjectError with every finding. */

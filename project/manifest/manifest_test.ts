@@ -7,7 +7,15 @@
  */
 import assert from "node:assert/strict";
 import { checkManifest, MANIFEST_JSON_SCHEMA } from "./manifest.ts";
-import { P1, P2, P3, P4, P5, P6, P7 } from "../base/grammar.ts";
+import {
+  FORGE_HANDLE_PATTERN,
+  PARALLEL_PATTERN,
+  PLATFORM_PATTERN,
+  PLUGIN_ID_PATTERN,
+  RANGE_PATTERN,
+  SLUG_PATTERN,
+  VERSION_PATTERN,
+} from "../base/grammar.ts";
 import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
 import { formatDiagnostic } from "../base/diagnostic.ts";
 
@@ -78,7 +86,7 @@ function values(path: (string | number)[], good: readonly Json[], bad: readonly 
 const all = (list: readonly Json[], code = "manifest.value"): (readonly [Json, string])[] => list.map((v) => [v, code]);
 const letters = (n: number): string => "x".repeat(n);
 
-// P1, wherever it stands. 300 characters is the longest.
+// PLUGIN_ID_PATTERN, wherever it stands. 300 characters is the longest.
 const longId = "a.b/" + letters(296);
 const GOOD_IDS = [
   "a.b/c",
@@ -120,7 +128,7 @@ function onceAt(path: string[]): string {
   return `manifest.value ${pointer(path)}`;
 }
 
-// P2 and its length; then what P2 lets through though it is no range.
+// RANGE_PATTERN and its length; then what RANGE_PATTERN lets through though it is no range.
 const GOOD_RANGES = [
   "*",
   "1.2.3",
@@ -163,14 +171,14 @@ values(["package", "engines", "waft"], ["^0.3.0", "*", ">=1"], [...all(["", "a,b
 ]]);
 values(["package", "subpackages", 0, "engines", "waft"], ["^0.3.0"], [["", "manifest.value"], ["_", "range.syntax"]]);
 
-// P3.
+// VERSION_PATTERN.
 values(["package", "version"], ["1.2.3", "v1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3+build.7", "1.2.3-a+b"], [
   ...all(["1.2", "1.2.3.4", "V1.2.3", "1.2.3-", "1.2.3+", "", "^1.2.3", "1.2.x", " 1.2.3"]),
   ...all(["01.2.3", "1.2.3-.", "1.2.3-01", "99999999999999999999.0.0", "1.2.3-" + letters(260)], "version.syntax"),
   [1, "manifest.type"],
 ]);
 
-// P4 and its length.
+// SLUG_PATTERN and its length.
 const GOOD_SLUGS = ["a", "0", "a.b_c-d", letters(63), letters(64), "9.-_"];
 const BAD_SLUGS = ["", "A", "-a", ".a", "_a", "a b", "a/b", "ä", letters(65), letters(66), letters(300)];
 values(["package", "category"], GOOD_SLUGS, all(BAD_SLUGS));
@@ -184,7 +192,7 @@ for (const slug of BAD_SLUGS) {
   );
 }
 
-// P5.
+// PLATFORM_PATTERN.
 values(
   ["package", "platforms", 0],
   ["linux/amd64", "darwin/arm64", "a/b", "0/9"],
@@ -209,7 +217,7 @@ values(
   all(["linux", "Linux/amd64", "linux/amd64/v2"]),
 );
 
-// P6: 1 to 39 characters.
+// FORGE_HANDLE_PATTERN: 1 to 39 characters.
 values(["package", "authors", 0], [
   { name: "A", forge: "a" },
   { name: "A", forge: letters(38) },
@@ -224,7 +232,7 @@ for (const forge of ["", "-a", "a-", "a_b", "a.b", letters(40), letters(41), let
   );
 }
 
-// P7.
+// PARALLEL_PATTERN.
 values(["settings", "runtime", "parallel"], ["auto", "0", "1", "16", "00", "123456789"], [
   ...all(["", "AUTO", "-1", "1.5", "auto ", "4x", "+1"]),
   ...all([4, true, null], "manifest.type"),
@@ -487,9 +495,9 @@ Deno.test("manifest: findings name the place, the rule and the way out", async (
   const text = '{\n  "plugins": {\n    "acme/kv": "^1.0.0",\n    "a.b/c": "^1,^2"\n  },\n  "setings": {}\n}\n';
   const { diagnostics } = await checkManifest(new TextEncoder().encode(text));
   assert.deepEqual(diagnostics.map(formatDiagnostic), [
-    'waft.json:3:5: manifest.value: the key "acme/kv" is not a fully qualified plugin id such as github.com/acme/kv (P1)\n' +
+    'waft.json:3:5: manifest.value: the key "acme/kv" is not a fully qualified plugin id such as github.com/acme/kv\n' +
     '  help: plugin ids are fully qualified since schema v1; did you mean "github.com/acme/kv"?',
-    'waft.json:4:14: manifest.value: plugins["a.b/c"] "^1,^2" holds characters that no version range has (P2)\n' +
+    'waft.json:4:14: manifest.value: plugins["a.b/c"] "^1,^2" holds characters that no version range has\n' +
     "  help: use a space for AND, `||` for OR",
     'waft.json:6:3: manifest.unknown-key: "setings" is not allowed in the top level\n  help: did you mean "settings"?',
   ]);
@@ -505,7 +513,17 @@ Deno.test("manifest: a v0 file is named as such", async () => {
 
 Deno.test("manifest: the schema's patterns and names are those of the tables", () => {
   const text = JSON.stringify(MANIFEST_JSON_SCHEMA);
-  for (const pattern of [P1, P2, P3, P4, P5, P6, P7]) {
+  for (
+    const pattern of [
+      PLUGIN_ID_PATTERN,
+      RANGE_PATTERN,
+      VERSION_PATTERN,
+      SLUG_PATTERN,
+      PLATFORM_PATTERN,
+      FORGE_HANDLE_PATTERN,
+      PARALLEL_PATTERN,
+    ]
+  ) {
     assert.ok(text.includes(JSON.stringify(pattern.source.replaceAll("\\/", "/"))), pattern.source);
   }
   const settings = MANIFEST_JSON_SCHEMA.definitions!.settings!.properties!;

@@ -17,7 +17,7 @@ import { checkLockfile } from "../lockfile/lockfile.ts";
 import { editRequirements } from "../manifest/manifest_edit.ts";
 import { type ProjectState, readProject, requireManifest, requirementsOf } from "../project.ts";
 import { checkManifest } from "../manifest/manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "../base/site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "../base/constants.ts";
 import { type Change, changesBetween, withDecisions } from "./changes.ts";
 import type { OpsContext } from "../packages/context.ts";
 import { TrustStore } from "../packages/trust_store.ts";

@@ -16,7 +16,7 @@ import { linkPlugin, missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { search } from "../packages/resolve.ts";
-import { LOCK_FILE } from "../base/site.ts";
+import { LOCK_FILE } from "../base/constants.ts";
 import type { Release } from "../packages/source.ts";
 import { engineSatisfies, satisfies } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";

@@ -9,7 +9,7 @@ import { fail, ProjectError } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
 import { explainPluginId } from "../base/grammar.ts";
 import { checkManifest, type PackageMetadata } from "../manifest/manifest.ts";
-import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/site.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 
 /** What to create. */
 export interface InitRequest {

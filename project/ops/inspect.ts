@@ -16,7 +16,7 @@ import type { InspectedModule, ModuleExport } from "../definitions/module_inspec
 import { readProject } from "../project.ts";
 import { findProject } from "../project_root.ts";
 import { resolve as resolveVersions } from "../packages/resolve.ts";
-import { CATALOG_FILE, CATALOG_SCHEMA } from "../base/site.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA } from "../base/constants.ts";
 import { openDirectory } from "../packages/source_path.ts";
 import { packageManifest } from "../definitions/catalog.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";

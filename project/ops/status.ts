@@ -18,7 +18,7 @@ import type { MachinePaths } from "../base/paths.ts";
 import { missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
-import { LOCK_FILE } from "../base/site.ts";
+import { LOCK_FILE } from "../base/constants.ts";
 import { VERSION } from "../base/version_string.ts";
 import { type Channel, runningChannel } from "./version_channel.ts";
 

@@ -12,7 +12,7 @@ import type { Files } from "../base/files.ts";
 import { isPluginId } from "../base/grammar.ts";
 import { isObject, type JsonObject, readJson } from "../base/json_read.ts";
 import { checkManifest, MAX_MANIFEST_BYTES } from "../manifest/manifest.ts";
-import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/site.ts";
+import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 
 /** What was changed. */
 export interface UpgradeResult {

@@ -14,7 +14,7 @@ import { toDiagnostic } from "../manifest/manifest.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
-import { BASE_URL } from "../base/site.ts";
+import { BASE_URL } from "../base/constants.ts";
 
 /** Machine-wide limits on authority. */
 export interface Policy {

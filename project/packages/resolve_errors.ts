@@ -7,7 +7,7 @@
  */
 import { fail, type ProjectError } from "../base/diagnostic.ts";
 import type { Conflict, Fact, Resolution, ResolveRequest } from "./resolve.ts";
-import { MANIFEST_FILE } from "../base/site.ts";
+import { MANIFEST_FILE } from "../base/constants.ts";
 import { caretOf, compareVersions, satisfies } from "../base/version.ts";
 
 /** Explains a failed search; `solve` is used to find out which lines to change. */

@@ -14,7 +14,7 @@ import { DISK, type Files, isSymbolicLink } from "../base/files.ts";
 import { digestBytes } from "../base/integrity.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import { CATALOG_FILE, MANIFEST_FILE } from "../base/site.ts";
+import { CATALOG_FILE, MANIFEST_FILE } from "../base/constants.ts";
 import type { Release, Source } from "./source.ts";
 import { canonicalVersion } from "../base/version.ts";
 

@@ -10,7 +10,7 @@ import { describeScope } from "../definitions/authorities.ts";
 import { type Diagnostic, escapeHostile, ProjectError } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";
 import { isObject, type JsonObject } from "../base/json_read.ts";
-import { LOCK_FILE } from "../base/site.ts";
+import { LOCK_FILE } from "../base/constants.ts";
 import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 
 /** What a plugin may do: a head, then one line for each grant, each provider and each namespace for guests. */

@@ -30,7 +30,7 @@ import {
 import { AUTHORITIES, findAuthority, HOST_FUNCTIONS, type HostFunction } from "../definitions/authorities.ts";
 import { assemble } from "../definitions/engine_inspector.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import { serves } from "./topics.ts";
+import { serves } from "./host_functions.ts";
 
 const NS = `${CONTRACT}@1`;
 

@@ -5,12 +5,12 @@
  * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned. Design: §1.4.
  */
 import { STATUS } from "../definitions/authorities.ts";
-import { checkRoom, readCells, writeCells } from "./cells.ts";
-import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
+import { checkRoom, readCells, writeCells } from "./value_cells.ts";
+import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
 import { whenThere } from "./waiting.ts";
 
 /** Functions of `waft:caller@1`. */
-export const callerFunctions: HostTopic = (node, grants) => {
+export const callerFunctions: HostFunctionGroup = (node, grants) => {
   const exports = new Set((grants["caller.call"]?.exports as string[] | undefined) ?? []);
   return {
     "memory-size": () => node.caller?.instance === undefined ? 0 : sizeOf(node),

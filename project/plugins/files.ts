@@ -19,7 +19,7 @@ import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/wasi/statu
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
-import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
+import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
 
 interface System {
   readonly sys: LinuxCalls;
@@ -174,7 +174,7 @@ function again(call: () => number): number {
 }
 
 /** Functions of `waft:fs@1`. */
-export const fileFunctions: HostTopic = (node, grants) => {
+export const fileFunctions: HostFunctionGroup = (node, grants) => {
   const { memory } = node;
   const readable = new Roots(node, grants["fs.read"], false);
   const writable = new Roots(node, grants["fs.write"], true);

@@ -11,7 +11,7 @@
  * graph take turns, and while a plugin is suspended nothing but what it calls runs in the graph.
  */
 import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError } from "@waft/engine";
-import { attribute, isExit } from "./blame.ts";
+import { attribute, isExit } from "./error_attribution.ts";
 import type { CallerSlot } from "./caller_slot.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
 import { Waiting } from "./waiting.ts";

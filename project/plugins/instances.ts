@@ -7,13 +7,13 @@
  */
 import { Bug } from "@waft/engine";
 import { STATUS } from "../definitions/authorities.ts";
-import { checkRoom, readCells, writeCells } from "./cells.ts";
-import { type Child, type HostTopic, StatusError } from "./node.ts";
+import { checkRoom, readCells, writeCells } from "./value_cells.ts";
+import { type Child, type HostFunctionGroup, StatusError } from "./node.ts";
 
 const PAGE_BYTES = 65536;
 
 /** Functions of `waft:instance@1`. */
-export const instanceFunctions: HostTopic = (node, grants) => {
+export const instanceFunctions: HostFunctionGroup = (node, grants) => {
   const scope = grants["instance.manage"];
   const most = (scope?.maxInstances as number | undefined) ?? 0;
   const pages = Math.min(Math.floor(((scope?.maxMemoryBytes as number | undefined) ?? 0) / PAGE_BYTES / most), 65536);

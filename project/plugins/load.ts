@@ -26,7 +26,7 @@ import {
   missingAuthorities,
 } from "./plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
-import { LOCK_FILE } from "../base/site.ts";
+import { LOCK_FILE } from "../base/constants.ts";
 import type { Release } from "../packages/source.ts";
 import { engineSatisfies } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";

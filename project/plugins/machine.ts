@@ -8,12 +8,12 @@
 import { readSync, writeSync } from "node:fs";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import { type HostTopic, StatusError } from "./node.ts";
+import { type HostFunctionGroup, StatusError } from "./node.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** Functions of `waft:guest@1`: the guest's own arguments and environment, never those of the process. */
-export const guestFunctions: HostTopic = (node, grants) => {
+export const guestFunctions: HostFunctionGroup = (node, grants) => {
   const { args, env } = node.services;
   const names = new Set((grants["guest.env"]?.names as string[] | undefined) ?? []);
   const argument = (index: number): Uint8Array => {
@@ -39,24 +39,24 @@ export const guestFunctions: HostTopic = (node, grants) => {
 };
 
 /** A clock whose readings are multiples of its granted resolution, and never finer than the source. */
-function clock(scope: JsonObject | undefined, source: () => bigint, finest: bigint): ReturnType<HostTopic> {
+function clock(scope: JsonObject | undefined, source: () => bigint, finest: bigint): ReturnType<HostFunctionGroup> {
   const granted = BigInt((scope?.resolutionNs as number | undefined) ?? 1);
   const step = granted > finest ? granted : finest;
   return { now: () => source() / step * step, resolution: () => step };
 }
 
 /** Functions of `waft:clock-wall@1`: nanoseconds since 1970. */
-export const wallClockFunctions: HostTopic = (_node, grants) =>
+export const wallClockFunctions: HostFunctionGroup = (_node, grants) =>
   clock(grants["clock.wall"], () => BigInt(Date.now()) * 1_000_000n, 1_000_000n);
 
 const STARTED = process.hrtime.bigint();
 
 /** Functions of `waft:clock-monotonic@1`: nanoseconds since some moment of this process. */
-export const monotonicClockFunctions: HostTopic = (_node, grants) =>
+export const monotonicClockFunctions: HostFunctionGroup = (_node, grants) =>
   clock(grants["clock.monotonic"], () => process.hrtime.bigint() - STARTED, 1n);
 
 /** Functions of `waft:random@1`. */
-export const randomFunctions: HostTopic = (node) => ({
+export const randomFunctions: HostFunctionGroup = (node) => ({
   fill: (at: number, length: number) => {
     const bytes = node.memory.bytes(at, length);
     // The platform gives at most this much at a time, and only into memory of its own.
@@ -74,7 +74,7 @@ export const randomFunctions: HostTopic = (node) => ({
 const MAX_TRANSFER = 1 << 20;
 
 /** Functions of `waft:stdio@1`. Streams: 0 stdin, 1 stdout, 2 stderr. */
-export const stdioFunctions: HostTopic = (node, grants) => {
+export const stdioFunctions: HostFunctionGroup = (node, grants) => {
   const streams = new Set((grants.stdio?.streams as string[] | undefined) ?? []);
   const { stdio } = node.services;
   return {

@@ -152,7 +152,7 @@ export class PluginNode {
 export type HostBody = (...args: never[]) => number | bigint | void | Promise<number>;
 
 /** The functions of one namespace for one plugin, by name. `grants` are the scopes that opened them. */
-export type HostTopic = (
+export type HostFunctionGroup = (
   node: PluginNode,
   grants: { readonly [authority: string]: JsonObject },
 ) => { readonly [name: string]: HostBody };

@@ -14,14 +14,14 @@ import type { Digest } from "../base/integrity.ts";
 import { formatType, type FunctionType } from "../definitions/module_inspector.ts";
 import type { LoadedPlugin, LoadedProject } from "./load.ts";
 import type { Link } from "./plugin_grants.ts";
-import { markGuestTrap } from "./blame.ts";
+import { markGuestTrap } from "./error_attribution.ts";
 import { CallerSlot, slotFault } from "./caller_slot.ts";
 import { type Callable, InstanceGraph, instantiateUnder } from "./graph.ts";
 import { type Child, type HostedPlugin, type Party, PluginNode } from "./node.ts";
 import { LOG_LEVELS } from "./self.ts";
-import { deniedImport, type HostImport, hostImports, serves } from "./topics.ts";
+import { deniedImport, type HostImport, hostImports, serves } from "./host_functions.ts";
 
-export { pluginOf } from "./blame.ts";
+export { pluginOf } from "./error_attribution.ts";
 export { InstanceGraph } from "./graph.ts";
 
 /** Most elements of all tables of one plugin together. */

@@ -7,7 +7,7 @@
 import { TrapError } from "@waft/engine";
 import { STATUS } from "../definitions/authorities.ts";
 import { escapeHostile } from "../base/diagnostic.ts";
-import { type HostTopic, StatusError } from "./node.ts";
+import { type HostFunctionGroup, StatusError } from "./node.ts";
 
 /** Most bytes of one log line or abort message; the rest is cut. */
 const MAX_LINE = 4096;
@@ -16,7 +16,7 @@ const MAX_LINE = 4096;
 export const LOG_LEVELS = ["error", "warn", "info", "debug", "trace"] as const;
 
 /** Functions of `waft:self@1`. */
-export const selfFunctions: HostTopic = (node) => {
+export const selfFunctions: HostFunctionGroup = (node) => {
   const line = (at: number, length: number): string => {
     const bytes = node.memory.bytes(at, length);
     return escapeHostile(new TextDecoder().decode(bytes.subarray(0, MAX_LINE)));
@@ -41,7 +41,7 @@ export const selfFunctions: HostTopic = (node) => {
 };
 
 /** Functions of `waft:hooks@1`. */
-export const hookFunctions: HostTopic = (node) => {
+export const hookFunctions: HostFunctionGroup = (node) => {
   const subject = (): Uint8Array => {
     if (node.services.subject === undefined) throw new StatusError(STATUS.missing);
     return new TextEncoder().encode(node.services.subject);

@@ -7,7 +7,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { STATUS } from "../definitions/authorities.ts";
-import { type HostTopic, StatusError } from "./node.ts";
+import { type HostFunctionGroup, StatusError } from "./node.ts";
 import type { SocketRequest, SocketShare } from "./socket_wire.ts";
 import { whenThere } from "./waiting.ts";
 
@@ -89,7 +89,7 @@ function checked(result: number): number {
 }
 
 /** Functions of `waft:net@1`. */
-export const socketFunctions: HostTopic = (node, grants) => {
+export const socketFunctions: HostFunctionGroup = (node, grants) => {
   const hosts = (name: string): Set<string> =>
     new Set(((grants[name]?.hosts as string[] | undefined) ?? []).map((host) => host.toLowerCase()));
   const connectable = hosts("net.connect");

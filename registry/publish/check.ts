@@ -14,7 +14,7 @@ import { digestBytes } from "../../project/base/integrity.ts";
 import { checkLinks } from "../../project/definitions/link_check.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { InspectionError } from "../../project/definitions/module_inspector.ts";
-import { CATALOG_FILE, MANIFEST_FILE } from "../../project/base/site.ts";
+import { CATALOG_FILE, MANIFEST_FILE } from "../../project/base/constants.ts";
 import { canonicalVersion } from "../../project/base/version.ts";
 import type { Release } from "../../project/packages/source.ts";
 import { renderAuthorText } from "../site/markdown.ts";

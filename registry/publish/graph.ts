@@ -7,7 +7,7 @@
  * which authors choose.
  */
 import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
-import { CATALOG_FILE } from "../../project/base/site.ts";
+import { CATALOG_FILE } from "../../project/base/constants.ts";
 import { type ReleaseProvider, resolve } from "../../project/packages/resolve.ts";
 import type { Release } from "../../project/packages/source.ts";
 import type { NewPlugin } from "../store/releases.ts";

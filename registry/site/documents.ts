@@ -6,7 +6,7 @@
  * Canary is docs/ beside this program and the pages that the program writes; other channels come from the database.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
-import { BASE_URL } from "../../project/base/site.ts";
+import { BASE_URL } from "../../project/base/constants.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import type { StoredDocument } from "../store/keys.ts";
 import { type Heading, renderDocument, type RenderedPage, type Section } from "./markdown.ts";

@@ -7,7 +7,7 @@ import { isPluginId } from "../../project/base/grammar.ts";
 import { LOCKFILE_SCHEMA } from "../../project/lockfile/lock_schema.ts";
 import { MANIFEST_JSON_SCHEMA } from "../../project/manifest/manifest.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
-import { CATALOG_SCHEMA, LOCK_SCHEMA, MANIFEST_SCHEMA } from "../../project/base/site.ts";
+import { CATALOG_SCHEMA, LOCK_SCHEMA, MANIFEST_SCHEMA } from "../../project/base/constants.ts";
 import { CACHE, jsonAnswer, textAnswer } from "../answer.ts";
 import type { Route } from "../app.ts";
 import { segmentOfId } from "../names.ts";

@@ -1,7 +1,7 @@
 /**
  * The first page: purpose, installation, a look at a terminal, and the rest of docs/index.md.
  */
-import { BASE_URL } from "../../../project/base/site.ts";
+import { BASE_URL } from "../../../project/base/constants.ts";
 import type { Services } from "../../services.ts";
 import type { DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";

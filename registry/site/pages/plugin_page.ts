@@ -2,7 +2,7 @@
  * One package: description, requested authorities with reasons, contracts, versions, provenance, README.
  */
 import { findAuthority } from "../../../project/definitions/authorities.ts";
-import { BASE_URL } from "../../../project/base/site.ts";
+import { BASE_URL } from "../../../project/base/constants.ts";
 import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
 import { decodedHost, segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";

@@ -19,11 +19,11 @@ import {
   stdioFunctions,
   wallClockFunctions,
 } from "./machine.ts";
-import { type HostBody, type HostTopic, type PluginNode, StatusError } from "./node.ts";
+import { type HostBody, type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
 import { hookFunctions, selfFunctions } from "./self.ts";
 import { socketFunctions } from "./sockets.ts";
 
-const TOPICS: { readonly [namespace: string]: HostTopic } = {
+const GROUPS: { readonly [namespace: string]: HostFunctionGroup } = {
   "waft:self@1": selfFunctions,
   "waft:hooks@1": hookFunctions,
   "waft:caller@1": callerFunctions,
@@ -52,7 +52,7 @@ export function hostImports(node: PluginNode): Map<string, HostImport> {
   for (const { module, name, target } of node.plugin.links) {
     if (target.kind !== "host" && target.kind !== "self") continue;
     let topic = made.get(module);
-    if (topic === undefined) made.set(module, topic = TOPICS[module]!(node, grants.get(module)!));
+    if (topic === undefined) made.set(module, topic = GROUPS[module]!(node, grants.get(module)!));
     imports.set(`${module} ${name}`, guarded(topic[name]!, module, name));
   }
   return imports;
@@ -90,5 +90,5 @@ export function deniedImport(type: FunctionType | undefined, status: number): Ho
 
 /** True when the host has a body for a link; tests ask it of every row of the table. */
 export function serves(link: Pick<Link, "module">): boolean {
-  return link.module in TOPICS;
+  return link.module in GROUPS;
 }
