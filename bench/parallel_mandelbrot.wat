@@ -1,4 +1,4 @@
-;; Mandelbrot's set by several threads (bench/parallel.ts): each takes the next row until there are none, and adds its
+;; The Mandelbrot set on several threads (bench/parallel.ts): each thread repeatedly takes the next row and adds its
 ;; points to a total.
 (module
   (import "env" "memory" (memory 1 1 shared))

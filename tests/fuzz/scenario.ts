@@ -237,7 +237,7 @@ class Scenario {
     return `trap ${kind} at ${frames.join(" < ")}`;
   }
 
-  /** Whether `offset` lies in the body of function `func` of the only module. */
+  /** Whether `offset` is in the body of function `func` of the only module. */
   #holds(func: number, offset: number): boolean {
     const body = (this.#face ??= readInterface(this.#modules[0])).bodies[func];
     return body !== undefined && offset >= body.start && offset < body.end;

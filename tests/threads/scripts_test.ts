@@ -39,7 +39,7 @@ const NESTED = `
   (assert_return (invoke "no such function")))
 (wait)
 (assert_return (invoke "at") (i32.const 2))
-(wait $Nobody)`;
+(wait $Missing)`;
 
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: one thread of a script wakes another`, async () => {
@@ -55,6 +55,6 @@ Deno.test("threads of scripts nest; failures in them and unknown threads are fai
   equal(passed, 1);
   deepEqual(failures, [
     { line: 14, message: 'there is no export "no such function"' },
-    { line: 17, message: "there is no thread $Nobody" },
+    { line: 17, message: "there is no thread $Missing" },
   ]);
 });
