@@ -10,6 +10,15 @@ export interface TocGroup {
   readonly pages: readonly string[];
 }
 
+/** Pages of the API reference, which are written from the sources of the engine. */
+export const REFERENCE_PAGES: readonly string[] = [
+  "reference",
+  "reference-wasi",
+  "reference-threads",
+  "reference-node-wasi",
+  "reference-webassembly",
+];
+
 /** All pages in order. */
 export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
@@ -20,21 +29,10 @@ export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Plugins", pages: ["plugin-authoring", "registry"] },
   {
     title: "Reference",
-    pages: [
-      "reference",
-      "reference-wasi",
-      "reference-webassembly",
-      "commands",
-      "settings",
-      "plugin-abi",
-      "registry-api",
-    ],
+    pages: [...REFERENCE_PAGES, "commands", "settings", "plugin-abi", "registry-api"],
   },
   { title: "Understand", pages: ["performance", "security", "architecture"] },
 ];
-
-/** Pages of the API reference, which are written from the sources of the engine. */
-export const REFERENCE_PAGES: readonly string[] = ["reference", "reference-wasi", "reference-webassembly"];
 
 /** Pages that the program writes from its tables. */
 export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "plugin-abi", "registry-api", "settings"];

@@ -47,6 +47,20 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "WASI preview 1: arguments, environment, standard streams and directories of a guest.",
   },
   {
+    page: "reference-threads",
+    specifier: "@waft/engine/wasi/threads",
+    entry: "./wasi/threads",
+    title: "API reference: WASI threads",
+    about: "Programs that use wasi-threads: each thread is a Worker.",
+  },
+  {
+    page: "reference-node-wasi",
+    specifier: "@waft/engine/node_wasi",
+    entry: "./node_wasi",
+    title: "API reference: node:wasi",
+    about: "The class `WASI` of `node:wasi` on waft's WASI.",
+  },
+  {
     page: "reference-webassembly",
     specifier: "@waft/engine/webassembly",
     entry: "./webassembly",
@@ -76,9 +90,9 @@ export function referencePage(module: ReferenceModule, doc: DocModule): StoredDo
   const lines = [
     `# ${module.title}`,
     "",
-    `${module.about} Everything that \`${module.specifier}\` exports, written from its sources; see also ${
-      others.join(" and ")
-    }, and [Embedding](https://waft.sh/embedding) for an introduction.`,
+    `${module.about} Everything that \`${module.specifier}\` exports, written from its sources. Further modules: ${
+      others.join(", ")
+    }. [Embedding](https://waft.sh/embedding) is an introduction.`,
     "",
     text(doc.doc),
     "",
