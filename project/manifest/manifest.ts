@@ -230,7 +230,8 @@ function fromAjv(error: ErrorObject, root: JsonValue): Violation | undefined {
   if (error.keyword === "additionalProperties") {
     const known = Object.keys((error.parentSchema as Schema).properties ?? {});
     const violation = unknownKey(pointer, String(params.additionalProperty), known);
-    const help = HELP_OF_UNKNOWN[String(params.additionalProperty)];
+    const name = String(params.additionalProperty);
+    const help = Object.hasOwn(HELP_OF_UNKNOWN, name) ? HELP_OF_UNKNOWN[name] : undefined;
     return help === undefined ? violation : { ...violation, help };
   }
   if (error.propertyName !== undefined) {
