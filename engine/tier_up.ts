@@ -1,7 +1,8 @@
 /**
- * Tiering up: a module starts with baseline code, a helper thread compiles it with the optimizing compiler once it has run
- * for a while, and the running program is switched over. In: a module with baseline code and the options of its optimized
- * code. Out: the compiled module to use now. Invariant: results do not depend on when, or whether, the switch happens.
+ * Tier-up: a module starts with baseline code; once it has run for a while, a helper thread compiles it with the
+ * optimizing compiler, and the running program switches to that code. In: a module with baseline code, and the options
+ * of its optimized code. Out: the compiled module to use now. Invariant: results do not depend on when, or whether, the
+ * switch happens.
  *
  *     IDLE ── first instance ──▶ WARMING ── it has run for START_MS ──▶ COMPILING ──▶ PLACING ──▶ DONE
  *                                                └─ no thread: when enough time was spent ──▶ compiled here ──▶ DONE

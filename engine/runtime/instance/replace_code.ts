@@ -1,17 +1,17 @@
 /**
- * Replacing the code of a module while it is in use. In: a compiled module and another compilation of the same module,
- * whose code is placed. Out: all instances call the new code. Invariant: code on the stack, and code addresses that
- * JavaScript or other instances keep, stay valid: the old image remains, and its functions begin with jumps to the new ones.
+ * Replaces the code of a module while it is in use. In: a compiled module, and another compilation of the same module
+ * whose code is placed. Out: all instances call the new code. Invariant: code on the stack, and code addresses held by
+ * JavaScript or other instances, remain valid: the old image stays, and its functions begin with jumps to the new ones.
  *
- * JavaScript must have control, so that no thread executes the first instructions of a function. An image that other realms
- * use is not changed.
+ * JavaScript must be in control, so that no thread executes the first instructions of a function. An image that other
+ * realms use is not patched.
  */
 import { Bug } from "../../errors.ts";
 import type { Target } from "../../codegen/target.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { Store } from "./store.ts";
 
-/** Replaces the code of `old`; `replaceable` tells by defined function whether a jump may overwrite its start. */
+/** Replaces the code of `old`. `replaceable` is 1 for each defined function whose start a jump may overwrite. */
 export function replaceCode(
   store: Store,
   old: CompiledModule,
@@ -33,7 +33,7 @@ export function replaceCode(
   });
 }
 
-/** VM contexts of either code must be laid out alike; which tables the code takes as constant may differ. */
+/** Throws unless both compilations lay out VM contexts alike; the tables that they assume to be constant may differ. */
 function requireSameLayout(old: CompiledModule, code: CompiledModule): void {
   const text = ({ layout }: CompiledModule) => JSON.stringify({ ...layout, knownTables: undefined });
   if (text(old) !== text(code)) throw new Bug("Two compilations of one module lay out its VM contexts differently");

@@ -71,18 +71,18 @@ export interface ThreadServices {
   atSafepoint(resultsWait?: boolean): void;
 }
 
-/** Work on this thread that needs JavaScript to have control, such as replacing code. */
+/** Work on this thread that requires JavaScript to be in control, such as replacing code. */
 export interface PendingWork {
   /**
-   * Does whatever is possible now. Returns when it wants control again, on the clock of performance.now(); undefined when it
-   * is finished.
+   * Makes progress without blocking. Returns the time of the next call, on the clock of performance.now(); undefined if
+   * the work is finished.
    */
   advance(now: number): number | undefined;
-  /** Wants control at every call, not only at some. */
+  /** True if the work must advance at every call from JavaScript. */
   readonly eager?: boolean;
 }
 
-/** Calls from JavaScript between two looks at pending work: a look costs a clock reading. */
+/** Number of calls from JavaScript between two checks of pending work, each of which reads the clock. */
 const CALLS_PER_LOOK = 32;
 
 /** The saved frames of one suspended call, in memory outside the stack; their words are conservative roots. */
@@ -275,27 +275,27 @@ export class GuestThread {
     this.attention = this.#sweepDue || this.#preempted > 0 || this.#pending.size > 0;
   }
 
-  /** Lets `work` advance whenever JavaScript has control on this thread, until it is finished. */
+  /** Registers `work`, which advances while JavaScript is in control of this thread until it is finished. */
   addWork(work: PendingWork): void {
     this.#pending.add(work);
     this.#eager ||= work.eager === true;
-    this.#callsToLook = 1; // the next call may be the last for a long time: it must begin with its polls armed
+    this.#callsToLook = 1; // the next call may run for a long time, so it must arm its polls
     this.#updateAttention();
   }
 
-  /** Is there pending work? */
+  /** True if there is pending work. */
   get hasWork(): boolean {
     return this.#pending.size > 0;
   }
 
-  /** Pending work may advance: called at calls from JavaScript and from compiled code, of which it takes only some. */
+  /** Lets pending work advance; called at calls from JavaScript and from compiled code, of which it uses only some. */
   lookForWork(): void {
     if (--this.#callsToLook > 0 && !this.#eager) return;
     this.#callsToLook = CALLS_PER_LOOK;
     this.advanceWork();
   }
 
-  /** Advances all pending work, and has running code polled when it next wants control. */
+  /** Advances all pending work, and arms the polls of running code for the time of its next call. */
   advanceWork(): void {
     const now = performance.now();
     let next = Infinity;
