@@ -1,5 +1,6 @@
 /**
- * Byte reader and writer: LEB128 in every width against a BigInt model, the suite's words for what is malformed, and ends.
+ * Byte reader and writer: LEB128 of every width against a BigInt model, the suite's messages for malformed input, ends
+ * of input.
  */
 import assert from "node:assert/strict";
 import { MalformedError } from "../errors.ts";
@@ -16,7 +17,7 @@ function read(method: Method, bytes: number[], end: number = bytes.length): bigi
   return method === "u64" ? bits : BigInt.asIntN(64, bits);
 }
 
-/** Shortest LEB128 by definition, from a BigInt. */
+/** The shortest LEB128 form by definition, from a BigInt. */
 function leb(value: bigint, signed: boolean, extra = 0): number[] {
   const bytes: number[] = [];
   for (let rest = value;;) {
@@ -66,7 +67,7 @@ for (const method of Object.keys(WIDTHS) as Method[]) {
     }
   });
 
-  Deno.test(`ByteReader.${method}() names what is malformed`, () => {
+  Deno.test(`ByteReader.${method}() reports malformed integers`, () => {
     const tooLong = [...new Array(longest).fill(0x80), 0x00];
     assert.throws(() => read(method, tooLong), { name: "MalformedError", message: "integer representation too long" });
     const above = signed ? 1n << (bits - 1n) : 1n << bits;
@@ -120,7 +121,7 @@ Deno.test("ByteReader.count() rejects what the bytes left cannot hold", () => {
   assert.throws(() => new ByteReader(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0x0f)).count(), /count 4294967295/);
 });
 
-Deno.test("ByteWriter.endSized() puts the shortest length before what was written", () => {
+Deno.test("ByteWriter.endSized() writes the shortest length in front of the run", () => {
   for (const size of [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0x1fffff, 0x200000]) {
     const writer = new ByteWriter();
     writer.u8(0xaa);

@@ -13,7 +13,7 @@ export interface FloatBits {
 }
 
 /** `range`: a well-formed literal whose value or NaN payload does not fit (the suite's "constant out of range"). */
-export type FloatParse = "ok" | "syntax" | "range";
+type FloatParse = "ok" | "syntax" | "range";
 
 const floats = new Float64Array(1);
 const words = new Int32Array(floats.buffer);
@@ -23,21 +23,21 @@ const singleWords = new Int32Array(singles.buffer);
 const LOW = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 0 : 1;
 
 /** The double with these bits. A NaN's payload may not survive. */
-export function f64FromBits(lo: number, hi: number): number {
+function f64FromBits(lo: number, hi: number): number {
   words[LOW] = lo;
   words[LOW ^ 1] = hi;
   return floats[0];
 }
 
 /** Bits of a double into `out`. */
-export function bitsOfF64(value: number, out: FloatBits): void {
+function bitsOfF64(value: number, out: FloatBits): void {
   floats[0] = value;
   out.lo = words[LOW];
   out.hi = words[LOW ^ 1];
 }
 
 /** The number with the f32 bits `lo`. A NaN's payload may not survive. */
-export function f32FromBits(lo: number): number {
+function f32FromBits(lo: number): number {
   singleWords[0] = lo;
   return singles[0];
 }

@@ -1,4 +1,6 @@
-/** Float literals: rounding at the hard places, NaN payloads, ranges, grammar, and printing that parses back. */
+/**
+ * Float literals: hard cases of rounding, NaN payloads, ranges, grammar, and printing that parses back.
+ */
 import assert from "node:assert/strict";
 import { bitsOfF32, type FloatBits, parseFloatLiteral, printF32, printF64 } from "./float.ts";
 
@@ -66,7 +68,7 @@ const LITERALS: readonly (readonly [string, number | string, bigint | string])[]
   ["0x1p-1075", 0, 0n],
   ["0x1.0000000000000000000000000001p-1075", 0, 1n],
   ["1e-400", 0, 0n],
-  // Halfway between two f32: ties to even, and one digit far behind decides.
+  // Halfway between two f32: ties to even, decided by one distant digit.
   ["0x1.000001p0", 0x3f800000, 0x3ff0000010000000n],
   ["0x1.0000010000000000000000000001p0", 0x3f800001, 0x3ff0000010000000n],
   ["0x1.000003p0", 0x3f800002, 0x3ff0000030000000n],
@@ -144,7 +146,7 @@ Deno.test("printF32() is the shortest decimal", () => {
   assert.equal(printF64(0, 0x80000000 | 0), "-0");
 });
 
-/** The exact decimal expansion of significand × 2^exponent, plus `nudge` units far behind its last digit. */
+/** The exact decimal expansion of significand × 2^exponent, plus `nudge` units far below its last digit. */
 function exactDecimal(significand: bigint, exponent: number, nudge: bigint): string {
   const places = Math.max(-exponent, 0);
   const digits = significand * 5n ** BigInt(places) << BigInt(Math.max(exponent, 0));

@@ -1,4 +1,6 @@
-/** Hexadecimal text, by the engine's own functions and without them; fingerprints. */
+/**
+ * Hexadecimal text, with and without the built-in functions; fingerprints.
+ */
 import assert from "node:assert/strict";
 import { fingerprint } from "./fingerprint.ts";
 import { fromHex, toHex } from "./hex.ts";

@@ -39,7 +39,7 @@ function messageOf(bytes: Uint8Array): string {
   }
 }
 
-/** Walks all bodies as validation will, without types. */
+/** Decodes all bodies without type checks. */
 function walkBodies(module: Module): void {
   for (const { body } of module.funcs) {
     const code = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
@@ -65,7 +65,8 @@ Deno.test({
           actual = error.message;
         }
         const place = `${path}:${line}: "${message}" expected, got "${actual}"`;
-        // A body without its last end that happens to close with the byte 0x0b is left to validation, which counts frames.
+        // Validation, which counts frames, rejects a body without its last end that happens to close with the byte
+        // 0x0b.
         if (actual === "" && message === "unexpected end of section or function") continue;
         if (assertion === "malformed") assert.ok(message !== "" && actual.includes(message), place);
         else assert.equal(actual, "", place);
@@ -200,7 +201,7 @@ Deno.test("decodeModule() reads every section", () => {
   assert.deepEqual(module.customs.map(({ name, bytes, after }) => [name, [...bytes], after]), [["x", [1, 2, 3], 11]]);
 });
 
-/** Module, how the message begins or what it contains, offset. */
+/** Module, message (its beginning or a part), offset. */
 const REJECTED: readonly (readonly [string, Uint8Array, RegExp, number])[] = [
   ["text", new TextEncoder().encode("(module)"), /^magic header not detected: this looks like the text format/, 0],
   ["other bytes", Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2), /^magic header not detected$/, 0],
@@ -253,7 +254,7 @@ const REJECTED: readonly (readonly [string, Uint8Array, RegExp, number])[] = [
   ],
 ];
 
-Deno.test("decodeModule() says what is wrong and where", () => {
+Deno.test("decodeModule() reports errors with their offset", () => {
   for (const [what, bytes, message, offset] of REJECTED) {
     assert.throws(() => decodeModule(bytes), (error) => {
       assert.ok(error instanceof MalformedError || error instanceof InvalidError, what);

@@ -1,4 +1,7 @@
-/** Encoding: decoding and encoding again gives the same bytes, and modules made by hand come out as the format wants. */
+/**
+ * Encoding: decoding and encoding again gives the same bytes, and modules made by hand are encoded as the format
+ * requires.
+ */
 import { loadWabt } from "../../tests/support/test_packages.ts";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -10,7 +13,7 @@ import { EXTERNREF, FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { decodeModule } from "./decode.ts";
 import { encodeModule } from "./encode.ts";
 
-/** All of a module but its bytes and places, which encoding may change when the input was not in its shortest form. */
+/** Everything of a module but its bytes and offsets, which encoding may change for input in a longer form. */
 function contentOf(module: Module): unknown {
   return JSON.parse(JSON.stringify(module, (key, value) => {
     if (key === "offset" || key === "bytes" && value === module.bytes) return undefined;
@@ -57,7 +60,7 @@ Deno.test("encodeModule() gives back what wabt wrote, byte for byte", async () =
     assert.deepEqual(encodeModule(module), new Uint8Array(buffer));
     if (!names) continue;
     assert.equal(module.names.funcs.get(2), "run");
-    // Without the custom section as it stood, the section is made anew of the names.
+    // Without the custom section, the encoder makes one of the names.
     const renamed = { ...module, customs: [] };
     const again = decodeModule(encodeModule(renamed));
     // wabt lists functions without local names too.
@@ -85,7 +88,7 @@ Deno.test({
         const encoded = encodeModule(module);
         const again = decodeModule(encoded);
         assert.ok(encoded.length <= bytes.length, `${path}:${line}`);
-        // Sections without entries are not written, so a custom section may stand after another one than before.
+        // Empty sections are not written, so a custom section may follow another section than before.
         const place = { after: 0 };
         assert.deepEqual(
           contentOf({ ...again, customs: again.customs.map((custom) => ({ ...custom, ...place })) }),

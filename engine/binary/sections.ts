@@ -53,7 +53,7 @@ export interface ModuleReader extends ByteReader {
 }
 
 /** Reads one section's content. */
-export type SectionReader = (reader: ModuleReader, decoding: Decoding) => void;
+type SectionReader = (reader: ModuleReader, decoding: Decoding) => void;
 
 const EXTERN_KINDS = Object.keys(EXTERN_KIND) as ExternKind[];
 
@@ -87,7 +87,7 @@ function readEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, read:
 }
 
 /** Reads up to the `end` that closes the expression. Nesting is counted, without recursion. */
-export function readExpr(reader: ModuleReader): Expr {
+function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
   for (let depth = 0; depth >= 0;) {
     reader.next();

@@ -40,7 +40,7 @@ const SHARED = 2;
 const ADDRESS_64 = 4;
 
 /** A vector of value types. */
-export function readValTypes(reader: ByteReader): ValType[] {
+function readValTypes(reader: ByteReader): ValType[] {
   const types: ValType[] = [];
   for (let left = reader.count(); left > 0; left--) types.push(readValType(reader));
   return types;

@@ -6,7 +6,7 @@ import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
 import { HEAP } from "../wasm/types.ts";
 
 /** Access to the references in cells. */
-export interface ReferenceView {
+interface ReferenceView {
   /** The host value of an externref's word. */
   hostValue(word: number): unknown;
 }

@@ -32,7 +32,7 @@ import { cellText, matches } from "./match.ts";
 import type { ThreadReply, ThreadTask } from "./script_thread.ts";
 import { SPECTEST, SPECTEST_EXTRAS } from "./spectest.ts";
 
-export interface ScriptFailure {
+interface ScriptFailure {
   line: number;
   message: string;
 }
@@ -50,7 +50,7 @@ export async function runScript(text: string | Uint8Array, options: EngineOption
 }
 
 /** A list of commands and its origin. */
-export interface CommandList {
+interface CommandList {
   text: string | Uint8Array;
   /** Indices of the enclosing `thread` commands. */
   path: readonly number[];

@@ -1,4 +1,6 @@
-/** The lexer: kinds of tokens, what ends them, comments, annotations, places, and texts made to break it. */
+/**
+ * The lexer: kinds of tokens, their ends, comments, annotations, places, and adversarial texts.
+ */
 import assert from "node:assert/strict";
 import { K } from "./keywords.ts";
 import { readTokens } from "./lexer.ts";
@@ -8,7 +10,7 @@ const KIND_NAMES = [
   ...["ANNOTATION", "RESERVED", "ERROR"],
 ];
 
-/** Kinds and texts of all tokens but the two at the end: `KEYWORD module`. */
+/** Kinds and texts of all tokens but the final two: `KEYWORD module`. */
 function tokensOf(text: string | Uint8Array): string[] {
   const tokens = readTokens(text);
   const found: string[] = [];
@@ -85,7 +87,7 @@ Deno.test("a keyword's value is its opcode's id or its own number, −1 for a wo
   const tokens = readTokens("i32.const module ref.eq select select(t) bla end");
   const values = Array.from(tokens.values.subarray(0, 5));
   assert.deepEqual(values.slice(0, 4), [K["i32.const"], K.module, K["ref.eq"], K.select]);
-  // A row's variant name is no keyword: this is `select`, `(`, `t`, `)`.
+  // A row's variant name is not a keyword: this is `select`, `(`, `t`, `)`.
   assert.equal(values[4], K.select);
   assert.deepEqual(tokensOf("bla"), ["KEYWORD bla"]);
   assert.equal(readTokens("bla").values[0], -1);

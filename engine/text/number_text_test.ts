@@ -1,10 +1,12 @@
-/** Integers of the text format at the edges of their widths, and against BigInt. */
+/**
+ * Integers of the text format at the limits of their widths, and against BigInt.
+ */
 import assert from "node:assert/strict";
 import { INTEGER, readInteger } from "./number_text.ts";
 
 const encoder = new TextEncoder();
 
-/** The value as an unsigned integer of `bits`, or undefined when out of range. */
+/** The value as an unsigned integer of `bits`, or undefined if it is out of range. */
 function read(text: string, bits: number): bigint | undefined {
   const bytes = encoder.encode(text);
   if (!readInteger(bytes, 0, bytes.length, bits)) return undefined;

@@ -21,7 +21,7 @@ import type { TextPlaces } from "./text_places.ts";
 import { TokenCursor } from "./token_cursor.ts";
 import { END } from "./tokens.ts";
 
-export interface ParseOptions {
+interface ParseOptions {
   /** Receives the places in the text of the module's parts. */
   places?: TextPlaces;
 }

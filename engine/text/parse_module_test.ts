@@ -1,15 +1,17 @@
-/** Modules from text: abbreviations against what they stand for, names, annotations, errors with their places. */
+/**
+ * Modules from text: abbreviations and their expansions, names, annotations, errors with their places.
+ */
 import assert from "node:assert/strict";
 import { encodeModule } from "../binary/encode.ts";
 import { MalformedError, WaftError } from "../errors.ts";
 import { parseModule, textToBinary } from "./parse_module.ts";
 
-/** Both texts are the same binary. */
+/** Requires both texts to have the same binary. */
 function same(text: string, longer: string): void {
   assert.deepEqual(textToBinary(text), textToBinary(longer), text);
 }
 
-/** `line:column message` of the error that a text ends in. */
+/** `line:column message` of the error for a text. */
 function errorOf(text: string | Uint8Array): string {
   try {
     parseModule(text);
@@ -25,7 +27,7 @@ Deno.test("the empty text and the empty module are modules", () => {
   assert.deepEqual([...textToBinary("")], [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
 });
 
-Deno.test("abbreviations are what they stand for", () => {
+Deno.test("abbreviations equal their expansions", () => {
   const rows: [string, string][] = [
     ['(func (export "f"))', '(func) (export "f" (func 0))'],
     ['(func (export "f") (export "g"))', '(func) (export "f" (func 0)) (export "g" (func 0))'],
@@ -138,7 +140,8 @@ Deno.test("annotations name what identifiers cannot, place custom sections and h
   const places = module.customs.filter((custom) => custom.name !== "name").map(({ name, after }) => [name, after]);
   assert.deepEqual(places, [["e", 0], ["c", 1], ["metadata.code.branch_hint", 3], ["d", 10]]);
   const hints = module.customs.find((custom) => custom.name === "metadata.code.branch_hint")!;
-  // One function, 0, with two hints: the `if` after `local.get` at 3, the `br_if` after `end` and another `local.get` at 8.
+  // One function, 0, with two hints: the `if` after `local.get` at 3, the `br_if` after `end` and another `local.get`
+  // at 8.
   assert.deepEqual([...hints.bytes], [1, 0, 2, 3, 1, 1, 8, 1, 0]);
 });
 
@@ -210,7 +213,8 @@ Deno.test("a label is found without a walk over the labels inside it", () => {
   const deep = 100_000;
   const text = `(func block $out ${"block $in br $out ".repeat(deep)}${"end ".repeat(deep)} end)`;
   const { bytes } = parseModule(text).funcs[0].body;
-  // Locals, `block`, then per level `block`, `br` and the distance to $out, which grows by one; a walk for each would take 10^10 / 2 steps.
+  // Locals, `block`, then per level `block`, `br` and the distance to $out, which grows by one; a walk for each would
+  // take 10^10 / 2 steps.
   assert.deepEqual([...bytes.subarray(0, 11)], [0, 0x02, 0x40, 0x02, 0x40, 0x0c, 1, 0x02, 0x40, 0x0c, 2]);
 });
 

@@ -78,7 +78,7 @@ export function parseRefType(context: ModuleContext): ValType {
 }
 
 /** Parses a value type. */
-export function parseValType(context: ModuleContext): ValType {
+function parseValType(context: ModuleContext): ValType {
   const cursor = context.cursor;
   if (cursor.kind === KEYWORD) {
     const type = NUM_TYPES.get(cursor.values[cursor.at]);
@@ -94,7 +94,7 @@ export function parseValType(context: ModuleContext): ValType {
 }
 
 /** The treatment of parameter identifiers: they bind locals, are ignored (in type definitions), or are an error. */
-export type ParamNames = { scope: Scope; names: Map<number, string> } | "ignored" | "forbidden";
+type ParamNames = { scope: Scope; names: Map<number, string> } | "ignored" | "forbidden";
 
 /** Parses the groups `(param …)`, `(result …)` or `(local …)` that follow and appends their types to `types`. */
 export function parseTypeGroups(context: ModuleContext, keyword: number, types: ValType[], names: ParamNames): void {
@@ -232,7 +232,7 @@ export function parseAddressType(context: ModuleContext): typeof I32 | typeof I6
 }
 
 /** Parses limits; `noun` (memory, table) is for the message if one exceeds a 32-bit address type. */
-export function parseLimits(context: ModuleContext, address: typeof I32 | typeof I64, noun: string): Limits {
+function parseLimits(context: ModuleContext, address: typeof I32 | typeof I64, noun: string): Limits {
   const min = parseLimit(context, address, noun);
   if (context.cursor.kind !== NAT) return { address, min };
   return { address, min, max: parseLimit(context, address, noun) };

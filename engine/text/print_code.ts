@@ -16,7 +16,7 @@ import { IndexNames } from "./print_names.ts";
 import type { TypePrinter } from "./print_types.ts";
 
 /** Identifiers of the index spaces of instructions. */
-export interface CodeNames {
+interface CodeNames {
   funcs: IndexNames;
   tables: IndexNames;
   memories: IndexNames;

@@ -1,11 +1,13 @@
-/** Printed modules: the text itself, and that it says all that the module does. */
+/**
+ * Printed modules: the text itself, and its completeness.
+ */
 import assert from "node:assert/strict";
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
 import { parseModule } from "./parse_module.ts";
 import { printModule } from "./print.ts";
 
-/** Parsing the printed text gives the same bytes, and printing those the same text. */
+/** Requires the printed text to parse to the same bytes, and those to print as the same text. */
 function roundTrip(text: string): string {
   const module = parseModule(text);
   const printed = printModule(module);

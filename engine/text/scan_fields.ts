@@ -14,7 +14,7 @@ import type { TokenCursor } from "./token_cursor.ts";
 import { ANNOTATION, END, ERROR, LEFT, RIGHT } from "./tokens.ts";
 
 /** Starts of fields: tokens of their parentheses; types are separate because they are parsed first. */
-export interface FieldTokens {
+interface FieldTokens {
   types: number[];
   others: number[];
 }

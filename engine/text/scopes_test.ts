@@ -1,4 +1,6 @@
-/** Symbols and scopes: interning, one binding each, labels that hide one another. */
+/**
+ * Symbols and scopes: interning, single bindings, labels that shadow one another.
+ */
 import assert from "node:assert/strict";
 import { LabelScope, Scope } from "./scopes.ts";
 import { NO_SYMBOL, SymbolTable } from "./symbols.ts";

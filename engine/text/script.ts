@@ -92,7 +92,7 @@ export type Command =
   );
 
 /** Assertions that a module is rejected. */
-export type ModuleAssertion =
+type ModuleAssertion =
   | "assert_malformed"
   | "assert_invalid"
   | "assert_unlinkable"

@@ -1,4 +1,6 @@
-/** Scripts: each command as data, modules only when asked for. */
+/**
+ * Scripts: each command as data, modules parsed on request.
+ */
 import assert from "node:assert/strict";
 import { HEAP } from "../wasm/types.ts";
 import { type Command, parseScript } from "./script.ts";

@@ -30,7 +30,7 @@ export type ConstValue =
  */
 export type NanPattern = "canonical" | "arithmetic";
 
-export type LaneShape = "i8x16" | "i16x8" | "i32x4" | "i64x2" | "f32x4" | "f64x2";
+type LaneShape = "i8x16" | "i16x8" | "i32x4" | "i64x2" | "f32x4" | "f64x2";
 
 /** The pattern of a result. */
 export type ExpectedValue =

@@ -1,7 +1,7 @@
 /**
- * The text format over the specification's suite: every script parses; every quoted malformed module is rejected in the
- * suite's words; every module is the same after printing and parsing; and where wabt knows the features, its parser and ours
- * give the same binary.
+ * The text format over the specification's suite: every script parses; every quoted malformed module is rejected with
+ * the suite's message; every module is unchanged by printing and parsing; and where wabt has the features, both parsers
+ * produce the same binary.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ interface Entry {
   command: Command & { module: ScriptModule };
 }
 
-/** Every command of the suite that has a module, those in threads included. */
+/** Every command of the suite with a module, including those in threads. */
 function* moduleCommands(): Generator<Entry> {
   for (const path of suiteScripts()) {
     const pending = parseScript(readFileSync(path)).reverse();
@@ -40,7 +40,7 @@ function* moduleCommands(): Generator<Entry> {
   }
 }
 
-/** The binary form without custom sections, and without a data count, which a module may have or not. */
+/** The binary form without custom sections and without the optional data count. */
 function essence(module: Module): Uint8Array {
   return encodeModule({ ...module, customs: [], names: emptyNames(), dataCount: undefined });
 }
@@ -81,7 +81,7 @@ suiteTest("every module prints as text that parses to the same module", () => {
     count++;
     const text = printModule(module);
     const again = parseModule(text);
-    // A binary need not be in shortest form, so that one is compared after its first trip through text.
+    // A binary need not be in its shortest form, so it is compared after its first round trip through text.
     const same = equalBytes(essence(again), essence(module)) ||
       (command.module.form === "binary" && printModule(again) === text);
     const names = command.module.form === "binary" || equalBytes(again.bytes, module.bytes);
@@ -92,9 +92,9 @@ suiteTest("every module prints as text that parses to the same module", () => {
 });
 
 /**
- * What wabt writes differently, by script: it turns `ref.func` expressions into function indices (1), drops an empty `else`
- * (2) and a `(type …)` of blocks without parameters (3), and miswrites segments of other memories than 0 (4), references to
- * types (5) and `select` without types (6).
+ * Known differences of wabt's output, by script: it turns `ref.func` expressions into function indices (1), drops an
+ * empty `else` (2) and a `(type …)` of blocks without parameters (3), and miswrites segments of memories other than 0
+ * (4), references to types (5) and `select` without types (6).
  */
 const WABT_DIFFERS =
   /^(table_(init|copy)(64)?|elem|bulk|ref_func)\.wast|^(if|try_table|legacy.try_(catch|delegate))\.wast|^(block|loop)\.wast|^(data[01]|data_drop0|linking[123]|float_(memory0|exprs1)|start0|memory_copy[01]|load[01]|store2|memory_trap1|imports[12]|address[01])\.wast|^(type-(equivalence|rec)|linking|struct|array|table|ref|func)\.wast|^select\.wast/;

@@ -1,4 +1,6 @@
-/** Offsets of the binary form lead back to lines and columns of the text. */
+/**
+ * Offsets of the binary form map back to lines and columns of the text.
+ */
 import assert from "node:assert/strict";
 import { CodeReader } from "../wasm/code_reader.ts";
 import { keywordOf } from "../wasm/opcodes.ts";

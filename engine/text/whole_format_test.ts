@@ -1,6 +1,6 @@
 /**
- * One module that has every sort of field and immediate: it survives printing, and no prefix of its text and no change to
- * it does anything but parse or end in one of our errors.
+ * One module with every kind of field and immediate: it survives printing, and every prefix and mutation of its text
+ * parses or fails with an error of the engine.
  */
 import assert from "node:assert/strict";
 import { WaftError } from "../errors.ts";
@@ -53,7 +53,7 @@ const SAMPLE = `
       (drop (i32.atomic.rmw.add $m2 (i64.const 0) (i32.const 1))) atomic.fence
       (loop (param i32) drop) i64.const 9223372036854775807 f32.const 0.1 f64.const 1e300 drop)`;
 
-/** Parses; what fails must fail with an error of ours that has a place. */
+/** Parses; a failure must be an error of the engine with a place. */
 function parseOrReject(text: string | Uint8Array): Module | undefined {
   try {
     return parseModule(text);

@@ -347,7 +347,7 @@ export function branchWhen(t: Translation, test: number, label: number): void {
 }
 
 /** Branches to `label` if `condition` (of Builder.condition) holds; opens the fall-through block. */
-export function branchOnCondition(t: Translation, condition: number, label: number): void {
+function branchOnCondition(t: Translation, condition: number, label: number): void {
   const { f, b } = t;
   const from = b.block;
   const taken = edgeToFrame(t, frameOf(t, label));

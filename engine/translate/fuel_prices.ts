@@ -26,7 +26,7 @@ const PRICE_ROWS: readonly (readonly [price: number, ...mnemonics: string[]])[] 
   [64, "memory.grow"],
 ];
 
-/** Instructions whose last operand counts what they touch: log2 of how much of it one unit of fuel buys. */
+/** Instructions whose last operand is a length: log2 of the length per unit of fuel. */
 // deno-fmt-ignore
 const BULK_ROWS: readonly (readonly [shift: number, ...mnemonics: string[]])[] = [
   [6, "memory.copy", "memory.fill", "memory.init"],

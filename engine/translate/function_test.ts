@@ -1,4 +1,6 @@
-/** The IR of small functions, shape by shape. The expected text stands beside the module that makes it. */
+/**
+ * The IR of small functions, one shape each, with the expected text beside the module.
+ */
 import { noneBut } from "../testing/optimizations.ts";
 import { equal } from "node:assert/strict";
 import { translateText } from "../../tests/support/translate_text.ts";
@@ -26,7 +28,7 @@ b0(v1:i32 v2:i32):
 );
 
 golden(
-  "a block that nobody branches to has no block",
+  "a block without branches to it makes no IR block",
   "(func (param i32) (result i32) (block (result i32) (local.set 0 (i32.const 7)) (local.get 0)))",
   `
 func 0 (i32) -> (i32)
@@ -124,7 +126,7 @@ b2():
 );
 
 golden(
-  "a loop that nobody repeats is no loop",
+  "a loop without a back edge is not a loop",
   "(func (param $x i32) (result i32) (loop (local.set $x (i32.const 2))) (local.get $x))",
   `
 func 0 (i32) -> (i32)
@@ -415,7 +417,7 @@ const ALL_INLINED = `(func $double (param i32) (result i32) (i32.shl (local.get 
    (func (param i32) (result i32) (call $double (local.get 0)))`;
 
 golden(
-  "who calls only what is inlined does not poll for it",
+  "a function whose calls are all inlined has no poll for them",
   ALL_INLINED,
   `
 func 1 (i32) -> (i32)

@@ -1,4 +1,7 @@
-/** Bodies made to hurt translation: deep nesting, many locals, many edges. Each compiles or is refused, quickly. */
+/**
+ * Adversarial bodies for translation: deep nesting, many locals, many edges. Each compiles with bounded output, or is
+ * refused.
+ */
 import { noneBut } from "../testing/optimizations.ts";
 import { ok, throws } from "node:assert/strict";
 import { decodeModule } from "../binary/decode.ts";
@@ -80,7 +83,7 @@ for (
 ) {
   Deno.test(`translation survives ${what}`, () => {
     const f = translate(moduleOf(locals, code));
-    // Columns bound the work: each row is written once.
+    // Each element of a column is written once, so the columns bound the work.
     ok(f.count + f.edgeCount + f.poolCount < 40 * code.length, "more than a multiple of the input");
     if (f.blockCount < 50_000 && !what.includes("nested")) verifyFunction(f);
   });

@@ -13,7 +13,7 @@ import { canonicalType, supertypeId } from "../wasm/subtype.ts";
 import { byteSize, type CompositeType, I16, I8, type ValType } from "../wasm/types.ts";
 
 /** Accesses of null at smaller offsets fault: the first page is not mapped. */
-export const FIRST_PAGE = 4096;
+const FIRST_PAGE = 4096;
 
 /** A structure, or an array, whose single field describes its elements. */
 export interface ObjectType {

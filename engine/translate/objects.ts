@@ -26,7 +26,7 @@ export function bitsOf(t: Translation, reference: number): number {
 }
 
 /** Traps with `code` if `reference` is null. */
-export function trapIfNull(t: Translation, reference: number, code: number): void {
+function trapIfNull(t: Translation, reference: number, code: number): void {
   t.b.trapIf(t.b.binary(OP.EQ, I32, reference, t.b.constant(REF, 0, 0)), code);
 }
 

@@ -1,5 +1,6 @@
 /**
- * What structures, arrays and casts become: which checks there are, which the static type saves, and which classes fields have.
+ * The IR of structures, arrays and casts: which checks are emitted, which the static type makes redundant, and the
+ * alias classes of fields.
  */
 import { equal } from "node:assert/strict";
 import { translateText } from "../../tests/support/translate_text.ts";

@@ -11,9 +11,10 @@ import { body, type Code, expr, funcType, limits, plain, sampleModule } from "..
 import type { CodeVisitor } from "./visitor.ts";
 
 /**
- * What every body below sees: type 0 [] -> [], type 1 [i32] -> [i32], type 2 [] -> [i64 i32], 3 a struct (mutable i8, i32), 4 a
- * mutable array of i32, 5 an array of funcref; function 0 of type 0, function 1 of type 1, function 2 the body; memory 0 of
- * 32 and memory 1 of 64 bits; table 0 funcref, table 1 externref, 64 bits; global 0 i32, global 1 mutable i64; tag 0 [i32].
+ * The module around every body below: type 0 [] -> [], type 1 [i32] -> [i32], type 2 [] -> [i64 i32], 3 a struct
+ * (mutable i8, i32), 4 a mutable array of i32, 5 an array of funcref; function 0 of type 0, function 1 of type 1,
+ * function 2 the body; memory 0 of 32 and memory 1 of 64 bits; table 0 funcref, table 1 externref, 64 bits; global 0
+ * i32, global 1 mutable i64; tag 0 [i32].
  */
 function moduleOf(code: Code, results: ValType[] = [], locals: number[][] = []): Module {
   const empty = body([]);
@@ -58,7 +59,7 @@ const i32 = 0x7f;
 const i64 = 0x7e;
 const externref = 0x6f;
 
-/** Code, results: all valid. */
+/** Valid code: name, instructions, results. */
 const VALID: readonly [string, Code, ValType[]?][] = [
   ["nothing", []],
   ["arithmetic", ["local.get", 0, "local.get", 1, "i32.add"], [I32]],
@@ -141,7 +142,7 @@ for (const [what, code, results] of VALID) {
 const needs = (wanted: string, found: string) =>
   `type mismatch: instruction requires [${wanted}] but stack has [${found}]`;
 
-/** Code, results, the whole beginning of the message. */
+/** Invalid code: name, instructions, results, the beginning of the message. */
 const INVALID: readonly [string, Code, ValType[], string][] = [
   ["an operand too few", ["i32.const", 0, "i32.add"], [I32], needs("i32 i32", "i32")],
   ["an operand of another type", ["i32.const", 0, "i64.const", 0, "i32.add"], [I32], needs("i32 i32", "i32 i64")],
@@ -380,7 +381,7 @@ for (const [what, code, results, message] of INVALID) {
   });
 }
 
-/** What cannot stand where it stands at all. */
+/** Instructions that are not allowed at their place. */
 const MALFORMED: readonly [string, Code, string][] = [
   ["else without if", ["else"], "END opcode expected: misplaced else in function 2"],
   ["a second else", ["local.get", 0, "if", 0x40, "else", "else", "end"], "END opcode expected: misplaced else"],
@@ -444,7 +445,7 @@ Deno.test("a data segment needs the data count section in the binary format", ()
   assert.throws(() => validateModule(module, featureSet()), /^InvalidError: unknown data segment 0/);
 });
 
-/** Writes down what it is told. */
+/** Records the visitor's calls. */
 class Recorder implements CodeVisitor {
   readonly log: string[] = [];
   begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void {

@@ -1,5 +1,5 @@
 /**
- * The tables of a module that was validated before are those that validation derives.
+ * annotateKnownValid derives the same tables as validation.
  */
 import assert from "node:assert/strict";
 import { decodeModule } from "../binary/decode.ts";

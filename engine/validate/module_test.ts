@@ -22,7 +22,7 @@ const struct = (...storages: number[]): SubType => {
 
 const wide = (min: bigint, max?: bigint) => ({ address: I64, min, ...(max === undefined ? {} : { max }) }) as const;
 
-/** What is wrong, the module, the beginning of the message. */
+/** Invalid modules: name, module, the beginning of the message. */
 const INVALID: readonly [string, Partial<Module>, string][] = [
   ["a function of an unknown type", { funcs: [{ typeIndex: 3, body: body([]) }] }, "unknown type 3"],
   [

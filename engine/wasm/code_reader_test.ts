@@ -1,4 +1,6 @@
-/** The code reader: immediates of every kind, long and short LEB128 forms alike, the suite's words, exact offsets, ends. */
+/**
+ * The code reader: immediates of every kind, long and short LEB128 forms, the suite's messages, exact offsets, ends.
+ */
 import assert from "node:assert/strict";
 import { MalformedError } from "../errors.ts";
 import { CodeReader } from "./code_reader.ts";
@@ -186,9 +188,9 @@ const MALFORMED: readonly (readonly [number[], string, number])[] = [
   [[0xfd, 0x15], "unexpected end of section or function", 2],
 ];
 
-Deno.test("CodeReader.next() names what is malformed, with the absolute offset", () => {
+Deno.test("CodeReader.next() reports malformed instructions with the absolute offset", () => {
   for (const [bytes, message, offset] of MALFORMED) {
-    // The same bytes at another place of a larger array, followed by bytes that must not be taken for their own.
+    // The same bytes at another offset of a larger array, followed by bytes that do not belong to them.
     const padded = Uint8Array.from([0xaa, 0xaa, ...bytes, 0x00, 0x00]);
     for (const code of [new CodeReader(Uint8Array.from(bytes), 0, bytes.length, 1002), new CodeReader(padded, 2)]) {
       if (code.bytes === padded) {
@@ -252,7 +254,7 @@ Deno.test("CodeReader.locals() expands runs and bounds their sum", () => {
 Deno.test("every prefix of every instruction is malformed, and bytes after it are not read", () => {
   for (const row of OPCODES) {
     const opcode = row.prefix === 0 ? [row.code] : [row.prefix, (row.code & 0x7f) | 0x80, row.code >> 7];
-    // Zeros do for every immediate but a value type.
+    // Zeros are valid for every immediate but a value type.
     const whole = new Uint8Array(64);
     whole.set(opcode);
     if (row.immediates.includes("blocktype")) whole[1] = 0x40;

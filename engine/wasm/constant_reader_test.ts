@@ -1,5 +1,6 @@
 /**
- * Reading constant expressions: against the reader of all instructions, over what validation accepts and what it does not.
+ * The reader of constant expressions against the reader of all instructions, on expressions that validation accepts and
+ * others.
  */
 import assert from "node:assert/strict";
 import { MalformedError } from "../errors.ts";
@@ -7,7 +8,7 @@ import { CodeReader } from "./code_reader.ts";
 import { CONSTANT, ConstantReader } from "./constant_reader.ts";
 import { OPCODES } from "./opcodes.ts";
 
-/** Immediates of every constant instruction, several of those with a LEB128 integer. */
+/** Immediates of every constant instruction, several for those with a LEB128 integer. */
 const IMMEDIATES: Readonly<Record<keyof typeof CONSTANT, readonly (readonly number[])[]>> = {
   END: [[]],
   GLOBAL_GET: [[0], [0x80, 1], [0xff, 0xff, 0xff, 0xff, 0x0f]],

@@ -1,6 +1,6 @@
 /**
- * The opcode rows against three independent judges: npm wabt and binaryen say which name a code has, V8's validator says
- * which operands and results it takes, and the spec suite says whether a name is missing.
+ * The opcode rows against three independent references: npm wabt and binaryen for the name of a code, V8's validator
+ * for its operands and results, and the specification's suite for missing names.
  */
 import { loadBinaryen, loadWabt } from "../../tests/support/test_packages.ts";
 import assert from "node:assert/strict";
@@ -84,7 +84,7 @@ interface Body {
   code: number[];
 }
 
-/** A module of these functions with a shared memory, a table, a global, a tag, a segment of each kind. */
+/** A module of these functions with a shared memory, a table, a global, a tag and a segment of each kind. */
 function moduleOf(bodies: Body[], types: number[][] = []): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter();
   writer.raw(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
@@ -136,7 +136,7 @@ Deno.test("every simple row has the signature that V8's validator knows", () => 
     assert.ok(WebAssembly.validate(moduleOf([signatureBody(row)])), row.mnemonic);
     const wrong = row.results === "i" || row.results === "a" ? "I" : "i";
     assert.ok(!WebAssembly.validate(moduleOf([signatureBody(row, wrong)])), `${row.mnemonic} with a wrong result`);
-    // One parameter short must fail too.
+    // One parameter less must fail too.
     const body = signatureBody(row);
     if (body.params.length > 0) {
       const short = { ...body, code: body.code.slice(2) };
@@ -173,7 +173,7 @@ Deno.test("natural alignments and lane limits are the largest that V8's validato
   }
 });
 
-/** Rows that stand only inside another construct: tried as a whole. */
+/** Rows that occur only inside another construct, with that construct. */
 const STRUCTURED: Record<string, number[]> = {
   "else": [0x41, 0, 0x04, 0x40, 0x05, 0x01, 0x0b],
   "catch": [0x06, 0x40, 0x07, 0, 0x0b],
@@ -196,7 +196,8 @@ Deno.test("wabt gives every code outside prefix fb the name that the row has", a
     multi_memory: true,
     memory64: true,
   };
-  // Newer than this wabt, as wide arithmetic is (tests/features/wide_arithmetic_test.ts); the test of prefix fb has them.
+  // Newer than this wabt, as wide arithmetic is (tests/features/wide_arithmetic_test.ts); the test of prefix fb has
+  // them.
   const unknown = new Set(["return_call_ref", "ref.eq", "ref.as_non_null", "br_on_null", "br_on_non_null"]);
   for (const row of OPCODES) {
     if (row.prefix === 0xfb || row.feature === "wide-arithmetic" || unknown.has(row.mnemonic)) continue;
@@ -211,11 +212,13 @@ Deno.test("wabt gives every code outside prefix fb the name that the row has", a
   }
 });
 
-/** Types 0 and 1 of the module for prefix fb: a struct {mut i32, mut i8}, an array of mut i8; 2 an array of mut funcref. */
+/**
+ * Types 0 and 1 of the module for prefix fb: a struct {mut i32, mut i8}, an array of mut i8; 2 an array of mut funcref.
+ */
 const AGGREGATES = [[0x5f, 2, 0x7f, 1, 0x78, 1], [0x5e, 0x78, 1], [0x5e, 0x70, 1]];
 const ANYREF = 0x6e, EQREF = 0x6d, I31REF = 0x6c, STRUCTREF0 = [0x63, 0], ARRAYREF1 = [0x63, 1], ARRAYREF2 = [0x63, 2];
 
-/** Name, immediates (and what must follow to make a whole body), parameter types, result types. */
+/** Name, immediates (and the rest of a whole body), parameter types, result types. */
 const AGGREGATE_USES: readonly (readonly [string, number[], (number | number[])[], (number | number[])[]])[] = [
   ["struct.new", [0], [0x7f, 0x7f], [STRUCTREF0]],
   ["struct.new_default", [0], [], [STRUCTREF0]],
@@ -265,7 +268,7 @@ Deno.test("V8 accepts and binaryen names every row of prefix fb", async () => {
     const code = [...params.flatMap((_, i) => [0x20, i]), ...opcode, ...immediates];
     const writer = new ByteWriter();
     const plain = moduleOf([{ params: [], results: [], code: [] }], AGGREGATES);
-    // The function's type has types of several bytes: written here instead of by moduleOf.
+    // The function's type has types of several bytes, so it is written here instead of by moduleOf.
     const type = [0x60, params.length, ...params.flat(), results.length, ...results.flat()];
     const typeBytes = [5, ...AGGREGATES.flat(), 0x60, 0, 0, ...type];
     const typeSectionEnd = 10 + plain[9];
@@ -286,13 +289,13 @@ Deno.test("V8 accepts and binaryen names every row of prefix fb", async () => {
   }
 });
 
-/** The script without strings, comments and annotations, whose words are then all tokens. */
+/** The script without strings, comments and annotations: all remaining words are tokens. */
 function tokensOf(script: string): Set<string> {
   const plain = script.replace(/"(?:[^"\\]|\\.)*"|;;[^\n]*|\(;[\s\S]*?;\)/g, " ");
   return new Set(plain.split(/[\s()]+/));
 }
 
-/** Dotted words of scripts that are no instructions: patterns of results, and an annotation. */
+/** Dotted words of scripts that are not instructions: patterns of results, and an annotation. */
 const NOT_INSTRUCTIONS = new Set([
   "metadata.code.branch_hint",
   "ref.any",

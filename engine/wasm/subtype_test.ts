@@ -114,13 +114,13 @@ Deno.test("finality, mutability, supertypes and group membership are part of a t
 });
 
 Deno.test("recursive groups are equal up to where they stand", () => {
-  // (rec (type (struct (ref 1))) (type (struct (ref 0)))) twice, the second behind another type.
+  // (rec (type (struct (ref 1))) (type (struct (ref 0)))) twice, the second after another type.
   const pair = (at: number) => [final(struct(refType(false, at + 1))), final(struct(refType(false, at)))];
   const [a, b, other, c, d] = ids(pair(0), [final(func([F32, F32]))], pair(3));
   assert.deepEqual([c, d], [a, b]);
   assert.notEqual(a, b);
   assert.notEqual(other, a);
-  // A reference into an equal group outside is not a reference within: no rolling beyond the group.
+  // A reference into an equal group outside differs from a reference within: rolling does not extend beyond the group.
   const [first, outside] = ids([final(struct(refType(false, 0)))], [final(struct(refType(false, 0)))]);
   assert.notEqual(first, outside);
 });
@@ -172,14 +172,14 @@ Deno.test("chains of supertypes: depth, display, subtyping, and the limit", () =
     assert.equal(isSubtypeId(got[i], last), i === got.length - 1);
   }
   assert.throws(() => ids(...chain(MAX_SUBTYPE_DEPTH + 2)), /^InvalidError: sub type 64 has more than 63 supertypes/);
-  // The refused type left nothing behind, and one beside the chain is no subtype of its end.
+  // The refused type left no trace, and a type outside the chain is not a subtype of its end.
   const [root, left, right] = ids([open(struct())], [open(struct(I32), 0)], [open(struct(I64), 0)]);
   assert.equal(root, got[0]);
   assert.equal(isSubtypeId(left, right), false);
   assert.equal(isSubtypeId(left, root), true);
 });
 
-/** Every pair of abstract heap types, as the specification's 3.3.3 has them: below each, what it matches besides itself. */
+/** The abstract heap types with their strict supertypes, as in the specification, 3.3.3. */
 const ABOVE: Readonly<Record<string, readonly string[]>> = {
   any: [],
   eq: ["any"],

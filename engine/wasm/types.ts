@@ -69,11 +69,6 @@ export function heapOf(type: ValType): HeapType {
   return (type & HEAP_MASK) - HEAP_BIAS;
 }
 
-/** True if `type` is i32, i64, f32 or f64. */
-export function isNum(type: ValType): boolean {
-  return type >= F64 && type <= I32;
-}
-
 /** True if `type` has a default value (specification, 3.2.14). */
 export function isDefaultable(type: ValType): boolean {
   return !isRef(type) || isNullable(type);

@@ -66,7 +66,7 @@ Deno.test(`every prefix of a module is rejected, or is a module${CORPUS}`, () =>
   assert.ok(rejected > 500, `${rejected}`);
 });
 
-Deno.test(`flipped bits, changed, inserted and removed bytes are no way to crash${CORPUS}`, () => {
+Deno.test(`flipped bits, changed, inserted and removed bytes do not crash the decoder${CORPUS}`, () => {
   const modules = corpus().filter((bytes) => bytes.length > 10);
   const next = randomNumbers(20201);
   const rounds = FULL ? 2_000_000 : 30_000;
@@ -102,7 +102,7 @@ Deno.test(`flipped bits, changed, inserted and removed bytes are no way to crash
     if (verdict(changed) === "") counts.valid++;
     else counts.rejected++;
   }
-  // Both outcomes must happen, or the mutations are not what they are meant to be.
+  // Both outcomes must occur, or the mutations are too weak or too strong.
   assert.ok(counts.valid > rounds / 100 && counts.rejected > rounds / 3, JSON.stringify(counts));
 });
 
