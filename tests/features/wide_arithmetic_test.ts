@@ -1,6 +1,7 @@
 /**
- * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): off by default, and as a feature of the
- * engine equal to arithmetic on BigInt, with operands from parameters and with constants, in every tier and bounds mode.
+ * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): off by default, and as a feature of
+ * the engine equal to arithmetic on BigInt, with operands from parameters and with constants, in every tier and bounds
+ * mode.
  */
 import assert from "node:assert/strict";
 import { decodeModule } from "../../engine/binary/decode.ts";
