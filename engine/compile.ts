@@ -133,13 +133,14 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
 }
 
 /** True if there is a baseline tier for such code. */
-function hasBaseline({ target, fuel, deterministic, unchecked }: CompileOptions): boolean {
-  return target.name === "x64" && fuel !== true && deterministic !== true && unchecked !== true;
+function hasBaseline({ target, unchecked }: CompileOptions): boolean {
+  return target.name === "x64" && unchecked !== true;
 }
 
 /** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
 function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledCode {
-  const { features, optimizations, cpu, interruptible = false, explicitBounds, target } = options;
+  const { features, optimizations, cpu, explicitBounds, target } = options;
+  const { interruptible = false, fuel = false, deterministic = false } = options;
   let { env, context } = compilerState(valid, {
     ...options,
     optimizations: { ...optimizations, "immutable-table": false },
@@ -153,6 +154,8 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
     explicitBounds,
     stackFence,
     interruptible: interruptible || options.polls === true,
+    fuel,
+    deterministic,
     cpu,
     features,
     constants,

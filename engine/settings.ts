@@ -35,8 +35,8 @@ export interface EngineOptions {
    * The compiler tiers. `optimizing`: the fastest code, compiled before `compile` returns. `baseline`: compiled in a
    * single pass; the code runs at about half that speed. `auto`: baseline code first; once the module has run for a few
    * milliseconds, a helper thread compiles it with the optimizing compiler, and the running program switches to that
-   * code. Results do not depend on it. `serialize` and `share` always use optimized code. Fuel, deterministic code,
-   * arm64, and bodies that the baseline tier does not cover use the optimizing compiler. Default: `optimizing`.
+   * code. Results do not depend on it. `serialize` and `share` always use optimized code. On arm64, and for
+   * bodies that the baseline tier does not cover, the optimizing compiler is used. Default: `optimizing`.
    */
   tier?: Tiering;
   /**

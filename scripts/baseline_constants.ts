@@ -9,6 +9,7 @@ import { BUILTIN } from "../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../engine/codegen/machine_code.ts";
 import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../engine/abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../engine/abi/gc_layout.ts";
+import { ACTIVATION_UNITS, LOCAL_UNITS } from "../engine/translate/deterministic.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";
 
@@ -41,6 +42,8 @@ function rows(): [string, number][] {
     ...named("CELLS", CELLS),
     ...named("DESCRIPTOR", DESCRIPTOR),
     ["DISPLAY_LENGTH", DISPLAY_LENGTH],
+    ["DEPTH_ACTIVATION_UNITS", ACTIVATION_UNITS],
+    ["DEPTH_LOCAL_UNITS", LOCAL_UNITS],
     ["TAG_BYTES", TAG_SIZE],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],

@@ -7,7 +7,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import asc from "assemblyscript/asc";
-import { opcodeTable } from "../engine/baseline/opcode_table.ts";
+import { opcodeTable } from "./baseline_opcodes.ts";
 import { constantsText } from "./baseline_constants.ts";
 import { readTaskLine } from "./task_options.ts";
 
@@ -70,7 +70,10 @@ export const ${name}: string =
 export async function generatedFiles(): Promise<Map<string, string>> {
   return new Map([
     ["kernel/constants.ts", constantsText()],
-    ["generated/opcode_table.ts", bytesText("The opcode table (opcode_table.ts)", "OPCODE_TABLE", opcodeTable())],
+    [
+      "generated/opcode_table.ts",
+      bytesText("The opcode table (scripts/baseline_opcodes.ts)", "OPCODE_TABLE", opcodeTable()),
+    ],
     ["generated/kernel_x64.ts", bytesText("The kernel (kernel/kernel.ts) for x64", "KERNEL_X64", await kernelWasm())],
   ]);
 }

@@ -15,6 +15,8 @@ export interface KernelOptions {
   explicitBounds: boolean;
   stackFence: boolean;
   interruptible: boolean;
+  fuel: boolean;
+  deterministic: boolean;
   cpu: ReadonlySet<string>;
   features: FeatureSet;
   /** Offset in the image of the constants that code shares (STUB.CONSTANTS). */
@@ -132,11 +134,12 @@ function writeLists(w: TableWriter, valid: ValidModule): void {
 }
 
 function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayout): void {
-  const { explicitBounds, stackFence, interruptible, cpu } = options;
+  const { explicitBounds, stackFence, interruptible, fuel, deterministic, cpu } = options;
   w.header(
     layout.H_MODE,
     (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
-      (interruptible ? layout.MODE_INTERRUPTIBLE : 0),
+      (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
+      (deterministic ? layout.MODE_DETERMINISTIC : 0),
   );
   w.header(
     layout.H_CPU,

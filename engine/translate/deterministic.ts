@@ -21,8 +21,8 @@ const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
 /** Units of stack for an activation: a base, and one unit for each parameter and local. */
-const ACTIVATION_UNITS = 64;
-const LOCAL_UNITS = 16;
+export const ACTIVATION_UNITS = 64;
+export const LOCAL_UNITS = 16;
 
 /** By opcode row: 1 if the instruction may produce a NaN. */
 export const MAKES_NAN: Uint8Array = Uint8Array.from(

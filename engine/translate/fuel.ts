@@ -15,7 +15,7 @@ import type { Translation } from "./translation.ts";
 const { I64, NONE } = TY;
 
 /** By opcode row: 1 if control may not continue after it. */
-const ENDS_REGION: Uint8Array = Uint8Array.from(
+export const ENDS_REGION: Uint8Array = Uint8Array.from(
   OPCODES,
   ({ mnemonic }) => /^(br|return|throw|rethrow|unreachable$)/.test(mnemonic) ? 1 : 0,
 );

@@ -37,6 +37,8 @@ function baselineAccepts(valid: ValidModule): boolean {
       explicitBounds: false,
       stackFence: true,
       interruptible: false,
+      fuel: false,
+      deterministic: false,
       cpu: new Set<string>(["popcnt"]),
       features: FEATURES,
       constants: 0,

@@ -25,6 +25,8 @@ function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
     explicitBounds,
     stackFence: !explicitBounds,
     interruptible: explicitBounds,
+    fuel: explicitBounds,
+    deterministic: explicitBounds,
     cpu,
     features,
     constants: 0,

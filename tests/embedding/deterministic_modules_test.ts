@@ -23,6 +23,8 @@ const DETERMINISTIC: EngineOptions = { fuel: true, deterministic: true };
 const SUBJECTS = [
   waft("default", { ...DETERMINISTIC, verify: true }),
   waft("explicit", { ...DETERMINISTIC, bounds: "explicit", interruptible: true }),
+  waft("baseline", { ...DETERMINISTIC, tier: "baseline" }),
+  waft("baseline, explicit", { ...DETERMINISTIC, tier: "baseline", bounds: "explicit", interruptible: true }),
   waft("all off", { ...DETERMINISTIC, optimizations: allOptimizations(false) }),
   waft("all on, explicit", { ...DETERMINISTIC, bounds: "explicit", optimizations: allOptimizations(true) }),
 ];

@@ -25,6 +25,8 @@ const SUBJECTS = [
   waft("default", CONTROL),
   waft("explicit", { ...CONTROL, bounds: "explicit" }),
   waft("all off", { ...CONTROL, optimizations: allOptimizations(false) }),
+  waft("baseline", { ...CONTROL, tier: "baseline" }),
+  waft("baseline, explicit", { ...CONTROL, tier: "baseline", bounds: "explicit" }),
   waft("all on, explicit", { ...CONTROL, bounds: "explicit", optimizations: allOptimizations(true) }),
 ];
 

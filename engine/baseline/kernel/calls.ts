@@ -24,6 +24,7 @@ import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
+import { leaveDepth } from "./metering.ts";
 import * as operands from "./operands.ts";
 import { ENTRY } from "./operands.ts";
 import * as op from "./operations.ts";
@@ -191,6 +192,7 @@ export function callNativeBuiltin(builtin: i32, count: i32): void {
 
 /** Calls function `target` of type `type`, an address of a row. */
 export function emitCall(target: i32, type: i32): void {
+  leaveDepth(false);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
   const imported = load32(layout.H_IMPORTED_FUNCS);
   if (target >= imported) {
@@ -265,6 +267,7 @@ function compareType(index: i32): void {
 }
 
 function callClaimedRecord(type: i32): void {
+  leaveDepth(false);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
   callRecord(false);
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
@@ -281,6 +284,7 @@ function takeRecord(): void {
 
 export function emitCallRef(typeIndex: i32): void {
   takeRecord();
+  leaveDepth(false);
   const type = typeRow(typeIndex);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
   code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
@@ -291,6 +295,7 @@ export function emitCallRef(typeIndex: i32): void {
 // Tail calls: the callee gets the place of our frame.
 
 export function emitTailCall(target: i32, type: i32): void {
+  leaveDepth(true);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
   const imported = load32(layout.H_IMPORTED_FUNCS);
   if (target >= imported) {
@@ -311,12 +316,14 @@ function jumpToRecord(): void {
 
 export function emitTailCallIndirect(typeIndex: i32, table: i32): void {
   loadElementRecord(typeIndex, table);
+  leaveDepth(true);
   passArguments(load32(typeRow(typeIndex) + layout.TYPE_PARAM_COUNT));
   jumpToRecord();
 }
 
 export function emitTailCallRef(typeIndex: i32): void {
   takeRecord();
+  leaveDepth(true);
   passArguments(load32(typeRow(typeIndex) + layout.TYPE_PARAM_COUNT));
   code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
   jumpToRecord();

@@ -2,13 +2,14 @@
  * Out-of-line code of a body, behind it: what the pieces of cold_pieces.ts become.
  */
 import { callSite, trapSite } from "./code.ts";
-import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS } from "./constants.ts";
+import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from "./constants.ts";
 import {
   next,
   PIECE,
   PIECE_BOUNDS,
   PIECE_CROSS_CALL,
   PIECE_CROSS_TAIL_CALL,
+  PIECE_FUEL,
   PIECE_TRAP,
   PIECE_VECTOR,
 } from "./cold_pieces.ts";
@@ -42,6 +43,12 @@ export function emitCold(): void {
       case PIECE_CROSS_TAIL_CALL:
         dropFrame();
         machine.jumpToCrossRecord();
+        break;
+      case PIECE_FUEL:
+        // What cannot be paid for is given back.
+        machine.giveFuelBack(a);
+        machine.callTrap(TRAP_OUT_OF_FUEL);
+        trapSite(TRAP_OUT_OF_FUEL, 0, position);
         break;
       case PIECE_VECTOR:
         for (let word: i32 = 8; word < PIECE; word += 4) code.emit32(load32(piece + word));

@@ -18,6 +18,8 @@ export const PIECE_BOUNDS: i32 = 2;
 export const PIECE_CROSS_TAIL_CALL: i32 = 3;
 /** Not code but data: four words of a vector. */
 export const PIECE_VECTOR: i32 = 4;
+/** There is too little fuel: price, or −1 for what the scratch register holds; position. */
+export const PIECE_FUEL: i32 = 5;
 
 /** Address behind the last piece. */
 export let next: i32 = COLD;
@@ -63,4 +65,16 @@ export function coldCrossTailCall(branch: i32): void {
 /** The displacement at `branch` leads to a vector of these words. */
 export function coldVector(branch: i32, w0: i32, w1: i32, w2: i32, w3: i32): void {
   addPiece(PIECE_VECTOR, branch, w0, w1, w2, w3);
+}
+
+/** The branch leads to the end for lack of fuel, which a charge of `price` (−1: the scratch register) has found. Returns the piece, for setPrice. */
+export function coldFuel(branch: i32, price: i32, position: i32): i32 {
+  const piece = next;
+  addPiece(PIECE_FUEL, branch, price, position, 0, 0);
+  return piece;
+}
+
+/** The price of a charge is known now. */
+export function setPrice(piece: i32, price: i32): void {
+  store32(piece + 8, price);
 }

@@ -21,6 +21,7 @@ import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
+import * as metering from "./metering.ts";
 import * as module from "./module.ts";
 import * as numeric from "./numeric.ts";
 import * as operands from "./operands.ts";
@@ -124,6 +125,8 @@ function beginBody(type: i32): void {
   const end = operands.homeTop;
   scanBody();
   reader.seek(first);
+  metering.beginMetering();
+  metering.reserveDepth();
   beginExceptions(operands.homeTop, hasRethrow);
   for (let k: i32 = 0; k < mostTries; k++) operands.reserveHome();
   const list = layout.LOCALS + operands.localCount * operands.LOCAL;
@@ -140,6 +143,7 @@ function beginBody(type: i32): void {
   machine.prologue();
   takeParameters(params, count);
   zeroLocals(declared, end);
+  metering.takeDepth(operands.localCount);
   if (isInterruptible() && hasCalls) emitPoll();
 }
 
@@ -292,8 +296,10 @@ function walk(): void {
     const row = reader.nextInstruction();
     if (reader.status !== layout.STATUS_DONE) return;
     module.useFeature(load8(row + layout.ROW_FEATURE));
+    if (metering.isMetered()) metering.meter(row);
     visit(row);
     if (reader.status !== layout.STATUS_DONE) return;
+    if (frames.live && metering.isDeterministic()) metering.canonicalize(row);
   }
 }
 

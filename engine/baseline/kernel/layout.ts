@@ -3,7 +3,7 @@
  * rows of fixed size; addresses of tables whose size depends on the module are words of the header.
  *
  *     HEADER       words, below: facts of the module and addresses of its tables
- *     OPCODES      row ids by prefix page and code, then a row per opcode (opcode_table.ts)
+ *     OPCODES      row ids by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
  *     MOVES, OWNERS, PINS           moves between registers; the entry in each register; locals with a register
  *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
@@ -78,6 +78,8 @@ export const H_TAGS_OFFSET: i32 = HEADER + 100;
 export const MODE_EXPLICIT_BOUNDS: i32 = 1;
 export const MODE_STACK_FENCE: i32 = 2;
 export const MODE_INTERRUPTIBLE: i32 = 4;
+export const MODE_FUEL: i32 = 8;
+export const MODE_DETERMINISTIC: i32 = 16;
 
 /** Bits of H_CPU. */
 export const CPU_LZCNT: i32 = 1;
@@ -141,6 +143,7 @@ export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
 export const STATUS_GC: i32 = 8;
 export const STATUS_CPU: i32 = 9;
+export const STATUS_WIDE_ARITHMETIC: i32 = 10;
 /** Not a result: the output is full, and the body is to be compiled again. */
 export const STATUS_FULL: i32 = 100;
 
@@ -165,6 +168,15 @@ export const ROW_LANES: i32 = 11;
 export const ROW_PLAN: i32 = 12;
 /** Shape of the lanes of a vector instruction. */
 export const ROW_SHAPE: i32 = 16;
+/** Its price in fuel, and log2 of how many of its last operand cost one unit more (0: none). */
+export const ROW_PRICE: i32 = 17;
+export const ROW_BULK_SHIFT: i32 = 18;
+export const ROW_FLAGS: i32 = 19;
+export const FLAG_ENDS_REGION: i32 = 1;
+export const FLAG_REGION_ENDS_BEFORE: i32 = 2;
+/** The result may be a NaN that it has made, of 32 or 64 bits. */
+export const FLAG_MAKES_NAN32: i32 = 4;
+export const FLAG_MAKES_NAN64: i32 = 8;
 
 export const SPECIAL: i32 = 255;
 export const CHECK_MEMARG: i32 = 1;

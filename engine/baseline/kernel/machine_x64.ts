@@ -54,6 +54,7 @@ import {
   H_CPU,
   H_MODE,
   MODE_EXPLICIT_BOUNDS,
+  MODE_FUEL,
   MODE_STACK_FENCE,
   STATUS_CPU,
 } from "./layout.ts";
@@ -107,11 +108,12 @@ export function pinnedRegister(bank: i32, k: i32): i32 {
       return 9;
     case 3:
       return 12;
-    case 4:
-      return R13;
-    case 5:
-      return (load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0 ? NO_REGISTER : R14;
   }
+  // r13 and r14 serve other ends in some modes.
+  const first = (load32(H_MODE) & MODE_FUEL) !== 0 ? NO_REGISTER : R13;
+  const second = (load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0 ? NO_REGISTER : R14;
+  if (k === 4) return first !== NO_REGISTER ? first : second;
+  if (k === 5 && first !== NO_REGISTER) return second;
   return NO_REGISTER;
 }
 
@@ -1026,6 +1028,68 @@ export function storeMemoryConstant(width: i32, value: i32): void {
   emit8(value >> 24);
 }
 
+// Fuel, which is in r13 in modules that charge it.
+
+/** Takes a price that is patched in later; returns the address of that word. Compares with 0 as signed numbers. */
+export function charge(): i32 {
+  emit8(0x49);
+  emit8(0x81);
+  emit8(0xed);
+  emit32(0);
+  return code.at - 4;
+}
+
+/** The same of the units in the scratch register. */
+export function chargeScratch(): void {
+  rr(0x2b, 1, R13, R11);
+}
+
+/** Takes a charge back: `price`, or −1 for the units in the scratch register. */
+export function giveFuelBack(price: i32): void {
+  if (price < 0) rr(0x03, 1, R13, R11);
+  else ri(0, 1, R13, price);
+}
+
+function hasFuel(): boolean {
+  return (load32(H_MODE) & MODE_FUEL) !== 0;
+}
+
+/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. */
+function handFuelOver(): void {
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(hasFuel() ? 0x89 : 0x8b, 1, R13, R11, THREAD_FUEL);
+}
+
+/** The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does otherwise. */
+function takeFuelBack(): void {
+  mi(7, 0, R15, CONTEXT_METERED, 0);
+  const done = shortBranch(hasFuel() ? cond.NE : cond.EQ);
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(hasFuel() ? 0x8b : 0x89, 1, R13, R11, THREAD_FUEL);
+  bindShort(done);
+}
+
+// Determinism.
+
+/** d = d, or the positive canonical NaN if it is a NaN */
+export function canonicalize(double: i32, d: i32): void {
+  compareFloats(double, d, d);
+  const isNumber = shortBranchOn(0x7b);
+  floatConstant(d, double === 1 ? 0 : 0x7fc00000, double === 1 ? 0x7ff80000 : 0, double);
+  bindShort(isNumber);
+}
+
+/** d = 32 bits of the thread's state at `offset`, and back; the scratch register is changed */
+export function loadThread(d: i32, offset: i32): void {
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(0x8b, 0, d, R11, offset);
+}
+
+export function storeThread(s: i32, offset: i32): void {
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(0x89, 0, s, R11, offset);
+}
+
 // Atomic operations on the prepared operand.
 
 /** The register that compare-and-exchange uses. */
@@ -1097,8 +1161,7 @@ export function jumpToRecord(): void {
  * abi/context_layout.ts), unless our own return address is such a frame's.
  */
 export function jumpToCrossRecord(): void {
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(0x8b, 1, R13, R11, THREAD_FUEL);
+  handFuelOver();
   rm(0x8b, 1, R11, R15, CONTEXT_TAIL_RETURN);
   rm(0x3b, 1, R11, RSP, 0);
   const there = shortBranch(cond.EQ);
@@ -1249,8 +1312,7 @@ function reloadMemory(length: boolean): void {
 
 /** Calls the record in the record register in its own context; the saved context is above the return address. */
 export function callCrossRecord(): void {
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(0x8b, 1, R13, R11, THREAD_FUEL);
+  handFuelOver();
   push(R15);
   rm(0x8b, 1, R15, R10, RECORD_CONTEXT);
   reloadMemory(true);
@@ -1262,11 +1324,7 @@ export const CROSS_CALL_BYTES: i32 = 8;
 
 /** Back in our context after callCrossRecord; keeps the registers of results. */
 export function restoreContext(): void {
-  mi(7, 0, R15, CONTEXT_METERED, 0);
-  const done = shortBranch(cond.EQ);
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(0x89, 1, R13, R11, THREAD_FUEL);
-  bindShort(done);
+  takeFuelBack();
   pop(R15);
   reloadMemory((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0);
 }

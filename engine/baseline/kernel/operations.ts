@@ -1,6 +1,6 @@
 /**
  * What rows of the opcode table come to: kinds (which function of the compiler takes the instruction) and operations (what the machine is asked
- * for), by number. opcode_table.ts gives every row its kind and operation; the machine file knows operations only.
+ * for), by number. scripts/baseline_opcodes.ts gives every row its kind and operation; the machine file knows operations only.
  */
 import type { i32 } from "./memory.ts";
 

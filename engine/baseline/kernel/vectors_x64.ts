@@ -628,6 +628,18 @@ export function vectorTernary(operation: i32, shape: i32, d: i32, x: i32, y: i32
   vv(PADDD, d, z);
 }
 
+/** d = d with NaNs made the positive canonical one */
+export function canonicalizeLanes(shape: i32, d: i32, t: i32): void {
+  copy(t, d);
+  vvi(packed(shape, 0xc2), t, t, 3);
+  copy(XMM15, t);
+  vv(PANDN, XMM15, d);
+  if (shape === op.F64X2) halves(d, 0, 0x7ff80000, 0, 0x7ff80000);
+  else words(d, 0x7fc00000);
+  vv(PAND, d, t);
+  vv(POR, d, XMM15);
+}
+
 /** d = lanes of x shifted by general register `count`, modulo their width; changes `count` */
 export function vectorShift(operation: i32, shape: i32, d: i32, x: i32, count: i32, t: i32): void {
   rr(0x83, 0, 4, count);

@@ -4,14 +4,27 @@
  *
  * A row whose kind is UNCOVERED has the reason for it as its argument: its body goes to the optimizing compiler.
  */
-import { LANE_LIMIT, OPCODES, pageOf } from "../wasm/opcodes.ts";
-import type { OpcodeRow } from "../wasm/opcode_row.ts";
-import { planOf } from "../wasm/code_reader.ts";
-import { ADDRESSES, CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "../validate/columns.ts";
-import { Bug } from "../errors.ts";
-import * as cond from "./kernel/conditions.ts";
-import * as layout from "./kernel/layout.ts";
-import * as op from "./kernel/operations.ts";
+import { LANE_LIMIT, OPCODES, pageOf } from "../engine/wasm/opcodes.ts";
+import type { OpcodeRow } from "../engine/wasm/opcode_row.ts";
+import { planOf } from "../engine/wasm/code_reader.ts";
+import {
+  ADDRESSES,
+  CHECK,
+  CHECKS,
+  FEATURES,
+  OPERANDS,
+  RESULT,
+  SECOND,
+  THIRD,
+  TOP,
+} from "../engine/validate/columns.ts";
+import { Bug } from "../engine/errors.ts";
+import { MAKES_NAN } from "../engine/translate/deterministic.ts";
+import { ENDS_REGION } from "../engine/translate/fuel.ts";
+import { FUEL_BULK_SHIFT, FUEL_PRICE } from "../engine/translate/fuel_prices.ts";
+import * as cond from "../engine/baseline/kernel/conditions.ts";
+import * as layout from "../engine/baseline/kernel/layout.ts";
+import * as op from "../engine/baseline/kernel/operations.ts";
 
 type Lowering = readonly [kind: number, operation: number];
 
@@ -248,7 +261,8 @@ function loweringOf(row: OpcodeRow): Lowering {
   const atomic = ATOMIC.exec(row.mnemonic);
   if (atomic !== null) return MODIFY[atomic[1]];
   const scalar = row.ir === undefined ? undefined : BY_IR[row.ir];
-  return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, layout.STATUS_GC];
+  return BY_NAME[row.mnemonic] ?? scalar ??
+    [op.KIND_UNCOVERED, row.feature === "gc" ? layout.STATUS_GC : layout.STATUS_WIDE_ARITHMETIC];
 }
 
 function checksOf(id: number): number {
@@ -259,6 +273,13 @@ function checksOf(id: number): number {
     ((checks & CHECK.LANE) !== 0 ? layout.CHECK_LANE : 0) |
     ((checks & CHECK.LANES) !== 0 ? layout.CHECK_LANES : 0) |
     ((checks & CHECK.ATOMIC) !== 0 ? layout.CHECK_ATOMIC : 0);
+}
+
+/** What fuel and determinism need to know of a row. */
+function flagsOf({ id, mnemonic }: OpcodeRow): number {
+  const endsBefore = /^(if|loop|else|end|catch|catch_all|delegate)$/.test(mnemonic);
+  return (ENDS_REGION[id] !== 0 ? layout.FLAG_ENDS_REGION : 0) | (endsBefore ? layout.FLAG_REGION_ENDS_BEFORE : 0) |
+    (MAKES_NAN[id] === 1 ? layout.FLAG_MAKES_NAN32 : MAKES_NAN[id] === 2 ? layout.FLAG_MAKES_NAN64 : 0);
 }
 
 /** The bytes of the kernel's opcode table, for layout.OPCODES. */
@@ -285,6 +306,9 @@ export function opcodeTable(): Uint8Array {
     bytes[at + layout.ROW_CHECKS] = checksOf(id);
     bytes[at + layout.ROW_LANES] = LANE_LIMIT[id];
     view.setInt32(at + layout.ROW_PLAN, planOf(row.immediates), true);
+    bytes[at + layout.ROW_PRICE] = FUEL_PRICE[id];
+    bytes[at + layout.ROW_BULK_SHIFT] = FUEL_BULK_SHIFT[id];
+    bytes[at + layout.ROW_FLAGS] = flagsOf(row);
     bytes[at + layout.ROW_SHAPE] = shapeOf(row.mnemonic);
   }
   return bytes;

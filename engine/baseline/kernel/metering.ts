@@ -1,0 +1,121 @@
+/**
+ * Fuel and determinism (translate/fuel.ts, translate/deterministic.ts say what they are). In: instructions as they are compiled. Out: a charge where a region
+ * begins, whose price is filled in when its end is known; canonical NaNs; a count of how deep calls are.
+ *
+ * The price of a region depends on the bytes of the body alone, so that totals are those of every other compiler.
+ */
+import * as code from "./code.ts";
+import { coldFuel, setPrice } from "./cold_pieces.ts";
+import * as cond from "./conditions.ts";
+import { DEPTH_ACTIVATION_UNITS, DEPTH_LOCAL_UNITS, THREAD_DEPTH_LEFT, TRAP_STACK_EXHAUSTED } from "./constants.ts";
+import * as frames from "./frames.ts";
+import * as layout from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32, load8 } from "./memory.ts";
+import * as operands from "./operands.ts";
+import * as op from "./operations.ts";
+import { instructionOffset } from "./reader.ts";
+import { F64, I32, V128 } from "./types.ts";
+
+/** The open region's charge: address of its price in the code, 0 for none; its out-of-line piece; its price so far. */
+let charge: i32 = 0;
+let piece: i32 = 0;
+let price: i32 = 0;
+/** Homes of the depth that this activation got, and of what it leaves to those it calls. */
+let depthHome: i32 = 0;
+
+export function beginMetering(): void {
+  charge = 0;
+  price = 0;
+}
+
+export function isMetered(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_FUEL) !== 0;
+}
+
+export function isDeterministic(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_DETERMINISTIC) !== 0;
+}
+
+/** Counts `units` in the open region, which opens here if it has not yet. */
+function addPrice(units: i32): void {
+  if (charge === 0) {
+    if (!frames.live || units === 0) return;
+    charge = machine.charge();
+    piece = coldFuel(machine.jumpIf(cond.LT_S), 0, instructionOffset);
+  }
+  price = price + units;
+}
+
+/** The open region ends: what it costs is known. */
+function closeRegion(): void {
+  if (charge !== 0) {
+    code.patch32(charge, price);
+    setPrice(piece, price);
+  }
+  charge = 0;
+  price = 0;
+}
+
+/** An instruction is about to be compiled, or passed over as unreachable. */
+export function meter(row: i32): void {
+  const flags = load8(row + layout.ROW_FLAGS);
+  addPrice(load8(row + layout.ROW_PRICE));
+  const shift = load8(row + layout.ROW_BULK_SHIFT);
+  if (shift !== 0 && frames.live) chargeBulk(shift);
+  if ((flags & (layout.FLAG_ENDS_REGION | layout.FLAG_REGION_ENDS_BEFORE)) !== 0) closeRegion();
+}
+
+/** Charges for the operand on top, if there is one: it has not been checked yet. */
+function chargeBulk(shift: i32): void {
+  const entry = operands.top - operands.ENTRY;
+  if (entry < frames.base) return;
+  operands.loadInto(entry, machine.SCRATCH);
+  machine.shiftImmediate(op.SHR_U, 1, machine.SCRATCH, machine.SCRATCH, shift);
+  machine.chargeScratch();
+  coldFuel(machine.jumpIf(cond.LT_S), -1, instructionOffset);
+}
+
+/** Makes a NaN in the operand on top, which the row has pushed, canonical. */
+export function canonicalize(row: i32): void {
+  const flags = load8(row + layout.ROW_FLAGS) & (layout.FLAG_MAKES_NAN32 | layout.FLAG_MAKES_NAN64);
+  if (flags === 0) return;
+  const entry = operands.top - operands.ENTRY;
+  const register = operands.currentRegister(entry);
+  if (operands.entryType(entry) !== V128) {
+    machine.canonicalize(operands.entryType(entry) === F64 ? 1 : 0, register);
+    return;
+  }
+  const t = operands.allocate(1);
+  machine.canonicalizeLanes(flags === layout.FLAG_MAKES_NAN64 ? op.F64X2 : op.F32X4, register, t);
+  operands.freeRegister(t);
+}
+
+/** Makes room for the counts of depth, in deterministic code. */
+export function reserveDepth(): void {
+  if (!isDeterministic()) return;
+  depthHome = operands.reserveHome();
+  operands.reserveHome();
+}
+
+/** The activation takes its share of the stack that is left, or traps. */
+export function takeDepth(locals: i32): void {
+  if (!isDeterministic()) return;
+  const register = operands.allocate(0);
+  machine.loadThread(register, THREAD_DEPTH_LEFT);
+  machine.storeHome(I32, register, depthHome);
+  machine.binaryImmediate(op.SUB, 0, register, register, DEPTH_ACTIVATION_UNITS + locals * DEPTH_LOCAL_UNITS);
+  machine.storeHome(I32, register, depthHome + 8);
+  machine.compareImmediate(0, register, 0);
+  machine.coldTrapIf(cond.LT_S, TRAP_STACK_EXHAUSTED, instructionOffset);
+  operands.freeRegister(register);
+}
+
+/** A call is about to be made: its callee may use what is left, or for a tail call, what this activation got. */
+export function leaveDepth(isTail: boolean): void {
+  if (!isDeterministic()) return;
+  const register = operands.allocate(0);
+  machine.loadHome(I32, register, isTail ? depthHome : depthHome + 8);
+  machine.storeThread(register, THREAD_DEPTH_LEFT);
+  operands.freeRegister(register);
+}
