@@ -173,7 +173,8 @@ async function missingParents(directories: readonly string[]): Promise<string[]>
 
 /** Names that waft gives to what it puts into its directories; everything else there belongs to others. */
 const OWN_NAMES: { readonly [directory in "cache" | "state" | "config"]: RegExp } = {
-  cache: /^(?:blobs|compiled|downloads|indexes|records)$/,
+  // `deno` is the cache of the Deno that an installed version brings (installer/start.sh).
+  cache: /^(?:blobs|compiled|deno|downloads|indexes|records)$/,
   state:
     /^(?:trust|active\.json|install-receipt\.json|release-seen\.json|waft-lock\.json\.lock(?:\.[0-9a-f]{12})?|[a-z-]+\.json\.[0-9a-f]{12}\.tmp)$/,
   config: /^(?:config|policy|registry-keys|credentials)\.json(?:\.[0-9a-f]{12}\.tmp)?$/,
