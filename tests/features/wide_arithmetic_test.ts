@@ -23,10 +23,10 @@ const join = (low: bigint, high: bigint) => BigInt.asUintN(64, low) | (high << 6
 const unsigned = (x: bigint) => BigInt.asUintN(64, x);
 
 const OPERATIONS: readonly Operation[] = [
-  { name: "i64.add128", count: 4, model: ([a, b, c, d]) => join(a!, b!) + join(c!, d!) },
-  { name: "i64.sub128", count: 4, model: ([a, b, c, d]) => join(a!, b!) - join(c!, d!) },
-  { name: "i64.mul_wide_s", count: 2, model: ([a, b]) => a! * b! },
-  { name: "i64.mul_wide_u", count: 2, model: ([a, b]) => unsigned(a!) * unsigned(b!) },
+  { name: "i64.add128", count: 4, model: ([a, b, c, d]) => join(a, b) + join(c, d) },
+  { name: "i64.sub128", count: 4, model: ([a, b, c, d]) => join(a, b) - join(c, d) },
+  { name: "i64.mul_wide_s", count: 2, model: ([a, b]) => a * b },
+  { name: "i64.mul_wide_u", count: 2, model: ([a, b]) => unsigned(a) * unsigned(b) },
 ];
 
 /** The halves of a 128-bit number as signed i64, the low one first. */
