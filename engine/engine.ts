@@ -15,6 +15,7 @@ import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
+import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule, type CompileOptions } from "./compile.ts";
@@ -201,6 +202,8 @@ export class Engine implements Settings {
   readonly #tierUpCalls: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #perfMap: boolean;
+  /** Everything that decides code besides the bytes and the bounds. */
+  readonly #codeKey: string;
 
   /**
    * Creates an engine. Throws TypeError for unknown or conflicting options, RangeError for limits that are not
@@ -221,6 +224,24 @@ export class Engine implements Settings {
     this.#tierUpCalls = options.tierUpCalls;
     this.#perfMap = options.perfMap ?? false;
     this.#cache = options.cache && new CodeCache(options.cache);
+    const { features, optimizations, tier, interruptible, fuel, deterministic } = settings;
+    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic]);
+  }
+
+  /** One line for `console.log` of Node and Bun. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.#inWords();
+  }
+
+  /** One line for `console.log` of Deno. */
+  [Symbol.for("Deno.customInspect")](): string {
+    return this.#inWords();
+  }
+
+  #inWords(): string {
+    const { bounds, tier } = this;
+    const switches = (["interruptible", "fuel", "deterministic"] as const).filter((name) => this[name]);
+    return `Engine { ${[`bounds: ${bounds}`, `tier: ${tier}`, ...switches].join(", ")} }`;
   }
 
   /**
@@ -236,7 +257,8 @@ export class Engine implements Settings {
     }
     prepareHelpers(this.#threads, given.length);
     const places = new TextPlaces();
-    return withPlaces(places, () => this.compileParsed(this.#parse(given, places), places));
+    const isText = typeof given === "string" || !looksBinary(given);
+    return withPlaces(places, () => this.compileParsed(this.#parse(given, places), isText ? places : undefined));
   }
 
   /**
@@ -250,7 +272,7 @@ export class Engine implements Settings {
       const { compiled, statistics } = stored;
       if (this.#perfMap) addToPerfMap(compiled);
       const space = realmStore();
-      const fallback = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
+      const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
       const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
       const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
       return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
@@ -273,11 +295,7 @@ export class Engine implements Settings {
    *
    * @internal
    */
-  compileParsed(
-    module: WasmModule,
-    places: TextPlaces = new TextPlaces(),
-    finished?: OptimizingCompiler["finished"],
-  ): Module {
+  compileParsed(module: WasmModule, places?: TextPlaces, finished?: OptimizingCompiler["finished"]): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
     const { compiled, statistics, replaceable } = this.#compileFor(space, module, places, explicit);
@@ -387,13 +405,32 @@ export class Engine implements Settings {
     };
   }
 
+  /** Compiles a module, or takes the code of equal bytes: not for text, whose lines are the module's own. */
   #compileFor(
     space: Store,
     module: WasmModule,
-    places: TextPlaces,
+    places: TextPlaces | undefined,
     explicitBounds: boolean,
     tier: Tiering = this.tier,
-  ): { compiled: CompiledModule; statistics: Readonly<Record<string, number>>; replaceable: Uint8Array | undefined } {
+  ): CompiledCode {
+    if (places !== undefined || this.#verify || tier !== "optimizing") {
+      return this.#compileAnew(space, module, places, explicitBounds, tier);
+    }
+    const settings = `${explicitBounds} ${this.#codeKey}`;
+    const known = reusableCode(module.bytes, settings);
+    if (known !== undefined) return { ...known, replaceable: undefined };
+    const code = this.#compileAnew(space, module, places, explicitBounds, tier);
+    rememberCode(module.bytes, settings, code);
+    return code;
+  }
+
+  #compileAnew(
+    space: Store,
+    module: WasmModule,
+    places: TextPlaces | undefined,
+    explicitBounds: boolean,
+    tier: Tiering,
+  ): CompiledCode {
     const { thread } = space;
     const code = compileModule(module, {
       ...this.#codeOptions(explicitBounds),
@@ -406,7 +443,7 @@ export class Engine implements Settings {
     const compiled = new CompiledModule(thread, code.valid, {
       ...code,
       image,
-      placeOf: (offset) => places.placeOf(offset),
+      placeOf: (offset) => places?.placeOf(offset),
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);
@@ -446,6 +483,12 @@ export class Engine implements Settings {
     const isBinary = typeof given !== "string" && looksBinary(given);
     return isBinary ? decodeModule(given) : parseModule(given, { places });
   }
+}
+
+/** Code as a module needs it. */
+interface CompiledCode extends ReusableCode {
+  /** The bytes of a module whose code optimized code can replace. */
+  readonly replaceable: Uint8Array | undefined;
 }
 
 /** Runs `action` and adds the place in the text to errors with an offset in the binary form. */

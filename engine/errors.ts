@@ -5,6 +5,8 @@
  *
  * Invariant: a message is one line, begins with the fault, and never contains a stack trace of the engine.
  */
+import { defineGuestStack } from "./base/guest_stack.ts";
+import { trapName } from "./traps.ts";
 
 /**
  * The place of an error in the input: a byte offset in a binary form, a line and column of a text, or of the source
@@ -100,19 +102,37 @@ export interface TrapFrame {
   column?: number;
 }
 
-/** Execution trapped. The instance remains usable. The message is the one of the specification's tests. */
+/**
+ * Execution trapped. The instance remains usable. The message is the one of the specification's tests; `stack` has the
+ * guest's frames before those of the program.
+ */
 export class TrapError extends WaftError {
   static {
     this.prototype.name = "TrapError";
   }
   /** The frames of guest code at the trap, innermost first. */
   readonly frames: readonly TrapFrame[];
+  /** More about the trap, where more is known: the limit that a call has reached, or the address of an access. */
+  detail: string | undefined;
+  /** The address that an access to memory was out of bounds at, and the memory's size in bytes, where both are known. */
+  access: { readonly address: number; readonly bytes: number } | undefined;
 
   /** Creates a trap with the specification's `message` and the given frames. */
   constructor(message: string, frames: readonly TrapFrame[] = []) {
     super(message, frames.length > 0 ? { offset: frames[0].offset } : {});
     this.frames = frames;
+    defineGuestStack(this, () => `${this.name}: ${describeTrap(this)}`, () => frames);
   }
+
+  /** Which trap it is, such as `integer-divide-by-zero` or `memory-out-of-bounds`; see the table in docs/embedding.md. */
+  get code(): string {
+    return trapName(this.message);
+  }
+}
+
+/** The message of a trap with its detail. */
+export function describeTrap({ message, detail }: { message: string; detail?: string | undefined }): string {
+  return detail === undefined ? message : `${message} (${detail})`;
 }
 
 /** The call stack or another resource is exhausted (specification: "exhaustion"). */

@@ -134,7 +134,7 @@ export class Module {
    * another worker, without copying its machine code. The module stays alive until {@linkcode Module.unshare}.
    */
   share(): SharedModuleToken {
-    return shareModule(this.#optimized(), this.#settings.features);
+    return shareModule(this.#optimized(), this, this.#settings.features);
   }
 
   /**
@@ -142,7 +142,7 @@ export class Module {
    * adopted it keep it as long as they need it.
    */
   unshare(): void {
-    unshareModule(this.#tierUp?.current ?? this.#compiled);
+    unshareModule(this.#tierUp?.current ?? this.#compiled, this);
   }
 
   /**
@@ -193,7 +193,10 @@ export class Module {
    * Throws LinkError if an import is missing or has an incompatible type, TrapError if a segment or the start function
    * traps (also if the context's deadline passes or its fuel is used up), and RangeError if a limit is exceeded.
    */
-  instantiate(context: Context = {}, imports: Imports = {}): Instance {
+  instantiate<Exports extends object = Readonly<Record<string, ExportValue>>>(
+    context: Context = {},
+    imports: Imports = {},
+  ): Instance<Exports> {
     return this.#make(this.#usableCode(), context, imports);
   }
 
@@ -201,8 +204,11 @@ export class Module {
    * Creates an instance as `instantiate` does, with a start function that may be suspended: it is called as by
    * `Instance.callAsync`. Rejects with the errors of `instantiate`.
    */
-  async instantiateAsync(context: Context = {}, imports: Imports = {}): Promise<Instance> {
-    return new Instance(
+  async instantiateAsync<Exports extends object = Readonly<Record<string, ExportValue>>>(
+    context: Context = {},
+    imports: Imports = {},
+  ): Promise<Instance<Exports>> {
+    return new Instance<Exports>(
       await instantiateAsync(this.#store, this.#usableCode(), imports, this.#instanceLimits(context), context),
     );
   }
@@ -213,7 +219,11 @@ export class Module {
    *
    * Throws WaftError if the bytes are not a snapshot of this module, and the errors of `instantiate`.
    */
-  restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
+  restore<Exports extends object = Readonly<Record<string, ExportValue>>>(
+    snapshot: Uint8Array,
+    context: Context = {},
+    imports: Imports = {},
+  ): Instance<Exports> {
     this.#optimized(); // optimized code may assume constant tables, which the snapshot must respect
     const compiled = this.#usableCode();
     return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
@@ -257,13 +267,15 @@ export class Module {
     return this.#tierUp !== undefined;
   }
 
-  #make(
+  #make<Exports extends object>(
     compiled: CompiledModule,
     context: Context,
     imports: Imports,
     restored?: Parameters<typeof instantiate>[5],
-  ): Instance {
-    return new Instance(instantiate(this.#store, compiled, imports, this.#instanceLimits(context), context, restored));
+  ): Instance<Exports> {
+    return new Instance<Exports>(
+      instantiate(this.#store, compiled, imports, this.#instanceLimits(context), context, restored),
+    );
   }
 
   /** The limits of a new instance. Throws RangeError if there are too many instances. */
@@ -296,11 +308,14 @@ export class Module {
   }
 }
 
-/** An instance of a module. */
-export class Instance {
+/**
+ * An instance of a module. `Exports` is the type of its exports where the program knows it:
+ * `module.instantiate<{ add(a: number, b: number): number }>()`.
+ */
+export class Instance<Exports extends object = Readonly<Record<string, ExportValue>>> {
   readonly #instance: RuntimeInstance;
   readonly #byName: Map<string, ExportValue> = new Map();
-  #exports: Readonly<Record<string, ExportValue>> | undefined;
+  #exports: Exports | undefined;
 
   /**
    * Instances are created by modules.
@@ -321,11 +336,11 @@ export class Instance {
   }
 
   /** All exports by name: a frozen object without prototype, created on first use. */
-  get exports(): Readonly<Record<string, ExportValue>> {
+  get exports(): Exports {
     if (this.#exports === undefined) {
       const exports = Object.create(null) as Record<string, ExportValue>;
       for (const { name } of this.#instance.module.valid.exports) exports[name] = this.#export(name)!;
-      this.#exports = Object.freeze(exports);
+      this.#exports = Object.freeze(exports) as Exports;
     }
     return this.#exports;
   }
@@ -338,13 +353,13 @@ export class Instance {
    * there is no such function or an argument cannot be converted, and the errors of host functions. The instance
    * remains usable.
    */
-  call(context: Context, name: string, ...args: unknown[]): unknown {
+  call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     checkContext(context);
     const value = this.#function(name);
     if (context.deadline === undefined && context.fuel === undefined && context.signal === undefined) {
-      return value(...args);
+      return value(...args) as Result;
     }
-    return underControl(this.#instance, context, () => value(...args));
+    return underControl(this.#instance, context, () => value(...args) as Result);
   }
 
   /**
@@ -358,11 +373,11 @@ export class Instance {
    *
    * Rejects with the errors of `call`, and with the signal's reason if the signal aborts.
    */
-  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+  callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result> {
     try {
       checkContext(context);
       const info = funcInfo(this.#function(name))!;
-      return callAsync(instanceOf(info), info.funcIndex, context, args);
+      return callAsync(instanceOf(info), info.funcIndex, context, args) as Promise<Result>;
     } catch (error) {
       return Promise.reject(error);
     }

@@ -59,3 +59,16 @@ export const TRAP = {
 
 /** A trap code of {@linkcode TRAP}. */
 export type TrapCode = (typeof TRAP)[keyof typeof TRAP];
+
+/** The code of a trap in `TrapError.code`: part of the API, so a code never changes its meaning. */
+export const TRAP_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(TRAP).map(([name, code]) => [TRAP_MESSAGES[code], name.toLowerCase().replaceAll("_", "-")]),
+);
+
+/** Traps whose message goes on after a colon. */
+const OPEN_MESSAGES: Readonly<Record<string, string>> = { "out of memory": "out-of-memory" };
+
+/** The code of the trap with `message`. */
+export function trapName(message: string): string {
+  return TRAP_NAMES[message] ?? OPEN_MESSAGES[message.split(":", 1)[0]] ?? "trap";
+}

@@ -58,11 +58,13 @@ const VERSION = 3;
 
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
 /** Modules retained for other realms. */
-const RETAINED = new Set<CompiledModule>();
+const RETAINED = new Map<CompiledModule, Set<object>>();
 
-/** Returns the token of a module, which is valid until `unshareModule`. */
-export function shareModule(module: CompiledModule, features: FeatureSet): SharedModuleToken {
-  RETAINED.add(module);
+/** Returns the token of a module, which is valid until `unshareModule` of every `owner` that shared it. */
+export function shareModule(module: CompiledModule, owner: object, features: FeatureSet): SharedModuleToken {
+  const owners = RETAINED.get(module);
+  if (owners === undefined) RETAINED.set(module, new Set([owner]));
+  else owners.add(owner);
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
   const { image, references, valid: { bytes } } = module;
@@ -85,9 +87,10 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
   return token;
 }
 
-/** Ends the retention by `shareModule`: no further realm will adopt the module. */
-export function unshareModule(module: CompiledModule): void {
-  RETAINED.delete(module);
+/** Ends the retention by `owner`; after the last one, no further realm will adopt the module. */
+export function unshareModule(module: CompiledModule, owner: object): void {
+  const owners = RETAINED.get(module);
+  if (owners?.delete(owner) && owners.size === 0) RETAINED.delete(module);
 }
 
 /**

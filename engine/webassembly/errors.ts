@@ -5,7 +5,8 @@
  *
  * Invariant: an error made of a trap is not caught by WebAssembly code that it passes through on its way.
  */
-import { ExhaustionError, SuspensionError, TrapError, type TrapFrame, UNCATCHABLE, WaftError } from "../errors.ts";
+import { defineGuestStack } from "../base/guest_stack.ts";
+import { describeTrap, ExhaustionError, SuspensionError, TrapError, UNCATCHABLE, WaftError } from "../errors.ts";
 import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 
@@ -45,9 +46,12 @@ export const SuspendError: ErrorClass = nativeError("SuspendError");
 export const RuntimeError: ErrorClass = nativeError("RuntimeError");
 
 /** The error for a trap. */
-export function runtimeError(message: string, frames: readonly TrapFrame[] = []): Error {
+export function runtimeError(trap: TrapError): Error {
+  const { message, frames, code } = trap;
   const error = new RuntimeError(message);
+  defineGuestStack(error, () => `RuntimeError: ${describeTrap(trap)}`, () => frames);
   Object.defineProperties(error, {
+    code: { value: code, writable: true, enumerable: false, configurable: true },
     frames: { value: frames, writable: true, enumerable: false, configurable: true },
     [UNCATCHABLE]: { value: true },
   });
@@ -62,7 +66,7 @@ export function outward(error: unknown): unknown {
     return range;
   }
   if (error instanceof SuspensionError) return new SuspendError(error.message);
-  if (error instanceof TrapError) return runtimeError(error.message, error.frames);
+  if (error instanceof TrapError) return runtimeError(error);
   if (isWasmException(error)) return dressException(error);
   return error;
 }

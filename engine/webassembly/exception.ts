@@ -102,7 +102,7 @@ export class Exception {
 const STACKS = new WeakMap<object, string>();
 
 function dress(error: WasmException, prototype: object, traceStack: boolean): object {
-  const { stack = "" } = error;
+  const stack = traceStack ? error.stack ?? "" : "";
   // V8 and JavaScriptCore put properties of their own on errors.
   for (const key of Object.getOwnPropertyNames(error)) Reflect.deleteProperty(error, key);
   if (traceStack) {

@@ -9,6 +9,9 @@
  * catch_all clauses and modules that import that tag catch it, and rethrowing it propagates the original value.
  */
 import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts";
+import { inWords } from "../../base/arguments.ts";
+import { defineGuestStack } from "../../base/guest_stack.ts";
+import type { TrapFrame } from "../../errors.ts";
 import {
   EXTERNREF,
   F32,
@@ -249,6 +252,28 @@ export const INSIDE: unique symbol = Symbol("waft.inside");
 /** Property key of the payload's references of a WasmException constructed in JavaScript, by value index. */
 const REFERENCES: unique symbol = Symbol("waft.references");
 
+const FRAMES = new WeakMap<object, readonly TrapFrame[]>();
+
+/** A payload value in the first line of a stack. */
+function valueInWords(value: unknown): string {
+  return value instanceof Uint8Array ? `v128 [${value.join(" ")}]` : inWords(value);
+}
+
+/** The tag and the values of an exception in words. */
+function describeException(exception: WasmException): string {
+  const types = exception.tag.type.params.map(valTypeName).join(" ");
+  const values = exception.payload.map(valueInWords).join(", ");
+  return types === "" ? "wasm exception of an empty tag" : `wasm exception of tag (${types}): ${values}`;
+}
+
+/** Gives an exception that leaves compiled code, because nothing there catches it, its frames and a stack that shows tag and values. */
+export function leaveGuest(outgoing: unknown, frames: () => readonly TrapFrame[]): void {
+  if (!isWasmException(outgoing) || FRAMES.has(outgoing)) return;
+  const found = frames();
+  FRAMES.set(outgoing, found);
+  defineGuestStack(outgoing, () => `WasmException: ${describeException(outgoing)}`, () => found);
+}
+
 /**
  * A WebAssembly exception in JavaScript: thrown by an exported function if no compiled code catches it, or constructed
  * in order to be thrown by a host function.
@@ -287,6 +312,11 @@ export class WasmException extends Error {
     const cells = new Array<number>(params.length * WORDS).fill(0);
     this[REFERENCES] = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.boundary));
     this[INSIDE] = new Exception(of, cells, this);
+  }
+
+  /** The guest's frames when it left compiled code, innermost first; none for an exception that the host constructed. */
+  get frames(): readonly TrapFrame[] {
+    return FRAMES.get(this) ?? [];
   }
 
   /** The tag of the exception. */

@@ -17,7 +17,7 @@ import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
 import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { Exception } from "../exceptions/exception.ts";
+import { Exception, leaveGuest } from "../exceptions/exception.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread, type ProcessCode } from "../thread/guest_thread.ts";
 import type { Global } from "./global.ts";
@@ -26,6 +26,8 @@ import type { Instance } from "./instance.ts";
 import { PROT } from "../../host/host.ts";
 import type { ImageReferences } from "../code/image_references.ts";
 import { ModuleMap } from "../code/module_map.ts";
+import type { Memory } from "../memory/memory.ts";
+import { GUARD_RESERVATION } from "../memory/memory_range.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "../traps/trap_error.ts";
@@ -69,7 +71,7 @@ export class Store implements ReferenceBoundary {
     this.thread = new GuestThread(currentHost(), code, {
       serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
       hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
-      trapError: () => trapError(this.thread, moduleAt),
+      trapError: () => this.#withAccess(trapError(this.thread, moduleAt)),
       interruption: (parked) =>
         new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedFrames(this.thread, moduleAt) : []),
       hasHandler: (error) => this.#hasHandler(error),
@@ -279,6 +281,27 @@ export class Store implements ReferenceBoundary {
     return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]);
   }
 
+  /** Adds address and size to the trap of an access that faulted behind a memory. */
+  #withAccess(error: Error): Error {
+    const fault = this.thread.state.word(THREAD.FAULT_ADDRESS);
+    if (!(error instanceof TrapError) || error.code !== "memory-out-of-bounds" || fault === 0) return error;
+    const memory = this.#memoryAround(fault);
+    if (memory === undefined) return error;
+    error.access = { address: fault - memory.base, bytes: memory.byteLength };
+    error.detail = `address ${error.access.address} of a memory of ${error.access.bytes} bytes`;
+    return error;
+  }
+
+  /** The guarded memory of an instance whose reservation contains `address`. */
+  #memoryAround(address: number): Memory | undefined {
+    for (const ref of this.#instances.values()) {
+      for (const memory of ref.deref()?.memories ?? []) {
+        if (memory.guarded && address >= memory.base && address < memory.base + GUARD_RESERVATION) return memory;
+      }
+    }
+    return undefined;
+  }
+
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
   trapInBuiltin(message: string): TrapError {
     return new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address)));
@@ -294,7 +317,10 @@ export class Store implements ReferenceBoundary {
    * throws the exception to JavaScript.
    */
   raise(exception: Exception): void {
-    if (!this.#unwind(exception)) throw exception.outgoing;
+    if (this.#unwind(exception)) return;
+    const { outgoing } = exception;
+    leaveGuest(outgoing, () => parkedFrames(this.thread, (address) => this.moduleAt(address)));
+    throw outgoing;
   }
 
   /** Rethrows the most recently caught exception. */

@@ -18,10 +18,12 @@ import { onAbort } from "./abort_listeners.ts";
 import {
   checkSignal,
   type ControlContext,
+  deadlineInWords,
   deadlineTime,
   fuelUnits,
   type LimitedInstance,
   requireControl,
+  withLimit,
 } from "./call_limits.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
@@ -202,7 +204,7 @@ class AsyncCall {
       thread.deadline = deadline;
       if (--thread.depth === 0) thread.services.atSafepoint();
     }
-    if (failed) this.#end(this.#reject, outcome);
+    if (failed) this.#end(this.#reject, this.#explain(outcome));
     else if (ended) this.#end(this.#resolve, outcome);
   }
 
@@ -311,6 +313,13 @@ class AsyncCall {
     }
   }
 
+  /** A trap says which limit of the call it is about. */
+  #explain(error: unknown): unknown {
+    const { deadline, fuel } = this.#context;
+    if (deadline !== undefined) withLimit(error, "interrupted", () => deadlineInWords(deadline));
+    return fuel === undefined ? error : withLimit(error, "out-of-fuel", () => "the call's fuel");
+  }
+
   #setTimer(): void {
     const delay = this.#deadline - performance.now();
     this.#timer = setTimeout(() => {
@@ -379,7 +388,7 @@ class AsyncCall {
     }
     const wasPreempted = this.#poll !== undefined;
     this.#unpreempt();
-    this.#end(this.#reject, error);
+    this.#end(this.#reject, this.#explain(error));
     if (wasPreempted) this.#instance.group.drain();
   }
 

@@ -9,6 +9,7 @@
  */
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
+import { TrapError } from "../../errors.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
 
 /** The parts of an instance that limits depend on. */
@@ -103,7 +104,7 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
   const inner = fuel === undefined ? action : () => withFuel(instance, thread, context, fuel, action);
-  return at < thread.deadline ? withDeadline(thread, at, inner) : inner();
+  return at < thread.deadline ? withDeadline(thread, deadline, at, inner) : inner();
 }
 
 /** Converts a context's deadline to the clock of performance.now(). */
@@ -116,12 +117,14 @@ export function deadlineTime(deadline: number | Date): number {
   return performance.now() + delay;
 }
 
-function withDeadline<T>(thread: GuestThread, at: number, action: () => T): T {
+function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: number, action: () => T): T {
   const outer = thread.deadline;
   thread.watch(at);
   try {
     thread.deadline = at;
     return action();
+  } catch (error) {
+    throw withLimit(error, "interrupted", () => deadlineInWords(deadline));
   } finally {
     thread.deadline = outer;
     thread.watch(outer);
@@ -145,11 +148,24 @@ function withFuel<T>(
   i64[cell] = start;
   try {
     return action();
+  } catch (error) {
+    throw given <= outer ? withLimit(error, "out-of-fuel", () => `the limit of ${fuel} units of fuel`) : error;
   } finally {
     const used = start - i64[cell];
     i64[cell] = outer - used;
     context.fuel = typeof fuel === "number" ? Number(given - used) : given - used;
   }
+}
+
+/** Adds the limit that a trap reports, unless an inner call has added its own; other errors stay as they are. */
+export function withLimit(error: unknown, code: string, limit: () => string): unknown {
+  if (error instanceof TrapError && error.code === code) error.detail ??= limit();
+  return error;
+}
+
+/** A deadline as a trap names it. */
+export function deadlineInWords(deadline: number | Date): string {
+  return typeof deadline === "number" ? `the deadline of ${deadline} ms` : `the deadline at ${deadline.toISOString()}`;
 }
 
 /** Converts a context's fuel. Throws RangeError unless it is an integer from 0 to UNLIMITED_FUEL. */

@@ -1,0 +1,100 @@
+/**
+ * The text of `error.stack` for errors that end a guest's call. In: the error's first line, the guest's frames, and the stack that
+ * the host made. Out: the guest's frames, then the program's own; the engine's are left out, and a recursion is shown once.
+ */
+
+/** A frame of a guest, as far as its text goes. */
+export interface StackFrame {
+  readonly funcIndex: number;
+  readonly funcName?: string;
+  readonly moduleName?: string;
+  readonly offset: number;
+  readonly file?: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** Where the engine's files are: what a host writes of their places. */
+const ENGINE = ((url: string) => url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url)(
+  new URL("../", import.meta.url).href,
+);
+
+/** The longest recursion, in functions, that is recognized. */
+const MAX_PERIOD = 8;
+/** The fewest rounds of a recursion that are collapsed. */
+const MIN_ROUNDS = 3;
+
+function lineOf({ funcIndex, funcName, moduleName, offset, file, line, column }: StackFrame): string {
+  const module = moduleName ?? "wasm";
+  const place = line === undefined
+    ? `wasm://${module}:wasm-function[${funcIndex}]:0x${offset.toString(16)}`
+    : `${file ?? module}:${line}:${column ?? 1}`;
+  return `    at ${funcName ?? `wasm-function[${funcIndex}]`} (${place})`;
+}
+
+/** How often the `period` functions at `from` follow each other. */
+function roundsAt(frames: readonly StackFrame[], from: number, period: number): number {
+  let k = from + period;
+  while (k < frames.length && frames[k].funcIndex === frames[k - period].funcIndex) k++;
+  return Math.floor((k - from) / period);
+}
+
+/** Lines of the frames; a recursion of a few functions is shown once, with the number of frames left out. */
+function collapsed(frames: readonly StackFrame[]): string[] {
+  const lines: string[] = [];
+  for (let k = 0; k < frames.length;) {
+    let [period, rounds] = [1, 1];
+    for (let p = 1; p <= MAX_PERIOD && rounds < MIN_ROUNDS; p++) [period, rounds] = [p, roundsAt(frames, k, p)];
+    if (rounds < MIN_ROUNDS) [period, rounds] = [1, 1];
+    lines.push(...frames.slice(k, k + period).map(lineOf));
+    if (rounds > 1) lines.push(`    ... ${(rounds - 1) * period} more frames of this recursion`);
+    k += period * rounds;
+  }
+  return lines;
+}
+
+/** Does a line of a host's stack show the engine? */
+function isOwn(line: string): boolean {
+  return line.includes(ENGINE);
+}
+
+/** Frames of the engine between a guest and the program that a stack must have room for. */
+const OWN_FRAMES = 24;
+
+type Capturing = { captureStackTrace?(holder: object): void; stackTraceLimit?: number };
+
+/** The stack of the host at this place, with room for the engine's frames. It is not formatted before it is read. */
+function captureNative(): { readonly stack?: string } {
+  const host = Error as Capturing;
+  if (host.captureStackTrace === undefined) return new Error();
+  const limit = host.stackTraceLimit;
+  const holder = {};
+  if (limit !== undefined) host.stackTraceLimit = limit + OWN_FRAMES;
+  host.captureStackTrace(holder);
+  if (limit !== undefined) host.stackTraceLimit = limit;
+  return holder;
+}
+
+/** The text of a stack: `header`, the guest's frames, and the lines of `native` that are the program's. */
+export function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
+  const lines = (native ?? "").split("\n").filter((line) => /^\s+at |@/.test(line) && !isOwn(line));
+  const most = (Error as Capturing).stackTraceLimit ?? lines.length;
+  return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");
+}
+
+/** Gives an error a stack that is composed when it is read; a program may set another. */
+export function defineGuestStack(error: Error, header: () => string, frames: () => readonly StackFrame[]): void {
+  const native = captureNative();
+  const define = (value: string) =>
+    Object.defineProperty(error, "stack", { value, writable: true, enumerable: false, configurable: true });
+  Object.defineProperty(error, "stack", {
+    get: () => {
+      const stack = guestStack(header(), frames(), native.stack);
+      define(stack);
+      return stack;
+    },
+    set: define,
+    enumerable: false,
+    configurable: true,
+  });
+}

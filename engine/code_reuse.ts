@@ -1,0 +1,60 @@
+/**
+ * Compiled code that modules of one realm have in common. In: the bytes of a module, and everything else that decides its code. Out:
+ * the code that was compiled from equal bytes with equal settings, while something uses it.
+ *
+ * Invariant: bytes are compared with a copy that no program can change, so code never belongs to other bytes.
+ */
+import type { CompiledModule } from "./runtime/code/compiled_module.ts";
+
+/** Compiled code and the optimizations that were counted. */
+export interface ReusableCode {
+  readonly compiled: CompiledModule;
+  readonly statistics: Readonly<Record<string, number>>;
+}
+
+interface Entry {
+  readonly bytes: Uint8Array;
+  readonly code: WeakRef<ReusableCode["compiled"]>;
+  readonly statistics: ReusableCode["statistics"];
+}
+
+/** Bytes that are looked at for a key: the whole bytes are compared afterwards. */
+const SAMPLES = 64;
+
+const ENTRIES = new Map<string, Entry[]>();
+const GONE = new FinalizationRegistry<string>((key) => {
+  const left = (ENTRIES.get(key) ?? []).filter(({ code }) => code.deref() !== undefined);
+  if (left.length === 0) ENTRIES.delete(key);
+  else ENTRIES.set(key, left);
+});
+
+/** A key that equal bytes with equal settings share. */
+function keyOf(bytes: Uint8Array, settings: string): string {
+  let hash = bytes.length;
+  const step = Math.max(1, Math.floor(bytes.length / SAMPLES));
+  for (let k = 0; k < bytes.length; k += step) hash = Math.imul(hash, 31) + bytes[k] | 0;
+  return `${hash} ${bytes.length} ${settings}`;
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let k = 0; k < a.length; k++) if (a[k] !== b[k]) return false;
+  return true;
+}
+
+/** The code of `bytes` under `settings`, if it is there. */
+export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode | undefined {
+  for (const { bytes: known, code, statistics } of ENTRIES.get(keyOf(bytes, settings)) ?? []) {
+    const compiled = code.deref();
+    if (compiled !== undefined && equal(known, bytes)) return { compiled, statistics };
+  }
+  return undefined;
+}
+
+/** Lets later modules with the same bytes and settings have this code. */
+export function rememberCode(bytes: Uint8Array, settings: string, { compiled, statistics }: ReusableCode): void {
+  const key = keyOf(bytes, settings);
+  const entry: Entry = { bytes: bytes.slice(), code: new WeakRef(compiled), statistics };
+  ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry]);
+  GONE.register(compiled, key);
+}
