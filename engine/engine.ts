@@ -27,7 +27,7 @@ import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
-import { nodeModule } from "./host/process.ts";
+import { DENO_INSPECT, nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
 import {
@@ -233,8 +233,8 @@ export class Engine implements Settings {
     return this.#inWords();
   }
 
-  /** One line for `console.log` of Deno. */
-  [Symbol.for("Deno.customInspect")](): string {
+  /** One line for `console.log` of the host that has a key of its own. */
+  [DENO_INSPECT](): string {
     return this.#inWords();
   }
 

@@ -18,6 +18,9 @@ interface NodeModules {
   "node:worker_threads": typeof import("node:worker_threads");
 }
 
+/** The key of the method by which Deno's `console.log` shows an object. */
+export const DENO_INSPECT: unique symbol = Symbol.for("Deno.customInspect") as typeof DENO_INSPECT;
+
 const own = (globalThis as { Deno?: typeof Deno }).Deno;
 
 /** A module of Node, which Deno and Bun have, too; loaded by the first call. */
