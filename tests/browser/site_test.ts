@@ -254,7 +254,7 @@ browserTest(
       await page.goto(`${r.url}/getting-started`);
       await page.keyboard.press("Tab");
       await page.keyboard.press("Enter");
-      assert.match(page.url(), /#main$/);
+      await page.waitForURL(/#main$/);
       await page.keyboard.press("Tab");
       const inMain = await page.evaluate("document.querySelector('main').contains(document.activeElement)");
       assert.equal(inMain, true, "the skip link leads into the main part");
