@@ -3,7 +3,7 @@
  *
  * In: nothing. Out: schemas by command. Every document has the same envelope; `data` is null when the command failed. Objects
  * are closed, so a test that runs the commands finds what is printed and not said here. Within `schemaVersion` 1 properties
- * are only added. Design: §2.3, §2.4.
+ * are only added.
  */
 import { record, SHARED_DEFINITIONS } from "./definitions/definition.ts";
 import type { Schema } from "./base/schema_walk.ts";

@@ -2,8 +2,8 @@
  * The root of the project that a directory belongs to.
  *
  * In: a directory to start from. Out: the nearest directory with `waft.json`, upwards, never across a mount point.
- * Invariant: manifest, lockfile and the directory they are in belong to the user or to root, and nobody else may write
- * them, because whoever writes them decides what runs. Separate from project.ts, because every `waft run` looks for a
+ * Invariant: manifest, lockfile and the directory they are in belong to the user or to root, and no other user can write
+ * them, because their contents decide what runs. Separate from project.ts, because every `waft run` looks for a
  * project and few find one.
  */
 import { currentUser, environmentVariable, systemName } from "@waft/engine/host/process";

@@ -12,7 +12,7 @@ import { DISK, type Files } from "./files.ts";
 import { randomHex } from "./integrity.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
-/** Name of the file that stands for "somebody is writing". */
+/** Name of the write lock: it exists while a process writes the project, and holds its id. */
 export const WRITE_LOCK_FILE = `${LOCK_FILE}.lock`;
 
 const TEMPORARY = /^(?:\.waft(?:-lock)?\.json\.[0-9a-f]{12}\.tmp|waft-lock\.json\.lock\.[0-9a-f]{12})$/;
@@ -61,24 +61,24 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
     if (held === undefined) continue;
     const pid = Number(/^([0-9]{1,10})\n$/.exec(new TextDecoder().decode(held))?.[1] ?? "0");
     const status = await files.status(path);
-    // Without its final newline the mark is from a writer that was killed while it wrote it: the digits that are there may
-    // name another process. A living writer needs far less than a second for it.
+    // Without its final newline the lock is from a writer that was killed while it wrote the file, so the digits may name
+    // another process. A living writer needs far less than a second.
     const dead = pid > 0
       ? !(options.isAlive ?? isAlive)(pid)
       : status !== undefined && Date.now() - status.modifiedMs > 1000;
     if (dead) {
-      // Renaming decides between several who find it dead: only one rename succeeds.
-      const grave = `${path}.${randomHex(12)}`;
+      // Several processes may find the lock stale; only one rename succeeds.
+      const stale = `${path}.${randomHex(12)}`;
       try {
-        await files.rename(path, grave);
+        await files.rename(path, stale);
       } catch (error) {
         if ((error as { readonly code?: string }).code === "ENOENT") continue;
         throw error;
       }
-      // Between reading and renaming somebody else may have buried it and begun to write: then this is his mark.
-      const buried = await files.read(grave, 100);
-      if (sameBytes(buried, held)) await files.remove(grave);
-      else await files.rename(grave, path);
+      // Another process may have removed the stale lock and taken its own between the read and the rename: put that back.
+      const moved = await files.read(stale, 100);
+      if (sameBytes(moved, held)) await files.remove(stale);
+      else await files.rename(stale, path);
       continue;
     }
     if (Date.now() > until) {

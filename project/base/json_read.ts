@@ -36,7 +36,7 @@ export interface JsonDocument {
   readonly value: JsonValue;
   /** One finding for each repeated key. */
   readonly duplicates: readonly Diagnostic[];
-  /** Where a pointer's key (or its value) stands; the nearest enclosing one when the pointer does not exist. */
+  /** Place of a pointer's key (or its value); the nearest enclosing one when the pointer does not exist. */
   place(pointer: string, part?: "key" | "value"): Place;
 }
 
@@ -113,7 +113,7 @@ export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReadi
 
 type Stop = (code: string, message: string, more?: Partial<Diagnostic>) => JsonReading;
 
-/** Where the members of one object or array stand. */
+/** Places of the members of one object or array. */
 interface Members {
   /** By key, or by index as text. */
   readonly offsets: Map<string, { key: number; value: number }>;
@@ -170,7 +170,7 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
         duplicates.push({
           code: `${codes}.duplicate-key`,
           severity: "error",
-          message: `${quote(name)} stands twice in ${
+          message: `${quote(name)} appears twice in ${
             readablePointer(at.slice(0, at.lastIndexOf("/")))
           } (first in line ${placeOf(starts, known.key).line})`,
           file,

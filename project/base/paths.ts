@@ -3,7 +3,7 @@
  *
  * In: the environment, the operating system, the home directory. Out: absolute directories. `WAFT_HOME` overrides all of
  * them everywhere; macOS keeps all below `~/.waft`; Linux follows XDG (relative values are ignored, as XDG demands). The
- * manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths"; design: §5.
+ * manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths".
  */
 import {
   currentDirectory,
@@ -76,7 +76,7 @@ export function machinePaths(facts: MachineFacts = thisMachine()): MachinePaths 
   };
 }
 
-/** Where a blob lies in the cache. */
+/** Path of a blob in the cache. */
 export function blobPath(paths: MachinePaths, hex: string): string {
   return join(paths.cache, "blobs", "sha256", hex);
 }

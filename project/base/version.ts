@@ -70,7 +70,7 @@ export function explainRange(text: string): { reason: string; help?: string } | 
   return { reason: "it is malformed" };
 }
 
-/** True when `version` lies in `range`, by npm's rules. */
+/** True when `version` is within `range`, by npm's rules. */
 export function satisfies(version: string, range: string): boolean {
   return hasRangeShape(range) && npm.satisfies(version, range);
 }

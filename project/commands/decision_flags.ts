@@ -60,7 +60,7 @@ export async function deciderFor(
   };
 }
 
-/** What was given already, so that a command line that is shown can be pasted as it stands. */
+/** Flags given so far, so that the printed command line can be pasted unchanged. */
 function givenFlags({ flags }: CommandEnvironment, options: DecisionOptions): string[] {
   const single = { "--registry": flags.registry, "--project": flags.project };
   const repeated = { "--allow": options.allow, "--deny": options.deny, "--bind": options.bind, "--set": options.set };

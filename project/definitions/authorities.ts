@@ -2,9 +2,8 @@
  * The authorities that a plugin can hold: one row each with what is linked for it and which scope it has.
  *
  * In: names and scopes from definitions, lockfiles and command lines. Out: the import namespaces that a grant opens, with
- * signatures and the result of a denied call, and the law of scopes: what may be requested, what a grant may say, and when
- * one scope lies within another. Nothing outside this table can be linked: `env` and every other namespace are refused.
- * Design: "Authorities" (exact names, no wildcard, no inheritance).
+ * signatures and the result of a denied call, and the rules of scopes: what may be requested, what a grant may contain, and when
+ * one scope is within another. Nothing outside this table can be linked: `env` and every other namespace are refused.
  */
 import type { Schema } from "../base/schema_walk.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
@@ -258,7 +257,7 @@ export function fullGrant(kind: ScopeKind, requested: JsonObject): JsonObject {
   return grant;
 }
 
-/** A narrowed copy of an old grant that lies within a new request; undefined when nothing of it is left. */
+/** A copy of an old grant narrowed to a new request; undefined when nothing of it is left. */
 export function narrowGrant(kind: ScopeKind, requested: JsonObject, old: JsonObject): JsonObject | undefined {
   const key = listKeyOf(kind);
   const grant = emptyObject();

@@ -4,7 +4,7 @@
  * In: the files of a package (an archive or a directory). Out: its manifest and, for each catalog id, the complete
  * definition with its digest and the entry's bytes; or every finding. What the manifest says (name, description, stability,
  * license, repository, engines, platforms) is filled into definitions and must not be contradicted by them. Catalog ids are
- * exactly the package's module and its subpackages. It is data: nothing of the author's runs to learn it. Design: §1.1.
+ * exactly the package's module and its subpackages. It is data: nothing of the author's runs to learn it.
  */
 import {
   checkDefinition,
@@ -107,7 +107,7 @@ export async function openPackage(files: ReadonlyMap<string, Uint8Array>, versio
     for (const v of faults) found.push(toDiagnostic(v, document, "catalog"));
     if (faults.length > 0) return;
     if (definition.id in plugins) {
-      return add(`${at}/definition/id`, "value", `${quote(definition.id)} stands twice in the catalog`);
+      return add(`${at}/definition/id`, "value", `${quote(definition.id)} appears twice in the catalog`);
     }
     const path = item.entry as string;
     const entry = files.get(path);
@@ -176,7 +176,7 @@ export async function packageManifest(
     const wrong = !s.module.startsWith(`${metadata.module}/`)
       ? `${quote(s.module)} must be a path below ${quote(metadata.module)}`
       : ids.has(s.module)
-      ? `${quote(s.module)} stands twice`
+      ? `${quote(s.module)} appears twice`
       : undefined;
     ids.add(s.module);
     if (wrong !== undefined) {

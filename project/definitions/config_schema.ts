@@ -3,7 +3,7 @@
  *
  * In: a schema from a definition, or a configuration from a lockfile. Out: what is wrong with either, with pointers. No
  * `pattern`: an author's regular expression would run on users' machines. At most 64 KiB, 8 levels, and every object is
- * closed, so that a typo in a configuration is always found. Design: §1.5.
+ * closed, so that a typo in a configuration is always found.
  */
 import { type Diagnostic, quote, readablePointer, stepInto } from "../base/diagnostic.ts";
 import { emptyObject, isObject, type JsonObject, type JsonValue } from "../base/json_read.ts";

@@ -3,7 +3,7 @@
  *
  * In: a set of plugins with their definitions and, once made, their bindings. Out: who may provide what to whom, the
  * bindings that need no choice, faults of given bindings, the order in which plugins start, and which providers (with
- * their grants) a plugin can act through. Never first-wins: with several candidates somebody chooses. Design: §1.3, §1.5.
+ * their grants) a plugin can act through. Never first-wins: several candidates need an explicit choice.
  */
 import { type ConsumedContract, contractNamespace, type Definition, type ProvidedContract } from "./definition.ts";
 import type { JsonObject } from "../base/json_read.ts";
@@ -47,7 +47,7 @@ export function candidates(
   );
 }
 
-/** A binding that needs a choice, or a required one that nobody can fill. */
+/** A binding that needs a choice, or a required one without a provider. */
 export interface BindingQuestion {
   readonly consumer: string;
   readonly namespace: string;

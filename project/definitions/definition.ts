@@ -3,7 +3,7 @@
  *
  * In: the `definition` objects of catalogs, registries and lockfiles. Out: violations with pointers, or a Definition whose
  * digest is SHA-256 of its RFC 8785 form after set-like arrays are sorted. Definitions are immutable: the same id and
- * version always have the same digest. Design: §1.1-1.3.
+ * version always have the same digest.
  */
 import { AUTHORITIES, findAuthority, HOST_NAMESPACES, scopeSchema } from "./authorities.ts";
 import { checkConfigSchema } from "./config_schema.ts";

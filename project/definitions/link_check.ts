@@ -4,7 +4,7 @@
  * In: a definition and the outside of its module. Out: findings. Every import must be linkable by a requested authority, a
  * consumed contract or the plugin's own namespace, with the exact type; every request must be used by an import, a hook or
  * a provided namespace (so that reviews stay short); every provided function must be exported. Publish and check both run
- * this; the engine's link table (plugins/plugin_grants.ts) refuses the same imports at run time. Design: §1.2, §1.3.
+ * this; the engine's link table (plugins/plugin_grants.ts) refuses the same imports at run time.
  */
 import { ENGINE_CALLS, findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
 import { contractNamespace, type Definition } from "./definition.ts";

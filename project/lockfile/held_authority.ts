@@ -79,7 +79,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
   return { ...facts, digest };
 }
 
-/** One digest for all holders together: the word that accepts them where nobody can be asked. */
+/** One digest for all holders together: the argument that accepts them without a terminal. */
 export function digestOfHolders(holders: readonly AuthorityHolder[]): Digest {
   return digestJson(Object.fromEntries(holders.map(({ id, digest }) => [id, digest])));
 }

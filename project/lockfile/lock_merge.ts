@@ -1,10 +1,10 @@
 /**
  * What can be kept of a lockfile that is not valid: one with conflict markers, or one that was edited or damaged.
  *
- * In: the file's text and the findings of the strict parse. Out: the entries that stand by themselves (right digest, seal
+ * In: the file's text and the findings of the strict parse. Out: the entries that are valid on their own (right digest, seal
  * and shape), marked as reviewed only when their review digest still holds. From two sides of a merge, entries that agree
  * are kept, entries that differ are left to be resolved again; grants are never merged: where they differ, a person looks
- * again. Only `waft add` uses this; everything that runs plugins reads strictly. Design: §2.1 "Merge".
+ * again. Only `waft add` uses this; everything that runs plugins reads strictly.
  */
 import { checkDefinition, definitionDigest } from "../definitions/definition.ts";
 import { reachOf } from "../definitions/contracts.ts";

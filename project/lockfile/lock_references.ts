@@ -2,7 +2,7 @@
  * The lockfile's references: class "reference" of the strict parse.
  *
  * In: a lockfile whose shape and values are right. Out: findings for everything that points to nothing, that nothing points
- * to, that does not satisfy its range, that is bound to the wrong provider, or that runs in a circle. Design: §2.1.
+ * to, that does not satisfy its range, that is bound to the wrong provider, or that runs in a circle.
  */
 import { guestMismatch, loadOrder, mismatch, providedAs } from "../definitions/contracts.ts";
 import { contractNamespace } from "../definitions/definition.ts";

@@ -133,7 +133,7 @@ function definitionForm(definition: Definition): Ordered {
   }, ORDERS.definition);
 }
 
-/** The text of a definition as it stands in a lockfile or catalog. */
+/** The text of a definition in a lockfile or catalog. */
 export function printDefinition(definition: Definition): string {
   return print(definitionForm(definition), "\n");
 }

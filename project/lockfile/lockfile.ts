@@ -1,12 +1,12 @@
 /**
- * `waft-lock.json` v1: the strict parse. This header is the format's law.
+ * `waft-lock.json` v1: the strict parse. This header defines the format.
  *
  * In: the file's bytes and, when there is one, the manifest. Out: a Lockfile in which every reference holds, every digest,
- * seal and review is right, every grant lies within its request; or all findings of the first class that fails, in this
+ * seal and review is right, every grant is within its request; or all findings of the first class that fails, in this
  * order: reading (too-large, encoding, conflict-markers, syntax) · duplicate-key, unknown-key · version · type, value ·
  * reference · digest · grant · config · stale · review. White space and key order carry no meaning. It alone is the
  * authority at run time: nothing here warns and goes on. A test changes every byte of lockfiles in turn: each change is
- * rejected or means the same. Design: §2, §2.1.
+ * rejected or means the same.
  */
 import { findAuthority, scopeSchema, widerThan } from "../definitions/authorities.ts";
 import { checkConfig } from "../definitions/config_schema.ts";
@@ -98,7 +98,7 @@ function versionFinding(document: JsonDocument, version: number): Diagnostic {
 
 type Stage = (lock: Lockfile, report: LockReport, context: LockContext) => void;
 
-/** The stages after shape and version, in the order of the law. */
+/** The stages after shape and version, in the order above. */
 const STAGES: readonly Stage[] = [
   checkValues,
   checkReferences,

@@ -1,9 +1,9 @@
 /**
- * Decisions on authority: who is asked what, and what flags say.
+ * Decisions on authority, from prompts and flags.
  *
  * In: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Out: grants and denials for every
  * plugin, providers before consumers, so that what a consumer can reach is settled when it is reviewed. `--yes` decides
- * nothing: authority comes from a person or from flags that name it. Design: §2.2.
+ * nothing: authority comes from an answer at a prompt or from flags that name it.
  */
 import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../definitions/authorities.ts";
 import { reachOf } from "../definitions/contracts.ts";
@@ -35,12 +35,13 @@ export interface Decision {
   readonly denied: readonly string[];
 }
 
-/** Decides, or returns undefined when the review was cancelled. Throws when nobody can be asked. */
+/** Decides, or returns undefined when the review was cancelled. Throws when no prompt is possible and flags leave a decision open. */
 export type Decider = (request: ReviewRequest) => Promise<Decision | undefined>;
 
 /**
- * Asks for every plugin that needs it; false when a review was cancelled. The plugins are updated in place. Where nobody can be asked, all that is
- * open is told at once: each plugin counts as granted what it asks for while those behind it are looked at, and then this throws.
+ * Asks for every plugin that needs a review; false when one was cancelled. Updates the plugins in place. Without a prompt it
+ * collects every open decision, treating each open request as granted so that later plugins can be examined, and throws one
+ * error for all of them.
  */
 export async function decideAll(
   prepared: Prepared,
@@ -219,12 +220,12 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
   return grant;
 }
 
-/** The failure when nobody can be asked: what is open, and the exact flags that would decide. */
+/** The failure without a prompt: the open decisions and the exact flags that would make them. */
 class ReviewNeeded extends ProjectError {
   /** What `waft` was called with. */
   readonly command: string;
   readonly flags: readonly string[];
-  /** All that is open granted, for who goes on to find out what else is needed. */
+  /** The decision with every open request granted, to examine the plugins that follow. */
   readonly whole: Decision;
 
   constructor(request: ReviewRequest, open: readonly AuthorityRequest[], command: string, decided: Decision) {

@@ -2,7 +2,7 @@
  * `init`: a new project, as small as can be or with all that an application or a publishable plugin needs.
  *
  * In: what kind, and its metadata. Out: the files that were created. Never overwrites anything: if one file is in the way,
- * nothing is created. A plugin that is made here builds, passes `plugin check` and publishes as it stands.
+ * nothing is created. A plugin that is made here builds, passes `plugin check` and publishes unchanged.
  */
 import { dirname, join } from "node:path";
 import { fail, ProjectError } from "../base/diagnostic.ts";

@@ -3,7 +3,7 @@
  *
  * In: a package's directory. Out: what would be (or was) published: version and where it came from, files, digests,
  * authorities. The version is `package.version`, else the highest version tag that is reachable from HEAD, which must then
- * be HEAD's own and the tree clean. Only allow-listed files ship. Design: §3.4.
+ * be HEAD's own and the tree clean. Only allow-listed files ship.
  */
 import { digestBytes } from "../base/integrity.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";

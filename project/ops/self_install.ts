@@ -3,7 +3,7 @@
  *
  * In: the directory of an unpacked bundle whose archive install.sh has checked. Out: the version in place and active, the launcher in the chosen
  * directory, and a receipt of everything that was done outside of waft's own directories, from which `self uninstall`
- * undoes exactly that. The receipt is written before what it records, so that a killed installation can be undone. Design: §5.
+ * undoes exactly that. The receipt is written before what it records, so that a killed installation can be undone.
  */
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -16,7 +16,7 @@ import { readProject } from "../project.ts";
 export interface TrustRequest {
   /** What to accept; a lockfile with other grants is refused. */
   readonly digest?: string;
-  /** Asks the user; absent where nobody can be asked. */
+  /** Asks the user; absent without a terminal. */
   readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
   readonly dryRun?: boolean;
 }

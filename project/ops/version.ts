@@ -3,7 +3,7 @@
  *
  * In: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Out: what was done. A version is installed only
  * after signature, freshness, size, SHA-256, the archive's form and a first start were right; until its one rename, and whatever
- * happens before, the machine is as it was. Versions lie side by side: `use` and `rollback` only move a pointer. Design: §5.
+ * happens before, the machine is as it was. Versions are installed side by side: `use` and `rollback` only change which one is active.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

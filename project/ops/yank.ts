@@ -2,7 +2,7 @@
  * `plugin yank`: a release is withdrawn from new resolutions, or taken back.
  *
  * In: a package, an exact version, a reason with a severity (none to take a withdrawal back). Out: what the registry now
- * says. Who has locked the version keeps it and is warned. Design: §2.3, §3.2.
+ * says. Who has locked the version keeps it and is warned.
  */
 import { fail } from "../base/diagnostic.ts";
 import { requirePluginId } from "../definitions/plugin_id.ts";

@@ -4,7 +4,7 @@
  * In: bytes that anyone may have made. Out: a map from path to bytes, or one finding that says what is wrong; nothing is
  * ever unpacked to disk. Only plain files with portable names are accepted: no links, devices, PAX or GNU extensions,
  * absolute or climbing paths, names that collide on some file system. Every size is bounded before memory is given.
- * Writing is canonical: sorted names, mode 0644, no times, no owners. Design: §3.2 limits, §3.4, §3.5.
+ * Writing is canonical: sorted names, mode 0644, no times, no owners.
  */
 import { constants, gzipSync, inflateRawSync } from "node:zlib";
 import { fail, type ProjectError, quote } from "../base/diagnostic.ts";

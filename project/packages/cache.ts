@@ -29,7 +29,7 @@ export class BlobCache {
     return undefined;
   }
 
-  /** True when a blob of that digest and size lies in the cache and is sound. */
+  /** True when a blob of that digest and size is in the cache and intact. */
   async has(digest: Digest, size: number): Promise<boolean> {
     return await this.get(digest, size) !== undefined;
   }

@@ -3,7 +3,7 @@
  *
  * In: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Out: one
  * MachineConfig. A policy can only narrow: what it denies is denied whatever a lockfile grants. A prefix that is mapped to
- * a registry never consults another one, so private ids cannot be answered by the public registry. Design: §1.2, §3.3.
+ * a registry never consults another one, so private ids cannot be answered by the public registry.
  */
 import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";

@@ -3,7 +3,7 @@
  *
  * In: a registry's answers. Out: the public key of a name, or a ProjectError (exit 5). Keys seen first are kept in
  * `registry-keys.json` of the machine's configuration; from then on only a key that a known one endorsed is added. So whoever
- * takes over a registry's address, but not its key, can offer nothing new. Design: §3.2.
+ * takes over a registry's address, but not its key, can offer nothing new.
  */
 import { dirname, join } from "node:path";
 import { record as closed } from "../definitions/definition.ts";

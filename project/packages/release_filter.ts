@@ -3,7 +3,7 @@
  *
  * In: the releases of one id, in any order, and the request. Out: candidates, the locked one first and then the highest, and
  * what was skipped with the reason that a user is told. Filters in order: yanked, engines and platforms, release age. A
- * locked release passes all but the host's. Design: §3.1.
+ * locked release passes all but the host's.
  */
 import type { ResolveRequest } from "./resolve.ts";
 import type { Release } from "./source.ts";
@@ -31,7 +31,7 @@ export function filterReleases(id: string, releases: readonly Release[], request
   const candidates: Release[] = [];
   const skipped: Skipped[] = [];
   for (const [i, release] of sorted.entries()) {
-    // Build metadata does not distinguish releases: the first in order stands for all of its precedence.
+    // Build metadata does not distinguish releases: the first represents all of its precedence.
     if (i > 0 && samePrecedence(sorted[i - 1]!.version, release.version)) continue;
     const isLocked = release.version === locked;
     const fault = isLocked ? hostFault(release, request) : faultOf(release, request, named);

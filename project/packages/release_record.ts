@@ -3,7 +3,7 @@
  *
  * In: a record as a registry serves it, a signature, a public key (raw, base64). Out: true or false; nothing here throws for
  * hostile text. A record is signed with Ed25519 over its canonical form (RFC 8785). A key that replaces another is endorsed
- * by it: the same kind of signature, over a statement that no record can be mistaken for. Design: §3.2, §3.4.
+ * by it: the same kind of signature, over a statement that no record can be mistaken for.
  */
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { type Digest, jcs } from "../base/integrity.ts";

@@ -287,7 +287,7 @@ class Solver {
     return true;
   }
 
-  /** The candidates of an id that lie in a range, as a set without "absent". */
+  /** The candidates of an id within a range, as a set without "absent". */
   #fitting(id: string, range: string): bigint {
     let set = 0n;
     this.#nodes.get(id)!.candidates.forEach((release, i) => {

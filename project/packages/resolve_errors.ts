@@ -3,7 +3,7 @@
  *
  * In: the facts of a failed search. Out: a ProjectError whose message names each requirer and its range and whose help
  * names the smallest set of requirements that, when widened, leads to a solution (found by solving again, up to three
- * lines). There is no way to force a resolution, so none is offered. Design: §3.1.
+ * lines). There is no way to force a resolution, so none is offered.
  */
 import { fail, type ProjectError } from "../base/diagnostic.ts";
 import type { Conflict, Fact, Resolution, ResolveRequest } from "./resolve.ts";
@@ -60,7 +60,7 @@ function describe(conflict: Conflict, request: ResolveRequest): string[] {
   return [...new Set(lines)];
 }
 
-/** Nothing when some candidate lies in the range; else what there is. */
+/** Empty when a candidate is within the range; otherwise the versions that exist. */
 function offers(id: string, range: string, conflict: Conflict, _request: ResolveRequest): string {
   const node = conflict.nodes.get(id);
   if (node === undefined) return "";
@@ -81,7 +81,7 @@ function shortList(versions: readonly string[]): string {
   return sorted.length <= 3 ? sorted.join(", ") : `${sorted[0]} to ${sorted.at(-1)} (${sorted.length} versions)`;
 }
 
-/** The smallest set of direct requirements whose ranges stand in the way, with the versions that would then be chosen. */
+/** The smallest set of direct requirements whose ranges conflict, with the versions that would be chosen without them. */
 async function linesToChange(
   request: ResolveRequest,
   solve: (request: ResolveRequest) => Promise<Resolution | Conflict>,

@@ -129,7 +129,7 @@ export function projectPath(projectRoot: string, target: string): string {
   if (path === "") return ".";
   if (path.startsWith("..") || isAbsolute(path)) {
     throw fail("usage.path", `${target} is outside the project ${projectRoot}`, {
-      help: "a path plugin must lie inside the project",
+      help: "a path plugin must be inside the project",
     });
   }
   return `./${path.split(sep).join("/")}`;

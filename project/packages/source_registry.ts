@@ -5,7 +5,7 @@
  *
  * In: ids and digests. Out: checked releases and bytes. Every answer is bounded in size and time, must have its content
  * type, and is checked for shape; redirects are followed on the same origin only. Answers are kept with their ETag, so that
- * an unchanged index costs one small round trip and `--offline` can resolve from what was seen last. Design: §3.2.
+ * an unchanged index costs one small round trip and `--offline` can resolve from what was seen last.
  */
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
@@ -105,7 +105,7 @@ export class RegistrySource implements Source {
   }
 
   /**
-   * The signed record of a release, as bytes that nobody checked yet; undefined when the registry has none. Records never
+   * The signed record of a release, as unchecked bytes; undefined when the registry has none. Records never
    * change, so what was kept is used unless it is to be `fresh`.
    */
   async record(packageId: string, version: string, fresh = false): Promise<Uint8Array | undefined> {
@@ -126,7 +126,7 @@ export class RegistrySource implements Source {
     return answer.bytes;
   }
 
-  /** The registry's signing keys, as bytes that nobody checked yet; undefined when it has none. */
+  /** The registry's signing keys, as unchecked bytes; undefined when it has none. */
   async keys(): Promise<Uint8Array | undefined> {
     const url = `${this.name}/api/keys`;
     const answer = await this.#get(url, "application/json", 1 << 16);

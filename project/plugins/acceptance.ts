@@ -43,7 +43,7 @@ function outsideRoots({ roots }: JsonObject): string[] {
   return Object.values(roots).map(String).filter((path) => isAbsolute(path) || /^\.\.(?:\/|$)/.test(normalize(path)));
 }
 
-/** The refusal where nobody can be asked. */
+/** The refusal without a terminal. */
 export function unaccepted(root: string, holders: readonly AuthorityHolder[], digest: Digest): ProjectError {
   const names = holders.length === 1 ? holders[0]!.id : `${holders.length} plugins`;
   const notes = holders.flatMap((holder): Diagnostic[] => {

@@ -2,7 +2,7 @@
  * `waft:caller@1`: the memory that the caller exports, named exports of it, and who it is.
  *
  * In: a plugin and its grants. Out: its functions. Every copy is checked against both memories as they are at that moment;
- * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned. Design: §1.4.
+ * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned.
  */
 import { STATUS } from "../definitions/authorities.ts";
 import { checkRoom, readCells, writeCells } from "./value_cells.ts";

@@ -2,9 +2,9 @@
  * `waft:caller@1 memory`: the caller's exported memory as memory 0 of a plugin, whoever calls.
  *
  * In: the type with which a plugin imports the memory, its instance, and each call into it. Out: nothing; while a call runs, memory 0
- * of the instance is what the caller exports as `memory`, and an empty one while nobody calls or the caller exports none, so that
+ * of the instance is what the caller exports as `memory`, and an empty one while no call is running or the caller exports none, so that
  * every access is out of bounds. Calls nest, and on each return and trap the memory is what it was before, so within one
- * activation it never changes. Invariant: code compiled for guard pages never meets a memory without them. Design: §1.4.
+ * activation it never changes. Invariant: code compiled for guard pages never meets a memory without them.
  */
 import { type Instance, TrapError } from "@waft/engine";
 import { currentHost } from "@waft/engine/host/current";
@@ -26,7 +26,7 @@ export function slotFault({ limits, shared }: MemoryType): string | undefined {
 /** Memory 0 of one plugin that imports it. */
 export class CallerSlot {
   /** What the plugin is instantiated with. */
-  readonly nobody: Memory;
+  readonly idle: Memory;
   readonly #address: number;
   #instance: RuntimeInstance | undefined;
   #bound: Memory;
@@ -35,9 +35,9 @@ export class CallerSlot {
 
   constructor(type: MemoryType) {
     this.#address = type.limits.address;
-    this.nobody = emptyMemory(type);
-    this.#bound = this.nobody;
-    this.#known.add(this.nobody);
+    this.idle = emptyMemory(type);
+    this.#bound = this.idle;
+    this.#known.add(this.idle);
   }
 
   /** The instance is there. */
@@ -49,7 +49,7 @@ export class CallerSlot {
   enter(caller: Party | undefined): Memory {
     const before = this.#bound;
     const memory = caller?.instance?.exports.memory;
-    this.#bind(memory instanceof Memory ? memory : this.nobody);
+    this.#bind(memory instanceof Memory ? memory : this.idle);
     return before;
   }
 

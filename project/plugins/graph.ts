@@ -4,7 +4,7 @@
  * In: plugin nodes, instantiated in start order, and a guest. Out: calls of guest exports, with hooks; traps that say in which
  * plugin they happened. Invariants: a plugin's stack of callers is the same after a call as before it, whatever the call did;
  * after a failure inside a plugin nothing of the graph runs again, since its state may be half updated; nothing that leaves
- * a plugin can be caught by WebAssembly code. Design: §1.4, §1.5.
+ * a plugin can be caught by WebAssembly code.
  *
  * Two forms of each call. The synchronous one blocks where a plugin waits for the network. In the asynchronous one the guest and the
  * plugins between are suspended; plugins that cannot wait (node.ts) are called synchronously even then. Asynchronous calls of a

@@ -2,7 +2,7 @@
  * Link-table entries become functions: which topic serves which namespace, and how a status reaches the plugin.
  *
  * In: one plugin of a graph and its links. Out: a function for each link that the host serves. The invariant of the sandbox:
- * a function is made only for a link whose target says so, with the scopes that stand in it. Functions that count return
+ * a function is made only for a link whose target says so, with the scopes in it. Functions that count return
  * the negated status, the others the status itself (authorities.ts, column "denied").
  */
 import { HOST_FUNCTIONS } from "../definitions/authorities.ts";

@@ -74,7 +74,7 @@ export interface LoadOptions {
   readonly allowPathPlugins?: boolean;
   /** Accepts the lockfile whose grants have this digest, although this machine has no record of them. */
   readonly trust?: string;
-  /** Asks the user to accept what no record covers; absent where nobody can be asked. */
+  /** Asks the user to accept what no record covers; absent without a terminal. */
   readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
 }
 

@@ -3,7 +3,7 @@
  *
  * In: a loaded plugin and its graph. Out: the plugin's own memory with every range checked, who calls it at the moment, and
  * what must be given back when the graph ends. The invariant: host functions reach the plugin's first defined memory and
- * nothing else of it, and the caller only through `callers`. Design: §1.4.
+ * nothing else of it, and the caller only through `callers`.
  */
 import type { Instance } from "@waft/engine";
 import { Memory } from "@waft/engine/runtime/memory";

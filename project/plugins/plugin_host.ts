@@ -4,7 +4,7 @@
  * In: a LoadedProject (load.ts) and an engine. Out: one InstanceGraph for each guest, with plugin instances of its own. The
  * order: every link of plugins and guest is checked; plugins are instantiated in start order; `init` runs; the guest is
  * instantiated. The invariant that the sandbox rests on: before any code runs, every import of every module has its entry in
- * the table, and an import value is made from that entry alone. Design: §1.2-1.5.
+ * the table, and an import value is made from that entry alone.
  */
 import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
 import type { Memory } from "@waft/engine/runtime/memory";
@@ -225,7 +225,7 @@ export class PluginHost {
     for (const link of plugin.links) {
       const namespace = imports[link.module] ??= Object.create(null) as Namespaces[string];
       namespace[link.name] = link.target.kind === "caller-memory"
-        ? slot!.nobody
+        ? slot!.idle
         : host.get(`${link.module} ${link.name}`) ?? contractImport(graph, party, link);
     }
     try {

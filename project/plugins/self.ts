@@ -2,7 +2,7 @@
  * `waft:self@1`, always linked: configuration, log and abort; and `waft:hooks@1`, what a running hook is about.
  *
  * In: a plugin. Out: its functions. The log is a line per call on the host's side, cut and with hostile characters escaped, so
- * that no plugin can fake another's line. Design: §1.2.
+ * that no plugin can fake another's line.
  */
 import { TrapError } from "@waft/engine";
 import { STATUS } from "../definitions/authorities.ts";

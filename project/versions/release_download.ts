@@ -3,7 +3,7 @@
  *
  * In: a site's address, trusted keys. Out: a checked index, or the path of a file whose size and SHA-256 are the index's. Redirects stay on the
  * site; every answer is bounded in size, every pause in time. A download that breaks off is kept under its digest and continued
- * by the next attempt; what turns out to be something else is deleted. Design: §5.
+ * by the next attempt; what turns out to be something else is deleted.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";

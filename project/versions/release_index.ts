@@ -3,8 +3,8 @@
  *
  * In: the bytes of `releases/index.json` and of its signature file, from anyone. Out: a checked ReleaseIndex, or a ProjectError. Order of the
  * checks: signatures over the very bytes first (a threshold of the trusted keys), then strict parse, then freshness: `sequence` never falls and
- * `expires` has not passed, so nobody can show a machine an old state of things. Files are named relative to the index's own
- * site, so that an index cannot send anybody elsewhere. Design: §5.
+ * `expires` has not passed, so an old index cannot be replayed. Files are named relative to the index's own
+ * site, so an index cannot redirect to another site.
  */
 import { record } from "../definitions/definition.ts";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
@@ -14,9 +14,9 @@ import { isSigned, keyIdOf } from "../packages/release_record.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import { isCanonicalVersion } from "../base/version.ts";
 
-/** Where the index lies below a release site's address. */
+/** Path of the index below a release site's address. */
 export const INDEX_PATH = "releases/index.json";
-/** Where its signatures lie. */
+/** Path of its signatures. */
 export const SIGNATURE_PATH = "releases/index.json.sig";
 /** Largest index that is read. */
 export const MAX_RELEASE_INDEX = 4 << 20;

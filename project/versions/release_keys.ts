@@ -3,7 +3,7 @@
  *
  * In: `release-keys.json` beside the program (every bundle has one, so whoever trusts a release trusts the keys it names), or the file that
  * WAFT_RELEASE_KEYS names, for mirrors and for running from source. Out: the keys, or a ProjectError that says that there are none: an
- * index is never used unchecked. Keys change by a release that names new ones and is still signed by old ones. Design: §5.
+ * index is never used unchecked. Keys change by a release that names new ones and is still signed by old ones.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

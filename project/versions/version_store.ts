@@ -3,7 +3,7 @@
  *
  * In: the machine's directories. Out: receipts, the active version, staged directories that become versions by one rename. A directory without a
  * receipt is not installed, whatever it holds. `state/active.json` is one line that the launcher in sh reads, too (installer/launcher.sh).
- * All changes are made under one lock; what a killed process left is swept by the next one. Design: §5.
+ * All changes are made under one lock; what a killed process left is swept by the next one.
  */
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
