@@ -96,7 +96,7 @@ export function openJoin(t: Translation, n: number): void {
     const slot = touched[k];
     if (mergeValue[slot] === DIFFERS) paramNumber[slot] = ++params;
   }
-  connectEdges(t, n, block, arity, operandParams, params, slots);
+  connectEdges(t, n, block, operandParams, params, slots);
   for (let k = 0; k < slots; k++) {
     const slot = touched[k];
     const value = mergeValue[slot];
@@ -149,7 +149,6 @@ function connectEdges(
   t: Translation,
   n: number,
   block: number,
-  arity: number,
   operandParams: number,
   params: number,
   slots: number,
@@ -157,6 +156,7 @@ function connectEdges(
   const { frames, f } = t;
   const { snaps, locals } = frames;
   const { parameter: paramNumber, touched, operands } = t.merge;
+  const arity = frames.arity[n];
   for (let e = frames.firstEdge[n]; e >= 0; e = frames.nextEdge[e]) {
     const args = takePool(t, params);
     const pool = f.pool;

@@ -101,7 +101,9 @@ function arrayNewDefault(walker: Walker): void {
 function arrayNewFixed(walker: Walker): void {
   const { index, index2: count } = walker.imm;
   const type = unpacked(elementAt(walker));
-  if (count > MAX_FIXED_ELEMENTS) walker.fail(`too many array elements: ${count}, at most ${MAX_FIXED_ELEMENTS}`);
+  if (count > MAX_FIXED_ELEMENTS) {
+    walker.fail(`too many array elements: ${count}, at most ${MAX_FIXED_ELEMENTS} are possible`);
+  }
   const height = walker.top;
   for (let i = 0; i < count && !(walker.top === walker.base && walker.isDead()); i++) {
     if (!walker.tryPop(type)) walker.mismatch(new Array<ValType>(count).fill(type), height);
