@@ -65,7 +65,7 @@ Deno.test({
     });
     assert.equal(status, 0, stderr);
     assert.match(stdout, /^3000 instances/);
-    const addresses = Number(/([\d.]+) GiB of addresses/.exec(stdout)![1]);
+    const addresses = Number(/([\d.]+) GiB of address space/.exec(stdout)![1]);
     assert.ok(addresses < kib / 2 ** 20, stdout);
   },
 });
