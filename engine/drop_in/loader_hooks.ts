@@ -6,7 +6,7 @@
 import { nodeModule } from "../host/process.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
 
-/** The ending of this package's files: sources, or what is made of them. */
+/** The extension of this package's files: that of the sources or of the npm package. */
 const SUFFIX = import.meta.url.endsWith(".ts") ? "ts" : "js";
 
 /** The answer of a hook that loads. */

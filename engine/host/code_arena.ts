@@ -1,7 +1,7 @@
 /**
  * Executable memory: one reserved range of address space per realm in which code images are placed, so that "is this program
  * counter ours" is one comparison in the fault handler. Pages are written while not executable and made executable after
- * (W^X); a freed chunk loses its access rights and is used again. Where instruction fetch does not see what was stored (arm64), a routine of
+ * (W^X); a freed chunk loses its access rights and is used again. Where instruction fetch is not coherent with stores (arm64), a routine of
  * the backend makes it do so before anybody can run the code. Big chunks begin where large pages can: a first touch costs less, and so does running.
  * Code of a file is not copied at all: the file's pages are what runs.
  */
@@ -12,7 +12,7 @@ const LARGE_PAGE = 1 << 21;
 /** Chunks of so many bytes begin at large pages: at most a third of the arena is lost between them. */
 const LARGE_FROM = 2 * LARGE_PAGE;
 
-/** Makes what was written to [first, end) visible to instruction fetch on all processors. */
+/** Makes stores to [first, end) visible to instruction fetch on all processors. */
 export type CacheMaintenance = (first: number, end: number) => void;
 
 function chunkSize(host: Host, bytes: number): number {

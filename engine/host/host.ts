@@ -40,14 +40,14 @@ export interface Host {
   replace(address: number, bytes: number, prot: number): void;
   /** Gives a range back. */
   release(address: number, bytes: number): void;
-  /** Drops the pages of a range, which keeps its protection: they are what they were when it was mapped (zeros, or an image's). */
+  /** Discards the pages of a range, which keeps its protection: they return to their initial contents (zeros, or an image's). */
   discard(address: number, bytes: number): void;
   /** Makes a file in memory of `bytes` (whole pages), for `mapImage`. Throws an Error where there is no such thing. */
   createImage(bytes: Uint8Array): number;
   /** Opens a file as an image, and says how long it is. Throws an Error when the system refuses. */
   openImage(path: string): { image: number; bytes: number };
   /**
-   * Maps `bytes` of an image, from `offset` (whole pages) on, to `address`, in place of what is there, copied when written to. With `prot`,
+   * Maps `bytes` of an image, from `offset` (whole pages) on, to `address`, replacing the mapping there, copy-on-write. With `prot`,
    * which is READ | WRITE when it is left out. Throws RangeError when the system refuses.
    */
   mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;

@@ -38,7 +38,7 @@ export function lendWithKeys(view: Ffi["view"], keys: boolean): LentViews {
     },
     seal: (buffer) => {
       if (isDetached(buffer)) {
-        buffers.unregister(buffer); // a program has taken the pages, and nobody knows for how long
+        buffers.unregister(buffer); // a program has taken the pages for an unknown time
       } else if (keys) nodeModule("node:worker_threads").markAsUntransferable(buffer);
       else for (const name of METHODS) if (name in buffer) Object.defineProperty(buffer, name, { value: refuse });
     },
@@ -50,7 +50,7 @@ export function lendWithKeys(view: Ffi["view"], keys: boolean): LentViews {
   };
 }
 
-/** Node 20 cannot tell; there no program detaches what is lent, and to detach what is empty makes no difference. */
+/** Node 20 cannot tell; there no program detaches a lent buffer, and detaching an empty one has no effect. */
 function isDetached(buffer: ArrayBuffer): boolean {
   return buffer.detached ?? buffer.byteLength === 0;
 }

@@ -139,7 +139,7 @@ export function nativeHost(ffi: Ffi): Host {
   }
 
   function runOnce(text: Uint8Array, pointer: number): void {
-    if (ffi.call === undefined || arch !== "x64") { // elsewhere instruction fetch need not see what was stored
+    if (ffi.call === undefined || arch !== "x64") { // elsewhere instruction fetch is not coherent with stores
       const { run } = nativeLibrary(text, { run: { offset: 0, params: ["i64"], result: "void" } });
       run(BigInt(pointer));
       return;

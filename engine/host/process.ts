@@ -57,7 +57,7 @@ export function endProcessBy(how: (status: number) => void): void {
 /** Ends the process when standard output and error have been taken by whoever reads them. */
 export async function exitProcess(status: number): Promise<never> {
   if (own !== undefined) return own.exit(status);
-  // Node keeps what a pipe cannot take yet, and forgets it when the process ends. Bun makes the pipe non-blocking for everybody once it is asked.
+  // Node keeps what a pipe cannot take yet, and forgets it when the process ends. Bun makes the pipe non-blocking for all its users once it is asked.
   for (const stream of "Bun" in globalThis ? [] : [process.stdout, process.stderr]) await written(stream);
   if (end !== undefined) {
     process.emit("exit", status);
@@ -66,12 +66,12 @@ export async function exitProcess(status: number): Promise<never> {
   return process.exit(status);
 }
 
-/** Resolves when all that was written to `stream` has been taken, or nobody reads it any more. */
+/** Resolves when all that was written to `stream` has been taken, or has no reader any more. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     if (stream.writableLength === 0) return resolve();
     stream.once("error", () => resolve());
-    stream.write("", () => resolve()); // not end(), which would shut down a socket for everybody who has it
+    stream.write("", () => resolve()); // not end(), which would shut down a socket for all processes that have it
   });
 }
 
@@ -93,7 +93,7 @@ export function currentUser(): number | undefined {
   return process.geteuid?.() ?? process.getuid?.();
 }
 
-/** Writes text to standard output (1) or standard error (2) and returns when all of it is written, or nobody reads it any more. */
+/** Writes text to standard output (1) or standard error (2) and returns when all of it is written, or the reader is gone. */
 export function writeText(descriptor: 1 | 2, text: string): void {
   const bytes = new TextEncoder().encode(text);
   for (let at = 0; at < bytes.length;) {

@@ -13,7 +13,7 @@ import type { CodeArena } from "./code_arena.ts";
 import { type Host, PROT } from "./host.ts";
 import { WATCHDOG_CODE } from "./watchdog_code.ts";
 
-/** Byte offsets of what is shared. */
+/** Byte offsets in the shared state. */
 const WATCH = {
   DEADLINE: 0,
   /** When the thread wakes by itself. */

@@ -84,7 +84,7 @@ export function readImports({ module, strings }: ModuleInside, importObject: unk
       queues.set(key, [value]);
       names[entry.name] = value;
     } else {
-      // The same name once more: each import gets what was read for it, in order.
+      // The same name once more: each import gets the value that was read for it, in order.
       if (queue.length === 1) {
         let next = 0;
         Object.defineProperty(names, entry.name, { get: () => queue[next++] });

@@ -80,7 +80,7 @@ function refuseBigInt(where: string): never {
   throw new TypeError(`${where} must be a number, not a bigint`);
 }
 
-/** A size or an index of what has addresses of 64 bits: a bigint. */
+/** A size or an index of a memory or table with 64-bit addresses: a bigint. */
 function toU64(value: unknown, where: string): bigint {
   if (typeof value === "number") throw new TypeError(`${where} must be a bigint, not a number`);
   const bits = BigInt(value as bigint); // undefined and symbols are TypeErrors

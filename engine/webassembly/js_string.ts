@@ -1,7 +1,7 @@
 /**
  * Strings of JavaScript as builtins of modules (JavaScript API, "JS String Builtins"): imports from "wasm:js-string", and constants whose import
  * names are the strings themselves. In: the options of the compilation and a module's imports. Out: functions and globals to link
- * (runtime/strings/string_builtins.ts does what they do); an InvalidError when an import has another type than the builtin.
+ * (implemented in runtime/strings/string_builtins.ts); an InvalidError when an import has another type than the builtin.
  */
 import { InvalidError } from "../errors.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
@@ -22,7 +22,7 @@ export const NO_STRINGS: StringOptions = { builtins: false, constants: undefined
 
 const STRING = refType(false, HEAP.extern);
 
-/** Throws InvalidError when an import that the options provide has another type than what they provide. */
+/** Throws InvalidError when an import that the options provide has another type than the one provided. */
 export function checkStringImports(module: WasmModule, { builtins, constants }: StringOptions): void {
   for (const entry of module.imports) {
     const { module: namespace, name, desc, offset } = entry;

@@ -1,5 +1,5 @@
 /**
- * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript's strings, and tells what is in them.
+ * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript's strings, and lists their contents.
  */
 import { decodeModule } from "../binary/decode.ts";
 import { Engine, type EngineOptions, type Module as EngineModule } from "../engine.ts";
@@ -91,7 +91,7 @@ export function isValid(bytes: Uint8Array<ArrayBuffer>, strings: StringOptions):
   }
 }
 
-/** The object for what was compiled. */
+/** The object of a compiled module. */
 export function moduleObject(inside: ModuleInside): Module {
   return MODULES.outerOf(inside, Module.prototype);
 }
@@ -136,7 +136,7 @@ export class Module {
   }
 }
 
-/** Do the module's options provide what it imports from `namespace`? */
+/** Do the module's options provide its imports from `namespace`? */
 export function isProvided(strings: StringOptions, namespace: string): boolean {
   return (strings.builtins && namespace === "wasm:js-string") || namespace === strings.constants;
 }

@@ -29,7 +29,7 @@ export function suspendingFunction(value: unknown): AnyFunction | undefined {
   return FUNCTIONS.of(value);
 }
 
-/** The operation that makes the form of an exported function that returns a promise, and waits where what it calls does. */
+/** The operation that makes the form of an exported function that returns a promise and suspends where its callees suspend. */
 export const PROMISING = {
   promising(exported: unknown): AnyFunction {
     if (funcInfo(exported) === undefined) {

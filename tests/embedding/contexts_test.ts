@@ -32,7 +32,7 @@ const SIGNALS: readonly (readonly [signal: unknown, words: string])[] = [
   [{ aborted: true }, "an object"],
 ];
 
-Deno.test("contexts: what is none is refused with a sentence, by every operation", async () => {
+Deno.test("contexts: other values are refused with a sentence, by every operation", async () => {
   for (const [given, message] of WRONG) {
     const context = given as Context;
     assert.throws(() => instance.call(context, "f"), { name: "TypeError", message });

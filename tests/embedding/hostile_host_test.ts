@@ -1,5 +1,5 @@
 /**
- * Hosts that do what they should not: keep views for ever, trap, throw, close and reset in the middle, run engines in several threads. Each of
+ * Hosts that misbehave: keep views for ever, trap, throw, close and reset in the middle, run engines in several threads. Each of
  * these is an error or works; none is a crash.
  */
 import assert from "node:assert/strict";
@@ -39,7 +39,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       view.fill(255);
     }
     const fresh = module.instantiate();
-    assert.equal(SUM(new Uint8Array((fresh.exports["m"] as View).buffer)), 0, "nobody else's memory was written to");
+    assert.equal(SUM(new Uint8Array((fresh.exports["m"] as View).buffer)), 0, "no other memory was written to");
   });
 
   run("a view that moves to another thread", () => {
@@ -144,7 +144,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       .instantiate();
     table.set(0, lent.exports["f"]);
     lent.close();
-    assert.equal(other.call({}, "call"), 0, "what it gave away before still works");
+    assert.equal(other.call({}, "call"), 0, "exports taken earlier still work");
   });
 
   run("iterators, getters and conversions of the host that call in again", () => {

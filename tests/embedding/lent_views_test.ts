@@ -1,6 +1,6 @@
 /**
  * Views of memories that programs try to take away: where the runtime can forbid it, it is an error; where it cannot, the pages live as long as
- * any ArrayBuffer has them. Afterwards nobody's memory is written to by a view that was kept, and address space comes back.
+ * any ArrayBuffer has them. Afterwards a view that was kept writes to no other memory, and address space comes back.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -73,7 +73,7 @@ for (const [lender, make] of Object.entries(LENDERS)) {
       const { memory, close } = make();
       memory.grow(2);
       const view = new Uint8Array(memory.buffer);
-      assert.equal(view.reduce((sum, byte) => sum + byte, 0), 7, "nobody else's memory was written to");
+      assert.equal(view.reduce((sum, byte) => sum + byte, 0), 7, "no other memory was written to");
       close();
     }
     for (const view of left) assert.ok(view.every((byte) => byte === 255));

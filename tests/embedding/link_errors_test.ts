@@ -1,4 +1,4 @@
-/** Errors of linking say what is wanted and what was given, with the type of addresses where they differ. */
+/** Errors of linking name the wanted and the given type, with the type of addresses where they differ. */
 import assert from "node:assert/strict";
 import { LinkError, NewEngine } from "@waft/engine";
 

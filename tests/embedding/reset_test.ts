@@ -1,6 +1,6 @@
 /**
- * Reset, snapshots, pools, and what is left of a closed instance: the state that an instance defines goes back, comes back in another
- * instance, and never to somebody else.
+ * Reset, snapshots, pools, and the remains of a closed instance: the state that an instance defines goes back, comes back in another
+ * instance, and never leaks to another one.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -65,7 +65,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       assert.equal(instance.call({}, "call", 0), 1);
       instance.call({}, "late"); // segments are there again
       instance.reset();
-      assert.throws(() => instance.call({}, "at", 65536), TrapError, "what it grew by is out of bounds again");
+      assert.throws(() => instance.call({}, "at", 65536), TrapError, "the pages it grew by are out of bounds again");
     }
     assert.equal(kept.length, 65536);
     kept[9] = 1; // a view of what the memory was: still ours to write to
@@ -82,7 +82,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.deepEqual(second.snapshot(), bytes);
     assert.throws(() => second.call({}, "dirty"), TrapError, "half of it is done");
     second.reset();
-    assert.deepEqual(look(second), look(first), "reset goes back to what was restored");
+    assert.deepEqual(look(second), look(first), "reset goes back to the restored state");
     assert.ok(bytes.length < 40_000, `${bytes.length} bytes`);
     const other = NewEngine({ bounds: bounds === "guard" ? "explicit" : "guard", fuel: true }).compile(TEXT);
     assert.deepEqual(look(other.restore(bytes)), look(first), "how the code was compiled does not matter");
@@ -106,7 +106,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.throws(() => pool.take(), /closed/);
   });
 
-  Deno.test(`${bounds}: much data is mapped copy-on-write, and what was written to goes back`, () => {
+  Deno.test(`${bounds}: much data is mapped copy-on-write, and written pages go back`, () => {
     const engine = NewEngine({ bounds });
     const words = "0123456789abcdef".repeat(20_000);
     const big = engine.compile(
@@ -140,7 +140,7 @@ for (const bounds of ["guard", "explicit"] as const) {
 
 const engine = NewEngine({ interruptible: true });
 
-Deno.test("reset after a start function goes back to what it left, and needs to be asked for", () => {
+Deno.test("reset after a start function goes back to its effects, and is opt-in", () => {
   let starts = 0;
   const module = engine.compile(
     `(module (import "h" "s" (func $s (result i32))) (memory (export "m") 1) (table 2 externref)
@@ -161,7 +161,7 @@ Deno.test("reset after a start function goes back to what it left, and needs to 
   assert.equal(module.pool({ imports }).take().call({}, "dirty"), undefined);
 });
 
-Deno.test("what is imported is left alone", () => {
+Deno.test("imports are left alone", () => {
   const memory = host.memory(1);
   const module = engine.compile(
     `(module (import "h" "m" (memory 1)) (memory $own (export "own") 1) (data (i32.const 0) "x")
@@ -214,7 +214,7 @@ Deno.test("an instance that is not idle is neither reset nor saved", async () =>
   assert.throws(() => instance.snapshot(), /closed/);
 });
 
-Deno.test("references to what is outside are not saved, and are named", () => {
+Deno.test("references out of the instance are not saved, and are named", () => {
   const other = engine.compile(`(module (func (export "f")))`).instantiate();
   const instance = engine.compile(`(module (table (export "t") 3 funcref) (table (export "u") 2 externref)
     (global (export "x") (mut externref) (ref.null extern)) (func (export "f")))`).instantiate();
@@ -309,7 +309,7 @@ Deno.test("restoring takes no more memory than the snapshot has bytes, whatever 
   assert(most < 1 << 20, `${most} bytes at once`);
 });
 
-Deno.test("memories of closed instances go at once, and never to somebody who still looks", () => {
+Deno.test("memories of closed instances go at once, and never while a view is in use", () => {
   const module = engine.compile(
     `(module (memory (export "m") 1) (func (export "w") (param i32) (i32.store (i32.const 0) (local.get 0))))`,
   );

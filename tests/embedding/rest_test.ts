@@ -45,7 +45,7 @@ Deno.test("results are there after a call that made a sweep due", () => {
 });
 
 for (const bounds of ["guard", "explicit"] as const) {
-  Deno.test(`${bounds}: an instance is not reset while another's code uses what is its own`, () => {
+  Deno.test(`${bounds}: an instance is not reset while another's code uses its state`, () => {
     const engine = NewEngine({ bounds });
     const owner = engine.compile(`(module
       (memory (export "m") 1 1000) (memory (export "n") 1 1000) (table (export "t") 1 10 funcref)

@@ -1,5 +1,5 @@
 /**
- * Snapshots made up by somebody else: tables through which code calls without looking at types hold what the module says, or the snapshot is
+ * Forged snapshots: tables through which code calls without looking at types hold what the module says, or the snapshot is
  * refused. (They were filled with functions of other types once, which took numbers for references.)
  */
 import assert from "node:assert/strict";

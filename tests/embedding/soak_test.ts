@@ -13,7 +13,7 @@ import { CHILD_TIMEOUT, hostArguments, hostCommand } from "../support/host_argum
 
 const SOAK = fileURLToPath(new URL("../../scripts/soak.ts", import.meta.url));
 
-// In a process of its own: what it counts is the whole process's, and tests of other files run in this one.
+// In a process of its own: it counts for the whole process, and tests of other files run in this one.
 Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool and restore: nothing grows", () => {
   const directory = mkdtempSync(join(tmpdir(), "waft-soak-"));
   try {

@@ -1,5 +1,5 @@
 /**
- * Deadlines and fuel bound WASI: whatever a guest waits for, the trap comes; and what it moves costs fuel. Each wait below has no
+ * Deadlines and fuel bound WASI: whatever a guest waits for, the trap comes; and the bytes it moves cost fuel. Each wait below has no
  * end of its own, so a wait that ignores the deadline hangs the test.
  */
 import assert from "node:assert/strict";
@@ -59,7 +59,7 @@ Deno.test("poll_oneoff ends at the deadline, however long its clocks are", () =>
     }
     writeText(write, "x");
     assert.equal(guest.callIn({ deadline: 60_000 }, "poll_oneoff", IN, OUT, 2, 0), 0);
-    assert.equal(guest.u32(), 1, "what is ready comes before the deadline");
+    assert.equal(guest.u32(), 1, "ready descriptors come before the deadline");
     subscribe(guest, 1_000_000n);
     assert.equal(guest.callIn({ deadline: 60_000 }, "poll_oneoff", IN, OUT, 1, 0), 0);
     guest.close();

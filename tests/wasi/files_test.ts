@@ -252,7 +252,7 @@ Deno.test("directories are not read or written as files", () => {
   });
 });
 
-Deno.test("standard streams: what is written arrives, seeking is ESPIPE, nonblocking is EAGAIN", () => {
+Deno.test("standard streams: written bytes arrive, seeking is ESPIPE, nonblocking is EAGAIN", () => {
   const [inRead, inWrite] = makePipe();
   const [outRead, outWrite] = makePipe();
   try {

@@ -1,5 +1,5 @@
 /**
- * WASI's functions on paths: what they make, move, link and remove, and what they refuse.
+ * WASI's functions on paths: their effects, and the paths that they refuse.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";

@@ -69,7 +69,7 @@ Deno.test("clocks are close to the host's and do not go back", () => {
   });
 });
 
-Deno.test("random_get fills exactly what it is asked", () => {
+Deno.test("random_get fills exactly the range given", () => {
   withGuest((guest) => {
     assert.equal(guest.call("random_get", BUFFER, 1000), 0);
     const first = guest.bytes(BUFFER, 1000).slice();

@@ -141,7 +141,7 @@ Deno.test("the Lisp runs files and reports errors", () => {
   });
 });
 
-Deno.test("the compressor gives back what it took, by files and by pipes", () => {
+Deno.test("the compressor restores its input, by files and by pipes", () => {
   withBox((box) => {
     const original = readFileSync(new URL("files.c", EXAMPLES));
     writeFileSync(join(box, "original"), original);

@@ -231,7 +231,7 @@ export class RawGuest {
     this.view.setUint32(VECTOR + 4, length, true);
   }
 
-  /** Ends the guest and closes what it has open. */
+  /** Ends the guest and closes its descriptors. */
   close(): void {
     this.instance.close();
     this.wasi.close();

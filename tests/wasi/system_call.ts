@@ -85,7 +85,7 @@ export function writeText(fd: number, text: string): void {
   systemCall("write", fd, scratch.out.address, bytes.length);
 }
 
-/** Reads what is there, at most 4096 bytes. */
+/** Reads the available bytes, at most 4096. */
 export function readText(fd: number): string {
   const length = systemCall("read", fd, scratch.out.address, 4096);
   return new TextDecoder().decode(scratch.out.u8.slice(0, length));

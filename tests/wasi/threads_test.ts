@@ -26,7 +26,7 @@ function program(start: string, thread: string, interruptible = false) {
 
 const SPAWN = "(drop (call $spawn (i32.const 5)))";
 
-Deno.test("the example counts primes with several threads, and says what it does not take", () => {
+Deno.test("the example counts primes with several threads, and refuses other arguments", () => {
   const run = (...args: string[]) => {
     const [file, first] = hostCommand(CLI);
     const { status, stdout } = spawnSync(file, [...first, "run", EXAMPLE, ...args], { timeout: CHILD_TIMEOUT });

@@ -39,7 +39,7 @@ const TRAPS: readonly (readonly [name: string, body: string])[] = [
   ["a null reference", "(drop (ref.as_non_null (ref.null func)))"],
 ];
 
-/** A module that throws what it imports, and catches. */
+/** A module that throws with imported tags, and catches. */
 const CATCHER =
   `(module (import "m" "js" (tag $js (param externref))) (import "m" "t" (tag $t (param i32))) (import "m" "f" (func $f))
   (func (export "catch") (result externref) (block $h (result externref) (try_table (catch $js $h) (call $f)) (ref.null extern)))

@@ -1,4 +1,4 @@
-/** For configure_test.ts: a realm of its own, whose namespace keeps what it compiles in the folder that it is sent. */
+/** For configure_test.ts: a realm of its own, whose namespace caches compiled modules in the folder that it is sent. */
 import { configure, WebAssembly } from "@waft/engine/webassembly";
 import { serve } from "../support/test_worker.ts";
 import { wasm } from "./subject.ts";

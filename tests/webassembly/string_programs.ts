@@ -168,7 +168,7 @@ export class Model {
   }
 }
 
-/** A sequence of pseudo-random numbers below what is asked for. */
+/** A sequence of pseudo-random numbers below a bound. */
 export function randoms(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

@@ -1,5 +1,5 @@
 /**
- * The builtins for strings under random programs: what they return, what they trap on and what is left in a table are what a model in JavaScript says,
+ * The builtins for strings under random programs: results, traps and the contents of a table equal those of a model in JavaScript,
  * and V8's builtins where it has them; before machine code takes over and afterwards, while strings come, go and are swept.
  */
 import { collectGarbage } from "@waft/engine";
@@ -27,7 +27,7 @@ for (const hot of [false, true]) {
   });
 }
 
-Deno.test("strings of machine code are swept, and what is alive stays", () => {
+Deno.test("strings of machine code are swept, and live ones stay", () => {
   const ours = start(waft);
   heat(ours);
   const others = oracle();

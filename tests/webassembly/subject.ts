@@ -11,7 +11,7 @@ import { NewEngine } from "@waft/engine";
 // deno-lint-ignore no-explicit-any
 export type Namespace = any;
 
-/** A row: its name, and what it does with a namespace. */
+/** A row: its name, and a function of a namespace. */
 export type Row = readonly [name: string, run: (W: Namespace) => unknown];
 
 const parser = NewEngine();
