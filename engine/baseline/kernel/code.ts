@@ -44,12 +44,24 @@ export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): voi
   relocationsAt = relocations;
 }
 
-/** Ends the body unless there is room for `bytes` of code, and for the rows of an instruction. */
+/**
+ * Ends the body unless there is room for `bytes` of code, and for the rows of an instruction. What is being written goes on, so whatever writes in a loop
+ * asks in each turn: without room it overwrites the end of the region, and nothing else.
+ */
 export function reserveCode(bytes: i32): void {
   if (
-    at + bytes + SLACK_BYTES > CODE_END || callsAt + SLACK_ROWS > CALLS_END || trapsAt + SLACK_ROWS > TRAPS_END ||
-    relocationsAt + SLACK_ROWS > RELOCATIONS_END
-  ) stop(STATUS_FULL);
+    at + bytes + SLACK_BYTES <= CODE_END && callsAt + SLACK_ROWS <= CALLS_END && trapsAt + SLACK_ROWS <= TRAPS_END &&
+    relocationsAt + SLACK_ROWS <= RELOCATIONS_END
+  ) return;
+  stop(STATUS_FULL);
+  at = smaller(at, CODE_END - SLACK_BYTES);
+  callsAt = smaller(callsAt, CALLS_END - SLACK_ROWS);
+  trapsAt = smaller(trapsAt, TRAPS_END - SLACK_ROWS);
+  relocationsAt = smaller(relocationsAt, RELOCATIONS_END - SLACK_ROWS);
+}
+
+function smaller(a: i32, b: i32): i32 {
+  return a < b ? a : b;
 }
 
 export function emit8(byte: i32): void {

@@ -71,7 +71,7 @@ export function coldVector(branch: i32, w0: i32, w1: i32, w2: i32, w3: i32): voi
 export function coldFuel(branch: i32, price: i32, position: i32): i32 {
   const piece = next;
   addPiece(PIECE_FUEL, branch, price, position, 0, 0);
-  return piece;
+  return next === piece ? COLD : piece;
 }
 
 /** The price of a charge is known now. */

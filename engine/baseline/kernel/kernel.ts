@@ -722,6 +722,7 @@ function visitSelectTyped(): void {
   }
   const type = reader.valType;
   module.useType(type);
+  if (reader.status !== layout.STATUS_DONE) return;
   if (!frames.expect(0, I32) || !frames.expect(1, type) || !frames.expect(2, type)) return;
   finishSelect(type);
 }

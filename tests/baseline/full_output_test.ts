@@ -1,0 +1,29 @@
+/**
+ * Bodies whose code does not fit what is left of the kernel's output, or all of it. Checked: nothing else of the kernel's memory changes, and the bodies that
+ * follow are compiled as if nothing had been.
+ */
+import assert from "node:assert/strict";
+import * as layout from "../../engine/baseline/kernel/layout.ts";
+import { withKernel } from "../../engine/baseline/kernel_forms.ts";
+import { NewEngine } from "../../engine/engine.ts";
+
+/** A function that leaves many locals on the operand stack and then opens a block, which writes them all to the frame at once. */
+function wideBody(name: string, values: number): string {
+  return `(func (export "${name}") (param i32 i64) (result i32)
+    ${"local.get 1 ".repeat(values)}
+    ${"(loop (br_if 0 (i32.const 0))) ".repeat(2)}
+    ${"drop ".repeat(values)}
+    local.get 0)`;
+}
+
+Deno.test("bodies that do not fit the kernel's output leave its memory alone", () => {
+  const functions = Array.from({ length: 260 }, (_, k) => wideBody(`f${k}`, 20_000));
+  // One whose code is larger than the whole output is the optimizing compiler's.
+  const module = `(module ${functions.join("\n")} (func (export "last") (result i32) (i32.const 42)))`;
+  const before = withKernel(({ memory }) => memory.bytes(0).slice(layout.OPCODES, layout.OPCODES + 4096));
+  const instance = NewEngine({ tier: "baseline" }).compile(module).instantiate();
+  const after = withKernel(({ memory }) => memory.bytes(0).slice(layout.OPCODES, layout.OPCODES + 4096));
+  assert.deepEqual(after, before);
+  for (const k of [0, 1, 130, 258, 259]) assert.equal(instance.call({}, `f${k}`, k, 5n), k);
+  assert.equal(instance.call({}, "last"), 42);
+});
