@@ -1,6 +1,7 @@
 /**
- * How a command fails: one line on stderr that says what and where, and an exit status: 1 failed, 2 wrong usage, 134 trapped, or what the
- * guest asked for. No stack trace of ours reaches a user, unless WAFT_DEBUG is set.
+ * How a command fails: errors as lines on stderr, and an exit status: 1 failure, 2 wrong usage, 134 trap, or the guest's own.
+ * Every error begins with `waft:` and names the file and the place where they are known. Invariant: text from outside is
+ * escaped, so it cannot forge, hide or reorder lines. waft's own stack traces are shown only when WAFT_DEBUG is set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/errors";

@@ -1,6 +1,6 @@
 /**
- * Paths as Linux and macOS have them. In: text. Out: normalized text. What `waft run` needs of node:path before anything has run: on Deno the first
- * module of Node takes longer to load than an empty script takes.
+ * Paths of Linux and macOS. In: text. Out: normalized text. Replaces the part of node:path that `waft run` needs: on Deno the
+ * first import of a Node module takes longer than starting an empty script.
  */
 import { currentDirectory } from "@waft/engine/host/process";
 

@@ -52,8 +52,8 @@ const LEAST_WIDTH = 20;
 const INDENT = 4;
 
 /**
- * Columns on a terminal; every cell is escaped unless it is already painted text of ours. What is too long for a terminal of `columns` goes on below, in
- * the last column, or below the others where that is narrow.
+ * Columns on a terminal. The caller escapes cells from outside. The last column wraps at `columns`, or continues below the
+ * others where it would be too narrow.
  */
 export function layoutTable(rows: readonly (readonly string[])[], columns?: number): string[] {
   const widths: number[] = [];

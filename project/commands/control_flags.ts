@@ -1,6 +1,6 @@
 /**
- * What a run may use: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. In: the flags' words. Out: the context of the run, and what the
- * engine must be asked for so that its code keeps it.
+ * Limits of a run: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. In: the values of the flags. Out: the context of the run,
+ * and the engine options that make compiled code obey it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";

@@ -1,6 +1,6 @@
 /**
- * How commander lays out help: as it does by itself, with columns of text also in narrow terminals, and descriptions below their terms where no column
- * is left. That a repeatable option is empty when it is not given is no default worth a word.
+ * Layout of commander's help: columns in narrow terminals too, descriptions below their terms where no column is left, and no
+ * empty defaults of repeatable options.
  */
 import { Help, type HelpConfiguration } from "commander";
 

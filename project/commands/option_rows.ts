@@ -1,6 +1,6 @@
 /**
- * Options of a command as rows, which two readers share: commander, for help, mistakes and everything unusual, and `readFlags`, which is for the usual
- * command lines and loads nothing. Invariant: what readFlags accepts, commander reads in the same way.
+ * Options of a command as rows with two readers: commander, for help, errors and unusual command lines, and `readFlags`, for
+ * common command lines, which loads nothing. Invariant: commander reads in the same way whatever readFlags accepts.
  */
 import type { Command } from "commander";
 
@@ -41,8 +41,8 @@ function shapeOf(
 }
 
 /**
- * The options before the first operand, that operand and what follows it. Undefined for whatever is not plain: unknown options, missing values, no
- * operand, `--`.
+ * The options before the first operand, that operand, and the words after it. Undefined for unknown options, missing values,
+ * a missing operand and `--`.
  */
 export function readFlags(
   rows: readonly OptionRow[],

@@ -1,9 +1,9 @@
 /**
- * `waft run` where nothing is to be done but to run: a plain command line, no project, a module that the cache has. In: the words after `run`. Out: the
- * exit status, or undefined when it is anything else, and then nothing was done: run.ts does it all.
+ * The fast path of `waft run`: a plain command line, no project, a module in the cache. In: the words after `run`. Out: the
+ * exit status, or undefined when the full path in run.ts must do the work; nothing has happened then.
  *
- * Invariant: nothing of commander, of the compiler and of Node is loaded, which takes ten times as long as starting a script does. Whatever happens once
- * the module is there is done and told by what run.ts uses as well.
+ * Invariant: loads neither commander, nor the compiler, nor any Node module, which together take ten times as long as starting
+ * a script. Once the module is loaded, it shares the code of the full path.
  */
 import { readFile } from "@waft/engine/host/files";
 import { currentDirectory, writeText } from "@waft/engine/host/process";
@@ -18,7 +18,7 @@ import { exitStatus, report } from "../base/failure.ts";
 import { readFlags } from "./option_rows.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
-/** What was found to run. */
+/** A cached module to run. */
 interface Found {
   readonly file: string;
   readonly args: readonly string[];
@@ -28,7 +28,7 @@ interface Found {
   readonly root?: string;
 }
 
-/** Runs what `waft run` with these words means, if that can be done quickly. */
+/** Runs a command line on the fast path if possible. */
 export async function runQuickly(words: readonly string[]): Promise<number | undefined> {
   const found = await find(words);
   if (found === undefined) return undefined;
@@ -45,7 +45,7 @@ export async function runQuickly(words: readonly string[]): Promise<number | und
   }
 }
 
-/** What to run. Every failure means that it is to be looked at properly. */
+/** The module to run. Every failure falls back to the full path. */
 async function find(words: readonly string[]): Promise<Found | undefined> {
   const read = readFlags(RUN_OPTION_ROWS, words);
   if (read === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * `waft run [options] FILE [ARG…]`: everything after FILE belongs to the guest. In a project the guest gets its settings and plugins,
- * which are loaded strictly: what differs from the lockfile is refused before anything runs. `--bare` ignores the project. What the cache has and
- * needs no project is run by quick_run.ts, where none of this is loaded.
+ * `waft run [options] FILE [ARG…]`: everything after FILE belongs to the guest. In a project the guest gets its settings and
+ * plugins, which are loaded strictly: a difference from the lockfile is an error before anything runs. `--bare` ignores the
+ * project. Cached modules without a project take the fast path in quick_run.ts.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";

@@ -1,5 +1,6 @@
 /**
- * `waft self install|uninstall`: waft itself. `install` is what install.sh runs out of the unpacked bundle; it asks on the terminal what flags leave open.
+ * `waft self install|uninstall`: waft itself. install.sh runs `install` from the unpacked bundle; questions that flags leave
+ * open are asked at the terminal.
  */
 import type { Command } from "commander";
 import { dirname, isAbsolute, join, resolve } from "node:path";

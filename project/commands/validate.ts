@@ -1,5 +1,5 @@
 /**
- * `waft validate FILE…`: silent when all modules are valid; every module that is not has its error.
+ * `waft validate FILE…`: prints nothing when all modules are valid, and one error for each module that is not.
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";

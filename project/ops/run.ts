@@ -1,8 +1,8 @@
 /**
- * Runs a module file: reads, compiles, instantiates with WASI when the module imports it and with the project's plugins when there are
- * any, and calls (run_module.ts). Where plugins use the network the calls are asynchronous, so that a deadline ends
- * waiting, too; elsewhere synchronous, which is faster. In: a path and words of the command line, and what loadProject gave. Out: the
- * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
+ * Runs a module file: reads it, checks function, arguments and imports, compiles, instantiates with WASI and the project's
+ * plugins, and calls (run_module.ts). Calls are asynchronous where plugins use the network, so that a deadline ends waiting;
+ * elsewhere synchronous, which is faster. In: a path, words of the command line, and a loaded project. Out: the result lines;
+ * throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";

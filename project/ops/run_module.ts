@@ -1,7 +1,7 @@
 /**
- * Runs a compiled module as a program or as one call: picks the function, converts arguments and results, gives it WASI when it imports that.
- * In: a module, words of the command line. Out: the result lines; throws UsageError, FileFailure, GuestExit. Plugins are added by run.ts; nothing
- * that they need is loaded here.
+ * Runs a compiled module as a program or as one call: chooses the function, converts arguments and results, provides WASI
+ * when the module imports it. In: a module, words of the command line. Out: the result lines; throws UsageError, FileFailure,
+ * GuestExit. run.ts adds plugins; nothing that they need is loaded here.
  */
 import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
