@@ -143,7 +143,7 @@ Deno.test("the measurement distinguishes a quadratic stage from a linear one", (
     for (let i = 0; i < bytes.length; i++) for (let k = 0; k < bytes.length; k++) sum += bytes[i] ^ bytes[k];
     return sum;
   };
-  const family: Family = { name: "bytes", count: 1000, make: (n) => new Uint8Array(n).fill(7) };
+  const family: Family = { name: "bytes", count: 2500, make: (n) => new Uint8Array(n).fill(7) };
   assert.equal(growth(quadratic, family).linear, false);
   assert.equal(growth((bytes) => () => bytes.reduce((sum, byte) => sum + byte, 0), family).linear, true);
 });
