@@ -121,7 +121,7 @@ export class PathFunctions {
     return this.#at(source, RIGHT.path_link_source, (from) =>
       this.#at(target, RIGHT.path_link_target, (to) => {
         guard.checkEntry(from);
-        guard.checkEntry(to);
+        guard.checkTarget(to);
         const [a, b] = [scratch.path(nameWithSlash(from)), scratch.path(nameWithSlash(to), true)];
         return sys("linkat", from.parent, a, to.parent, b, 0);
       }));
@@ -252,7 +252,7 @@ export class PathFunctions {
     return this.#at(source, RIGHT.path_rename_source, (from) =>
       this.#at(target, RIGHT.path_rename_target, (to) => {
         guard.checkMove(from);
-        guard.checkMove(to);
+        guard.checkTarget(to);
         const [a, b] = [scratch.path(nameWithSlash(from)), scratch.path(nameWithSlash(to), true)];
         return sys("renameat2", from.parent, a, to.parent, b, 0);
       }));
@@ -265,7 +265,7 @@ export class PathFunctions {
     if (text === "") throw new WasiError(ERRNO.noent);
     if (text.includes("\0")) throw new WasiError(ERRNO.inval);
     return this.#at({ dir, pointer, length, isNew: true }, RIGHT.path_symlink, (place) => {
-      guard.checkEntry(place);
+      guard.checkTarget(place);
       const link = scratch.path(nameWithSlash(place), true);
       return sys("symlinkat", scratch.path(text), place.parent, link);
     });

@@ -3,8 +3,9 @@
  *
  * In: names, files and directories to protect, and a resolved place or an open descriptor. Out: nothing, or the error
  * EPERM. Invariant: an entry is recognized by its name in any spelling that a file system could treat as the same, and by
- * device and inode number, so a hard link, a bind mount or a renamed parent directory gives no second way to it. Files are
- * identified anew at each check, because their owner may replace them while a guest runs.
+ * device and inode number, so a hard link, a bind mount or a renamed parent directory gives no second way to it. A path
+ * that does not exist yet is protected as well: nothing that a guest has filled elsewhere is moved or linked to it. Files
+ * are identified anew at each check, because their owner may replace them while a guest runs.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, FILETYPE } from "./abi.ts";
@@ -19,7 +20,7 @@ export interface ProtectedPaths {
   readonly names?: readonly string[];
   /** Files that stay as they are under every name, and whose parent directories stay where they are. */
   readonly files?: readonly string[];
-  /** Directories whose entries stay as they are. They stay where they are, too. */
+  /** Directories with all below them: their entries stay as they are. They stay where they are, too. */
   readonly directories?: readonly string[];
 }
 
@@ -30,6 +31,9 @@ interface System {
 
 /** The most symbolic links followed from a protected file to its contents. */
 const MAX_LINKS = 40;
+
+/** The longest path that the kernel takes. */
+const MAX_PATH_BYTES = 4000;
 
 /** Checks what a guest is about to change. */
 export class PathGuard {
@@ -52,9 +56,8 @@ export class PathGuard {
   checkEntry(place: Place): void {
     if (!this.isActive) return;
     if (this.#names.has(foldName(place.name))) throw new WasiError(ERRNO.perm);
-    if (this.#directories.length > 0) {
-      const parent = this.#identityOf(readStatus(this.#system, place.parent));
-      if (this.#identities(this.#directories).has(parent)) throw new WasiError(ERRNO.perm);
+    if (this.#directories.length > 0 && this.#isWithin(place.parent, this.#identities(this.#directories))) {
+      throw new WasiError(ERRNO.perm);
     }
     const status = this.#entryStatus(place);
     if (status !== undefined && this.#identities(this.#files).has(this.#identityOf(status))) {
@@ -69,6 +72,18 @@ export class PathGuard {
     const status = this.#entryStatus(place);
     if (status === undefined || filetypeOf(status) === FILETYPE.regular_file) return;
     if (this.#waysToProtected().has(this.#identityOf(status))) throw new WasiError(ERRNO.perm);
+  }
+
+  /**
+   * Refuses to move or link something to a name that a protected path leads through, whether or not the name exists.
+   * Making an empty directory there is no change of what is protected, so mkdir needs only checkEntry.
+   */
+  checkTarget(place: Place): void {
+    if (!this.isActive) return;
+    this.checkMove(place);
+    if (this.#files.length + this.#directories.length === 0) return;
+    const parent = this.#identityOf(readStatus(this.#system, place.parent));
+    if (this.#namesToProtected().has(`${parent}/${foldName(place.name)}`)) throw new WasiError(ERRNO.perm);
   }
 
   /** Refuses to write to an open descriptor of a protected file. */
@@ -87,6 +102,19 @@ export class PathGuard {
     }
   }
 
+  /** Is an open directory, or one of those above it, among these? */
+  #isWithin(fd: number, identities: ReadonlySet<string>): boolean {
+    let path = "";
+    for (let last = ""; path.length < MAX_PATH_BYTES; path += "../") {
+      const { sys, scratch } = this.#system;
+      const identity = this.#identityOf(readStatusAt({ sys, scratch }, `${path}.`, true, fd));
+      if (identities.has(identity)) return true;
+      if (identity === last) return false;
+      last = identity;
+    }
+    return true;
+  }
+
   #identityOf(status: FileStatus | undefined): string {
     return status === undefined ? "" : `${status.device}:${status.inode}`;
   }
@@ -103,16 +131,34 @@ export class PathGuard {
     return found;
   }
 
-  /** Every directory and symbolic link between the root and a protected path, by its spelling and as it is on disk. */
-  #waysToProtected(): Set<string> {
-    const ways = new Set<string>();
+  /** Every name between the root and a protected path, after the identity of the directory that it is in. */
+  #namesToProtected(): Set<string> {
+    const names = new Set<string>();
+    for (const path of this.#spellings()) {
+      for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
+        const at = path.lastIndexOf("/", end - 1);
+        const parent = readStatusAt(this.#system, path.slice(0, at) || "/", true);
+        if (parent !== undefined) names.add(`${this.#identityOf(parent)}/${foldName(path.slice(at + 1, end))}`);
+      }
+    }
+    return names;
+  }
+
+  /** The protected paths, and the targets of those that are symbolic links. */
+  *#spellings(): Generator<string> {
     for (const start of [...this.#files, ...this.#directories]) {
       let path: string | undefined = start;
       for (let links = 0; path !== undefined && links < MAX_LINKS; links++) {
-        this.#addParents(path, ways);
+        yield path;
         path = this.#linkTarget(path);
       }
     }
+  }
+
+  /** Every directory and symbolic link between the root and a protected path, by its spelling and as it is on disk. */
+  #waysToProtected(): Set<string> {
+    const ways = new Set<string>();
+    for (const path of this.#spellings()) this.#addParents(path, ways);
     for (const identity of this.#identities(this.#directories)) ways.add(identity);
     return ways;
   }
@@ -123,7 +169,7 @@ export class PathGuard {
     }
     // The kernel's own way up: through what symbolic links and mounts lead to.
     let up = `${path.slice(0, path.lastIndexOf("/"))}/.`;
-    for (let last = ""; up.length < 4000; up += "/..") {
+    for (let last = ""; up.length < MAX_PATH_BYTES; up += "/..") {
       const identity = this.#identityOf(readStatusAt(this.#system, up, true));
       if (identity === last) return;
       ways.add(identity);

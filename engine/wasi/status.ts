@@ -39,10 +39,18 @@ export function readStatus({ sys, scratch }: StatusNeeds, fd: number, name?: str
   return statusIn(scratch);
 }
 
-/** Status of a path of the host, through a symbolic link or of the link itself; undefined when there is none. */
-export function readStatusAt({ sys, scratch }: StatusNeeds, path: string, follow: boolean): FileStatus | undefined {
+/**
+ * Status of a path of the host, through a symbolic link or of the link itself; undefined when there is none. A relative
+ * path begins at the open directory `fd`.
+ */
+export function readStatusAt(
+  { sys, scratch }: StatusNeeds,
+  path: string,
+  follow: boolean,
+  fd: number = AT_FDCWD,
+): FileStatus | undefined {
   const flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
-  const result = sys("statx", AT_FDCWD, scratch.path(path), flags, STATX_BASIC_STATS, scratch.out.address);
+  const result = sys("statx", fd, scratch.path(path), flags, STATX_BASIC_STATS, scratch.out.address);
   return result < 0 ? undefined : statusIn(scratch);
 }
 

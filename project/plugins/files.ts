@@ -259,7 +259,7 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
           writable.at(memory.text(to, toLength), false, (next) => {
             const { sys, scratch } = system();
             guard.checkMove(old);
-            guard.checkMove(next);
+            guard.checkTarget(next);
             const [a, b] = [scratch.path(old.name), scratch.path(next.name, true)];
             checked(sys("renameat2", old.parent, a, next.parent, b, 0));
             return STATUS.ok;

@@ -180,6 +180,57 @@ Deno.test("protected paths: reading them, and changing everything else, goes on"
   }, options);
 });
 
+Deno.test("protected paths: nothing is moved or linked to where a protected path will be", () => {
+  withSandbox(({ guest, root }) => {
+    mkdirSync(join(root, "home"));
+    mkdirSync(join(root, "bait", "waft", "trust"), { recursive: true });
+    writeFileSync(join(root, "bait", "waft", "trust", "a.json"), "forged");
+    symlinkSync("bait", join(root, "soft"));
+    const before = snapshot(root);
+    for (
+      const [what, attempt] of [
+        rename("bait", "home/state"),
+        rename("bait", "home/STATE"),
+        rename("soft", "home/state"),
+        link("a.txt", "home/state"),
+        symlink("home/state"),
+      ]
+    ) {
+      assert.equal(attempt(guest), ERRNO.perm, what);
+      assert.equal(snapshot(root), before, what);
+    }
+    // Empty directories may be made on the way, and nothing is put into them.
+    assert.equal(guest.onPath("path_create_directory", ROOT, "home/state"), 0);
+    assert.equal(rename("bait/waft", "home/state/waft")[1](guest), ERRNO.perm);
+    assert.equal(guest.onPath("path_create_directory", ROOT, "home/state/waft"), 0);
+    assert.equal(rename("bait/waft/trust", "home/state/waft/trust")[1](guest), ERRNO.perm);
+    assert.equal(guest.onPath("path_create_directory", ROOT, "home/state/waft/trust"), 0);
+    assert.equal(rename("bait/waft/trust/a.json", "home/state/waft/trust/a.json")[1](guest), ERRNO.perm);
+    assert.equal(rename("bait/waft", "home/other")[1](guest), 0);
+  }, (root) => ({ protect: { directories: [join(root, "home", "state", "waft", "trust")] } }));
+});
+
+Deno.test("protected paths: a protected directory is protected with all below it", () => {
+  withSandbox(({ guest, root }) => {
+    mkdirSync(join(root, "state", "trust", "deep", "er"), { recursive: true });
+    writeFileSync(join(root, "state", "trust", "deep", "er", "a.json"), "record");
+    const before = snapshot(root);
+    for (
+      const [what, attempt] of [
+        open("state/trust/deep/er/a.json", trunc, WRITES),
+        open("state/trust/deep/er/b.json", creat, WRITES),
+        rename("state/trust/deep/er", "gone"),
+        rename("state/trust/deep/er/a.json", "gone"),
+        link("state/trust/deep/er/a.json", "gone"),
+        onPath("path_unlink_file", "state/trust/deep/er/a.json"),
+      ]
+    ) {
+      assert.equal(attempt(guest), ERRNO.perm, what);
+      assert.equal(snapshot(root), before, what);
+    }
+  }, options);
+});
+
 Deno.test("protected paths: a file that its owner replaces stays protected", () => {
   withSandbox(({ guest, root }) => {
     layOut(root);
