@@ -126,7 +126,7 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
     description: row.description,
     homepage: "https://waft.sh",
     engines: ENGINES,
-    os: ["linux"],
+    os: ["linux", "darwin"],
     exports: { ...manifest.exports, "./package.json": "./package.json" },
     dependencies,
     ...row.fields,
