@@ -130,6 +130,10 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "throw": [op.KIND_THROW, 0],
   "throw_ref": [op.KIND_THROW_REF, 0],
   "rethrow": [op.KIND_RETHROW, 0],
+  "i64.add128": [op.KIND_WIDE_SUM, op.ADD],
+  "i64.sub128": [op.KIND_WIDE_SUM, op.SUB],
+  "i64.mul_wide_s": [op.KIND_WIDE_PRODUCT, 1],
+  "i64.mul_wide_u": [op.KIND_WIDE_PRODUCT, 0],
   "i32.const": [op.KIND_CONST32, 0],
   "f32.const": [op.KIND_CONST32, 0],
   "i64.const": [op.KIND_CONST64, 0],
@@ -262,7 +266,7 @@ function loweringOf(row: OpcodeRow): Lowering {
   if (atomic !== null) return MODIFY[atomic[1]];
   const scalar = row.ir === undefined ? undefined : BY_IR[row.ir];
   return BY_NAME[row.mnemonic] ?? scalar ??
-    [op.KIND_UNCOVERED, row.feature === "gc" ? layout.STATUS_GC : layout.STATUS_WIDE_ARITHMETIC];
+    [op.KIND_UNCOVERED, layout.STATUS_GC];
 }
 
 function checksOf(id: number): number {

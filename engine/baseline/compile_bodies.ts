@@ -18,7 +18,6 @@ import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts
 const REASONS: Readonly<Record<number, string>> = {
   [layout.STATUS_TOO_LARGE]: "too-large",
   [layout.STATUS_GC]: "gc",
-  [layout.STATUS_WIDE_ARITHMETIC]: "wide-arithmetic",
   [layout.STATUS_CPU]: "cpu",
 };
 

@@ -577,6 +577,10 @@ function visitSpecial(kind: i32, argument: i32): void {
     case op.KIND_RETHROW:
       exceptions.visitRethrow();
       return;
+    case op.KIND_WIDE_SUM:
+    case op.KIND_WIDE_PRODUCT:
+      visitWide(kind, argument);
+      return;
     case op.KIND_DROP:
       visitDrop();
       return;
@@ -695,6 +699,18 @@ function visitGlobalSet(): void {
   if (!frames.expect(0, load32(row + layout.GLOBAL_TYPE)) || reader.status !== layout.STATUS_DONE) return;
   if (frames.live) storage.emitGlobalSet();
   else frames.dropTypes(1);
+}
+
+// 128-bit arithmetic: four or two operands, two results.
+
+function visitWide(kind: i32, argument: i32): void {
+  const count: i32 = kind === op.KIND_WIDE_SUM ? 4 : 2;
+  for (let k: i32 = 0; k < count; k++) if (!frames.expect(k, I64)) return;
+  if (!frames.live) {
+    replaceTypes(count, I64);
+    operands.pushHome(I64);
+  } else if (kind === op.KIND_WIDE_SUM) numeric.emitWideSum(argument);
+  else numeric.emitWideProduct(argument);
 }
 
 // Operands of any type.

@@ -143,7 +143,6 @@ export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
 export const STATUS_GC: i32 = 8;
 export const STATUS_CPU: i32 = 9;
-export const STATUS_WIDE_ARITHMETIC: i32 = 10;
 /** Not a result: the output is full, and the body is to be compiled again. */
 export const STATUS_FULL: i32 = 100;
 

@@ -422,6 +422,23 @@ export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32)
   return operation === op.DIV_S ? RAX : RDX;
 }
 
+/** The 128-bit sum or difference: (low, high) = (low, high) op (b, c) */
+export function wideSum(operation: i32, low: i32, high: i32, b: i32, c: i32): void {
+  rr(operation === op.ADD ? 0x03 : 0x2b, 1, low, b);
+  rr(operation === op.ADD ? 0x13 : 0x1b, 1, high, c);
+}
+
+/** The registers of the two halves that wideProduct gives: those of a division. */
+export const PRODUCT_LOW: i32 = RAX;
+export const PRODUCT_HIGH: i32 = RDX;
+
+/** The product of a and b, in PRODUCT_LOW and PRODUCT_HIGH; no value but a and b may be in those. */
+export function wideProduct(isSigned: i32, a: i32, b: i32): void {
+  move(1, R11, b);
+  move(1, RAX, a);
+  rr(0xf7, 1, isSigned !== 0 ? 5 : 4, R11);
+}
+
 /** d = op a */
 export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
   const cpu = load32(H_CPU);

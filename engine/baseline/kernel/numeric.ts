@@ -8,7 +8,7 @@ import type { i32 } from "./memory.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
 import { instructionOffset, peekByte } from "./reader.ts";
-import { bankOf, F64, I32, isWide } from "./types.ts";
+import { bankOf, F64, I32, I64, isWide } from "./types.ts";
 
 /** Opcode bytes of the instructions that take a condition from the flags. */
 const BR_IF_BYTE: i32 = 0x0d;
@@ -84,6 +84,37 @@ export function emitDivision(operation: i32, type: i32): void {
   operands.release(a);
   operands.release(b);
   operands.pushRegister(type, d);
+}
+
+/** The sum or difference of two pairs of i64, low halves first. */
+export function emitWideSum(operation: i32): void {
+  const d = operands.popEntry();
+  const c = operands.popEntry();
+  const b = operands.popEntry();
+  const a = operands.popEntry();
+  const z = operands.toRegister(d);
+  const y = operands.toRegister(c);
+  const high = operands.ownRegisterOf(b);
+  const low = operands.ownRegisterOf(a);
+  machine.wideSum(operation, low, high, y, z);
+  operands.release(d);
+  operands.release(c);
+  operands.pushRegister(I64, low);
+  operands.pushRegister(I64, high);
+}
+
+/** The product of two i64 as a pair. */
+export function emitWideProduct(isSigned: i32): void {
+  const b = operands.popEntry();
+  const a = operands.popEntry();
+  operands.vacate(machine.divisionRegisters());
+  const x = operands.toRegister(a);
+  const y = operands.toRegister(b);
+  machine.wideProduct(isSigned, x, y);
+  operands.release(a);
+  operands.release(b);
+  operands.pushRegister(I64, machine.PRODUCT_LOW);
+  operands.pushRegister(I64, machine.PRODUCT_HIGH);
 }
 
 /** Pushes the condition that the flags hold. */

@@ -90,6 +90,8 @@ export const KIND_DELEGATE: i32 = 81;
 export const KIND_THROW: i32 = 82;
 export const KIND_THROW_REF: i32 = 83;
 export const KIND_RETHROW: i32 = 84;
+export const KIND_WIDE_SUM: i32 = 85;
+export const KIND_WIDE_PRODUCT: i32 = 86;
 
 // Operations of two integers.
 export const ADD: i32 = 0;
