@@ -40,8 +40,10 @@ export function compileBodies(
   if (count === 0) return uncovered;
   writeModule(kernel.memory, valid, context, options);
   for (let first = 0; first < count;) {
+    const base = alignedLength(code);
+    outputWords(kernel)[layout.H_BASE >> 2] = base;
     const done = kernel.compileBodies(first, count - first);
-    takeOutput(kernel, valid, first, done, code, uncovered);
+    takeOutput(kernel, valid, { first, done, base }, code, uncovered);
     first += done;
   }
   featureUses(kernel.memory.bytes(0)).forEach((offset, feature) => {
@@ -54,14 +56,12 @@ export function compileBodies(
 function takeOutput(
   kernel: Kernel,
   valid: ValidModule,
-  first: number,
-  done: number,
+  { first, done, base }: { first: number; done: number; base: number },
   code: MachineCode,
   uncovered: Uncovered[],
 ): void {
   const bytes = kernel.memory.bytes(0);
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset, layout.CODE >> 2);
-  const base = alignedLength(code);
+  const words = outputWords(kernel);
   let end = 0;
   for (let k = 0; k < done; k++) {
     const row = (layout.RESULTS + k * layout.RESULT_ROW) >> 2;
@@ -80,7 +80,7 @@ function takeOutput(
   code.reserve(end);
   code.bytes.set(bytes.subarray(layout.CODE, layout.CODE + end), base);
   code.length = base + end;
-  takeSites(kernel, words, base, code);
+  takeSites(kernel, words, code);
 }
 
 /** The length of the image, a multiple of what the kernel aligns functions to. */
@@ -91,27 +91,21 @@ function alignedLength(code: MachineCode): number {
   return code.length;
 }
 
-function takeSites(kernel: Kernel, words: Int32Array, base: number, code: MachineCode): void {
-  const calls = kernel.callsEnd();
-  for (let at = layout.CALLS >> 2; at < calls >> 2; at += 6) {
-    const landing = words[at + 4];
-    code.addCallSite(
-      base + words[at],
-      words[at + 1],
-      words[at + 2],
-      words[at + 3],
-      landing < 0 ? landing : base + landing,
-      words[at + 5],
-    );
-  }
-  const traps = kernel.trapsEnd();
-  for (let at = layout.TRAPS >> 2; at < traps >> 2; at += 5) {
-    code.addTrapSite(base + words[at], words[at + 1], words[at + 2], words[at + 3], words[at + 4]);
-  }
+function takeSites(kernel: Kernel, words: Int32Array, code: MachineCode): void {
+  code.appendSites(
+    words.subarray(layout.CALLS >> 2, kernel.callsEnd() >> 2),
+    words.subarray(layout.TRAPS >> 2, kernel.trapsEnd() >> 2),
+  );
   const relocations = kernel.relocationsEnd();
   for (let at = layout.RELOCATIONS >> 2; at < relocations >> 2; at += 3) {
-    code.addReloc(base + words[at], words[at + 1], words[at + 2]);
+    code.addReloc(words[at], words[at + 1], words[at + 2]);
   }
+}
+
+/** The words of the kernel's memory up to the code that comes out. */
+function outputWords(kernel: Kernel): Int32Array {
+  const bytes = kernel.memory.bytes(0);
+  return new Int32Array(bytes.buffer, bytes.byteOffset, layout.CODE >> 2);
 }
 
 /** The error of an invalid body. */

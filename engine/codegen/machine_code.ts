@@ -191,6 +191,12 @@ export class MachineCode {
     words[at + 5] = cross;
   }
 
+  /** Appends rows of sites whose offsets are beyond all others. */
+  appendSites(calls: Int32Array, traps: Int32Array): void {
+    this.#calls.append(calls);
+    this.#traps.append(traps);
+  }
+
   addTrapSite(at: number, code: number, frame: number, pos: number, site: number): void {
     const row = this.#traps.add(), words = this.#traps.words;
     words[row] = at;
@@ -217,6 +223,13 @@ class Rows {
     this.#length = at + this.#width;
     if (this.#length > this.words.length) this.words = grown(this.words, this.#length * 2);
     return at;
+  }
+
+  append(rows: Int32Array): void {
+    const at = this.#length;
+    this.#length = at + rows.length;
+    if (this.#length > this.words.length) this.words = grown(this.words, this.#length * 2);
+    this.words.set(rows, at);
   }
 
   clear(): void {

@@ -1,5 +1,5 @@
 /**
- * What comes out: bytes of code, call sites, trap sites, relocations (codegen/machine_code.ts says what they mean). Offsets are relative to CODE.
+ * What comes out: bytes of code, call sites, trap sites, relocations (codegen/machine_code.ts says what they mean). Offsets are those in the image.
  * Invariant: rows are in ascending order of offset, because code is written in one direction; out-of-line code of a body, and its rows,
  * come after the body (cold.ts).
  */
@@ -8,17 +8,20 @@ import {
   CALLS_END,
   CODE,
   CODE_END,
+  H_BASE,
   RELOCATIONS,
   RELOCATIONS_END,
   STATUS_FULL,
   TRAPS,
   TRAPS_END,
 } from "./layout.ts";
-import { type i32, loadAny32, store32, store8, storeAny32 } from "./memory.ts";
+import { type i32, load32, loadAny32, store32, store8, storeAny32 } from "./memory.ts";
 import { stop } from "./reader.ts";
 
 /** Address of the next byte of code. */
 export let at: i32 = CODE;
+/** Offset in the image of the code of this run. */
+let base: i32 = 0;
 /** Addresses of the next rows. */
 export let callsAt: i32 = CALLS;
 export let trapsAt: i32 = TRAPS;
@@ -31,6 +34,7 @@ const SLACK_ROWS: i32 = 1024;
 /** Forgets all code. */
 export function beginCode(): void {
   at = CODE;
+  base = load32(H_BASE);
   callsAt = CALLS;
   trapsAt = TRAPS;
   relocationsAt = RELOCATIONS;
@@ -79,9 +83,9 @@ export function alignCode(alignment: i32, byte: i32): void {
   while ((at & (alignment - 1)) !== 0) emit8(byte);
 }
 
-/** The offset at which the next byte of code will be. */
+/** The offset in the image at which the next byte of code will be. */
 export function here(): i32 {
-  return at - CODE;
+  return at - CODE + base;
 }
 
 /** Overwrites the word at address `address`. */

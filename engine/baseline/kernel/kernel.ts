@@ -93,7 +93,7 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   patchEpilogues(frame);
   const entry = machine.finishFrame(frame, isLeaf);
   store32(result + layout.RESULT_START, (isLeaf ? entry : start) - layout.CODE);
-  store32(result + layout.RESULT_END, code.here());
+  store32(result + layout.RESULT_END, code.at - layout.CODE);
   store32(result + layout.RESULT_FRAME, frame);
 }
 

@@ -74,6 +74,9 @@ export const H_TAGS: i32 = HEADER + 92;
 export const H_TAG_COUNT: i32 = HEADER + 96;
 export const H_TAGS_OFFSET: i32 = HEADER + 100;
 
+/** Offset in the image at which the code of this run will begin: rows are written with it. */
+export const H_BASE: i32 = HEADER + 104;
+
 /** Bits of H_MODE. */
 export const MODE_EXPLICIT_BOUNDS: i32 = 1;
 export const MODE_STACK_FENCE: i32 = 2;
