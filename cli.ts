@@ -1,7 +1,7 @@
 /**
- * The command `waft`: finds the command's row, loads only its module, runs it, and turns whatever is thrown into an error on
- * stderr and an exit code. In: words. Out: an exit status. A plain `waft run` does not even load the option parser, because
- * start-up time counts.
+ * The command `waft`. Finds the row of the named command, loads only that command's module, runs it, and turns any
+ * thrown value into an error on stderr and an exit code. Input: the command-line words. Output: an exit status.
+ * Start-up time counts, so a plain `waft run` does not even load the option parser.
  */
 import { exitProcess, programArguments } from "@waft/engine/host/process";
 import { exitStatus, report } from "./project/base/failure.ts";

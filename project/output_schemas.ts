@@ -1,9 +1,9 @@
 /**
- * The shape of what commands print with `--json`, one JSON Schema for each command, as the site publishes them.
+ * The JSON Schemas of `--json` output, one per command, as the site publishes them.
  *
- * In: nothing. Out: schemas by command. Every document has the same envelope; `data` is null when the command failed. Objects
- * are closed, so a test that runs the commands finds what is printed and not said here. Within `schemaVersion` 1 properties
- * are only added.
+ * Output: schemas by command. All documents share one envelope; `data` is null when the command failed. Objects are
+ * closed, so a test that runs the commands finds every undeclared property. Within `schemaVersion` 1, properties are
+ * only added.
  */
 import { record, SHARED_DEFINITIONS } from "./definitions/definition.ts";
 import type { Schema } from "./base/schema_walk.ts";

@@ -1,8 +1,8 @@
 /**
  * A project on disk: its manifest and its lockfile.
  *
- * In: a project's root (project_root.ts finds it). Out: what its two files hold, valid or not. Nothing here changes a file
- * or asks the network.
+ * Input: a project's root (project_root.ts finds it). Output: the contents of both files, valid or not. Nothing here
+ * changes a file or uses the network.
  */
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError } from "./base/diagnostic.ts";
@@ -11,7 +11,7 @@ import { checkLockfile, type LockResult, MAX_LOCK_BYTES } from "./lockfile/lockf
 import { checkManifest, type Manifest, MAX_MANIFEST_BYTES, type ReadManifest } from "./manifest/manifest.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
-/** What a project's files hold; nothing is thrown for broken ones. */
+/** The contents of a project's files. Broken files appear in this record; they do not throw. */
 export interface ProjectState {
   readonly root: string;
   readonly manifestBytes: Uint8Array;

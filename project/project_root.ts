@@ -1,9 +1,9 @@
 /**
- * The root of the project that a directory belongs to.
+ * Finds the root of the project that a directory belongs to.
  *
- * In: a directory to start from. Out: the nearest directory with `waft.json`, upwards, never across a mount point.
- * Invariant: manifest, lockfile and the directory they are in belong to the user or to root, and no other user can write
- * them, because their contents decide what runs. Separate from project.ts, because every `waft run` looks for a
+ * Input: a start directory. Output: the nearest directory upwards with a `waft.json`, never across a mount point.
+ * Invariant: the contents of manifest and lockfile decide which code runs, so both files and their directory belong to
+ * the user or to root, and no other user can write them. Separate from project.ts because every `waft run` looks for a
  * project and few find one.
  */
 import { currentUser, environmentVariable, systemName } from "@waft/engine/host/process";
@@ -12,10 +12,10 @@ import { type FileStatus, fileStatus } from "./base/file_status.ts";
 import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
-/** Directories, separated by colons, that count as safe with all below them, whoever owns them. */
+/** Directories, separated by colons, that are safe, with their subdirectories, regardless of the owner. */
 const SAFE_DIRECTORIES = "WAFT_SAFE_DIRECTORIES";
 
-/** What permission bits let group and others write. */
+/** Permission bits for writing by the group and by others. */
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 
@@ -37,7 +37,7 @@ function isDeclaredSafe(directory: string): boolean {
   );
 }
 
-/** Throws when other users could have written the project in a directory: the directory, its manifest or its lockfile. */
+/** Throws when other users could have written the project: its directory, manifest or lockfile. */
 function requireSafe(directory: string): void {
   if (isDeclaredSafe(directory)) return;
   for (const path of [directory, join(directory, MANIFEST_FILE), join(directory, LOCK_FILE)]) {
@@ -55,7 +55,10 @@ function unsafe(path: string, danger: string): ProjectError {
   });
 }
 
-/** The project that a directory belongs to; undefined when there is none. Throws for one that others could have written. */
+/**
+ * The root of the project that a directory belongs to, or undefined without a project. Throws when other users could
+ * have written the project.
+ */
 export function findProjectRoot(start: string): string | undefined {
   let directory = absolutePath(start);
   const first = fileStatus(directory);

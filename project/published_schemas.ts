@@ -1,8 +1,8 @@
 /**
  * The schemas that the site serves, by file name below `{schema_base}/v1/`.
  *
- * Out: JSON Schema (draft 7) documents made from the very objects that the readers check with, so that what is published
- * and what is enforced cannot drift apart.
+ * Output: JSON Schema (draft 7) documents built from the same objects that the readers check with, so the published and
+ * the enforced schemas cannot drift apart.
  */
 import { CATALOG_JSON_SCHEMA } from "./definitions/catalog.ts";
 import { LOCKFILE_SCHEMA } from "./lockfile/lock_schema.ts";

@@ -1,9 +1,10 @@
 /**
- * From the nearest manifest and flags to the settings of a run, each with where it came from.
+ * Resolves the settings of a run from the nearest manifest and the flags, each with its origin.
  *
- * In: a directory (or a manifest), flags, and which keys this build implements. Out: features, optimizations and runtime
- * settings as plain data for the engine's options. Flags come before the manifest, the manifest before the defaults; the
- * two names of one switch are one. A key that is set but not implemented is reported, never silently ignored.
+ * Input: a directory (or a manifest), flags, and the keys that this build implements. Output: features, optimizations
+ * and runtime settings as plain data for the engine's options. Flags override the manifest, the manifest overrides the
+ * defaults; the two names of one switch are equivalent. A key that is set but not implemented is reported, never
+ * silently ignored.
  */
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "./base/diagnostic.ts";
@@ -17,7 +18,7 @@ import { MANIFEST_FILE } from "./base/constants.ts";
 /** Where a value came from. */
 export type Provenance = "default" | "manifest" | "flag";
 
-/** One switch, resolved. */
+/** A resolved switch. */
 export interface ResolvedSwitch {
   readonly name: string;
   readonly value: boolean;
@@ -56,7 +57,9 @@ export interface ImplementedKeys {
   readonly always?: ReadonlySet<string>;
 }
 
-/** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
+/**
+ * The settings of the nearest manifest; the settings are undefined without a project. Throws for an invalid manifest.
+ */
 export async function nearestSettings(
   start: string,
   files: Files = DISK,
@@ -168,7 +171,7 @@ export interface EngineSettings {
 export function engineSettings(settings: ResolvedSettings): EngineSettings {
   const features = changedSwitches(settings.features);
   for (const { name, alias } of FEATURES) {
-    // Of two names for one switch the engine knows the one that sorts first in the table.
+    // When a switch has two names, the engine knows the name that sorts first in the table.
     if (
       alias === undefined || !Object.hasOwn(features, name) ||
       FEATURES.findIndex((f) => f.name === alias) > FEATURES.findIndex((f) => f.name === name)

@@ -1,5 +1,6 @@
 /**
- * `waft add [<id>[@<range>] | <directory>]…`: add plugins after a review, or bring the lockfile in line with the manifest.
+ * `waft add [<id>[@<range>] | <directory>]…`: adds plugins after a review, or brings the lockfile in line with the
+ * manifest.
  */
 import type { Command } from "commander";
 import process from "node:process";

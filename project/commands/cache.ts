@@ -1,6 +1,7 @@
 /**
- * `waft cache [dir|list|clear]`: the cache of compiled modules, which `waft run` uses. In: the folder, as paths.ts names it.
- * Out: its name, its entries with the files they were compiled from, or how much was removed. Loads nothing of the compiler.
+ * `waft cache [dir|list|clear]`: inspects and clears the cache of compiled modules that `waft run` uses. Input: the
+ * cache directory from paths.ts. Output: the directory's name, its entries with their source files, or the amount
+ * removed. Loads no part of the compiler.
  */
 import { CodeCache } from "@waft/engine/cache";
 import type { Command } from "commander";

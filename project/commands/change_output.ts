@@ -15,8 +15,8 @@ import type { GlobalFlags } from "./project_command.ts";
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
 
 /**
- * One line for each change. What stays as it is has one only when `all`, or when a newer version was `passed` over and that
- * is to be told. `decided` says whether grants and denials are those of a finished review.
+ * One line per change. An unchanged plugin has a line only with `all`, or when a newer version was skipped and `passed`
+ * asks to report it. `decided` says that grants and denials come from a finished review.
  */
 export function changeLines(
   changes: readonly Change[],
@@ -57,7 +57,7 @@ function authorityText(c: Change): string {
   return parts.length === 0 ? "" : `authority: ${parts.join(" ")}`;
 }
 
-/** What was granted and denied, whole. */
+/** The complete grants and denials of a change. */
 function decisionText(c: Change): string {
   if (c.action === "keep" && !c.needsReview) return "";
   const granted = Object.keys(c.grants).sort().map((name) => grantText(name, c.grants[name]!));
@@ -67,7 +67,10 @@ function decisionText(c: Change): string {
   ].join("; ");
 }
 
-/** What a change did, as text; with `--verbose` what it kept too, and for updates the newer versions that do not fit. */
+/**
+ * The changes as text. With `--verbose` it includes unchanged plugins, and for updates the newer versions that do not
+ * fit.
+ */
 export function changeText(
   result: ChangeResult,
   colors: Palette,
@@ -88,7 +91,7 @@ export function changeText(
   return lines.join("\n");
 }
 
-/** The head and the requests of one review, for a terminal of `columns`. */
+/** The header and requests of one review, formatted for a terminal of `columns`. */
 export function reviewText(request: ReviewRequest, colors: Palette, now: number, columns?: number): string {
   const { plugin } = request;
   const { release, definition } = plugin;
@@ -132,14 +135,14 @@ function grantText(name: string, scope: JsonObject): string {
   return words === "" ? name : `${name} ${words}`;
 }
 
-/** `+` for a request that is new, `~` for a wider one, `=` for one that was reviewed before. */
+/** `+` marks a new request, `~` a wider one, `=` one that was reviewed before. */
 function requestSign(a: AuthorityRequest, request: ReviewRequest, colors: Palette): string {
   const was = request.beforeRequests.find((b) => b.name === a.name);
   if (was === undefined) return colors.green("+");
   return describeScope(scopeOf(was)) === describeScope(scopeOf(a)) && was.mode === a.mode ? "=" : colors.yellow("~");
 }
 
-/** What each authority of a plugin means, for the help of a review. */
+/** Explains each authority a plugin requests, for the help of a review. */
 export function explainAuthorities(requests: readonly AuthorityRequest[], columns?: number): string {
   const rows = requests.map((a) => [`  ${a.name}`, findAuthority(a.name)?.meaning ?? "unknown"]);
   return layoutTable(rows, columns).join("\n");
@@ -154,7 +157,7 @@ function decodedHost(id: string): string | undefined {
   );
 }
 
-/** RFC 3492 decoding of one label; the label itself when it is malformed. */
+/** Decodes one label as RFC 3492 specifies; returns a malformed label unchanged. */
 function decodePunycode(label: string): string {
   const at = label.lastIndexOf("-");
   const output = at < 0 ? [] : [...label.slice(0, at)].map((c) => c.codePointAt(0)!);

@@ -1,9 +1,10 @@
 /**
- * The shape of a row of the command table. In: nothing. Out: types, which the table and the commands about commands share.
+ * The row type of the command table, shared by the table and the commands that describe commands (help, completion,
+ * manual pages). Types only.
  */
 import type { Command } from "commander";
 
-/** What a command's module exports. */
+/** The exports of a command's module. */
 export interface CommandModule {
   /** `rows` are all commands, for the command that describes them. */
   addCommand(program: Command, rows?: readonly CommandRow[]): void;

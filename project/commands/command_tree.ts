@@ -1,15 +1,15 @@
 /**
- * All commands as data: what completions and manual pages are made of.
+ * All commands as data, the source of completions and manual pages.
  *
- * In: the rows of the command table. Out: one node for each command and sub-command with its options and arguments, read
- * from the same definitions that parse command lines, so that neither can differ from them.
+ * Input: the rows of the command table. Output: one node per command and sub-command, with options and arguments. The
+ * nodes are read from the definitions that parse command lines, so the two cannot differ.
  */
 import { Command } from "commander";
 import type { CommandRow } from "./command_row.ts";
 
 /** An option of a command. */
 export interface OptionNode {
-  /** `--name`, and its short form where there is one. */
+  /** `--name`, and its short form if it has one. */
   readonly words: readonly string[];
   /** `<value>` or `[value]` as help shows it; absent for switches. */
   readonly value?: string;

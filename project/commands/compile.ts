@@ -1,6 +1,6 @@
 /**
- * `waft compile FILE -o ARTIFACT`: compiles a module to machine code in a file, which `waft run --allow-precompiled` and
- * `Engine.load` take. In: a module, options, a machine. Out: the artifact, whole or not at all.
+ * `waft compile FILE -o ARTIFACT`: compiles a module to machine code in a file that `waft run --allow-precompiled` and
+ * `Engine.load` accept. Input: a module, options, a machine. Output: the artifact, written completely or not at all.
  */
 import { type Machine, NewEngine } from "@waft/engine";
 import type { Command } from "commander";

@@ -1,8 +1,9 @@
 /**
- * How a slow compilation is shown: on a terminal, from a thread of its own. In: nothing. Out: what says that it begins.
+ * Progress display of a slow compilation: a line on the terminal, drawn by a separate thread. Output: a function that
+ * starts the display.
  */
 
-/** Starts the line for a compilation; what it returns ends the line. */
+/** Returns a function that starts the progress line of a compilation; the function it returns in turn ends the line. */
 export async function compileProgress(): Promise<(what: string) => () => void> {
   const { default: process } = await import("node:process");
   return process.stderr.isTTY === true ? (await import("../base/progress.ts")).startBlocking : () => () => {};

@@ -7,7 +7,7 @@ import { UsageError } from "../base/failure.ts";
 import { type CommandNode, commandTree } from "./command_tree.ts";
 import type { CommandRow } from "./command_row.ts";
 
-/** What can be typed after the words of a command. */
+/** The words that can follow a command. */
 interface Place {
   /** The words before, without `waft`: `""`, `"run"`, `"plugin list"`. */
   readonly path: string;

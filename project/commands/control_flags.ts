@@ -1,6 +1,6 @@
 /**
- * Limits of a run: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. In: the values of the flags. Out: the context of the run,
- * and the engine options that make compiled code obey it.
+ * Limits of a run: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values. Output: the context of the
+ * run, and the engine options that make compiled code obey it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";
@@ -32,7 +32,7 @@ export function runContext(flags: ControlFlags): Context {
   };
 }
 
-/** `engine` with what the flags need. */
+/** Adds to `engine` the options that the flags need. */
 export function controlledEngine(engine: EngineOptions, flags: ControlFlags): EngineOptions {
   return {
     ...engine,

@@ -1,8 +1,9 @@
 /**
- * Flags of the commands that may need a review, and the decider that follows from them.
+ * Flags of the commands that may need a review, and the decider derived from them.
  *
- * In: `--allow`, `--deny`, `--allow-requested`, `--bind`, `--set`. Out: a decider (flags first, then a prompt at a terminal,
- * else a failure with the flags to paste), bindings and configuration. `--yes` is no such flag: it never grants authority.
+ * Input: `--allow`, `--deny`, `--allow-requested`, `--bind`, `--set`. Output: a decider, bindings and configuration.
+ * The decider applies the flags first, then prompts at a terminal; without a terminal it fails and prints the flags to
+ * paste. `--yes` is not a decision flag: it never grants authority.
  */
 import type { Command } from "commander";
 import { fail } from "../base/diagnostic.ts";

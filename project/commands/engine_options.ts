@@ -1,5 +1,5 @@
 /**
- * Options that every command has which compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
+ * Options of every command that compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
  */
 import type { EngineOptions } from "@waft/engine";
 import { FEATURE_ROWS, type FeatureName } from "@waft/engine/features";

@@ -1,6 +1,6 @@
 /**
- * Layout of commander's help: columns in narrow terminals too, descriptions below their terms where no column is left, and no
- * empty defaults of repeatable options.
+ * Layout of commander's help: columns in narrow terminals too, descriptions below their terms when no column fits, and
+ * no empty defaults for repeatable options.
  */
 import { Help, type HelpConfiguration } from "commander";
 

@@ -8,7 +8,7 @@ import type { InspectResult } from "../ops/inspect.ts";
 import type { PublishResult } from "../ops/publish.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 
-/** One inspected plugin. */
+/** One inspected plugin as text. */
 export function inspectText(p: InspectResult, colors: Palette): string {
   const d = p.definition;
   const lines = [

@@ -1,5 +1,5 @@
 /**
- * `waft login`: keeps a token for a registry on this machine. The token comes from a question without echo or from standard
+ * `waft login`: stores a registry token on this machine. The token comes from a prompt without echo or from standard
  * input, never from the command line, where other users could see it.
  */
 import type { Command } from "commander";

@@ -1,5 +1,5 @@
 /**
- * `waft man [--out DIR]`: the manual pages, made from the commands themselves: `waft.1`, and one page for each command.
+ * `waft man [--out DIR]`: generates the manual pages from the command definitions: `waft.1`, and one page per command.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";

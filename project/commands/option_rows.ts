@@ -1,12 +1,13 @@
 /**
- * Options of a command as rows with two readers: commander, for help, errors and unusual command lines, and `readFlags`, for
- * common command lines, which loads nothing. Invariant: commander reads in the same way whatever readFlags accepts.
+ * Options of a command as rows with two readers: commander, for help, errors and unusual command lines, and
+ * `readFlags`, for common command lines without loading anything. Invariant: commander parses every command line that
+ * `readFlags` accepts to the same values.
  */
 import type { Command } from "commander";
 
-/** One option. */
+/** The definition of an option. */
 export interface OptionRow {
-  /** `--name`, `--name <value>`, or `--no-name`, which switches off what is on by default. */
+  /** `--name`, `--name <value>`, or `--no-name` to switch off a default. */
   readonly flags: string;
   readonly description: string;
   /** May be given several times: its value is a list, empty when it is not given. */
@@ -29,7 +30,7 @@ export function addOptions(command: Command, rows: readonly OptionRow[]): Comman
   return command;
 }
 
-/** What a row says. */
+/** Parses a row's `flags`. */
 function shapeOf(
   { flags, repeatable }: OptionRow,
 ): { word: string; key: string; takes: boolean; off: boolean; list: boolean } {
@@ -41,8 +42,8 @@ function shapeOf(
 }
 
 /**
- * The options before the first operand, that operand, and the words after it. Undefined for unknown options, missing values,
- * a missing operand and `--`.
+ * The options before the first operand, that operand, and the words after it. Returns undefined for unknown options,
+ * missing values, a missing operand and `--`.
  */
 export function readFlags(
   rows: readonly OptionRow[],

@@ -1,5 +1,6 @@
 /**
- * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish, yank. Each loads its operation when it runs.
+ * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish, yank. Each sub-command loads its
+ * operation when it runs.
  */
 import type { Command } from "commander";
 import { resolve } from "node:path";

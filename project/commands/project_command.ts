@@ -1,8 +1,9 @@
 /**
- * What the project commands share: global flags, the context, the JSON envelope, exit codes.
+ * The shared frame of the project commands: global flags, the context, the JSON envelope, exit codes.
  *
- * In: parsed flags and the work of a command. Out: text on stdout and findings on stderr, or one JSON document with both and
- * nothing else (`--json`); `process.exitCode`. No prompt, schema validator or network code is loaded from here.
+ * Input: parsed flags and the command's action. Output: text on stdout and findings on stderr, or with `--json` a
+ * single JSON document that holds both; `process.exitCode`. This file loads no prompt, schema validator or network
+ * code.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
@@ -25,14 +26,14 @@ export interface GlobalFlags {
   readonly color?: string;
 }
 
-/** What a command gets to work with. */
+/** The environment passed to a command. */
 export interface CommandEnvironment {
   readonly flags: GlobalFlags;
   readonly colors: Palette;
   /** Colours for stderr, where prompts and reviews are shown. */
   readonly errorColors: Palette;
   readonly interactive: boolean;
-  /** How wide the terminal is that standard output goes to, if it is one. */
+  /** Width of the terminal on standard output; absent when it is not a terminal. */
   readonly columns?: number;
   /** The context; `inspect` loads the engine's front end too. */
   context(options?: { readonly inspect?: boolean }): Promise<OpsContext>;
@@ -40,7 +41,7 @@ export interface CommandEnvironment {
   root(): Promise<string>;
 }
 
-/** What a command produced. */
+/** The result of a command. */
 export interface Outcome {
   readonly data: unknown;
   /** For people; no final newline. */

@@ -9,7 +9,7 @@ import { currentDirectory, writeText } from "@waft/engine/host/process";
 import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
 
-/** What decides about a run's settings. */
+/** The flags that affect a run's settings. */
 export interface SettingsFlags extends EngineFlags {
   readonly parallel?: string;
 }

@@ -1,9 +1,9 @@
 /**
- * The plugins of the project that a run belongs to.
+ * Loads the plugins of the project that a run belongs to.
  *
- * In: the flags of `run`. Out: the loaded project, or undefined when there is none or it has no plugins; a ProjectError with
- * every reason to refuse. What the user has not accepted is asked for at a terminal and refused elsewhere. Without a project
- * nothing but a search for `waft.json` is done, since start-up time counts.
+ * Input: the flags of `run`. Output: the loaded project, or undefined without a project or plugins; throws a
+ * ProjectError with every reason to refuse. Grants that the user has not accepted lead to a prompt at a terminal and to
+ * a refusal elsewhere. Start-up time counts: without a project, the only work is the search for `waft.json`.
  */
 import { currentDirectory, writeText } from "@waft/engine/host/process";
 import { formatDiagnostic } from "../base/diagnostic.ts";
@@ -22,7 +22,7 @@ export interface PluginFlags {
   readonly allowPathPlugins?: boolean;
 }
 
-/** Root of the project that a run belongs to: the one that `--project` names, or the nearest. */
+/** Root of the project that a run belongs to: the `--project` directory, or the nearest project. */
 export async function projectOf({ project }: PluginFlags): Promise<string | undefined> {
   return project === undefined
     ? await findProject(currentDirectory())
@@ -52,7 +52,9 @@ export async function projectPlugins(root: string, flags: PluginFlags): Promise<
   return project;
 }
 
-/** How to ask the user for what no record covers: only at a terminal, and never where a digest decides. */
+/**
+ * The prompt for grants without a record on this machine: only at a terminal, and never with `--trust` or `--locked`.
+ */
 async function asking({ trust, locked }: PluginFlags): Promise<Pick<LoadOptions, "ask">> {
   if (trust !== undefined || locked === true) return {};
   const { default: process } = await import("node:process");

@@ -1,5 +1,6 @@
 /**
- * The project commands, one row each, for the table of all commands: name, summary, and how to load the command's module.
+ * The project commands, one row each, for the table of all commands: name, summary, and the loader of the command's
+ * module.
  */
 import type { Command } from "commander";
 

@@ -1,9 +1,9 @@
 /**
- * The fast path of `waft run`: a plain command line, no project, a module in the cache. In: the words after `run`. Out: the
- * exit status, or undefined when the full path in run.ts must do the work; nothing has happened then.
+ * The fast path of `waft run`: a plain command line, no project, a module in the cache. Input: the words after `run`.
+ * Output: the exit status, or undefined when run.ts must take the full path; in that case nothing has happened yet.
  *
- * Invariant: loads neither commander, nor the compiler, nor any Node module, which together take ten times as long as starting
- * a script. Once the module is loaded, it shares the code of the full path.
+ * Invariant: loads neither commander, nor the compiler, nor any Node module; together these take ten times as long as
+ * starting a script. After the module is loaded, the code is shared with the full path.
  */
 import { readFile } from "@waft/engine/host/files";
 import { currentDirectory, writeText } from "@waft/engine/host/process";
@@ -64,7 +64,7 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
     const engine = controlledEngine(engineOptions(flags), flags);
     const module = await openCachedModule(readFile(file), { ...engine, cache: codeCacheOptions() });
     if (module === undefined || startsThreads(module)) return undefined;
-    // Whatever else it imports is missing, which run.ts tells.
+    // Any other import is missing; run.ts reports it.
     if (module.imports.some((entry) => entry.module !== WASI)) return undefined;
     return { file, args, flags, module, ...(manifest === undefined ? {} : { root: parentOf(manifest.file) }) };
   } catch {

@@ -1,8 +1,8 @@
 /**
- * The review at a terminal.
+ * The review prompt at a terminal.
  *
- * In: review requests. Out: the user's decisions. Pending input is discarded before each question, so that nothing typed or
- * pasted earlier can answer; the default is to allow nothing. Loaded only when a question is due.
+ * Input: review requests. Output: the user's decisions. Pending input is discarded before each question, so earlier
+ * typing or pasting cannot answer it; the default is to allow nothing. Loaded only for an open question.
  */
 import { cancel, isCancel, multiselect, select, text } from "@clack/prompts";
 import process from "node:process";
@@ -70,7 +70,7 @@ async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityReque
 }
 
 /**
- * Asks for the host directory of each root, once for all authorities that name it; every other scope is granted as it was
+ * Asks for the host directory of each root, once for all authorities that name it. Every other scope is granted as
  * requested.
  */
 async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequest[]): Promise<Decision | undefined> {

@@ -1,5 +1,5 @@
 /**
- * `waft rm <id>…`: remove requirements; what nothing else needs leaves the lockfile.
+ * `waft rm <id>…`: removes requirements; plugins that are no longer required leave the lockfile.
  */
 import type { Command } from "commander";
 import { EXIT } from "../base/diagnostic.ts";

@@ -1,7 +1,8 @@
 /**
- * `waft run [options] FILE [ARG…]`: everything after FILE belongs to the guest. In a project the guest gets its settings and
- * plugins, which are loaded strictly: a difference from the lockfile is an error before anything runs. `--bare` ignores the
- * project. Cached modules without a project take the fast path in quick_run.ts.
+ * `waft run [options] FILE [ARG…]`: runs a module; all words after FILE belong to the guest. In a project the guest
+ * gets the project's settings and plugins. Plugins are loaded strictly: a difference from the lockfile is an error
+ * before any code runs. `--bare` ignores the project. Cached modules without a project take the fast path in
+ * quick_run.ts.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";

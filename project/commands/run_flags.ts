@@ -1,5 +1,6 @@
 /**
- * The options of `waft run` as rows, and what their values mean. Loads nothing heavy: quick_run.ts reads them, too.
+ * The options of `waft run` as rows, and the interpretation of their values. quick_run.ts reads them too, so this file
+ * loads nothing heavy.
  */
 import type { Context } from "@waft/engine";
 import { CONTROL_OPTION_ROWS, type ControlFlags, runContext } from "./control_flags.ts";
@@ -49,7 +50,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   ...CONTROL_OPTION_ROWS,
 ];
 
-/** What the flags give to the guest; the time of the context runs from now. */
+/** The guest inputs that the flags specify. The context's timeout starts now. */
 export function guestInputs(flags: RunFlags): {
   context: Context;
   preopens: { host: string; guest: string }[];

@@ -1,6 +1,6 @@
 /**
- * `waft self install|uninstall`: waft itself. install.sh runs `install` from the unpacked bundle; questions that flags leave
- * open are asked at the terminal.
+ * `waft self install|uninstall`: installs and removes waft itself. install.sh runs `install` from the unpacked bundle.
+ * Questions that the flags leave open are asked at the terminal.
  */
 import type { Command } from "commander";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -61,7 +61,7 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   }
   if (!isAbsolute(bin)) bin = resolve(bin);
   if (/[:\n\r]/.test(bin)) throw fail("usage.dir", "a directory on the PATH holds no colon and no line break");
-  // The whole environment: the facts have only what decides about paths.
+  // Pass the whole environment: the facts hold only the variables that affect paths.
   const plan = await planPath(bin, process.env, facts.home);
   let path = plan.edits.length > 0 && flags.modifyPath !== false && flags.yes === true ? plan : undefined;
   if (interactive && flags.modifyPath !== false && plan.edits.length > 0) {
@@ -149,7 +149,7 @@ async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unk
   return { data: { ...plan, left }, text: [`waft is removed${kept}`, ...left].join("\n") };
 }
 
-/** One line from the terminal. */
+/** Reads one line from the terminal. */
 async function ask(question: string): Promise<string> {
   endProgress();
   const lines = createInterface({ input: process.stdin, output: process.stderr });

@@ -1,6 +1,7 @@
 /**
- * The commands of `waft`, one row each: name, summary for the help page, and how to load the command's module. A module adds
- * its command, with options, to the program; it is loaded only when the command is named, because start-up time counts.
+ * The commands of `waft`, one row each: name, summary for the help page, and the loader of the command's module. A
+ * module adds its command, with options, to the program. Start-up time counts, so a module is loaded only when its
+ * command is named.
  */
 import type { CommandModule, CommandRow } from "./command_row.ts";
 import { PROJECT_COMMANDS } from "./project_table.ts";

@@ -1,8 +1,8 @@
 /**
- * Terminals that questions are asked at: pending input, and text that is longer than the screen.
+ * Terminal input and paging for prompts.
  *
- * In: text to show on stderr. Out: the same text, page by page, so that a decision is never asked for what has scrolled
- * away. A terminal that another program holds in raw mode is refused.
+ * Input: text to show on stderr. Output: the same text page by page, so a prompt never follows text that has scrolled
+ * away; pending input is discarded. A terminal in raw mode under another program's control is refused.
  */
 import process from "node:process";
 import { fail } from "../base/diagnostic.ts";
@@ -39,7 +39,7 @@ async function pressedKey(): Promise<void> {
   if (key[0] === 3) throw fail("review.cancelled", "cancelled: nothing was changed");
 }
 
-/** Discards what was typed before the question was shown. */
+/** Discards input that was typed before the question appeared. */
 export async function drainInput(): Promise<void> {
   endProgress();
   const { stdin } = process;

@@ -1,5 +1,5 @@
 /**
- * `waft tree`: the project's plugins by who requires them.
+ * `waft tree`: the project's plugins, arranged by the plugins that require them.
  */
 import type { Command } from "commander";
 import type { TreeNode } from "../ops/tree.ts";

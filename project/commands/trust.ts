@@ -1,8 +1,8 @@
 /**
- * `waft trust [<digest>]`: accept on this machine what the lockfile of a project grants its plugins.
+ * `waft trust [<digest>]`: accepts, on this machine, the grants that a project's lockfile gives its plugins.
  *
- * At a terminal the grants are shown and asked for. Elsewhere the digest of what is to be accepted must be given, so that
- * nothing is accepted that was never shown.
+ * At a terminal the command shows the grants and asks. Elsewhere it requires the digest of the grants, so that no grant
+ * is accepted unseen.
  */
 import type { Command } from "commander";
 import { EXIT } from "../base/diagnostic.ts";

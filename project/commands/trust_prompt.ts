@@ -1,8 +1,8 @@
 /**
- * The question whether to accept what a lockfile grants, at a terminal.
+ * The terminal prompt that accepts the grants of a lockfile.
  *
- * In: a project and the plugins that no record of this machine covers. Out: yes or no. Every grant is shown whole before the
- * question; the default is no; input that was typed before is discarded.
+ * Input: a project and the plugins that no record of this machine covers. Output: yes or no. Every grant is shown in
+ * full before the question; the default is no; earlier input is discarded.
  */
 import { confirm, isCancel } from "@clack/prompts";
 import process from "node:process";

@@ -1,5 +1,5 @@
 /**
- * `waft validate FILE…`: prints nothing when all modules are valid, and one error for each module that is not.
+ * `waft validate FILE…`: prints nothing when all modules are valid, and one error per invalid module.
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";

@@ -120,7 +120,7 @@ export function addCommand(program: Command): void {
   );
 }
 
-/** What the operations need of this machine and these flags. */
+/** The context of the version operations, from this machine and the flags. */
 async function versionContext(env: CommandEnvironment, flags: VersionFlags): Promise<VersionContext> {
   const [{ machinePaths, platformName }, { startVersion }] = await Promise.all([
     import("../base/paths.ts"),
