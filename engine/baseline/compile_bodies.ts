@@ -1,8 +1,9 @@
 /**
- * The baseline tier of one module: all its bodies through the kernel, into an image. In: a ValidModule whose bodies have not been looked at. Out: code,
- * sites and relocations of the bodies that the kernel covers, and which are left for the optimizing compiler, with the reasons.
+ * The baseline tier of one module: runs all of its bodies through the kernel and appends the code to an image. In: a
+ * ValidModule whose bodies may not have been validated. Out: code, sites and relocations of the bodies that the kernel
+ * covers, and the list of bodies left to the optimizing compiler, with reasons.
  *
- * Of an invalid body the kernel says only that it is one; validateBody says why.
+ * The kernel reports only that a body is invalid; validateBody produces the error that explains why.
  */
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
@@ -14,20 +15,20 @@ import type { Kernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
 import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts";
 
-/** Reasons for which a body is left to the optimizing compiler, by status. */
+/** Reasons for leaving a body to the optimizing compiler, by status. */
 const REASONS: Readonly<Record<number, string>> = {
   [layout.STATUS_TOO_LARGE]: "too-large",
   [layout.STATUS_GC]: "gc",
   [layout.STATUS_CPU]: "cpu",
 };
 
-/** A body that the baseline tier does not cover: index of the defined function, and why. */
+/** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
 export interface Uncovered {
   readonly index: number;
   readonly reason: string;
 }
 
-/** Appends the code of all bodies that the kernel covers to the image; returns the others. Throws what validation throws. */
+/** Appends the code of every body that the kernel covers to the image; returns the others. Throws validation errors. */
 export function compileBodies(
   kernel: Kernel,
   valid: ValidModule,
@@ -83,7 +84,7 @@ function takeOutput(
   takeSites(kernel, words, code);
 }
 
-/** The length of the image, a multiple of what the kernel aligns functions to. */
+/** Pads the image to the kernel's function alignment (16 bytes); returns the padded length. */
 function alignedLength(code: MachineCode): number {
   const FILLER = 0xcc;
   code.reserve(16);
@@ -102,13 +103,13 @@ function takeSites(kernel: Kernel, words: Int32Array, code: MachineCode): void {
   }
 }
 
-/** The words of the kernel's memory up to the code that comes out. */
+/** The words of the kernel's memory that precede the generated code. */
 function outputWords(kernel: Kernel): Int32Array {
   const bytes = kernel.memory.bytes(0);
   return new Int32Array(bytes.buffer, bytes.byteOffset, layout.CODE >> 2);
 }
 
-/** The error of an invalid body. */
+/** The validation error of an invalid body; a Bug if validateBody accepts it. */
 function invalidBody(valid: ValidModule, index: number): Error {
   validateBody(valid, valid.importedFuncCount + index, null);
   return new Bug(`The baseline compiler rejects function ${valid.importedFuncCount + index}, which is valid`);

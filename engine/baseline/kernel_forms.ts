@@ -1,28 +1,29 @@
 /**
- * The kernel in the form that runs here: as WebAssembly by the host's compiler, or as TypeScript where that is not to be had. In: the generated files.
- * Out: its functions and its memory. Invariant: the TypeScript is loaded only where it runs.
+ * Chooses the form of the kernel for this host: WebAssembly compiled by the host, or TypeScript on hosts without
+ * WebAssembly. In: the generated files. Out: the kernel's functions and memory. Invariant: the TypeScript source is
+ * loaded only on hosts that run it.
  */
 import { KERNEL_X64 } from "./generated/kernel_x64.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
 import type { KernelMemory } from "./module_tables.ts";
 
-/** The kernel (kernel/kernel.ts) as its driver sees it. */
+/** The interface of the kernel (kernel/kernel.ts) to its driver. */
 export interface Kernel {
   readonly memory: KernelMemory;
-  /** Compiles bodies from `first` on, at most `count`; returns how many have a result. */
+  /** Compiles at most `count` bodies, starting with `first`; returns the number of bodies with a result. */
   compileBodies(first: number, count: number): number;
-  /** Addresses behind the last rows that came out. */
+  /** End addresses of the output rows. */
   callsEnd(): number;
   trapsEnd(): number;
   relocationsEnd(): number;
 }
 
 const PAGE = 65_536;
-/** A kernel whose memory is larger than this is not kept: its pages would stay resident. */
+/** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
-/** The bytes of a text in base 64. */
+/** Decodes base64 text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const chars = atob(text);
   const bytes = new Uint8Array(chars.length);
@@ -30,7 +31,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The host's compiled form of the kernel; undefined where there is no WebAssembly. */
+/** The kernel compiled by the host; undefined on hosts without WebAssembly. */
 function hostModule(): WebAssembly.Module | undefined {
   try {
     return new WebAssembly.Module(fromBase64(KERNEL_X64));
@@ -56,7 +57,7 @@ function hostKernel(module: WebAssembly.Module): Kernel {
   };
 }
 
-/** Makes kernels: of the compiled module, which is made by the first, or of the source. */
+/** Creates kernels from the compiled module, which the first call compiles, or from the source. */
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
   #spare: Kernel | undefined;
@@ -85,7 +86,7 @@ class KernelMaker {
   }
 }
 
-/** Where there is no WebAssembly, the source has to be there before anything is compiled. */
+/** Hosts without WebAssembly load the source before the first compilation. */
 const maker = new KernelMaker(typeof WebAssembly === "object" ? undefined : await import("./source_kernel.ts"));
 
 /** Runs `action` with a kernel that nothing else uses. */

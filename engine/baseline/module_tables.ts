@@ -1,6 +1,6 @@
 /**
- * A module as the kernel reads it. In: a ValidModule (whose bodies may not have been looked at) and where its contexts' fields are. Out: tables and
- * bodies in the kernel's memory from layout.MODULE on, and the header's words.
+ * Writes a module in the kernel's input format. In: a ValidModule, whose bodies may not have been validated, and its
+ * context layout. Out: tables and bodies in the kernel's memory from layout.MODULE on, and the header words.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
@@ -10,7 +10,7 @@ import { subtypeDepth } from "../wasm/subtype.ts";
 import { I64 } from "../wasm/types.ts";
 import * as layout from "./kernel/layout.ts";
 
-/** What decides the code besides the module. */
+/** Code generation settings other than the module itself. */
 export interface KernelOptions {
   explicitBounds: boolean;
   stackFence: boolean;
@@ -19,21 +19,21 @@ export interface KernelOptions {
   deterministic: boolean;
   cpu: ReadonlySet<string>;
   features: FeatureSet;
-  /** Offset in the image of the constants that code shares (STUB.CONSTANTS). */
+  /** Offset in the image of the shared constants (STUB.CONSTANTS). */
   constants: number;
 }
 
-/** A memory that can be made larger; views of it do not stay valid when it is. */
+/** A growable memory; growth invalidates its views. */
 export interface KernelMemory {
-  /** The bytes, at least `size` of them. */
+  /** A view of at least `size` bytes. */
   bytes(size: number): Uint8Array;
 }
 
 const NO_USE = 0x7fffffff;
-/** Room for bytes behind the last table. */
+/** Spare bytes after the last table. */
 const SLACK = 64;
 
-/** Bytes that the tables of a module take, and then its bodies. */
+/** Size in bytes of a module's tables; the bodies follow them. */
 function tableBytes(valid: ValidModule): number {
   let words = 0;
   for (const { composite } of valid.types) {
@@ -46,7 +46,7 @@ function tableBytes(valid: ValidModule): number {
   return words * 4 + valid.declaredFuncs.length + SLACK;
 }
 
-/** Writes tables one behind the other. */
+/** Writes consecutive tables. */
 class TableWriter {
   readonly #words: Int32Array;
   /** Address of the next word. */
@@ -61,7 +61,7 @@ class TableWriter {
     this.at += 4;
   }
 
-  /** Sets a word of the header. */
+  /** Sets a header word. */
   header(address: number, value: number): void {
     this.#words[address >> 2] = value;
   }
@@ -160,13 +160,16 @@ function writeFeatures(w: TableWriter, features: FeatureSet): void {
   });
 }
 
-/** The smallest offset of a use of every feature, by feature number, as the kernel has found them; undefined for none. */
+/**
+ * The smallest offset at which each feature is used, by feature number, as recorded by the kernel; undefined for an
+ * unused feature.
+ */
 export function featureUses(bytes: Uint8Array): (number | undefined)[] {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset + layout.FEATURE_USES, ALL_FEATURE_ROWS.length + 1);
   return Array.from(words, (use, feature) => feature === 0 || use === NO_USE ? undefined : use);
 }
 
-/** Writes the module, with all its bodies. */
+/** Writes the module with all of its bodies. */
 export function writeModule(
   memory: KernelMemory,
   valid: ValidModule,
