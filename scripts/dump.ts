@@ -1,7 +1,7 @@
 /**
  * Prints the compilation stages of a module: `deno task dump FILE [FUNC] [options]`: the IR, as translated (--ir) and
  * as optimized, and the disassembled machine code. FUNC is a function index, an export name or a name from the name
- * section; without it, all functions are printed.
+ * section; without it, all functions are printed. --passes adds the IR after each pass that changed it.
  */
 import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
@@ -14,12 +14,13 @@ import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { IrFunction } from "../engine/ir/function.ts";
 import { printFunction } from "../engine/ir/print.ts";
-import { OPTIMIZATION_ROWS, optimizationSet } from "../engine/optimizations.ts";
-import { optimize } from "../engine/optimize/passes.ts";
+import { optimizationSet } from "../engine/optimizations.ts";
+import { type AfterPass, optimize } from "../engine/optimize/passes.ts";
 import { FunctionTranslator } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
-import { oneOf, readTaskLine } from "./task_options.ts";
+import { optimizationSwitches } from "./optimization_switches.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const task = {
   name: "task dump",
@@ -31,16 +32,19 @@ const task = {
     explicit: { help: "compile with explicit bounds checks" },
     interruptible: { help: "compile with interruption polls" },
     fuel: { help: "compile with fuel metering" },
-    off: { value: "KEY,…", help: "disable these optimizations", default: "" },
+    off: { value: "KEY,…", help: "disable these optimizations, or all", default: "" },
+    on: { value: "KEY,…", help: "enable these optimizations, or all; stronger than --off", default: "" },
+    passes: { help: "also print the IR after each pass that changes it" },
   },
 } as const;
 const { values: flags, operands } = readTaskLine(task);
 const [file, wanted] = operands as [string, string?];
 const target = flags.arm64 ? ARM64 : X64;
 const explicitBounds = flags.explicit;
-const names = OPTIMIZATION_ROWS.map(({ name }) => name);
-const off = flags.off.split(",").filter((key) => key !== "").map((key) => oneOf(task, "--off", key, names));
-const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key, false])));
+const optimizations = optimizationSet({
+  ...optimizationSwitches(task, "--off", flags.off, false),
+  ...optimizationSwitches(task, "--on", flags.on, true),
+});
 const module = NewEngine().parse(readFileSync(file));
 const valid = validateModule(module, featureSet());
 const control = { interruptible: flags.interruptible, fuel: flags.fuel };
@@ -63,7 +67,17 @@ for (let i = 0; i < valid.funcs.length; i++) {
   console.log(`==== func ${index} ${valid.names.funcs.get(index) ?? ""}`);
   new FunctionTranslator().translate(env, i, f);
   if (flags.ir) console.log(printFunction(f));
-  optimize(f, optimizations, new Statistics());
+  optimize(f, optimizations, new Statistics(), flags.passes ? passPrinter(f) : undefined);
   console.log(printFunction(f));
   console.log(target.disassemble(code.bytes, code.tables.functionStart[i], code.tables.functionEnd[i]));
+}
+
+/** Prints the function after each pass whose result differs from the text before it. */
+function passPrinter(before: IrFunction): AfterPass {
+  let last = printFunction(before);
+  return (pass, f) => {
+    const text = printFunction(f);
+    if (text !== last) console.log(`-- after ${pass}\n${text}`);
+    last = text;
+  };
 }
