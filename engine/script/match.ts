@@ -81,3 +81,31 @@ export function cellText(cells: Uint32Array, at: number): string {
   const words = [3, 2, 1, 0].map((i) => (cells[at + i] ?? 0).toString(16).padStart(8, "0"));
   return `0x${words.join("").replace(/^0+(?=.)/, "")}`;
 }
+
+/** An expected value as text in the form of {@linkcode cellText}, for messages. */
+export function expectedText(expected: ExpectedValue): string {
+  switch (expected.type) {
+    case "i32":
+    case "f32":
+    case "i64":
+    case "f64": {
+      if ("nan" in expected && expected.nan !== undefined) return `nan:${expected.nan}`;
+      const wide = expected.type === "i64" || expected.type === "f64";
+      return `0x${BigInt.asUintN(wide ? 64 : 32, BigInt(expected.bits)).toString(16)}`;
+    }
+    case "v128":
+      return vectorText(expected);
+    case "ref.null":
+      return "a null reference";
+    case "ref":
+      return expected.host === undefined ? "a non-null reference" : `host reference ${expected.host}`;
+    case "either":
+      return expected.options.map(expectedText).join(" or ");
+  }
+}
+
+function vectorText({ bytes, nans }: ExpectedValue & { type: "v128" }): string {
+  const digits = [...bytes].reverse().map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const lanes = nans.flatMap((nan, lane) => nan === undefined ? [] : [`nan:${nan} in lane ${lane}`]);
+  return [`0x${digits.replace(/^0+(?=.)/, "")}`, ...lanes].join(", ");
+}

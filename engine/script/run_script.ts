@@ -28,7 +28,7 @@ import { ALL_FEATURE_ROWS } from "../features.ts";
 import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ConstValue } from "../text/script_values.ts";
-import { cellText, matches } from "./match.ts";
+import { cellText, expectedText, matches } from "./match.ts";
 import type { ThreadReply, ThreadTask } from "./script_thread.ts";
 import { SPECTEST, SPECTEST_EXTRAS } from "./spectest.ts";
 
@@ -374,9 +374,7 @@ class ScriptRun {
     command.expected.forEach((expected, i) => {
       if (!matches(cells, i * 4, expected, view)) {
         throw new Failure(
-          `${command.action.field}: result ${i} is ${cellText(cells, i * 4)}, expected ${
-            JSON.stringify(expected, printBig)
-          }`,
+          `${command.action.field}: result ${i} is ${cellText(cells, i * 4)}, expected ${expectedText(expected)}`,
         );
       }
     });
@@ -421,10 +419,6 @@ class ScriptRun {
 /** True if `actual` contains `expected`, or is the beginning of it: either may say more (an index, the actual type). */
 function sameMessage(actual: string, expected: string): boolean {
   return actual.includes(expected) || expected.startsWith(actual);
-}
-
-function printBig(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? `0x${value.toString(16)}` : value;
 }
 
 function errorText(error: unknown): string {
