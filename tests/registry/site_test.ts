@@ -33,8 +33,8 @@ function checkPage(html: string, path: string): void {
   const own = /<script src="\/static\/site\.[0-9a-f]{12}\.js" defer><\/script>/;
   assert.match(html, own, `${path}: the one script`);
   assert.doesNotMatch(html.replace(own, ""), /<script|\sstyle=|\son[a-z]+=/i, `${path}: nothing inline`);
-  // In the API reference it is a word of the comments.
-  const slip = /reference/.test(path) ? /\[object/ : /undefined|\[object/;
+  // In the API reference, and in excerpts of it, it is a word of the comments.
+  const slip = /reference|search/.test(path) ? /\[object/ : /undefined|\[object/;
   assert.doesNotMatch(html.replace(/<code[\s\S]*?<\/code>/g, ""), slip, path);
   assert.doesNotMatch(html, /="[^"]*NaN[^"]*"/, path);
   for (const [image] of html.matchAll(/<img\b[^>]*>/g)) assert.match(image, /\balt="/, path);
