@@ -13,15 +13,14 @@ import { type AfterPass, optimize } from "./passes.ts";
 import { observe } from "./testing/model_machine.ts";
 import { ProgramMaker, randomNumbers } from "./testing/random_functions.ts";
 
-const KEYS = [
-  "store-forward",
-  "bounds-facts",
-  "multi-bounds-cert",
-  "loop-precheck",
-  "v128-const-cache",
-  "assoc-tree",
-  "tree-order",
-];
+/** Keys that must apply to some of the random functions. */
+const REACHED = ["store-forward", "bounds-facts", "multi-bounds-cert", "v128-const-cache"];
+/**
+ * Keys that the random functions rarely or never trigger: they have few counted loops and few values with one use. The
+ * tests of these passes make functions of their own.
+ */
+const NOT_REACHED = ["loop-precheck", "assoc-tree", "tree-order"];
+const KEYS = [...REACHED, ...NOT_REACHED];
 const SEEDS = Number(Deno.env.get("WAFT_SEEDS") ?? 150);
 const FIRST = Number(Deno.env.get("WAFT_FIRST_SEED") ?? 1);
 
@@ -75,8 +74,8 @@ Deno.test("random functions mean the same after every pass", () => {
   for (let seed = FIRST; seed < FIRST + SEEDS; seed++) ratio += check(seed, seed % 2 === 0, all, statistics);
   ok(ratio / SEEDS < 0.8, `instructions executed fell only to ${ratio / SEEDS}`);
   if (SEEDS >= 100) {
-    for (const key of ["store-forward", "bounds-facts", "multi-bounds-cert"]) {
-      ok(statistics.of(key) > 0, `${key} never applied`);
+    for (const key of REACHED) {
+      ok(statistics.of(key) > 0, `${key} never applied: extend testing/random_functions.ts, or test it by itself`);
     }
   }
 });

@@ -11,7 +11,10 @@ import { printFunction } from "../../ir/print.ts";
 import { verifyFunction } from "../../ir/verify.ts";
 import { optimize } from "../passes.ts";
 
-/** Every key that passes read, on. */
+/**
+ * The keys that passes read and that are on by default, on. A test of another key adds it: `{ ...ALL, "tree-order":
+ * true }`.
+ */
 export const ALL: OptimizationSet = noneBut({
   "store-forward": true,
   "bounds-facts": true,
