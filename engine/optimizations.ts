@@ -15,7 +15,10 @@ export interface OptimizationRow {
   readonly state: "on" | "off" | "later" | "shape";
   /** A short description of the effect. */
   readonly meaning: string;
-  /** Not a key of the manifest, whose names are fixed: set only by engine options and `--opt`. */
+  /**
+   * The key is set by engine options and `--opt` only: every new key, because the names that the manifest accepts are
+   * fixed (project/manifest/schema.json; project/settings_test.ts compares them).
+   */
   readonly engineOnly?: true;
 }
 
