@@ -1,9 +1,9 @@
 /**
- * `add`: requirements in, lockfile brought in line, files written as a pair.
+ * `add`: adds requirements, brings the lockfile in line, and writes both files as a pair.
  *
- * In: plugin ids with optional ranges, directories, or nothing (then the lockfile is brought in line with the manifest).
- * Out: a ChangeResult. The constraint written is the range as typed, `^<resolved>` when none was typed, or the exact
- * version with `exact`. Short and bare names are never expanded.
+ * Input: plugin ids with optional ranges, directories, or nothing (which only brings the lockfile in line with the
+ * manifest). Output: a ChangeResult. The constraint written is the range as typed, `^<resolved>` when none was typed,
+ * or the exact version with `exact`. Short and bare names are never expanded.
  */
 import { relative, resolve } from "node:path";
 import { fail, quote } from "../base/diagnostic.ts";
@@ -15,7 +15,7 @@ import { canonicalVersion, caretOf, explainRange } from "../base/version.ts";
 import { changeProject, type ChangeRequest, type ChangeResult } from "./change.ts";
 import type { OpsContext } from "../packages/context.ts";
 
-/** What to add. */
+/** The requirements to add, and how to write them. */
 export interface AddRequest extends Omit<ChangeRequest, "requirements" | "constraint" | "paths"> {
   /** `<id>`, `<id>@<range>` or a directory that starts with `.` or `/`. */
   readonly specs: readonly string[];
@@ -26,7 +26,7 @@ export interface AddRequest extends Omit<ChangeRequest, "requirements" | "constr
   readonly report?: boolean;
 }
 
-/** What adding did. */
+/** The result of adding. */
 export interface AddResult extends ChangeResult {
   /** Packages whose installation was counted by their registry. */
   readonly reported: readonly string[];
@@ -107,7 +107,7 @@ export function shortPath(path: string, from: string): string {
   return short !== "" && short.length < path.length ? short : path;
 }
 
-/** `rm`: removes requirements; what nothing requires any more leaves the lockfile. */
+/** `rm`: removes requirements; plugins that are no longer required leave the lockfile. */
 export async function removePlugins(
   context: OpsContext,
   request: Omit<ChangeRequest, "requirements"> & { readonly ids: readonly string[] },

@@ -1,6 +1,6 @@
 /**
- * Values of WebAssembly on a command line: arguments parsed by a function's parameter types, results printed one a line
- * (integers signed decimal, floats as the shortest text that reads back, `nan`, `inf`).
+ * WebAssembly values on a command line. Arguments are parsed by the function's parameter types. Results are printed one
+ * per line: integers as signed decimal, floats as the shortest text that reads back, `nan`, `inf`.
  */
 import { parseFloatLiteral } from "@waft/engine/base/float";
 import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "@waft/engine/wasm/types";
@@ -54,7 +54,7 @@ function parseFloatArgument(text: string, type: ValType): number {
   return width === 32 ? HALVES.getFloat32(0, true) : HALVES.getFloat64(0, true);
 }
 
-/** One result as text. */
+/** Formats one result as text. */
 export function printResult(value: unknown, type: ValType): string {
   if (type === F32 || type === F64) {
     const number = value as number;

@@ -14,8 +14,8 @@ export interface NearestManifest {
 }
 
 /**
- * The manifest of the project that a directory belongs to; one that cannot be read has an empty text. Throws for a project
- * that other users could have written.
+ * The manifest of the project that a directory belongs to; its text is empty when it cannot be read. Throws for a
+ * project that other users could have written.
  */
 export function nearestManifest(start: string): NearestManifest | undefined {
   const root = findProjectRoot(start);

@@ -1,9 +1,11 @@
 /**
- * One change of a project, from intent to written files: the work behind `add`, `rm`, `plugin update` and `plugin grant`.
+ * One change of a project, from intent to written files: the operation behind `add`, `rm`, `plugin update` and `plugin
+ * grant`.
  *
- * In: a project and what to change in its requirements, bindings, configuration or decisions. Out: the changes with their
- * reasons, and which files were written. Either both files are written or none; a cancelled review writes nothing; a
- * broken or conflicted lockfile is salvaged entry by entry, and what cannot be trusted is reviewed again.
+ * Input: a project and the edits to its requirements, bindings, configuration or decisions. Output: the changes with
+ * their reasons, and the names of the written files. Invariant: either both files are written or neither; a cancelled
+ * review writes nothing. A broken or conflicted lockfile is salvaged entry by entry, and entries that cannot be trusted
+ * are reviewed again.
  */
 import { join } from "node:path";
 import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../base/atomic_write.ts";
@@ -24,10 +26,12 @@ import { TrustStore } from "../packages/trust_store.ts";
 import { decideAll, type Decider } from "./decide.ts";
 import { prepare, type Prepared } from "./prepare.ts";
 
-/** What to change. */
+/** A requested change. */
 export interface ChangeRequest {
   readonly root: string;
-  /** New ranges by id; undefined removes. Ranges may depend on what is resolved: see `constraint`. */
+  /**
+   * New ranges by id; undefined removes the requirement. A range may depend on the resolved version: see `constraint`.
+   */
   readonly requirements?: ReadonlyMap<string, string | undefined>;
   /** The range to write for an id once its version is known; absent: as given. */
   readonly constraint?: (id: string, version: string) => string | undefined;
@@ -48,7 +52,7 @@ export interface ChangeRequest {
   readonly locked?: boolean;
 }
 
-/** What a change did. */
+/** The result of a change. */
 export interface ChangeResult {
   readonly root: string;
   readonly changes: readonly Change[];
@@ -122,7 +126,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
     });
   }
   const clear = request.dryRun !== true && request.locked !== true && writes.length === 0;
-  // What an interrupted write left is cleared even when there is nothing else to do.
+  // Clear the leftovers of an interrupted write even when there is nothing else to do.
   if (clear && (await leftoversIn(request.root, files)).length > 0) await writeTogether(request.root, [], { files });
   if (request.dryRun === true || writes.length === 0) {
     await record();
@@ -148,8 +152,8 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
 }
 
 /**
- * What can be kept of the lockfile, where decisions count only if they were made or accepted on this machine. With `locked`
- * nothing is written and nothing runs, so there is nothing to decide.
+ * The usable content of the lockfile. Decisions count only if they were made or accepted on this machine. With `locked`
+ * nothing is written and nothing runs, so decisions are not checked.
  */
 export async function acceptedPrevious(
   context: OpsContext,
@@ -162,7 +166,7 @@ export async function acceptedPrevious(
   return { previous: withoutDecisions(previous, uncovered.map(({ id }) => id)), warnings };
 }
 
-/** Records that the user accepted what this lockfile grants. */
+/** Records that the user accepted the grants of this lockfile. */
 async function recordAccepted(context: OpsContext, request: ChangeRequest, lockBytes: Uint8Array): Promise<void> {
   if (request.dryRun === true || request.locked === true) return;
   const { lockfile } = checkLockfile(lockBytes);
@@ -170,7 +174,7 @@ async function recordAccepted(context: OpsContext, request: ChangeRequest, lockB
   await new TrustStore(context).accept(request.root, authorityHolders(authorityState(lockfile)));
 }
 
-/** What can be kept of the lockfile, with a warning when it is not all. */
+/** The usable content of the lockfile, with a warning when some of it is lost. */
 export function previousOf(state: ProjectState): { previous: Previous; warnings: Diagnostic[] } {
   const { lock, lockBytes } = state;
   if (lock === undefined || lockBytes === undefined) return { previous: NO_PREVIOUS, warnings: [] };

@@ -1,8 +1,9 @@
 /**
- * What differs between the locked state and a prepared one, plugin by plugin.
+ * The differences between the locked state and a prepared one, plugin by plugin.
  *
- * In: the previous lockfile's content and a Prepared. Out: one Change for each id, in code-unit order, with reasons, the
- * newer versions that were skipped and why, and the difference in authority. This is what `plan` and `add` show.
+ * Input: the previous lockfile's content and a Prepared. Output: one Change per id, in code-unit order, with reasons,
+ * the newer versions that were skipped and why, and the difference in authority. `plan` and `add` display these
+ * changes.
  */
 import { findAuthority, requestWidened } from "../definitions/authorities.ts";
 import { scopeOf } from "../definitions/definition.ts";
@@ -11,7 +12,7 @@ import type { Previous } from "../lockfile/lock_merge.ts";
 import { reviewReasons } from "../lockfile/review.ts";
 import type { Prepared } from "./prepare.ts";
 
-/** How one plugin changes. */
+/** The change of one plugin. */
 export interface Change {
   readonly id: string;
   readonly action: "add" | "update" | "remove" | "keep";
@@ -25,12 +26,12 @@ export interface Change {
     readonly widened: readonly string[];
   };
   readonly needsReview: boolean;
-  /** What it may do after the change; before a review, what the last one still covers. */
+  /** The grants after the change; before a review, the grants that the last review still covers. */
   readonly grants: { readonly [name: string]: JsonObject };
   readonly denied: readonly string[];
 }
 
-/** The same changes with what was decided meanwhile. */
+/** Adds the decisions made since to the changes. */
 export function withDecisions(changes: readonly Change[], prepared: Prepared): Change[] {
   return changes.map((change) => {
     const plugin = prepared.plugins[change.id];

@@ -1,9 +1,10 @@
 /**
- * `plugin check`: does everything that the lockfile says still hold?
+ * `plugin check`: verifies that every statement of the lockfile still holds.
  *
- * In: a project. Out: one line for each group of checks (lockfile, artifacts, engines, policy, links, registry) and findings.
- * Works with a broken lockfile: it is then the first and only failed check. Online it also asks whether the registry still
- * agrees on every digest (which finds a poisoned lockfile) and signed it, and for yanks; `--offline` skips that and says so.
+ * Input: a project. Output: one line per group of checks (lockfile, artifacts, engines, policy, links, registry) and
+ * findings. Works with a broken lockfile, which is then the first and only failed check. Online, it also checks every
+ * digest against the registry (which detects a poisoned lockfile), the registry's signatures, and yanks. `--offline`
+ * skips these checks and says so.
  */
 import { sameBytes } from "../base/atomic_write.ts";
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
@@ -23,7 +24,7 @@ import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, promisedPlugin } from "../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
-/** One group of checks. */
+/** A group of checks and its outcome. */
 export interface CheckLine {
   readonly name: string;
   readonly status: "ok" | "warning" | "failed" | "skipped";

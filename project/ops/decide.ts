@@ -1,9 +1,9 @@
 /**
  * Decisions on authority, from prompts and flags.
  *
- * In: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Out: grants and denials for every
- * plugin, providers before consumers, so that what a consumer can reach is settled when it is reviewed. `--yes` decides
- * nothing: authority comes from an answer at a prompt or from flags that name it.
+ * Input: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Output: grants and denials
+ * for every plugin. Providers come before consumers, so the reach of a consumer is settled when it is reviewed. `--yes`
+ * decides nothing: authority comes from an answer at a prompt or from flags that name it.
  */
 import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../definitions/authorities.ts";
 import { reachOf } from "../definitions/contracts.ts";
@@ -15,11 +15,11 @@ import { type ReviewReason, reviewReasons } from "../lockfile/review.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import type { Prepared, PreparedPlugin } from "./prepare.ts";
 
-/** What a reviewer is shown. */
+/** The information shown to a reviewer. */
 export interface ReviewRequest {
   readonly plugin: PreparedPlugin;
   readonly reasons: readonly ReviewReason[];
-  /** Who requires it; empty means the project itself. */
+  /** The plugins that require this one; empty when only the project requires it. */
   readonly requiredBy: readonly string[];
   readonly direct: boolean;
   /** Version of the last review. */
@@ -29,19 +29,22 @@ export interface ReviewRequest {
   readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
 }
 
-/** What a reviewer decides: every requested authority is in one of the two. */
+/** A reviewer's decision: every requested authority is in one of the two sets. */
 export interface Decision {
   readonly grants: { readonly [name: string]: JsonObject };
   readonly denied: readonly string[];
 }
 
-/** Decides, or returns undefined when the review was cancelled. Throws when no prompt is possible and flags leave a decision open. */
+/**
+ * Returns the decision, or undefined when the review was cancelled. Throws when no prompt is possible and flags leave a
+ * decision open.
+ */
 export type Decider = (request: ReviewRequest) => Promise<Decision | undefined>;
 
 /**
- * Asks for every plugin that needs a review; false when one was cancelled. Updates the plugins in place. Without a prompt it
- * collects every open decision, treating each open request as granted so that later plugins can be examined, and throws one
- * error for all of them.
+ * Asks for every plugin that needs a review; returns false when a review was cancelled. Updates the plugins in place.
+ * Without a prompt it collects every open decision, treats each open request as granted so that later plugins can be
+ * examined, and throws a single error for all of them.
  */
 export async function decideAll(
   prepared: Prepared,
@@ -101,7 +104,7 @@ export interface DecisionFlags {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly allowRequested: boolean;
-  /** The command line so far, to show what to paste. */
+  /** The command line so far, as the prefix of the suggested one. */
   readonly command: string;
 }
 
@@ -113,7 +116,7 @@ interface Rule {
   readonly text: string;
 }
 
-/** A decider that follows flags, and asks `otherwise` (or fails with exit 4) for what they leave open. */
+/** A decider that follows flags, and asks `otherwise` (or fails with exit 4) for requests that they leave open. */
 export function deciderFromFlags(
   flags: DecisionFlags,
   otherwise?: Decider,
@@ -222,7 +225,7 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
 
 /** The failure without a prompt: the open decisions and the exact flags that would make them. */
 class ReviewNeeded extends ProjectError {
-  /** What `waft` was called with. */
+  /** The command line that `waft` was called with. */
   readonly command: string;
   readonly flags: readonly string[];
   /** The decision with every open request granted, to examine the plugins that follow. */
@@ -258,7 +261,7 @@ function pasteable(command: string, flags: readonly string[]): string {
   return `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`;
 }
 
-/** The reviews that are needed as one failure, which ends with one command line for all. */
+/** Combines the needed reviews into one failure, which ends with one command line for all. */
 function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
   if (open.length === 1) return open[0]!;
   const flags = [...new Set(open.flatMap((each) => each.flags))];
@@ -284,7 +287,7 @@ export function scopeText(request: AuthorityRequest): string {
   return pairs.length === 0 ? "" : `:${pairs.join(",")}`;
 }
 
-/** Text as one word of a POSIX shell. */
+/** Quotes text as a single word of a POSIX shell. */
 export function shellQuote(text: string): string {
   return /^[A-Za-z0-9_.,:=@%+/~^-]+$/.test(text) && !text.startsWith("~") ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

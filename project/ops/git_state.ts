@@ -1,9 +1,9 @@
 /**
- * The state of the Git repository that a package is in: commit, version tags, changed files.
+ * The state of the Git repository that contains a package: commit, version tags, changed files.
  *
- * In: a directory, which may come from anyone. Out: facts, or undefined outside of a repository. Invariant: no program that
- * the repository's configuration names is run (monitors, hooks, filters, transports), and Git sees none of waft's variables,
- * so a hostile repository neither acts nor learns the publishing token.
+ * Input: a directory, possibly hostile. Output: facts, or undefined outside of a repository. Invariant: no program
+ * named by the repository's configuration runs (monitors, hooks, filters, transports), and Git sees none of waft's
+ * variables. A hostile repository can therefore neither act nor learn the publishing token.
  */
 import { execFile } from "node:child_process";
 import process from "node:process";
@@ -20,7 +20,7 @@ export interface GitState {
 /** A configuration value that comes before all of the repository's own. */
 type Setting = readonly [key: string, value: string];
 
-/** What would run programs in the commands below, switched off. */
+/** Switches off the settings that would run programs in the commands below. */
 const HARMLESS: readonly Setting[] = [
   ["core.fsmonitor", "false"],
   ["core.hooksPath", "/dev/null"],

@@ -1,8 +1,8 @@
 /**
- * `init`: a new project, as small as can be or with all that an application or a publishable plugin needs.
+ * `init`: creates a project, either minimal or with the files of an application or a publishable plugin.
  *
- * In: what kind, and its metadata. Out: the files that were created. Never overwrites anything: if one file is in the way,
- * nothing is created. A plugin that is made here builds, passes `plugin check` and publishes unchanged.
+ * Input: the kind of project, and its metadata. Output: the files created. Invariant: nothing is overwritten; if one
+ * file exists already, nothing is created. A plugin created here builds, passes `plugin check` and publishes unchanged.
  */
 import { dirname, join } from "node:path";
 import { fail, ProjectError } from "../base/diagnostic.ts";
@@ -11,7 +11,7 @@ import { explainPluginId } from "../base/grammar.ts";
 import { checkManifest, type PackageMetadata } from "../manifest/manifest.ts";
 import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 
-/** What to create. */
+/** The project to create. */
 export interface InitRequest {
   readonly root: string;
   readonly kind: "quick" | "application" | "plugin";
@@ -26,7 +26,7 @@ export interface InitRequest {
   readonly assemble?: (text: string) => Uint8Array;
 }
 
-/** What was created. */
+/** The created project. */
 export interface InitResult {
   readonly kind: string;
   readonly root: string;
@@ -56,7 +56,7 @@ export async function initProject(request: InitRequest, files: Files): Promise<I
     }
   }
   await files.makeDirectory(request.root);
-  // The manifest comes last: a project is one once it is there.
+  // Write the manifest last: its presence makes the directory a project.
   const order = [...contents.keys()].sort((a, b) =>
     Number(a === MANIFEST_FILE) - Number(b === MANIFEST_FILE) || (a < b ? -1 : 1)
   );

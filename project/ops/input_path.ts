@@ -1,9 +1,9 @@
 /**
- * Modules named on the command line. In: the word. Out: the path to read; `-` is standard input, as it is for other tools. Output goes to standard output
- * for `-`.
+ * Modules named on the command line. Input: the word. Output: the path to read; by convention `-` means standard input,
+ * and as an output path standard output.
  */
 
-/** Where to read what `word` names. */
+/** The path to read for `word`. */
 export function inputPath(word: string): string {
   return word === "-" ? "/dev/stdin" : word;
 }

@@ -1,9 +1,9 @@
 /**
- * `plugin inspect` and `plugin catalog`: a definition for people to read, and a first catalog from a module.
+ * `plugin inspect` and `plugin catalog`: a readable definition, and a first catalog generated from a module.
  *
- * In: an id of the project, `<id>@<version>` of the registry, or a directory; for the catalog, a package and its modules.
- * Out: the definition with what it may do and what it does with other plugins; or the catalog that fits the module's
- * imports and exports, with reasons left to write.
+ * Input: an id of the project, `<id>@<version>` of the registry, or a directory; for the catalog, a package and its
+ * modules. Output: the definition with its authorities and its relations to other plugins; or a catalog that fits the
+ * module's imports and exports, with the reasons left for the author to write.
  */
 import { join, resolve } from "node:path";
 import { AUTHORITIES, HOST_FUNCTIONS } from "../definitions/authorities.ts";
@@ -22,7 +22,7 @@ import { packageManifest } from "../definitions/catalog.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
 
-/** One inspected plugin. */
+/** An inspected plugin. */
 export interface InspectResult {
   readonly definition: Definition;
   readonly definitionDigest: string;
@@ -31,14 +31,14 @@ export interface InspectResult {
   readonly from: "lockfile" | "registry" | "directory";
   readonly publisher?: string;
   readonly publishedAt?: string;
-  /** What this project granted. */
+  /** The grants of this project. */
   readonly grants?: { readonly [name: string]: JsonObject };
   readonly denied?: readonly string[];
   /** Present when this build can inspect modules. */
   readonly module?: InspectedModule;
 }
 
-/** Inspects what a word of the command line names; a directory may hold several plugins. */
+/** Inspects the plugins that a command-line word names; a directory may hold several. */
 export async function inspectPlugin(
   context: OpsContext,
   start: string,
@@ -82,7 +82,7 @@ export async function inspectPlugin(
   if (!hasRangeShape(range)) throw fail("usage.range", `${JSON.stringify(range)} is no version or range`);
   const source = new SourceSet(context, start).forId(id);
   const { chosen } = await resolveVersions({ requirements: { [id]: range }, allowYanked: true }, {
-    // Only this plugin is looked at; what it requires is shown, not resolved.
+    // Only this plugin is inspected; its requirements are shown, not resolved.
     load: async (ids) =>
       new Map(
         await Promise.all(
@@ -106,12 +106,12 @@ export async function inspectPlugin(
   }];
 }
 
-/** What scaffolding a catalog gave. */
+/** The result of scaffolding a catalog. */
 export interface CatalogResult {
   readonly file: string;
   readonly text: string;
   readonly written: boolean;
-  /** What a person has to write. */
+  /** The parts that the author has to write. */
   readonly todo: readonly string[];
 }
 

@@ -1,8 +1,8 @@
 /**
  * `plugin list`: the locked plugins and the state of each.
  *
- * In: a project and the machine's context. Out: one row for each plugin: version, who requires it, grants, and what is
- * wrong with it, if anything. Yanks come from what the registry said last (or says now, unless offline).
+ * Input: a project and the machine's context. Output: one row per plugin: version, the plugins that require it, grants,
+ * and problems, if any. Yanks come from the registry, or offline from its last known answer.
  */
 import { ProjectError } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
@@ -11,7 +11,7 @@ import { readProject, requireManifest } from "../project.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import type { Yank } from "../packages/source.ts";
 
-/** One row. */
+/** The listing of one plugin. */
 export interface ListedPlugin {
   readonly id: string;
   readonly version: string;

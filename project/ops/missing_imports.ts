@@ -1,8 +1,8 @@
 /**
- * Imports that nothing provides: all of them at once, before anything is compiled.
+ * Unsatisfied imports, reported all at once before compilation.
  *
- * In: a module's imports, and the names that are offered. Out: a failure that lists each missing import with its type, its
- * place in a text, and what it usually means; or, on request, functions that trap when they are called.
+ * Input: a module's imports, and the names that are provided. Output: a failure that lists each missing import with its
+ * type, its position in a text module, and its usual cause; or, on request, functions that trap when called.
  */
 import { TrapError, UNCATCHABLE } from "@waft/engine/errors";
 import { nearestName } from "../base/grammar.ts";
@@ -12,7 +12,7 @@ import type { PlacedImport } from "./module_shape.ts";
 /** Names that are offered, by namespace. */
 export type OfferedImports = ReadonlyMap<string, readonly string[]>;
 
-/** Namespaces and names that compilers leave to their own runtimes, and what to do about each. */
+/** Namespaces and names that compilers leave to their own runtimes, with advice for each. */
 const HINTS: readonly (readonly [namespace: RegExp, name: RegExp, hint: string])[] = [
   [/^env$/, /^(?:abort|seed|trace|Date\.now)$/, "AssemblyScript: build with --use abort= or with its WASI shim"],
   [/^(?:wbg|__wbindgen.*|\.\/.*_bg\.js)$/, /./, "wasm-bindgen: made for JavaScript; build for wasm32-wasip1 instead"],

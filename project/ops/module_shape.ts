@@ -1,8 +1,9 @@
 /**
- * What a module imports and exports, read before it is compiled.
+ * The imports and exports of a module, read before compilation.
  *
- * In: the bytes of a module, binary or text. Out: its imports with their types and, in text, their places, and its exports;
- * undefined for what is no valid module, whose error the compiler reports with its place. Bodies are not looked at.
+ * Input: the bytes of a module, binary or text. Output: its imports with their types and, for text, their positions,
+ * and its exports; undefined for an invalid module, whose error the compiler reports with its position. Function bodies
+ * are not examined.
  */
 import { decodeModule } from "@waft/engine/binary/decode";
 import { WaftError } from "@waft/engine/errors";
@@ -17,7 +18,7 @@ export type ModuleShape = Pick<Module, "imports" | "exports" | "functionType">;
 /** An import with its place in a text. */
 export type PlacedImport = Module["imports"][number] & { readonly line?: number; readonly column?: number };
 
-/** A shape whose imports have places. */
+/** A shape whose imports carry source positions. */
 export interface PlacedShape extends ModuleShape {
   readonly imports: PlacedImport[];
 }

@@ -1,9 +1,9 @@
 /**
- * A project, for programs: its settings as an engine, its plugins ready to serve guests.
+ * The programming interface to a project: an engine with its settings, and its plugins ready to serve guests.
  *
- * In: a directory (the nearest `waft.json` from there upwards counts) and what the program decides itself. Out: an engine with
- * the project's features and optimizations, and `start`, which runs a guest with the plugins that the lockfile allows. As
- * with `waft run`, the lockfile alone decides, and what differs from it is refused before any code runs.
+ * Input: a directory (the nearest `waft.json` upwards counts) and the program's own choices. Output: an engine with the
+ * project's features and optimizations, and `start`, which runs a guest with the plugins that the lockfile allows. As
+ * with `waft run`, only the lockfile decides, and any difference from it is refused before code runs.
  */
 import { type Context, type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { resolve } from "node:path";
@@ -17,21 +17,23 @@ import { type HostOptions, type InstanceGraph, PluginHost } from "../plugins/plu
 import { requireProject } from "../project_root.ts";
 import { engineSettings, nearestSettings, resolveSettings } from "../settings.ts";
 
-/** What the program decides. */
+/** The program's choices for a project. */
 export interface ProjectOptions extends HostOptions {
   /** Options of the engine; they come before the project's settings. */
   readonly engine?: EngineOptions;
-  /** Use no network: what is locked must be in the cache. */
+  /** Use no network: locked packages must be in the cache. */
   readonly offline?: boolean;
   /** Refuse plugins from directories, which have no fixed source. */
   readonly locked?: boolean;
-  /** Accepts the grants of the lockfile with this digest, which `waft trust` shows, although this machine has no record. */
+  /**
+   * Accepts the grants of the lockfile with this digest, as `waft trust` shows it, without a record on this machine.
+   */
   readonly trust?: string;
   /** Another machine configuration and cache than the user's; made with makeContext and inspectModule. */
   readonly context?: OpsContext;
 }
 
-/** What a guest gets besides the plugins. */
+/** The inputs of a guest besides the plugins. */
 export interface GuestOptions {
   readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
   readonly args?: readonly string[];
@@ -57,12 +59,14 @@ export class Project {
     this.#host = host;
   }
 
-  /** Compiles a guest (binary, or text) and starts it with plugin instances of its own. Close what it returns. */
+  /**
+   * Compiles a guest (binary or text) and starts it with separate plugin instances. Close the returned graph after use.
+   */
   start(guest: Uint8Array | string, options: GuestOptions = {}): InstanceGraph {
     return this.startModule(this.engine.compile(guest), guest, options);
   }
 
-  /** The same where plugins may wait: use `callAsync` and `closeAsync` of what this resolves to. */
+  /** Like `start`, for plugins that may wait: use `callAsync` and `closeAsync` on the resolved graph. */
   startAsync(guest: Uint8Array | string, options: GuestOptions = {}): Promise<InstanceGraph> {
     return this.startModuleAsync(this.engine.compile(guest), guest, options);
   }

@@ -1,28 +1,29 @@
 /**
- * The line that puts waft's directory on the PATH, in the login shell's start-up files.
+ * Edits the login shell's start-up files so that waft's directory is on the PATH.
  *
- * In: the shell, the home directory, the directory. Out: which files get which block; applied and undone exactly. A file that is a symbolic
- * link or cannot be written is left alone, and the user is told the line. The block is guarded: reading it twice adds nothing.
+ * Input: the shell, the home directory, waft's directory. Output: a block for each file, applied and undone exactly. A
+ * file that is a symbolic link or not writable is left alone, and the user is shown the line to add. The block is
+ * guarded: reading it twice adds nothing.
  */
 import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { replaceFile } from "../versions/release_download.ts";
 
-/** One block in one file. */
+/** A block added to a file. */
 export interface PathEdit {
   readonly file: string;
   /** True when the file did not exist. */
   readonly created: boolean;
-  /** Exactly what was added. */
+  /** The exact text added. */
   readonly block: string;
 }
 
-/** What could be done about the PATH. */
+/** The possible changes to the PATH. */
 export interface PathPlan {
   /** True when the directory is on the PATH already. */
   readonly onPath: boolean;
   readonly edits: readonly PathEdit[];
-  /** What to add by hand where nothing may be written. */
+  /** The line to add by hand where no file may be written. */
   readonly line: string;
   /** Files that would have been edited, with the reason why not. */
   readonly refused: readonly string[];
@@ -35,7 +36,7 @@ function quoted(path: string): string {
   return `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Finds out what to write where. */
+/** Determines the blocks and the files to write them to. */
 export async function planPath(
   bin: string,
   env: { readonly [name: string]: string | undefined },
@@ -84,7 +85,7 @@ async function filesOf(
   return ["sh", "dash", "ash", "ksh", "busybox"].includes(shell) ? [join(home, ".profile")] : [];
 }
 
-/** What a killed process left beside the files that it was about to replace. */
+/** Removes the temporary files that a killed process left beside the files it was about to replace. */
 async function sweepBeside(edits: readonly PathEdit[]): Promise<void> {
   for (const { file } of edits) {
     for (const name of await readdir(dirname(file)).catch(() => [] as string[])) {
@@ -106,7 +107,7 @@ export async function applyEdits(edits: readonly PathEdit[], step?: (name: strin
   }
 }
 
-/** Takes the blocks away again; what others wrote since stays. Returns what could not be undone. */
+/** Removes the blocks and keeps later edits by others. Returns the edits that could not be undone. */
 export async function undoEdits(edits: readonly PathEdit[], step?: (name: string) => void): Promise<string[]> {
   await sweepBeside(edits);
   const left: string[] = [];

@@ -1,10 +1,10 @@
 /**
- * The version of waft that a project asks for: `package.engines.waft` of the nearest `waft.json`.
+ * The version of waft that a project pins: `package.engines.waft` of the nearest `waft.json`.
  *
- * In: a directory, the running version, the machine's directories. Out: nothing to do, another installed version to start instead, or a
- * ProjectError (exit 9) that names the range and what to install. A manifest that cannot be read, or that other users could
- * have written, is left to the command, which reports it with its place. Nothing heavy is loaded unless the project asks
- * for another version.
+ * Input: a directory, the running version, the machine's directories. Output: undefined, another installed version to
+ * start instead, or a ProjectError (exit 9) that names the range and the version to install. A manifest that cannot be
+ * read, or that other users could have written, is left to the command, which reports it with its position. Nothing
+ * heavy is loaded unless the project pins another version.
  */
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { MachinePaths } from "../base/paths.ts";
@@ -13,7 +13,10 @@ import { askedRange, nearestManifest } from "./asked_range.ts";
 /** Commands that are about waft itself, so that they work in every project. */
 const OWN = new Set(["version", "self", "init", "help", "registry"]);
 
-/** The installed version to start instead of this one; undefined when this one is right, or was chosen by the user. */
+/**
+ * The installed version to start instead of this one; undefined when this one satisfies the range, or was chosen by the
+ * user.
+ */
 export async function pinnedVersion(
   start: string,
   args: readonly string[],

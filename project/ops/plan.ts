@@ -1,8 +1,8 @@
 /**
- * `plugin plan`: what `add` or `plugin update` would do, without doing it.
+ * `plugin plan`: the effect of `add` or `plugin update`, without applying it.
  *
- * In: a project and which plugins to move. Out: changes with reasons, the load order, and the link table: each import, what
- * satisfies it, because of which grant. Nothing is written but the caches.
+ * Input: a project and the plugins to move. Output: changes with reasons, the load order, and the link table: each
+ * import, its provider, and the grant that permits the link. Only the caches are written.
  */
 import { guestOffers } from "../definitions/contracts.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
@@ -14,7 +14,7 @@ import { acceptedPrevious } from "./change.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { prepare, type PreparedPlugin } from "./prepare.ts";
 
-/** One line of the link table. */
+/** An entry of the link table. */
 export interface PlannedLink {
   readonly importer: string;
   readonly module: string;
@@ -67,7 +67,7 @@ export async function planProject(
   return { changes, loadOrder: prepared.order, links, diagnostics, pending };
 }
 
-/** The links of one plugin: by its module's imports where they can be read, else by its definition. */
+/** The links of one plugin, by its module's imports if they can be read, else by its definition. */
 async function linksOf(
   context: OpsContext,
   root: string,

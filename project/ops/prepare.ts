@@ -1,9 +1,9 @@
 /**
- * From requirements to everything that a lockfile will say, but for the decisions on authority.
+ * From requirements to the complete content of a lockfile, except the decisions on authority.
  *
- * In: the requirements to meet, what can be kept of the previous lockfile, choices for bindings. Out: exact versions,
- * checked packages, bindings, load order, and what each plugin still holds from the last review. Nothing is written but
- * the caches. `add`, `rm`, `plugin update`, `plugin grant` and `plugin plan` all start here.
+ * Input: the requirements to meet, the usable part of the previous lockfile, choices for bindings. Output: exact
+ * versions, checked packages, bindings, load order, and the authority that each plugin still holds from the last
+ * review. Only the caches are written. `add`, `rm`, `plugin update`, `plugin grant` and `plugin plan` all start here.
  */
 import { bindContracts, type BindingQuestion, type BoundPlugin, loadOrder } from "../definitions/contracts.ts";
 import { checkConfig } from "../definitions/config_schema.ts";
@@ -22,14 +22,14 @@ import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, promisedPlugin } from "../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
-/** What to prepare. */
+/** The input of `prepare`. */
 export interface PrepareRequest {
   readonly root: string;
   readonly requirements: { readonly [id: string]: string };
   readonly previous: Previous;
   /** Project paths that provide packages, besides those that are locked so. */
   readonly paths?: readonly string[];
-  /** Ids whose locked version is not to be preferred; "all" for none. */
+  /** Ids whose locked version is not preferred; with "all", no locked version is. */
   readonly update?: ReadonlySet<string> | "all";
   readonly allowYanked?: boolean;
   /** Providers by `<namespace>` or `<consumer> <namespace>`. */
@@ -38,13 +38,13 @@ export interface PrepareRequest {
   readonly config?: ReadonlyMap<string, JsonObject>;
 }
 
-/** One plugin, ready for review. */
+/** A plugin that is ready for review. */
 export interface PreparedPlugin extends BoundPlugin {
   readonly id: string;
   readonly package: string;
   readonly release: Release;
   readonly entry: { readonly path: string; readonly digest: `sha256:${string}`; readonly size: number };
-  /** What is carried over from the last review, narrowed to what is asked for now. */
+  /** The grants carried over from the last review, narrowed to the current requests. */
   grants: { [name: string]: JsonObject };
   denied: string[];
   readonly bindings: { readonly [namespace: string]: string[] };
@@ -91,7 +91,7 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
   for (const release of resolution.chosen.values()) {
     const source = sources.of(release.id);
     keepsItsDigest(release, previous, source);
-    // Offline, what is locked was verified when it was locked; nothing else can be chosen then.
+    // A locked release was verified when it was locked; offline, no other release can be chosen.
     if (source instanceof RegistrySource && !(context.offline && isLocked(release, previous))) {
       await verifyRelease(context, source, release);
     }
@@ -155,7 +155,9 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
   };
 }
 
-/** Finds the source of each id: a path of the project, the registry that the lockfile names, or the configured one. */
+/**
+ * Finds the source of each id: a path of the project, the registry that the lockfile names, or the configured registry.
+ */
 class Sources {
   readonly #context: OpsContext;
   readonly #request: PrepareRequest;
@@ -213,7 +215,7 @@ class Sources {
     }
   }
 
-  /** Offline, the lockfile itself says all that is needed about what is locked. */
+  /** The release of a locked plugin, built from the lockfile alone, for offline use. */
   #lockedRelease(id: string): Release | undefined {
     const plugin = this.#request.previous.plugins[id];
     const pack = plugin === undefined ? undefined : this.#request.previous.packages[plugin.package];
@@ -231,7 +233,9 @@ class Sources {
   }
 }
 
-/** A version that is locked and whose archive has another digest now was replaced: somewhere, something is wrong. */
+/**
+ * Throws when the archive of a locked version has a different digest now: versions are immutable, so it was replaced.
+ */
 function keepsItsDigest(release: Release, previous: Previous, source: Source): void {
   const locked = previous.packages[release.package];
   if (locked?.version !== release.version || locked.source.kind === "path" || source.locked.kind === "path") return;
@@ -287,7 +291,7 @@ async function bindAll(
 ): Promise<{ readonly [id: string]: { readonly [namespace: string]: string[] } }> {
   const definitions = Object.create(null) as { [id: string]: Definition };
   for (const id of Object.keys(found)) definitions[id] = found[id]!.definition;
-  // What was bound before stays bound while it fits; the command line comes first.
+  // Previous bindings persist while they fit; the command line takes precedence.
   const choices = new Map<string, readonly string[]>();
   for (const [id, plugin] of Object.entries(request.previous.plugins)) {
     for (const [namespace, providers] of Object.entries(plugin.bindings)) {
@@ -332,7 +336,10 @@ async function unbound(q: BindingQuestion, sources: Sources): Promise<Diagnostic
   };
 }
 
-/** What the last review still covers: narrowed grants, and denials of what is still asked for. */
+/**
+ * The decisions that the last review still covers: narrowed grants, and denials of authorities that are still
+ * requested.
+ */
 function carriedDecision(
   definition: Definition,
   id: string,

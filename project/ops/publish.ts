@@ -1,9 +1,9 @@
 /**
- * `plugin publish`: every check that the registry will make, then the archive.
+ * `plugin publish`: runs every check of the registry locally, then builds the archive and sends it.
  *
- * In: a package's directory. Out: what would be (or was) published: version and where it came from, files, digests,
- * authorities. The version is `package.version`, else the highest version tag that is reachable from HEAD, which must then
- * be HEAD's own and the tree clean. Only allow-listed files ship.
+ * Input: a package's directory. Output: the publication, real or simulated: version and its origin, files, digests,
+ * authorities. The version is `package.version`, else the highest version tag reachable from HEAD; that tag must be on
+ * HEAD itself and the tree clean. Only allow-listed files ship.
  */
 import { digestBytes } from "../base/integrity.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
@@ -16,14 +16,14 @@ import { canonicalVersion, compareVersions } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { type GitState, gitState } from "./git_state.ts";
 
-/** What to publish and how. */
+/** The package to publish, and the mode of publication. */
 export interface PublishRequest {
   readonly root: string;
   readonly dryRun: boolean;
   readonly allowDirty: boolean;
 }
 
-/** What was published, or would be. */
+/** The publication, real or simulated. */
 export interface PublishResult {
   readonly package: string;
   readonly version: string;

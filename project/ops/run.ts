@@ -1,8 +1,9 @@
 /**
- * Runs a module file: reads it, checks function, arguments and imports, compiles, instantiates with WASI and the project's
- * plugins, and calls (run_module.ts). Calls are asynchronous where plugins use the network, so that a deadline ends waiting;
- * elsewhere synchronous, which is faster. In: a path, words of the command line, and a loaded project. Out: the result lines;
- * throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
+ * Runs a module file: reads it, checks function, arguments and imports, compiles, instantiates with WASI and the
+ * project's plugins, and calls (run_module.ts). Input: a path, words of the command line, and a loaded project. Output:
+ * the result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts. Calls are
+ * asynchronous if plugins use the network, so that a deadline ends waiting; otherwise they are synchronous, which is
+ * faster.
  */
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
@@ -31,7 +32,7 @@ import {
 export interface RunOptions extends GuestInputs {
   readonly engine: EngineOptions;
   readonly invoke?: string;
-  /** What becomes of imports that nothing provides: functions of them trap when they are called, or the run is refused. */
+  /** Treatment of unsatisfied imports: stub them with functions that trap, or refuse the run. */
   readonly unknownImports?: "trap" | "refuse";
   /** Run artifacts, too: machine code that was compiled before. */
   readonly allowPrecompiled?: boolean;
@@ -41,7 +42,7 @@ export interface RunOptions extends GuestInputs {
   readonly project?: LoadedProject;
 }
 
-/** Runs `file` and returns what to print, one line per result. */
+/** Runs `file` and returns the lines to print, one per result. */
 export async function runFile(file: string, args: readonly string[], options: RunOptions): Promise<string[]> {
   let bytes: Uint8Array;
   try {
@@ -130,7 +131,7 @@ function checkImports(
   throw new FileFailure(file, missingFailure(file, unknown === "trap" ? left : missing, offered));
 }
 
-/** Runs a program that starts threads (wasi-threads), every one of them in a Worker. */
+/** Runs a program that starts threads (wasi-threads), each in a Worker. */
 async function runWithThreads(
   file: string,
   module: Module,

@@ -1,7 +1,7 @@
 /**
- * Runs a compiled module as a program or as one call: chooses the function, converts arguments and results, provides WASI
- * when the module imports it. In: a module, words of the command line. Out: the result lines; throws UsageError, FileFailure,
- * GuestExit. run.ts adds plugins; nothing that they need is loaded here.
+ * Runs a compiled module as a program or as one call: chooses the function, converts arguments and results, and
+ * provides WASI when the module imports it. Input: a module, words of the command line. Output: the result lines;
+ * throws UsageError, FileFailure, GuestExit. run.ts adds plugins; this file loads nothing that they need.
  */
 import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
@@ -12,20 +12,20 @@ import { protectedPaths } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
 
-/** What a guest gets, and what its run is subject to. */
+/** The inputs and limits of a guest's run. */
 export interface GuestInputs {
-  /** What the start function and the call are subject to, together. */
+  /** The context shared by the start function and the call. */
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
-  /** Root of the project that the run belongs to, whose files guests cannot change. */
+  /** Root of the project that the run belongs to; guests cannot change the project's files. */
   readonly root?: string;
 }
 
 /** An instance, or a guest with its plugins. */
 export interface Runnable {
   call(name: string, ...args: unknown[]): unknown;
-  /** Waits for what the plugins' `stop` functions wait for. */
+  /** Closes the guest; waits until the plugins' `stop` functions have finished. */
   close(): void | Promise<void>;
 }
 
@@ -42,7 +42,10 @@ const MOST_LISTED = 40;
 
 /** The namespace of WASI preview 1. */
 export const WASI = "wasi_snapshot_preview1";
-/** What preview 1 replaced: other numbers and layouts under nearly the same names, so it must not be linked with preview 1. */
+/**
+ * The predecessor of preview 1. Its numbers and layouts differ under nearly the same names, so it must not be linked
+ * with preview 1.
+ */
 const OLD_WASI = "wasi_unstable";
 
 function importsFrom(module: ModuleShape, namespace: string): boolean {
@@ -54,7 +57,7 @@ export function startsThreads(module: Pick<ModuleShape, "imports">): boolean {
   return module.imports.some((entry) => entry.module === "wasi" && entry.name === "thread-spawn");
 }
 
-/** Which function to call with what: `invoke`, or the module's default, with the words `args`. */
+/** Plans the call: `invoke`, or the module's default function, with the arguments `args`. */
 export function planCall(
   file: string,
   module: ModuleShape,
@@ -90,10 +93,10 @@ export function wasiFor(
   return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
 }
 
-/** Namespaces of functions that stand in for imports. */
+/** Stub functions for imports, by namespace and name. */
 export type ImportStubs = { readonly [namespace: string]: { readonly [name: string]: unknown } };
 
-/** Instantiates a module that needs no plugins; `stubs` stand in for imports that nothing else provides. */
+/** Instantiates a module that needs no plugins; `stubs` satisfy the imports that have no other provider. */
 export function startGuest(
   file: string,
   module: Module,
@@ -120,7 +123,7 @@ export function withStubs(
   return all;
 }
 
-/** Makes the call and ends the guest, whose failure in that is only told when nothing failed before. */
+/** Makes the call and ends the guest. A failure of the end is reported only if the call succeeded. */
 export async function callGuest(
   file: string,
   guest: Runnable,
@@ -147,7 +150,7 @@ async function end(file: string, guest: Runnable, failed: boolean): Promise<void
   }
 }
 
-/** Runs `action`; what it throws, or rejects with, is a failure of `file`. */
+/** Runs `action` and attributes its exception or rejection to `file`. */
 export function inFile<T>(file: string, action: () => T): T {
   try {
     const result = action();

@@ -1,9 +1,10 @@
 /**
- * Putting waft itself on a machine, and taking it off again.
+ * Installs waft itself on a machine, and uninstalls it.
  *
- * In: the directory of an unpacked bundle whose archive install.sh has checked. Out: the version in place and active, the launcher in the chosen
- * directory, and a receipt of everything that was done outside of waft's own directories, from which `self uninstall`
- * undoes exactly that. The receipt is written before what it records, so that a killed installation can be undone.
+ * Input: the directory of an unpacked bundle whose archive install.sh has checked. Output: the version in place and
+ * active, the launcher in the chosen directory, and a receipt of every change outside of waft's own directories, from
+ * which `self uninstall` undoes exactly those. Invariant: the receipt is written before the changes it records, so a
+ * killed installation can be undone.
  */
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -27,10 +28,10 @@ import {
 import { applyEdits, type PathEdit, type PathPlan, undoEdits } from "./path_edit.ts";
 import { bundleFiles, tryVersion, type VersionContext } from "./version.ts";
 
-/** What an installation did outside of waft's directories. */
+/** The changes of an installation outside of waft's directories. */
 export interface InstallReceipt {
   readonly schemaVersion: 1;
-  /** The release site; absent for the default one. */
+  /** The release site; absent for the default. */
   readonly base?: string;
   /** The launcher's directory. */
   readonly bin: string;
@@ -60,14 +61,14 @@ export async function readInstallReceipt(paths: MachinePaths): Promise<InstallRe
   throw fail("install.state", "the receipt of the installation is damaged", { file: receiptFile(paths) });
 }
 
-/** What is to be installed. */
+/** The installation to perform. */
 export interface SelfInstall {
   /** The unpacked bundle. */
   readonly from: string;
   readonly receipt: Receipt;
   readonly bin: string;
   readonly base?: string;
-  /** What to do about the PATH; nothing when absent. */
+  /** The PATH edits to apply; none when absent. */
   readonly path?: PathPlan;
 }
 
@@ -111,7 +112,7 @@ export async function installSelf(
       };
       await replaceFile(receiptFile(paths), `${JSON.stringify(receipt, null, 2)}\n`);
       const same = await readReceipt(paths, version);
-      // A build of sources may have the version of an earlier one and other contents.
+      // A build from source may share its version with an earlier build of different contents.
       if (same === undefined || install.receipt.kind === "source" || same.sha256 !== install.receipt.sha256) {
         await placeVersion(paths, install.receipt, bundle, (dir) => tryVersion(context, dir, version), step);
       }
@@ -171,7 +172,7 @@ async function missingParents(directories: readonly string[]): Promise<string[]>
   return [...missing];
 }
 
-/** Names that waft gives to what it puts into its directories; everything else there belongs to others. */
+/** Names that waft gives to the entries of its directories; all other entries belong to others. */
 const OWN_NAMES: { readonly [directory in "cache" | "state" | "config"]: RegExp } = {
   // `deno` is the cache of the Deno that an installed version brings (installer/start.sh).
   cache: /^(?:blobs|compiled|deno|downloads|indexes|records)$/,
@@ -186,7 +187,7 @@ async function ownEntries(paths: MachinePaths, directory: keyof typeof OWN_NAMES
   return names.filter((name) => OWN_NAMES[directory].test(name)).map((name) => join(paths[directory], name));
 }
 
-/** Directories of installed versions, and what interrupted installations left beside them. */
+/** Directories of installed versions, and the leftovers of interrupted installations beside them. */
 async function ownVersions(paths: MachinePaths): Promise<string[]> {
   const own: string[] = [];
   for (const name of await namesIn(paths.versions)) {
@@ -201,7 +202,7 @@ function ownDirectories({ versions, cache, state, config }: MachinePaths): strin
   return [versions, cache, state, config];
 }
 
-/** What an uninstallation would remove, and what it keeps. */
+/** The entries that an uninstallation removes, and those that it keeps. */
 export interface UninstallPlan {
   /** Was waft installed here by its installer? */
   readonly isInstalled: boolean;
@@ -210,7 +211,7 @@ export interface UninstallPlan {
   readonly keep: readonly string[];
 }
 
-/** Finds out what to remove: entries that waft made, by name, and never a directory with what others put there. */
+/** Determines the entries to remove: those that waft made, by name, and never a directory with files of others. */
 export async function planUninstall(paths: MachinePaths, purge: boolean): Promise<UninstallPlan> {
   const receipt = await readInstallReceipt(paths);
   const launcher = join(receipt?.bin ?? paths.bin, "waft");
@@ -236,9 +237,9 @@ async function isLauncher(path: string): Promise<boolean> {
 }
 
 /**
- * Removes waft; returns what could not be undone. Projects are not touched. Killed anywhere, it can be run again, by a waft that was installed once more
- * if need be: versions go late, the launcher after them, since it says what is missing, and the receipt when only it and the
- * directories above it are left.
+ * Removes waft; returns the edits that could not be undone. Projects are not touched. An uninstallation killed at any
+ * point can be repeated, by a reinstalled waft if need be. For this the versions go late; the launcher follows them,
+ * since it reports what is missing; the receipt goes when only it and the directories above it are left.
  */
 export async function uninstallSelf(
   paths: MachinePaths,
@@ -248,7 +249,8 @@ export async function uninstallSelf(
   const receipt = await readInstallReceipt(paths);
   const longestFirst = [...(receipt?.created ?? [])].sort((a, b) => b.length - a.length);
   const removeEmpty = async (): Promise<void> => {
-    for (const directory of [...ownDirectories(paths), ...longestFirst]) await rmdir(directory).catch(() => {}); // Not empty: others use it.
+    // A directory that is not empty is in use by others.
+    for (const directory of [...ownDirectories(paths), ...longestFirst]) await rmdir(directory).catch(() => {});
   };
   const work = async (): Promise<string[]> => {
     const left = await undoEdits(plan.edits, step);

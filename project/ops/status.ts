@@ -1,8 +1,8 @@
 /**
- * `status`: what is here and in which state, whatever state that is.
+ * `status`: the state of the project, the runtime and their surroundings, valid or broken.
  *
- * In: a directory. Out: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never fails on a
- * broken project, asks no network, changes nothing.
+ * Input: a directory. Output: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never
+ * fails on a broken project, uses no network, changes nothing.
  */
 import { join } from "node:path";
 import { leftoversIn } from "../base/atomic_write.ts";
@@ -22,7 +22,7 @@ import { LOCK_FILE } from "../base/constants.ts";
 import { VERSION } from "../base/version_string.ts";
 import { type Channel, runningChannel } from "./version_channel.ts";
 
-/** The state of a lockfile in one word or two. */
+/** The state of a lockfile. */
 export type LockState =
   | "up to date"
   | "missing"
@@ -33,7 +33,7 @@ export type LockState =
   | "broken"
   | "unknown";
 
-/** What `status` says. */
+/** The data that `status` reports. */
 export interface StatusResult {
   readonly runtime: { readonly version: string; readonly channel: Channel; readonly path: string };
   readonly project: { readonly root: string } | null;
@@ -151,7 +151,7 @@ async function knownYanks(
   }
 }
 
-/** What is wrong with the machine's files; what the system says of one (it may belong to another user) is a finding, too. */
+/** Problems with the machine's files as findings. A system error (a file of another user, say) is a finding, too. */
 function findingsOf(error: unknown): readonly Diagnostic[] {
   if (error instanceof ProjectError) return error.diagnostics;
   const { code, path, message } = error as {
@@ -170,7 +170,7 @@ const LOCK_STATES: { readonly [code: string]: LockState | undefined } = {
   "lock.review": "needs review",
 };
 
-/** What an interrupted write left behind. */
+/** Leftovers of an interrupted write. */
 async function leftovers(root: string, files: Files): Promise<Diagnostic[]> {
   const found: Diagnostic[] = [];
   for (const name of await leftoversIn(root, files)) {

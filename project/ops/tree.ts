@@ -1,7 +1,8 @@
 /**
- * `tree` and `outdated`: the locked plugins by who requires them, and newer versions of them.
+ * `tree` and `outdated`: the locked plugins by the plugins that require them, and newer versions of them.
  *
- * In: a project. Out: rows. `tree` asks no network; `outdated` asks each plugin's registry and changes nothing.
+ * Input: a project. Output: rows. `tree` uses no network; `outdated` queries each plugin's registry and changes
+ * nothing.
  */
 import { ProjectError } from "../base/diagnostic.ts";
 import { compareVersions, satisfies } from "../base/version.ts";

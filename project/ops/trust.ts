@@ -1,8 +1,9 @@
 /**
- * `trust`: records that the user of this machine accepts what a project's lockfile grants.
+ * `trust`: records that the user of this machine accepts the grants of a project's lockfile.
  *
- * In: a project, and a digest or a question. Out: the plugins with authority, their common digest and whether they are
- * accepted now. Nothing is recorded unless the digest matches or the user said yes; a lockfile that is not valid is refused.
+ * Input: a project, and a digest or a question. Output: the plugins with authority, their common digest, and whether
+ * they are accepted now. Invariant: a record is made only if the digest matches or the user said yes. An invalid
+ * lockfile is refused.
  */
 import { fail, ProjectError } from "../base/diagnostic.ts";
 import { type Digest, isDigest } from "../base/integrity.ts";
@@ -14,7 +15,7 @@ import { readProject } from "../project.ts";
 
 /** How to decide. */
 export interface TrustRequest {
-  /** What to accept; a lockfile with other grants is refused. */
+  /** The digest of the grants to accept; a lockfile with other grants is refused. */
   readonly digest?: string;
   /** Asks the user; absent without a terminal. */
   readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
@@ -49,7 +50,7 @@ export async function acceptGrants(context: OpsContext, root: string, request: T
   return { state: "accepted", holders, digest, asked: asks };
 }
 
-/** Forgets what was accepted for a project; false when nothing was. */
+/** Deletes the record of accepted grants for a project; returns false if there was none. */
 export async function forgetGrants(context: OpsContext, root: string): Promise<boolean> {
   return await new TrustStore(context).forget(root);
 }

@@ -1,8 +1,9 @@
 /**
- * `init --upgrade`: a manifest of schema v0 becomes one of v1.
+ * `init --upgrade`: converts a manifest of schema v0 to v1.
  *
- * In: a `waft.json` whose `$schema` names v0 and whose plugin keys may be short (`<org>/<name>`). Out: the same text with
- * the schema's address and full keys; formatting stays. The host of a short key is asked for or given, never guessed.
+ * Input: a `waft.json` whose `$schema` names v0 and whose plugin keys may be short (`<org>/<name>`). Output: the same
+ * text with the address of the v1 schema and full keys; formatting is preserved. The host of a short key is asked for
+ * or given, never guessed.
  */
 import { join } from "node:path";
 import { applyEdits, modify, parse } from "jsonc-parser";
@@ -14,7 +15,7 @@ import { isObject, type JsonObject, readJson } from "../base/json_read.ts";
 import { checkManifest, MAX_MANIFEST_BYTES } from "../manifest/manifest.ts";
 import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 
-/** What was changed. */
+/** The changes of an upgrade. */
 export interface UpgradeResult {
   readonly changes: readonly string[];
   readonly written: readonly string[];

@@ -1,8 +1,9 @@
 /**
- * Is a release what its registry signed?
+ * Verifies a release against its registry's signature.
  *
- * In: a release as an index lists it, its registry. Out: nothing, or a ProjectError (exit 5). The record must name this very
- * package, version, archive, definition and publisher, and its signature must be that of a key known for the registry.
+ * Input: a release as an index lists it, its registry. Output: nothing, or a ProjectError (exit 5). The record must
+ * name exactly this package, version, archive, definition and publisher, and its signature must be that of a known key
+ * of the registry.
  */
 import { closedMap, record as closed, SHARED_DEFINITIONS } from "../definitions/definition.ts";
 import { fail } from "../base/diagnostic.ts";
@@ -42,7 +43,7 @@ export async function verifyRelease(context: OpsContext, source: RegistrySource,
   try {
     await verifyOnce(context, source, release, false);
   } catch (error) {
-    // What was kept may be of a registry that has since been set up anew, or damaged: then the registry's word counts.
+    // The cached record may be damaged, or predate a new setup of the registry: then ask the registry again.
     if (context.offline) throw error;
     await verifyOnce(context, source, release, true);
   }

@@ -1,9 +1,10 @@
 /**
- * The version manager: install, use, roll back, remove versions of waft.
+ * The version manager: installs, selects, rolls back and removes versions of waft.
  *
- * In: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Out: what was done. A version is installed only
- * after signature, freshness, size, SHA-256, the archive's form and a first start were right; until its one rename, and whatever
- * happens before, the machine is as it was. Versions are installed side by side: `use` and `rollback` only change which one is active.
+ * Input: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Output: a record of
+ * the action. A version is installed only after its signature, freshness, size, SHA-256, archive layout and a first
+ * start have been checked. Invariant: a single rename installs it; a failure at any point before leaves the machine
+ * unchanged. Versions are installed side by side: `use` and `rollback` only change the active one.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -31,7 +32,7 @@ import {
 } from "../versions/version_store.ts";
 import { type Channel, channelOf, channelOfReceipt } from "./version_channel.ts";
 
-/** What the operations work on. */
+/** The context of the version operations. */
 export interface VersionContext {
   readonly paths: MachinePaths;
   readonly platform: string;
@@ -52,12 +53,15 @@ export const BUNDLE_LIMITS = {
   files: 2000,
 } as const;
 
-/** What a bundle may hold, and what it must. */
+/** The files that a bundle may hold, and those it must hold. */
 const ALLOWED = /^(?:waft|deno|start|LICENSE|README\.md|lib\/[0-9A-Za-z_][0-9A-Za-z._/-]*)$/;
 const REQUIRED = ["waft", "deno", "start", "lib/waft.js", "lib/release-keys.json", "lib/installer/launcher.sh"];
 const EXECUTABLES: ReadonlySet<string> = new Set(["waft", "deno"]);
 
-/** The files of a bundle without the folder they are in; throws unless they are what a bundle consists of. */
+/**
+ * The files of a bundle without their common folder. Throws for a file that does not belong in a bundle, or a missing
+ * one.
+ */
 export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: string): VersionFiles {
   const folder = `waft-${version}/`;
   const files = new Map<string, Uint8Array>();
@@ -74,7 +78,7 @@ export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: s
   return { files, executables: EXECUTABLES };
 }
 
-/** What an installation did. */
+/** The result of an installation. */
 export interface InstallResult {
   readonly version: string;
   readonly already: boolean;
@@ -82,7 +86,7 @@ export interface InstallResult {
   readonly activated: boolean;
 }
 
-/** Installs what `target` means now. */
+/** Installs the version that `target` denotes now. */
 export async function installVersion(context: VersionContext, target: string): Promise<InstallResult> {
   const { paths } = context;
   const exact = canonicalVersion(target);
@@ -103,7 +107,7 @@ export async function installVersion(context: VersionContext, target: string): P
   }
 }
 
-/** Is this release installed? What was built from a checkout may have its name; the release takes its place. */
+/** Tells whether this release is installed. A build from a checkout may have the same name; the release replaces it. */
 async function hasRelease(paths: MachinePaths, version: string): Promise<boolean> {
   const receipt = await readReceipt(paths, version);
   return receipt !== undefined && channelOfReceipt(receipt) !== "source";
@@ -140,7 +144,7 @@ async function installFrom(
       (directory) => tryVersion(context, directory, version),
       step,
     );
-    // Only the download of what is installed is of no use any more.
+    // The version is installed: remove only its download, which is no longer needed.
     await rm(packed, { force: true });
     const active = await readActive(paths).catch(() => ({} as ActiveState));
     if (active.current !== undefined) return { version, already: false, activated: active.current === version };
@@ -150,8 +154,8 @@ async function installFrom(
 }
 
 /**
- * Starts a program that has just been written. A process that another thread forks meanwhile may hold the file open for writing until it executes
- * something else (ETXTBSY): then it is tried again.
+ * Starts a program that has just been written. A process forked by another thread may hold the file open for writing
+ * until it calls exec (ETXTBSY); in that case the start is retried.
  */
 async function startWritten(start: () => Promise<string>): Promise<string> {
   for (let attempt = 0;; attempt++) {
@@ -185,7 +189,7 @@ export async function tryVersion(context: VersionContext, directory: string, ver
   }
 }
 
-/** The installed version that a target means: exact, `previous`, or the newest one of a channel. */
+/** The installed version that a target denotes: exact, `previous`, or the newest version of a channel. */
 export async function installedTarget(paths: MachinePaths, target: string): Promise<string> {
   const installed = await installedVersions(paths);
   const exact = canonicalVersion(target);
@@ -201,7 +205,7 @@ export async function installedTarget(paths: MachinePaths, target: string): Prom
   });
 }
 
-/** Makes an installed version the active one. */
+/** Activates an installed version. */
 export async function useVersion(
   context: VersionContext,
   target: string,
@@ -209,7 +213,7 @@ export async function useVersion(
   const { paths } = context;
   return await withVersionLock(paths, async () => {
     const version = await installedTarget(paths, target);
-    // A damaged record is what this command repairs.
+    // This command also repairs a damaged record.
     const active = await readActive(paths).catch(() => ({} as ActiveState));
     if (active.current === version) return { version };
     await writeActive(
@@ -221,7 +225,7 @@ export async function useVersion(
   });
 }
 
-/** Goes back to the version that was active before. */
+/** Returns to the previously active version. */
 export async function rollbackVersion(
   context: VersionContext,
 ): Promise<{ readonly version: string; readonly previous?: string }> {
@@ -243,7 +247,7 @@ export async function rollbackVersion(
   });
 }
 
-/** Where updates of the active version come from. What was built from a checkout is followed by the newest official release. */
+/** The channel that the active version updates from. A build from a checkout updates to the newest official release. */
 async function updateChannel(paths: MachinePaths, current: string | undefined): Promise<string> {
   if (current === undefined) return "latest";
   const receipt = await readReceipt(paths, current);
@@ -251,7 +255,7 @@ async function updateChannel(paths: MachinePaths, current: string | undefined): 
   return channel === "source" ? "latest" : channel;
 }
 
-/** Installs and activates what the active version's channel offers now. */
+/** Installs and activates the version that the active version's channel offers now. */
 export async function updateVersion(
   context: VersionContext,
 ): Promise<InstallResult & { readonly from?: string }> {
@@ -279,7 +283,7 @@ export async function updateVersion(
   };
 }
 
-/** Removes an installed version; the active one only when that is meant. */
+/** Removes an installed version; removes the active one only on explicit request. */
 export async function uninstallVersion(
   context: VersionContext,
   version: string,
@@ -314,7 +318,7 @@ export async function uninstallVersion(
   });
 }
 
-/** Removes all versions but the active one and the one before, and broken-off downloads. */
+/** Removes all versions except the active and the previous one, and aborted downloads. */
 export async function pruneVersions(context: VersionContext): Promise<{ readonly removed: readonly string[] }> {
   const { paths } = context;
   return await withVersionLock(paths, async () => {
@@ -330,7 +334,7 @@ export async function pruneVersions(context: VersionContext): Promise<{ readonly
   });
 }
 
-/** One row of the list. */
+/** A version in the list. */
 export interface ListedVersion {
   readonly version: string;
   readonly channel: Channel;
@@ -339,7 +343,7 @@ export interface ListedVersion {
   readonly receipt: Receipt;
 }
 
-/** What is installed. */
+/** Lists the installed versions. */
 export async function listVersions(paths: MachinePaths): Promise<ListedVersion[]> {
   const { current, previous } = await readActive(paths);
   return (await installedVersions(paths)).map((receipt) => ({

@@ -1,6 +1,7 @@
 /**
- * Which channel a version of waft belongs to. In: a version's name, the receipt of an installed one, or this program. Out: `canary`, `nightly`,
- * `official`, or `source` for what was built from a checkout: that has a version's name, but is no release.
+ * The channel of a version of waft. Input: a version's name, the receipt of an installed one, or this program. Output:
+ * `canary`, `nightly`, `official`, or `source` for a build from a checkout, which has a version's name but is not a
+ * release.
  */
 import { join, sep } from "node:path";
 import process from "node:process";

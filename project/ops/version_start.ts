@@ -1,8 +1,8 @@
 /**
- * Starting another version of waft: to try it before it is installed, and for a project that asks for it.
+ * Starts another version of waft: to test it before it is installed, and for a project that pins it.
  *
- * In: a version's directory. Out: what `waft --version` of it prints. It gets no input, a time limit, and the environment without what
- * chooses a version.
+ * Input: a version's directory. Output: the text that its `waft --version` prints. The program gets no input, a time
+ * limit, and an environment without the variables that select a version.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";

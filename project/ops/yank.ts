@@ -1,8 +1,8 @@
 /**
- * `plugin yank`: a release is withdrawn from new resolutions, or taken back.
+ * `plugin yank`: withdraws a release from new resolutions, or restores it.
  *
- * In: a package, an exact version, a reason with a severity (none to take a withdrawal back). Out: what the registry now
- * says. Who has locked the version keeps it and is warned.
+ * Input: a package, an exact version, a reason with a severity (none to restore the release). Output: the registry's
+ * new state of the version. Projects that have locked the version keep it and are warned.
  */
 import { fail } from "../base/diagnostic.ts";
 import { requirePluginId } from "../definitions/plugin_id.ts";
@@ -13,7 +13,7 @@ import { type OpsContext, SourceSet } from "../packages/context.ts";
 /** How bad it is. */
 export const SEVERITIES: readonly Yank["severity"][] = ["broken", "security", "other"];
 
-/** What is to be done. */
+/** The version to yank or restore. */
 export interface YankRequest {
   /** `<package>@<version>`. */
   readonly spec: string;
@@ -22,7 +22,7 @@ export interface YankRequest {
   readonly undo: boolean;
 }
 
-/** What was done. */
+/** The result of a yank. */
 export interface YankResult {
   readonly package: string;
   readonly version: string;
