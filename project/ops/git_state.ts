@@ -30,9 +30,11 @@ const HARMLESS: readonly Setting[] = [
   ["status.submoduleSummary", "false"],
 ];
 
-/** The repository's state, or undefined when the directory is in none. */
+/** The repository's state, or undefined when the directory is in none, or its configuration cannot be read whole. */
 export async function gitState(root: string): Promise<GitState | undefined> {
-  const settings = [...HARMLESS, ...await filtersOff(root)];
+  const filters = await filtersOff(root);
+  if (filters === undefined) return undefined;
+  const settings = [...HARMLESS, ...filters];
   const git = (...args: string[]): Promise<string | undefined> => runGit(root, args, settings);
   const head = await git("rev-parse", "HEAD");
   if (head === undefined) return undefined;
@@ -53,10 +55,13 @@ export async function gitState(root: string): Promise<GitState | undefined> {
   };
 }
 
-/** Settings that switch off every filter of the configuration; listing the configuration runs nothing. */
-async function filtersOff(root: string): Promise<Setting[]> {
-  const names = await runGit(root, ["config", "--list", "--name-only", "-z"], HARMLESS) ?? "";
-  return names.split("\0").filter((name) => /^filter\./i.test(name)).map((name) =>
+/**
+ * Settings that switch off every filter of the configuration; listing the configuration runs nothing. Undefined when there
+ * is no list, such as one that is too long: a filter that is not known cannot be switched off.
+ */
+async function filtersOff(root: string): Promise<Setting[] | undefined> {
+  const names = await runGit(root, ["config", "--list", "--name-only", "-z"], HARMLESS);
+  return names?.split("\0").filter((name) => /^filter\./i.test(name)).map((name) =>
     [name, /\.required$/i.test(name) ? "false" : ""] as const
   );
 }

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gitState } from "./git_state.ts";
@@ -99,5 +99,22 @@ Deno.test("git: no program of the repository's configuration runs, and none sees
     // The trap does work: an unguarded status springs it.
     git(root, "status", "--porcelain");
     assert.ok(readdirSync(marks).length > 0);
+  });
+});
+
+Deno.test("git: no filter runs when the configuration is too long to be listed", async () => {
+  await inRepository(async (root, marks) => {
+    const trap = join(root, ".git", "trap");
+    writeFileSync(trap, `#!/bin/sh\ntouch "${marks}/ran"\ncat\n`, { mode: 0o755 });
+    git(root, "config", "filter.evil.clean", trap);
+    const key = "k".repeat(1000);
+    appendFileSync(join(root, ".git", "config"), `[pad "${key}"]\n${`${key} = 1\n`.repeat(9000)}`);
+    writeFileSync(join(root, ".gitattributes"), "*.json filter=evil\n");
+    writeFileSync(join(root, "waft.json"), "changed contents");
+    await gitState(root);
+    assert.deepEqual(readdirSync(marks), []);
+    // The trap does work: an unguarded status springs it.
+    git(root, "status", "--porcelain");
+    assert.deepEqual(readdirSync(marks), ["ran"]);
   });
 });
