@@ -6,6 +6,7 @@
 import { WaftError } from "../../engine/errors.ts";
 import { FEATURE_ROWS, featureSet } from "../../engine/features.ts";
 import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/testing/interpret.ts";
+import { expectedText } from "../../engine/script/match.ts";
 import { TRAP_MESSAGES } from "../../engine/traps.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../../engine/text/script.ts";
@@ -33,6 +34,9 @@ class Skip extends Error {}
 const NOT_INTERPRETED: readonly string[] = ["simd", "exception-handling", "gc"];
 const NOT_RUN = FEATURE_ROWS.filter(({ compiled, name }) => !compiled || NOT_INTERPRETED.includes(name))
   .map(({ name }) => name);
+
+/** An assertion that does not hold. */
+class Failure extends Error {}
 
 /** Maximum steps of one command. */
 const STEPS = 500_000;
@@ -157,7 +161,7 @@ class ScriptRun {
       if (error instanceof ThrownSignal) return true;
       throw error;
     }
-    throw new Error("threw nothing");
+    throw new Failure("threw nothing");
   }
 
   #act(action: Action): readonly bigint[] {
@@ -165,19 +169,20 @@ class ScriptRun {
     if (instance === undefined) throw new Skip("no instance");
     const extern = instance.exports.get(action.field);
     if (action.kind === "get") {
-      if (extern?.kind !== "global") throw new Error(`no global ${action.field}`);
+      if (extern?.kind !== "global") throw new Failure(`no global ${action.field}`);
       const { view, offset } = this.#space.resolve(extern.address, 8)!;
       return [view.getBigUint64(offset, true)];
     }
-    if (extern?.kind !== "func") throw new Error(`no function ${action.field}`);
+    if (extern?.kind !== "func") throw new Failure(`no function ${action.field}`);
     return instance.invoke(extern.record, action.args.map(argumentBits));
   }
 
   #assertReturn(action: Action, expected: readonly ExpectedValue[]): boolean {
     const actual = this.#act(action);
-    if (actual.length !== expected.length) throw new Error(`${actual.length} results, ${expected.length} expected`);
+    if (actual.length !== expected.length) throw new Failure(`${actual.length} results, ${expected.length} expected`);
     expected.forEach((pattern, k) => {
-      if (!matches(actual[k], pattern)) throw new Error(`result ${k} is 0x${actual[k].toString(16)}`);
+      if (matches(actual[k], pattern)) return;
+      throw new Failure(`result ${k} is 0x${actual[k].toString(16)}, expected ${expectedText(pattern)}`);
     });
     return true;
   }
@@ -189,11 +194,11 @@ class ScriptRun {
       if (!(error instanceof TrapSignal)) throw error;
       const actual = TRAP_MESSAGES[error.code];
       if (!message.startsWith(actual) && !actual.startsWith(message)) {
-        throw new Error(`trapped with "${actual}", not "${message}"`);
+        throw new Failure(`trapped with "${actual}", not "${message}"`);
       }
       return true;
     }
-    throw new Error(`did not trap with "${message}"`);
+    throw new Failure(`did not trap with "${message}"`);
   }
 }
 
@@ -240,6 +245,7 @@ function matches(actual: bigint, expected: ExpectedValue): boolean {
 
 function describe(error: unknown): string {
   if (error instanceof TrapSignal) return `trapped with "${TRAP_MESSAGES[error.code]}"`;
+  if (error instanceof Failure) return error.message;
   if (error instanceof WaftError) return `${error.name} ${error.message} ${error.where}`;
   return error instanceof Error
     ? `${error.name} ${error.message}\n${error.stack?.split("\n").slice(1, 5).join("\n")}`
