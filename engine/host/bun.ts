@@ -14,10 +14,13 @@ const TYPES: Record<ForeignType, string> = {
   void: "void",
 };
 
-/** What is used of `bun:ffi`; its declarations are Bun's own, which other runtimes do not have. */
+/** The part of `bun:ffi` in use; Bun's own declarations do not exist on other runtimes. */
 interface BunFfi {
   dlopen(path: string, definitions: Record<string, { args: string[]; returns: string }>): { symbols: object };
-  /** `deallocator` (address of a C function) is called with the pages and `context` when no buffer has them any more. */
+  /**
+   * Calls `deallocator` (the address of a C function) with the pages and `context` when no buffer owns the pages any
+   * more.
+   */
   toArrayBuffer(
     address: number,
     offset: number,
@@ -27,7 +30,9 @@ interface BunFfi {
   ): ArrayBuffer;
 }
 
-/** `void f(void *pages, int64_t *word) { *word = 1; }`, and where a function that returns its address stands. */
+/**
+ * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address.
+ */
 const LET_GO: Readonly<Record<"x64" | "arm64", { text: readonly number[]; address: number }>> = {
   x64: {
     // mov qword [rsi], 1; ret; lea rax, [rip - 15]; ret
@@ -50,8 +55,9 @@ interface Awaited {
 }
 
 /**
- * Lends memory, and is told by JavaScriptCore when pages are let go, wherever they were transferred to. It may say so at any time and on any
- * thread, so all it does is to set a word, which is looked at when buffers have been collected and when others are lent.
+ * Lends memory with a deallocator: JavaScriptCore calls it when it frees the pages, wherever they were transferred to.
+ * The call may come at any time and on any thread, so the deallocator only sets a word. The words are checked when a
+ * buffer is collected and when another is lent.
  */
 function lendWithWords(
   toArrayBuffer: BunFfi["toArrayBuffer"],
@@ -60,7 +66,7 @@ function lendWithWords(
   const { text, address } = LET_GO[host.arch];
   const library = host.nativeLibrary(Uint8Array.from(text), { letGo: { offset: address, params: [], result: "i64" } });
   const letGo = Number(library.letGo());
-  /** Words that are not in use; the words of a page, by the page's address. */
+  /** Unused words; the words of each page, by page address. */
   const free: number[] = [];
   const pages = new Map<number, BigInt64Array>();
   const awaited = new Set<Awaited>();
@@ -98,7 +104,7 @@ function lendWithWords(
       buffers.register(buffer, { word, gone });
       return buffer;
     },
-    seal: () => {}, // there is no way to, and no need
+    seal: () => {}, // impossible in JavaScriptCore, and unnecessary
     detach: (buffer) => {
       if (!buffer.detached) buffer.transfer(0);
     },
@@ -108,7 +114,7 @@ function lendWithWords(
 /** The foreign function interface of Bun. */
 export function bunFfi(): Ffi {
   const { dlopen, toArrayBuffer } = process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
-  const opened: object[] = []; // a library that is collected takes its functions with it
+  const opened: object[] = []; // collecting a library frees its functions
   return {
     name: "bun",
     os: supportedSystem(process.platform),

@@ -1,15 +1,17 @@
 /**
- * Executable memory: one reserved range of address space per realm in which code images are placed, so that "is this program
- * counter ours" is one comparison in the fault handler. Pages are written while not executable and made executable after
- * (W^X); a freed chunk loses its access rights and is used again. Where instruction fetch is not coherent with stores (arm64), a routine of
- * the backend makes it do so before anybody can run the code. Big chunks begin where large pages can: a first touch costs less, and so does running.
- * Code of a file is not copied at all: the file's pages are what runs.
+ * Allocates executable memory. In: code images. Out: their addresses, all within one address range that is reserved per
+ * realm, so that the fault handler recognizes program counters of compiled code with a range check.
+ *
+ * Invariants: pages are never writable and executable at once (W^X); a freed chunk loses its access rights before it is
+ * reused. Where instruction fetch is not coherent with stores (arm64), a backend routine performs cache maintenance
+ * before the code can run. Large chunks are aligned to large pages, which makes the first touch and execution cheaper.
+ * Code of an image file is mapped, not copied.
  */
 import { type Host, PROT } from "./host.ts";
 
 const SIZES = [1 << 30, 1 << 28, 1 << 26];
 const LARGE_PAGE = 1 << 21;
-/** Chunks of so many bytes begin at large pages: at most a third of the arena is lost between them. */
+/** Minimum size in bytes of a chunk that is aligned to large pages; alignment wastes at most a third of the arena. */
 const LARGE_FROM = 2 * LARGE_PAGE;
 
 /** Makes stores to [first, end) visible to instruction fetch on all processors. */
@@ -20,8 +22,8 @@ function chunkSize(host: Host, bytes: number): number {
 }
 
 /**
- * Writes `code` at `address`, the start of a chunk that no other code uses, lets `finish` resolve what depends on the
- * address, and makes the chunk executable. Instruction caches are the caller's concern (CacheMaintenance).
+ * Writes `code` at `address`, the start of an unused chunk, lets `finish` resolve references that depend on the
+ * address, and makes the chunk executable. The caller maintains the instruction caches (CacheMaintenance).
  */
 export function publishCode(
   host: Host,
@@ -41,8 +43,8 @@ export function publishCode(
 export class CodeArena {
   readonly start: number;
   /**
-   * A page that interruptible code reads at its polls. It is readable, except after a deadline has passed: then reading it faults. It is
-   * the first of the arena, so that a 32-bit displacement reaches it from anywhere in it.
+   * The page that interruptible code reads at its polls. It is readable until a deadline passes; then the read faults.
+   * It is the first page of the arena, within reach of a 32-bit displacement from the whole arena.
    */
   readonly pollPage: number;
   readonly end: number;
@@ -89,7 +91,10 @@ export class CodeArena {
     return at;
   }
 
-  /** Writes `code` at the start of a chunk, lets `finish` change what depends on the place, and makes the chunk executable. */
+  /**
+   * Writes `code` at the start of a chunk, lets `finish` resolve references that depend on the address, makes the chunk
+   * executable and maintains the instruction caches.
+   */
   publish(address: number, code: Uint8Array, finish?: (placed: Uint8Array) => void): void {
     publishCode(this.#host, address, code, finish);
     this.#maintain?.(address, address + code.length);
@@ -105,15 +110,15 @@ export class CodeArena {
   }
 
   /**
-   * Maps a chunk of `bytes` to an image's code, which begins at `offset`, a multiple of the pages' size. Throws RangeError when the system refuses, as
-   * for files of a file system without execution: then the chunk is as it was.
+   * Maps `bytes` of code from an image file into a chunk. `offset` is a multiple of the page size. Throws RangeError
+   * when the system refuses, as it does for file systems mounted without execution; the chunk is then unchanged.
    */
   publishMapped(address: number, bytes: number, image: number, offset: number): void {
     // The system maintains the caches of pages of files.
     this.#host.mapImage(address, this.chunkSize(bytes), image, offset, PROT.READ | PROT.EXEC);
   }
 
-  /** Gives a chunk of `bytes` back; its pages are dropped. */
+  /** Frees a chunk of `bytes` and drops its pages. */
   release(address: number, bytes: number): void {
     const size = this.chunkSize(bytes);
     this.#host.replace(address, size, PROT.NONE);

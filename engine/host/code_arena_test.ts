@@ -1,4 +1,6 @@
-/** What an arena does with code: where it lies, when caches are maintained, and that chunks come back empty. */
+/**
+ * The code arena: placement of code, cache maintenance, and empty pages in reused chunks.
+ */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { CodeArena } from "./code_arena.ts";
 import { currentHost } from "./current.ts";

@@ -1,7 +1,7 @@
 /**
- * Which optional instructions the processor has. On x64 by CPUID (Intel SDM volume 2, "CPUID"), with the operating system's consent for
- * the vector state by XGETBV; names are those of the manual in lower case. On 64-bit Arm by ID_AA64ISAR0_EL1, which Linux lets programs
- * read since 4.11; every Mac with such a processor has what we ask for. The probe is machine code, since JavaScript cannot ask.
+ * Detects the processor's optional instructions with a probe in machine code. x64: CPUID (Intel SDM volume 2, "CPUID"),
+ * and XGETBV for the operating system's support of the vector state; names are the manual's in lower case. arm64:
+ * ID_AA64ISAR0_EL1, which Linux has let programs read since 4.11; every arm64 Mac has the features that waft asks for.
  */
 import { type Host, PROT } from "./host.ts";
 
@@ -71,7 +71,7 @@ export const CPU_FEATURES: Readonly<Record<Host["arch"], readonly string[]>> = {
   arm64: ["lse"],
 };
 
-/** The architecture of this machine by what the JavaScript runtime says; no host interface is made for it. */
+/** This machine's architecture as reported by the JavaScript runtime; does not create a host interface. */
 export function hostArchitecture(): "x64" | "arm64" {
   // Naming `process` would load it on Deno (process.ts).
   const { Deno: deno } = globalThis as { Deno?: { build: { arch: string } } };

@@ -1,5 +1,5 @@
 /**
- * Chooses the host interface by what the JavaScript runtime offers; one per realm, made on first use.
+ * Chooses the host interface for the current JavaScript runtime; creates one per realm, on first use.
  */
 import { bunFfi } from "./bun.ts";
 import { denoFfi } from "./deno.ts";
@@ -9,7 +9,7 @@ import { nodeFfi } from "./node.ts";
 
 let host: Host | undefined;
 
-/** The host interface of this realm. Throws an Error that says what to do when the runtime offers no FFI. */
+/** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI. */
 export function currentHost(): Host {
   return host ??= makeHost();
 }

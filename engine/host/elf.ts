@@ -1,9 +1,9 @@
 /**
- * Writes a minimal ELF64 shared object around machine code, so that `dlopen` gives exactly typed symbols for it. In: text
- * bytes (position-independent) and symbol offsets in it. Out: the file's bytes: one read-only segment with the dynamic tables, one
- * executable segment with the text, no relocations, no sections.
+ * Writes a minimal ELF64 shared object around machine code, so that `dlopen` returns exactly typed symbols for it. In:
+ * position-independent text and symbol offsets in it. Out: the file's bytes, with one read-only segment for the dynamic
+ * tables, one executable segment for the text, no relocations and no sections.
  *
- * System V ABI, "Object files" and "Program loading and dynamic linking".
+ * Source: System V ABI, "Object files" and "Program loading and dynamic linking".
  */
 
 const EM = { x64: 62, arm64: 183 } as const;
@@ -68,7 +68,7 @@ export function writeSharedObject(
   programHeader(2, 2, 4 | 2, dynOffset, dynSize, 8); // PT_DYNAMIC
   programHeader(3, 0x6474e551, 4 | 2, 0, 0, 16); // PT_GNU_STACK: not executable
 
-  // One hash bucket with all symbols in a chain.
+  // One hash bucket, which chains all symbols.
   view.setUint32(hashOffset, 1, true);
   view.setUint32(hashOffset + 4, symbolCount, true);
   view.setUint32(hashOffset + 8, symbolCount > 1 ? 1 : 0, true);

@@ -1,6 +1,6 @@
 /**
- * What differs between Deno, Node and Bun: how a library is opened with typed symbols, and how memory becomes an ArrayBuffer. Everything else
- * that a {@linkcode Host} does is made of these two (native_host.ts).
+ * The FFI of a JavaScript runtime: opening a library with typed symbols, and viewing memory as an ArrayBuffer. It holds
+ * the differences between Deno, Node and Bun; {@linkcode Host} is built on it (native_host.ts).
  */
 import type { Host, NativeFunction, NativeType } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
@@ -14,7 +14,7 @@ export interface ForeignSignature {
   readonly result: NativeType;
 }
 
-/** A function of a library of the system: 64-bit integers are bigints in both directions. */
+/** A function of a system library; 64-bit integers are bigints in both directions. */
 export type ForeignFunction = (...args: (number | bigint | Uint8Array | BigUint64Array | null)[]) => number | bigint;
 
 /** The foreign function interface of one JavaScript runtime. */
@@ -22,24 +22,27 @@ export interface Ffi {
   readonly name: "deno" | "node" | "bun";
   readonly os: "linux" | "darwin";
   readonly arch: "x64" | "arm64";
-  /** The most bytes that one ArrayBuffer of this runtime can have. */
+  /** Maximum size of an ArrayBuffer in this runtime, in bytes. */
   readonly maxViewBytes: number;
-  /** Opens the library at `path`, which stays open, with exactly typed symbols. Throws what the runtime throws. */
+  /** Opens the library at `path` with exactly typed symbols; the library stays open. Throws the runtime's errors. */
   open<Name extends string>(
     path: string,
     signatures: Readonly<Record<Name, ForeignSignature>>,
   ): Record<Name, ForeignFunction & NativeFunction>;
-  /** Calls machine code at an address with one pointer, slowly, where the runtime can do so without a library. */
+  /**
+   * Calls machine code at an address with one pointer argument, slowly; absent where the runtime needs a library for
+   * that.
+   */
   call?(address: number, argument: number): void;
-  /** Address of the first byte of a buffer, where the runtime says it. */
+  /** Address of a buffer's first byte; absent where the runtime does not report it. */
   addressOf?(bytes: Uint8Array): number;
   /** A view of memory, not a copy; `bytes` is at least 1 and at most `maxViewBytes`. */
   view(address: number, bytes: number): ArrayBuffer;
-  /** Makes what lends memory to programs, on a host whose other parts are there. */
+  /** Creates the lender of memory to programs, given the other parts of the host. */
   lentViews(host: Pick<Host, "arch" | "nativeLibrary" | "pageSize" | "reserve">): LentViews;
 }
 
-/** The operating system by the name that the runtime gives it. Throws an Error where waft does not run. */
+/** The operating system, from the runtime's name for it. Throws an Error on an unsupported system. */
 export function supportedSystem(name: string): "linux" | "darwin" {
   if (name === "linux" || name === "darwin") return name;
   throw new Error(`waft runs on Linux and macOS, not on ${name}`);

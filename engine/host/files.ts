@@ -1,17 +1,17 @@
 /**
- * The few file operations that running a module needs, by Deno's own functions where there are (process.ts says why). In: paths. Out: facts and
- * bytes; what fails throws an error of the host with `code`, such as ENOENT.
+ * The file operations needed to run a module. Deno uses its own functions, for start-up time (process.ts). In: paths.
+ * Out: metadata and bytes; failures throw a host error with a `code` such as ENOENT.
  */
 import { nodeModule } from "./process.ts";
 
-/** What a path names. */
+/** Metadata of a file. */
 export interface FileFacts {
   readonly kind: "file" | "directory" | "other";
   readonly bytes: number;
   readonly modifiedMs: number;
   readonly uid: number;
   readonly gid: number;
-  /** The permission bits, and possibly those of the kind. */
+  /** Permission bits, possibly combined with file type bits. */
   readonly mode: number;
   readonly device: number;
 }
@@ -42,17 +42,17 @@ function factsOfNode(stats: import("node:fs").Stats): FileFacts {
   };
 }
 
-/** Facts of what a path names. */
+/** Metadata of the file at `path`; follows symbolic links. */
 export function fileFacts(path: string): FileFacts {
   return own === undefined ? factsOfNode(nodeModule("node:fs").statSync(path)) : factsOfDeno(own.statSync(path));
 }
 
-/** Facts of a path itself: a symbolic link is `other`. */
+/** Metadata of the path itself: a symbolic link has the kind `other`. */
 export function linkFacts(path: string): FileFacts {
   return own === undefined ? factsOfNode(nodeModule("node:fs").lstatSync(path)) : factsOfDeno(own.lstatSync(path));
 }
 
-/** The whole of a file. */
+/** The contents of a file. */
 export function readFile(path: string): Uint8Array<ArrayBuffer> {
   return own === undefined ? new Uint8Array(nodeModule("node:fs").readFileSync(path)) : own.readFileSync(path);
 }

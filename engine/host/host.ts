@@ -1,16 +1,16 @@
 /**
- * What the engine needs of the JavaScript runtime it runs in: memory from the operating system, views of it, a way to enter
- * machine code. Only this folder knows Deno, Node or Bun; everything else talks to a {@linkcode Host}.
+ * The engine's interface to the JavaScript runtime: memory from the operating system, views of it, and calls into
+ * machine code. Only this folder knows Deno, Node and Bun; the rest of the engine uses a {@linkcode Host}.
  *
- * Addresses are JavaScript numbers: user space lies below 2^47, so they are exact.
+ * Invariant: addresses are exact as JavaScript numbers, because user space ends below 2^47.
  */
 
 import type { LentViews } from "./lent_views.ts";
 
-/** Memory protection, as mmap and mprotect take it. */
+/** Memory protection bits of mmap and mprotect. */
 export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
 
-/** Machine types of native functions: what the C ABI of a symbol says. */
+/** Machine types in the C signature of a native function. */
 export type NativeType = "i32" | "i64" | "f32" | "f64" | "void";
 
 /** A native function: 64-bit integers are bigints. */
@@ -29,50 +29,56 @@ export interface Host {
   readonly os: "linux" | "darwin";
   readonly arch: "x64" | "arm64";
   readonly pageSize: number;
-  /** The most bytes that one ArrayBuffer or SharedArrayBuffer can have. */
+  /** Maximum size of an ArrayBuffer or SharedArrayBuffer, in bytes. */
   readonly maxViewBytes: number;
 
-  /** Reserves `bytes` of address space with `prot`; lazily committed. Throws RangeError when there is none. */
+  /**
+   * Reserves `bytes` of lazily committed address space with protection `prot`; returns its address. Throws RangeError
+   * when address space is exhausted.
+   */
   reserve(bytes: number, prot: number): number;
   /** Changes the protection of a range. Throws RangeError when the system refuses (out of memory). */
   protect(address: number, bytes: number, prot: number): void;
-  /** Replaces a range by fresh zero pages with `prot`, giving its memory back. */
+  /** Replaces a range by fresh zero pages with protection `prot`, which frees its memory. */
   replace(address: number, bytes: number, prot: number): void;
-  /** Gives a range back. */
+  /** Unmaps a range. */
   release(address: number, bytes: number): void;
-  /** Discards the pages of a range, which keeps its protection: they return to their initial contents (zeros, or an image's). */
+  /**
+   * Discards the pages of a range and keeps its protection: the contents revert to zeros, or to those of the mapped
+   * image.
+   */
   discard(address: number, bytes: number): void;
-  /** Makes a file in memory of `bytes` (whole pages), for `mapImage`. Throws an Error where there is no such thing. */
+  /** Creates an in-memory file of `bytes` (whole pages) for `mapImage`. Throws an Error where the system has none. */
   createImage(bytes: Uint8Array): number;
-  /** Opens a file as an image, and says how long it is. Throws an Error when the system refuses. */
+  /** Opens a file as an image; returns it with its size in bytes. Throws an Error when the system refuses. */
   openImage(path: string): { image: number; bytes: number };
   /**
-   * Maps `bytes` of an image, from `offset` (whole pages) on, to `address`, replacing the mapping there, copy-on-write. With `prot`,
-   * which is READ | WRITE when it is left out. Throws RangeError when the system refuses.
+   * Maps `bytes` of an image, starting at `offset` (whole pages), copy-on-write to `address`, in place of the mapping
+   * there. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses.
    */
   mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;
-  /** Forgets an image; where it is mapped it stays. */
+  /** Closes an image; its mappings remain. */
   closeImage(image: number): void;
-  /** Asks for large pages in a range that has not been written to yet; where there are none, nothing happens. */
+  /** Requests large pages for a range that has not been written to yet; no effect where the system has none. */
   preferLargePages(address: number, bytes: number): void;
-  /** A view of memory, not a copy; it must not outlive the range, so it is not for programs. */
+  /** A view of memory, not a copy. It must not outlive the range, so programs never receive it. */
   view(address: number, bytes: number): ArrayBuffer;
-  /** ArrayBuffers for programs. */
+  /** Lends ArrayBuffers to programs. */
   readonly lent: LentViews;
 
-  /** Address of the first byte of a typed array over a buffer that does not move: a SharedArrayBuffer. */
+  /** Address of the first byte of a typed array on a SharedArrayBuffer, whose storage does not move. */
   addressOf(bytes: Uint8Array): number;
 
-  /** Makes `text` (position-independent machine code) callable: one function per symbol. */
+  /** Loads `text`, position-independent machine code; returns one function per symbol. */
   nativeLibrary<Name extends string>(
     text: Uint8Array,
     symbols: Record<Name, NativeSymbol>,
   ): Record<Name, NativeFunction>;
-  /** Runs `text` (a function of one pointer, position-independent), which is not needed again: no library is opened where that can be avoided. */
+  /** Runs `text`, a position-independent function of one pointer, once; avoids opening a library where possible. */
   runOnce(text: Uint8Array, pointer: number): void;
   /**
-   * Functions at `offsets` bound to one pointer argument that never changes, which is their only parameter; they return an i32: the shape of `call`
-   * and `resume`, and the fastest way in.
+   * Binds the functions at `offsets` to the constant `pointer`, their only parameter. The results are i32. `call` and
+   * `resume` have this shape, the fastest way into machine code.
    */
   boundCalls<Name extends string>(
     text: Uint8Array,
@@ -80,12 +86,18 @@ export interface Host {
     pointer: number,
   ): Record<Name, () => number>;
 
-  /** Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system refuses. */
+  /**
+   * Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system
+   * refuses.
+   */
   startThread(code: number, argument: number): void;
-  /** Installs `handler` (address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the one that it replaces. */
+  /**
+   * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
+   * handler's address.
+   */
   installSignalHandler(signal: number, handler: number): number;
-  /** Address of the handler that is installed for `signal` now (0 default, 1 ignore). */
+  /** Address of the current handler of `signal` (0: default, 1: ignore). */
   signalHandler(signal: number): number;
-  /** Makes sure that the calling thread has an alternate signal stack. */
+  /** Ensures that the calling thread has an alternate signal stack. */
   ensureSignalStack(): void;
 }

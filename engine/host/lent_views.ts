@@ -1,22 +1,29 @@
 /**
- * ArrayBuffers that programs get of memory which is not the JavaScript engine's. In: a range, and whom to tell when no ArrayBuffer has its pages
- * any more. A program may transfer pages to another ArrayBuffer, which outlives the first. The specification forbids it by a detach key, which
- * programs can set in V8 by `markAsUntransferable`; JavaScriptCore has no such thing, but says when it lets go of pages (bun.ts).
+ * ArrayBuffers of engine memory that programs receive. In: an address range and a callback for the time when no
+ * ArrayBuffer has its pages any more. Out: an ArrayBuffer. A program may transfer the pages to another ArrayBuffer,
+ * which outlives the first. The specification prevents transfers with a detach key, which V8 exposes as
+ * `markAsUntransferable`; JavaScriptCore has none, but reports when it frees pages (bun.ts).
  *
- * Invariant: `gone` is called at most once, and never while an ArrayBuffer has the pages. One way around it is left: where Node has no FFI of
- * its own, buffers have no key (Node detaches them itself when a Worker ends, and would crash), so the methods that a program finds
- * on the buffer refuse, but not `ArrayBuffer.prototype.transfer` when it is called itself.
+ * Invariant: `gone` is called at most once, and never while an ArrayBuffer has the pages. Known gap: on a Node without
+ * `node:ffi`, buffers cannot have a key (Node detaches them itself when a Worker ends, and would crash). There the
+ * transfer methods of the buffer object throw, but a direct call of `ArrayBuffer.prototype.transfer` succeeds.
  */
 import type { Ffi } from "./ffi.ts";
 import { nodeModule } from "./process.ts";
 
-/** How a runtime lends pages. */
+/** A runtime's way of lending pages. */
 export interface LentViews {
-  /** An ArrayBuffer of the `bytes` (at least 1) at `address`; `gone` is called some time after the last one of its pages is collected. */
+  /**
+   * Returns an ArrayBuffer of the `bytes` (at least 1) at `address`; calls `gone` some time after the last buffer of
+   * its pages is collected.
+   */
   lend(address: number, bytes: number, gone: () => void): ArrayBuffer;
-  /** The buffer's pages cannot be transferred from now on; where a program has done so already, `gone` is never called. */
+  /**
+   * Prevents further transfers of the buffer's pages. If the program has already transferred them, `gone` is never
+   * called.
+   */
   seal(buffer: ArrayBuffer): void;
-  /** Detaches a buffer that is not sealed. */
+  /** Detaches an unsealed buffer. */
   detach(buffer: ArrayBuffer): void;
 }
 
@@ -27,7 +34,10 @@ function refuse(): never {
   throw new TypeError("The buffer of a memory cannot be transferred");
 }
 
-/** Lending where V8 is: finalizers tell when a buffer is gone, and a detach key keeps its pages there until then, unless there are to be no `keys`. */
+/**
+ * Lends memory on V8. Finalizers report collected buffers. `keys` selects detach keys, which keep the pages in the
+ * buffer until then; without them, the buffer's transfer methods throw.
+ */
 export function lendWithKeys(view: Ffi["view"], keys: boolean): LentViews {
   const buffers = new FinalizationRegistry<() => void>((gone) => gone());
   return {
@@ -50,14 +60,16 @@ export function lendWithKeys(view: Ffi["view"], keys: boolean): LentViews {
   };
 }
 
-/** Node 20 cannot tell; there no program detaches a lent buffer, and detaching an empty one has no effect. */
+/**
+ * Node 20 has no `detached`. Programs cannot detach a lent buffer there, and detaching an empty buffer has no effect.
+ */
 function isDetached(buffer: ArrayBuffer): boolean {
   return buffer.detached ?? buffer.byteLength === 0;
 }
 
 /**
- * Detaches by a function that V8 has for its own tests: in Node 20, whose `structuredClone` copies what comes from an FFI. It is compiled for
- * each use, since V8 forgets code that is not used for long, and would not understand it any more.
+ * Detaches a buffer with a V8 test intrinsic, for Node 20, whose `structuredClone` copies FFI buffers. The function is
+ * compiled on each use: V8 flushes unused code, and could not parse the intrinsic again without the flag.
  */
 function detachNatively(buffer: ArrayBuffer): void {
   const { setFlagsFromString } = nodeModule("node:v8");

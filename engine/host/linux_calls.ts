@@ -1,7 +1,7 @@
 /**
- * Linux system calls, made directly: a few instructions of ours put arguments where the kernel wants them, so that the error number
- * comes back as the result (−errno) and no other code runs in between. Numbers are per architecture
- * (<asm/unistd_64.h>, <asm-generic/unistd.h>).
+ * Direct Linux system calls: a few machine instructions move the arguments into the kernel's registers. The error
+ * number is the result (−errno), and no libc code runs in between. Numbers are per architecture (<asm/unistd_64.h>,
+ * <asm-generic/unistd.h>).
  */
 import type { Host } from "./host.ts";
 
@@ -91,7 +91,7 @@ const ARM64_STUB = Uint8Array.of(
 /** Makes the system call of a number: returns the result, or −errno. Arguments are integers and addresses. */
 export type NumberedCalls = (number: number, ...args: (number | bigint)[]) => number;
 
-/** The system calls of `host` by their numbers, which differ between processors. Throws when the system is not Linux. */
+/** The system calls of `host`, by number; numbers depend on the architecture. Throws on systems other than Linux. */
 export function numberedCalls(host: Host): NumberedCalls {
   if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
   const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;

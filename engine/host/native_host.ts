@@ -1,9 +1,9 @@
 /**
- * The host interface over a foreign function interface: libc for memory, threads and signals, and machine code of ours as an ELF object in
- * a memfd, which the system's loader opens like any library. In: what differs between runtimes (ffi.ts). Out: a {@linkcode Host}.
+ * Builds the host interface on an FFI: libc for memory, threads and signals, and generated machine code as an ELF
+ * object in a memfd, which the dynamic loader opens. In: the FFI of a runtime (ffi.ts). Out: a {@linkcode Host}.
  *
- * The fastest way in is a call without parameters and with an i32 as its result: every runtime makes a direct machine call of that (design:
- * "The boundary"). So a function of one pointer that never changes gets an entry of its own, which loads the pointer as a constant.
+ * The fastest entry is a call without parameters that returns an i32: every runtime compiles it to a direct machine
+ * call. A function of one constant pointer therefore gets its own entry point, which loads the pointer as a constant.
  */
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi, ForeignSignature } from "./ffi.ts";
@@ -38,15 +38,18 @@ const SEEK_END = 2;
 const SIGNAL_STACK_BYTES = 1 << 16;
 
 /**
- * A path to descriptor `fd` that no library was opened by before: the loader takes an equal path for the same library even
- * when the number now stands for another file, so random redundant "/" and "./" make the text unique.
+ * A path to descriptor `fd` that has not been used before. The loader identifies libraries by path, even after the
+ * descriptor refers to another file, so random redundant "/" and "./" make the path unique.
  */
 function uniqueFdPath(fd: number): string {
   const bits = Math.floor(Math.random() * 2 ** 48).toString(2);
   return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
 }
 
-/** `text` followed by an entry that calls `offset` with `pointer` as its only argument; and the entry's offset. */
+/**
+ * Appends an entry point to `text` that calls `offset` with `pointer` as its only argument; returns both with the
+ * entry's offset.
+ */
 function withBoundEntry(
   text: Uint8Array,
   offset: number,
@@ -71,8 +74,8 @@ function withBoundEntry(
 }
 
 /**
- * `() => enter()`, as a function of its own source: V8 makes a direct machine call of a foreign symbol only where one symbol is
- * all that a call site has ever seen, and closures of one literal share their call sites.
+ * `() => enter()`, compiled from its own source. V8 makes a direct machine call of a foreign symbol only at a
+ * monomorphic call site, and closures of one function literal share their call sites.
  */
 function ownClosure(enter: () => number): () => number {
   try {
@@ -82,12 +85,12 @@ function ownClosure(enter: () => number): () => number {
   }
 }
 
-/** Makes the host interface of a runtime. */
+/** Creates the host interface of a runtime. */
 export function nativeHost(ffi: Ffi): Host {
   const { os, arch } = ffi;
   const system = OS_CALLS[os];
   const opened = new Map<object, ReturnType<Ffi["open"]>>();
-  /** The symbols of a table that not every process needs. */
+  /** Opens the symbols of a table on first use; not every process needs them. */
   function late<Name extends string>(signatures: Readonly<Record<Name, ForeignSignature>>) {
     let library = opened.get(signatures);
     if (library === undefined) opened.set(signatures, library = ffi.open(system.libc, signatures));
@@ -95,7 +98,8 @@ export function nativeHost(ffi: Ffi): Host {
   }
 
   function addressOf(bytes: Uint8Array): number {
-    const address = ffi.addressOf?.(bytes) ?? Number(late(ADDRESSES).memcpy(bytes, bytes, 0n)); // returns its first argument
+    // memcpy returns its first argument
+    const address = ffi.addressOf?.(bytes) ?? Number(late(ADDRESSES).memcpy(bytes, bytes, 0n));
     if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
     return address;
   }
@@ -139,7 +143,8 @@ export function nativeHost(ffi: Ffi): Host {
   }
 
   function runOnce(text: Uint8Array, pointer: number): void {
-    if (ffi.call === undefined || arch !== "x64") { // elsewhere instruction fetch is not coherent with stores
+    // on other architectures, instruction fetch is not coherent with stores
+    if (ffi.call === undefined || arch !== "x64") {
       const { run } = nativeLibrary(text, { run: { offset: 0, params: ["i64"], result: "void" } });
       run(BigInt(pointer));
       return;

@@ -1,6 +1,7 @@
 /**
- * Foreign functions on Node: its own `node:ffi` where there is one (Node 26), which compiles a direct machine call for every symbol that takes
- * only numbers; else the package `koffi`, which is installed beside this one. Calls without parameters are the fastest on both.
+ * Foreign functions on Node: `node:ffi` where available (Node 26), which compiles a direct machine call for every
+ * symbol with only numeric parameters; otherwise the package `koffi`, which is installed beside this one. Calls without
+ * parameters are the fastest on both.
  */
 import { type Ffi, type ForeignFunction, type ForeignType, supportedSystem } from "./ffi.ts";
 import { lendWithKeys } from "./lent_views.ts";
@@ -8,7 +9,7 @@ import { lendWithKeys } from "./lent_views.ts";
 type Signatures = Parameters<Ffi["open"]>[1];
 type Functions = ReturnType<Ffi["open"]>;
 
-/** What is used of `node:ffi`. */
+/** The part of `node:ffi` in use. */
 interface NodeFfi {
   dlopen(path: string, definitions: Record<string, { arguments: string[]; return: string }>): {
     lib: object;
@@ -17,7 +18,7 @@ interface NodeFfi {
   toArrayBuffer(pointer: bigint, bytes: number, copy: boolean): ArrayBuffer;
 }
 
-/** What is used of koffi 3. */
+/** The part of koffi 3 in use. */
 interface Koffi {
   load(path: string): { func(name: string, result: string, params: string[]): ForeignFunction };
   view(pointer: bigint, bytes: number): ArrayBuffer;
@@ -41,7 +42,7 @@ const KOFFI_TYPES: Record<ForeignType, string> = {
   void: "void",
 };
 
-/** The foreign function interface of Node. Throws an Error that says what to install when there is none. */
+/** The FFI of Node. Throws an Error that names the package to install when there is none. */
 export function nodeFfi(): Ffi {
   const builtin = builtinFfi();
   const own = builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin);
@@ -55,8 +56,8 @@ export function nodeFfi(): Ffi {
 }
 
 /**
- * `node:ffi`, if this Node has it. Loading it prints that it is experimental; that says nothing to the user of a program that merely runs
- * WebAssembly, and it would be on stderr of every `waft run`, so this one warning is not shown.
+ * `node:ffi`, if this Node has it. Loading it prints an experimental warning, which would appear on stderr of every
+ * `waft run` and does not concern users who merely run WebAssembly, so this warning is suppressed.
  */
 function builtinFfi(): NodeFfi | undefined {
   const { emitWarning } = process;
@@ -82,7 +83,7 @@ function installedKoffi(): Koffi {
 }
 
 function withBuiltin(ffi: NodeFfi): Pick<Ffi, "maxViewBytes" | "open" | "view"> {
-  const opened: object[] = []; // a library that is collected takes its functions with it
+  const opened: object[] = []; // collecting a library frees its functions
   return {
     maxViewBytes: Number.MAX_SAFE_INTEGER,
     open: (path, signatures) => {
@@ -106,7 +107,7 @@ function withKoffi(koffi: Koffi): Pick<Ffi, "maxViewBytes" | "open" | "view"> {
       const functions: Record<string, ForeignFunction> = {};
       for (const [name, { params, result }] of Object.entries(signatures as Signatures)) {
         const call = library.func(name, KOFFI_TYPES[result], params.map((type) => KOFFI_TYPES[type]));
-        // koffi gives 64-bit integers as numbers when they are small.
+        // koffi returns small 64-bit integers as numbers.
         functions[name] = result === "i64" ? (...args) => BigInt(call(...args)) : call;
       }
       return functions as Functions;

@@ -1,6 +1,6 @@
 /**
- * What differs between operating systems in the C interface: constants and structure layouts, one record per system.
- * Linux: <bits/mman-map-flags-generic.h>, <bits/sigaction.h>; macOS: <sys/mman.h>, <sys/signal.h>.
+ * Differences between operating systems at the C interface: constants and structure layouts, one record per system.
+ * Sources: Linux <bits/mman-map-flags-generic.h>, <bits/sigaction.h>; macOS <sys/mman.h>, <sys/signal.h>.
  */
 export interface OsCalls {
   libc: string;

@@ -1,4 +1,7 @@
-/** The C structures and flags of both systems, field by field as their headers say: data, so that every host checks both. */
+/**
+ * C structures and flags of both systems, compared field by field with their headers; plain data, so every host checks
+ * both.
+ */
 import { deepEqual, equal } from "node:assert/strict";
 import { OS_CALLS, type OsCalls } from "./os_calls.ts";
 

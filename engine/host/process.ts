@@ -1,11 +1,13 @@
 /**
- * This process: its environment, directory, user and output. Out: strings and numbers; text written to a descriptor.
+ * The current process: environment, working directory, user and output. In: names, and text to write. Out: strings and
+ * numbers; text written to a descriptor.
  *
- * Deno sets up its whole Node compatibility when the first module of Node is imported or the global `process` is touched, which takes longer than an
- * empty script does. So there Deno's own functions are used, and Node's modules only once something needs them (`nodeModule`).
+ * Deno initializes its Node compatibility layer when a Node module is first imported or the global `process` is first
+ * accessed; that takes longer than running an empty script. On Deno, this file therefore uses Deno's own functions and
+ * loads Node modules only on demand (`nodeModule`).
  */
 
-/** Modules of Node that are loaded when they are asked for. */
+/** Node modules loaded on demand. */
 interface NodeModules {
   "node:crypto": typeof import("node:crypto");
   "node:fs": typeof import("node:fs");
@@ -18,12 +20,12 @@ interface NodeModules {
   "node:worker_threads": typeof import("node:worker_threads");
 }
 
-/** The key of the method by which Deno's `console.log` shows an object. */
+/** The key of the method with which Deno's `console.log` formats an object. */
 export const DENO_INSPECT: unique symbol = Symbol.for("Deno.customInspect") as typeof DENO_INSPECT;
 
 const own = (globalThis as { Deno?: typeof Deno }).Deno;
 
-/** A module of Node, which Deno and Bun have, too; loaded by the first call. */
+/** A Node module, also available on Deno and Bun; the first call loads it. */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] {
   return process.getBuiltinModule(name) as unknown as NodeModules[Name];
 }
@@ -43,21 +45,22 @@ export function programArguments(): string[] {
   return own === undefined ? process.argv.slice(2) : [...own.args];
 }
 
-/** How the system ends a process at once, if a host knows. */
+/** Ends the process immediately; undefined until a host provides it. */
 let end: ((status: number) => void) | undefined;
 
 /**
- * Lets `exitProcess` end the process by `how`. For Node: `process.exit` waits for what V8 compiles on threads of its own, and one of those may be
- * waiting for the main thread to collect garbage; then the process never ends.
+ * Makes `exitProcess` end the process with `how`. Needed on Node: `process.exit` waits for V8's compiler threads, and
+ * such a thread may wait for the main thread to collect garbage, a deadlock.
  */
 export function endProcessBy(how: (status: number) => void): void {
   end = how;
 }
 
-/** Ends the process when standard output and error have been taken by whoever reads them. */
+/** Ends the process after all pending standard output and error has been written. */
 export async function exitProcess(status: number): Promise<never> {
   if (own !== undefined) return own.exit(status);
-  // Node keeps what a pipe cannot take yet, and forgets it when the process ends. Bun makes the pipe non-blocking for all its users once it is asked.
+  // Node buffers output that a pipe cannot take yet, and drops it at exit. On Bun, merely accessing the stream makes
+  // the pipe non-blocking for all processes that share it.
   for (const stream of "Bun" in globalThis ? [] : [process.stdout, process.stderr]) await written(stream);
   if (end !== undefined) {
     process.emit("exit", status);
@@ -66,12 +69,12 @@ export async function exitProcess(status: number): Promise<never> {
   return process.exit(status);
 }
 
-/** Resolves when all that was written to `stream` has been taken, or has no reader any more. */
+/** Resolves when all data written to `stream` has been consumed, or its reader has closed. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     if (stream.writableLength === 0) return resolve();
     stream.once("error", () => resolve());
-    stream.write("", () => resolve()); // not end(), which would shut down a socket for all processes that have it
+    stream.write("", () => resolve()); // not end(), which shuts a socket down for all processes that share it
   });
 }
 
@@ -87,13 +90,16 @@ export function processorName(): string {
   return own.build.arch === "x86_64" ? "x64" : "arm64";
 }
 
-/** The user that new files belong to; undefined where there are no users. */
+/** The user id that owns new files; undefined on systems without users. */
 export function currentUser(): number | undefined {
   if (own !== undefined) return own.uid() ?? undefined;
   return process.geteuid?.() ?? process.getuid?.();
 }
 
-/** Writes text to standard output (1) or standard error (2) and returns when all of it is written, or the reader is gone. */
+/**
+ * Writes text to standard output (1) or standard error (2); returns when all of it is written, or when the reader has
+ * closed.
+ */
 export function writeText(descriptor: 1 | 2, text: string): void {
   const bytes = new TextEncoder().encode(text);
   for (let at = 0; at < bytes.length;) {
@@ -102,7 +108,7 @@ export function writeText(descriptor: 1 | 2, text: string): void {
     } catch (error) {
       const { name, code } = error as { name: string; code?: string };
       if (name === "BrokenPipe" || code === "EPIPE") return;
-      // Somebody has made the pipe non-blocking, and its reader is slow.
+      // The pipe is non-blocking and its reader is slow: retry.
       if (name !== "WouldBlock" && code !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }

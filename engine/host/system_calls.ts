@@ -1,9 +1,10 @@
 /**
- * What a host asks of the operating system, by libc. In: the foreign function interface of the JavaScript runtime. Out: functions of numbers and
- * buffers that return what the C functions do: −1 when the system refuses.
+ * The host's operating system calls, through libc. In: the FFI of a JavaScript runtime. Out: functions of numbers and
+ * buffers with the results of the C functions: −1 when the system refuses.
  *
- * On Linux all but `sigaction` go through libc's `syscall`: Deno compiles a call for each symbol, which takes a tenth of a millisecond, and a process
- * that runs a module from the cache makes few calls of many kinds. `sigaction` is more than its system call.
+ * On Linux, all calls but `sigaction` go through libc's `syscall`: Deno compiles a call for each symbol, which takes a
+ * tenth of a millisecond, and a process that runs a cached module makes few calls of many kinds. `sigaction` stays
+ * separate because libc's function does more than the system call.
  */
 import type { Ffi, ForeignSignature } from "./ffi.ts";
 import { callNumber, type LinuxCall } from "./linux_calls.ts";
@@ -17,13 +18,13 @@ export interface SystemCalls {
   madvise(address: number, bytes: number, advice: number): number;
   sigaltstack(stack: Uint8Array | null, old: Uint8Array | null): number;
   sigaction(signal: number, action: Uint8Array | null, old: Uint8Array | null): number;
-  /** Ends the process without anything else; undefined where it is not a system call that may be made. */
+  /** Ends the process without exit handlers; undefined where the system call is unavailable. */
   readonly exitGroup: ((status: number) => void) | undefined;
-  /** Undefined where there are no files in memory. */
+  /** Undefined on systems without in-memory files. */
   readonly files: FileCalls | undefined;
 }
 
-/** Calls for files of memory, and for files as memory; paths and names end with a zero byte. */
+/** Calls for in-memory and mapped files; paths and names end with a zero byte. */
 export interface FileCalls {
   memfdCreate(name: Uint8Array, flags: number): number;
   write(file: number, bytes: Uint8Array): number;
@@ -53,7 +54,7 @@ const DARWIN = {
 /** `openat` relative to the current directory. */
 const AT_FDCWD = -100;
 
-/** The calls of the system that `ffi` runs on. `addressOf` says where a buffer is. */
+/** The system calls for the FFI's operating system. `addressOf` returns the address of a buffer. */
 export function systemCalls(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
   return ffi.os === "linux" ? linuxSystem(ffi, addressOf) : darwinSystem(ffi);
 }
@@ -64,7 +65,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
     Number(
       syscall(BigInt(callNumber(name, ffi.arch)), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)),
     );
-  /** The same with the address of `bytes`, which stay until the call has ended. */
+  /** Calls `make` with the address of `bytes`, which stay alive until the call returns. */
   const withBytes = (bytes: Uint8Array | null, make: (address: number) => number): number => {
     KEPT.push(bytes);
     try {
@@ -91,7 +92,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
   };
 }
 
-/** What the system is reading or writing: an address keeps nothing alive. */
+/** Buffers in use by a system call; an address does not keep its buffer alive. */
 const KEPT: (Uint8Array | null)[] = [];
 
 function darwinSystem(ffi: Ffi): SystemCalls {

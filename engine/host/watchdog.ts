@@ -1,13 +1,16 @@
 /**
- * A deadline without JavaScript: while compiled code runs, no timer fires, so a thread whose body is machine code of ours sleeps until
- * the deadline and then takes the access rights of the poll page away; the next poll of the compiled code faults, and that is its trap.
+ * Enforces a deadline without JavaScript. Timers do not fire while compiled code runs, so a thread of generated machine
+ * code sleeps until the deadline and then revokes access to the poll page; the next poll of the compiled code faults,
+ * which becomes the trap.
  *
- * In: a page that interruptible code reads. Out: `arm` and `disarm`, about a microsecond together while the thread sleeps on: it is
- * woken only when a deadline comes before the time at which it would wake anyway. Invariant: after `disarm` the page is readable.
+ * In: the page that interruptible code reads. Out: `arm` and `disarm`, about a microsecond together if the thread stays
+ * asleep; it is woken only for a deadline earlier than its next wake-up. Invariant: after `disarm` the page is
+ * readable.
  *
- * State shared by the thread and the two routines (WATCH): DEADLINE is 0 for none, IS_FIRING while the page is being closed, HAS_FIRED
- * when it is, else a time of CLOCK_MONOTONIC in nanoseconds; every change of it is one locked instruction. The thread stores when it
- * will wake before it looks at DEADLINE for the last time, and `arm` stores DEADLINE before it looks at that: one sees the other.
+ * The thread and the two routines share state (WATCH). DEADLINE is 0 for none, IS_FIRING while the page is being
+ * closed, HAS_FIRED when it is closed, and otherwise a time of CLOCK_MONOTONIC in nanoseconds; every change of it is
+ * one locked instruction. The thread stores its wake-up time before its last load of DEADLINE, and `arm` stores
+ * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
 import type { CodeArena } from "./code_arena.ts";
 import { type Host, PROT } from "./host.ts";

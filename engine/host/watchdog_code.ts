@@ -1,13 +1,14 @@
 /**
- * Machine code of the watchdog (watchdog.ts) by processor: the body of its thread, and the two routines that the host calls. Data only; system
- * calls are made by number, so the code is Linux's.
+ * Machine code of the watchdog (watchdog.ts) for each architecture: the thread's body and the two routines that the
+ * host calls. Data only; the code makes system calls by number and is specific to Linux.
  *
- * What is shared lies at the offsets of WATCH. The thread stores when it will wake before it looks at the deadline for the last time, and `arm` stores
- * the deadline before it looks at that: between the two stands a full barrier (on arm64 `dmb ish`), so that one sees the other.
- * arm64: exclusive loads and stores, which every processor has.
+ * Shared state is at the offsets of WATCH. The thread stores its wake-up time before its last load of the deadline, and
+ * `arm` stores the deadline before it loads the wake-up time; a full barrier separates the store and the load (on arm64
+ * `dmb ish`), so that one side sees the other's store. The arm64 code uses exclusive loads and stores, which every
+ * arm64 processor has.
  */
 
-/** Code of one processor: the thread's body at 0, and the offsets of the routines. */
+/** Code for one architecture: the thread's body at offset 0, and the offsets of the routines. */
 export interface WatchdogCode {
   readonly bytes: Uint8Array;
   readonly arm: number;
@@ -62,7 +63,7 @@ const X64 = Uint8Array.of(
   0xb8, 0xca, 0x00, 0x00, 0x00, // mov eax,0xca
   0x0f, 0x05, // syscall
   0xeb, 0x80, // jmp look
-  // fire: unless the deadline was changed meanwhile, close the page
+  // fire: close the page, unless the deadline has changed
   0x4c, 0x89, 0xe0, // mov rax,r12
   0xb9, 0x01, 0x00, 0x00, 0x00, // mov ecx,0x1
   0xf0, 0x48, 0x0f, 0xb1, 0x0b, // lock cmpxchg [rbx],rcx
@@ -185,7 +186,7 @@ const ARM64 = Uint32Array.of(
   0xd2800c48, // mov x8, #98 (futex)
   0xd4000001, // svc #0
   0x17ffffdc, // b look
-  // fire: unless the deadline was changed meanwhile, close the page
+  // fire: close the page, unless the deadline has changed
   0xc85ffe6a, // ldaxr x10, [x19]
   0xeb15015f, // cmp x10, x21
   0x54fffb21, // b.ne look

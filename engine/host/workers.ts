@@ -1,36 +1,37 @@
 /**
- * Workers that are kept for jobs to come. In: the URL of a module that takes jobs as messages. Out: functions that send one. Workers do not keep the
- * process alive, start without the event loop of who starts them, and end when nothing was asked of them for a while.
+ * A pool of reusable Workers. In: the URL of a module that receives jobs as messages. Out: functions that send a job to
+ * a Worker. Workers do not keep the process alive, start independently of the starting realm's event loop, and end
+ * after an idle period.
  */
 import type { Worker } from "node:worker_threads";
 import { nodeModule } from "./process.ts";
 
-/** Milliseconds after which idle Workers are ended: their memory is worth more. */
+/** Milliseconds after which idle Workers end, to free their memory. */
 const IDLE_MS = 10_000;
 
 const WORKERS: Worker[] = [];
 let idle: { refresh(): unknown; unref(): unknown } | undefined;
 
-/** Jobs that need the Workers for longer than the idle time: each tells whether it is under way. */
+/** Jobs that need the Workers for longer than the idle time; each function reports whether its job is under way. */
 const UNDER_WAY = new Set<() => boolean>();
 
-/** Keeps Workers, however long nothing is asked of them, while a job is under way. */
+/** Keeps idle Workers alive while a job is under way. */
 export function keepWorkersWhile(isUnderWay: () => boolean): void {
   UNDER_WAY.add(isUnderWay);
 }
 
-/** How many threads this machine runs at once. */
+/** The number of threads that this machine runs at once. */
 export function processorCount(): number {
   const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
   return navigator?.hardwareConcurrency ?? nodeModule("node:os").availableParallelism();
 }
 
-/** How many Workers there are. */
+/** The number of Workers in the pool. */
 export function workerCount(): number {
   return WORKERS.length;
 }
 
-/** At most `count` Workers of `module`, as functions that send them a message; fewer when the host refuses. */
+/** Message senders for at most `count` Workers of `module`; fewer when the host refuses to start more. */
 export function startWorkers(module: URL, count: number): ((message: unknown) => void)[] {
   try {
     const { Worker } = nodeModule("node:worker_threads");
@@ -41,13 +42,13 @@ export function startWorkers(module: URL, count: number): ((message: unknown) =>
         const at = WORKERS.indexOf(worker);
         if (at >= 0) WORKERS.splice(at, 1);
       };
-      // Who has asked it for something finds out by itself.
+      // Clients of the Worker detect its end themselves.
       worker.on("error", forget);
       worker.on("exit", forget);
       WORKERS.push(worker);
     }
   } catch {
-    // those that there are
+    // use the Workers already started
   }
   if (WORKERS.length > 0) endLater();
   return WORKERS.slice(0, count).map((worker) => (message) => worker.postMessage(message));
@@ -67,7 +68,7 @@ function endLater(): void {
   idle = timer;
 }
 
-/** Ends all Workers, whatever they do; resolves when they are gone. */
+/** Terminates all Workers, including busy ones; resolves when they have ended. */
 export async function endWorkers(): Promise<void> {
   nodeModule("node:timers").clearTimeout(idle as Parameters<typeof clearTimeout>[0]);
   idle = undefined;
