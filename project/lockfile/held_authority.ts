@@ -1,11 +1,11 @@
 /**
  * The authority that a lockfile gives, plugin by plugin, as digests that a user can accept.
  *
- * In: the packages, plugins and guest bindings of a lockfile. Out: one row for each plugin that has a grant or acts through
- * a provider that has one, with a digest of everything that decides what its code may do and which code that is. Invariant:
- * two lockfiles give a plugin the same digest exactly when the same module acts with the same grants, providers and callers.
- * Configuration is left out: it moves a plugin within its grants. Plugins without authority have no row: they compute, and
- * reach nothing.
+ * Input: the packages, plugins and guest bindings of a lockfile. Output: one row per plugin that has a grant or acts
+ * through a provider that has one, with a digest over its code and everything that decides its authority. Invariant:
+ * two lockfiles give a plugin the same digest exactly when the same module acts with the same grants, providers and
+ * callers. Configuration is left out: it changes a plugin's behaviour only within its grants. Plugins without authority
+ * have no row: they compute, and reach nothing.
  */
 import { reachOf } from "../definitions/contracts.ts";
 import { type Digest, digestJson } from "../base/integrity.ts";
@@ -79,7 +79,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
   return { ...facts, digest };
 }
 
-/** One digest for all holders together: the argument that accepts them without a terminal. */
+/** One digest over all holders: the argument that accepts them without a terminal. */
 export function digestOfHolders(holders: readonly AuthorityHolder[]): Digest {
   return digestJson(Object.fromEntries(holders.map(({ id, digest }) => [id, digest])));
 }

@@ -1,10 +1,10 @@
 /**
- * What can be kept of a lockfile that is not valid: one with conflict markers, or one that was edited or damaged.
+ * Salvages the usable part of an invalid lockfile: one with conflict markers, edits or damage.
  *
- * In: the file's text and the findings of the strict parse. Out: the entries that are valid on their own (right digest, seal
- * and shape), marked as reviewed only when their review digest still holds. From two sides of a merge, entries that agree
- * are kept, entries that differ are left to be resolved again; grants are never merged: where they differ, a person looks
- * again. Only `waft add` uses this; everything that runs plugins reads strictly.
+ * Input: the file's text and the findings of the strict parse. Output: the entries that are valid individually (digest,
+ * seal and shape), marked as reviewed only when their review digest still holds. Between the two sides of a merge,
+ * equal entries are kept and differing entries are left to be resolved again. Grants are never merged: where they
+ * differ, the user reviews them again. Only `waft add` uses this file; everything that runs plugins reads strictly.
  */
 import { checkDefinition, definitionDigest } from "../definitions/definition.ts";
 import { reachOf } from "../definitions/contracts.ts";
@@ -17,7 +17,7 @@ import { reviewDigest, type Reviewed, sealPackage } from "./review.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import { WASI_GROUP_NAMES } from "../definitions/wasi_groups.ts";
 
-/** What `add` may build on. */
+/** The previous state that `add` builds on. */
 export interface Previous {
   /** Versions to keep, by package id. */
   readonly packages: { readonly [id: string]: LockedPackage };
@@ -69,7 +69,7 @@ function mergeConflict(text: string): Previous {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? NO_PREVIOUS;
   const packages = agree(ours.packages, theirs.packages);
   const plugins = agree(ours.plugins, theirs.plugins);
-  // What either side takes away is taken away.
+  // A group removed on either side is removed.
   const wasi = ours.wasi === undefined ? theirs.wasi : ours.wasi.filter((g) => theirs.wasi?.includes(g) ?? true);
   const merged = collect(packages, plugins, agree(ours.guest, theirs.guest), wasi);
   const reviewed = new Map(merged.reviewed);
@@ -104,7 +104,7 @@ function decision(r: Reviewed): string {
   ]);
 }
 
-/** Entries that are on one side only, or equal on both. */
+/** Entries present on one side only, or equal on both. */
 function agree<T>(a: { readonly [id: string]: T }, b: { readonly [id: string]: T }): { [id: string]: T } {
   const both = Object.create(null) as { [id: string]: T };
   for (const id of new Set([...Object.keys(a), ...Object.keys(b)])) {
@@ -142,7 +142,7 @@ function fromValue(value: JsonValue): Previous {
   const guest = isObject(value.guest) && isObject(value.guest.bindings) ? value.guest.bindings : {};
   const strings = Object.entries(guest).filter((pair): pair is [string, string] => typeof pair[1] === "string");
   const groups = isObject(value.guest) ? value.guest.wasi : undefined;
-  // A list that is damaged keeps what can be read of it, and never becomes "all".
+  // A damaged list keeps its readable entries, and never becomes "all".
   const wasi = groups === undefined
     ? undefined
     : WASI_GROUP_NAMES.filter((name) => Array.isArray(groups) && groups.includes(name));

@@ -1,8 +1,8 @@
 /**
  * The lockfile's references: class "reference" of the strict parse.
  *
- * In: a lockfile whose shape and values are right. Out: findings for everything that points to nothing, that nothing points
- * to, that does not satisfy its range, that is bound to the wrong provider, or that runs in a circle.
+ * Input: a lockfile with valid shape and values. Output: findings for dangling references, unreferenced entries,
+ * unsatisfied ranges, bindings to the wrong provider, and cycles.
  */
 import { guestMismatch, loadOrder, mismatch, providedAs } from "../definitions/contracts.ts";
 import { contractNamespace } from "../definitions/definition.ts";

@@ -6,7 +6,7 @@
 import { type Diagnostic, stepInto } from "../base/diagnostic.ts";
 import type { JsonDocument } from "../base/json_read.ts";
 
-/** Findings of one stage, with their places. */
+/** Collects the findings of one stage, with their positions. */
 export class LockReport {
   readonly found: Diagnostic[] = [];
   readonly document: JsonDocument;

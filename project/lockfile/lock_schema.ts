@@ -1,11 +1,10 @@
 /**
  * The shape of `waft-lock.json` v1 as a JSON Schema, and its types.
  *
- * This is the schema that the site publishes; lockfile.ts walks it and then checks what a schema cannot say. Every key is
- * required (but `publisher`, which a path source has not, and `wasi`, which only a narrowed project has), so a lockfile has
- * one spelling. `seal` is SHA-256 over the
- * canonical form of its entry, so that no hand edit goes unnoticed although there is no whole-file hash to conflict in
- * merges.
+ * The site publishes this schema; lockfile.ts walks it and then checks the rules that a schema cannot express. Every
+ * key is required, so a lockfile has a single spelling; the exceptions are `publisher`, which a path source lacks, and
+ * `wasi`, which only a narrowed project has. `seal` is the SHA-256 of an entry's canonical form. Seals detect every
+ * hand edit without a whole-file hash, which would conflict in merges.
  */
 import { closedMap, type Definition, record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
 import type { Digest } from "../base/integrity.ts";
@@ -19,7 +18,7 @@ export type LockedSource =
   | { kind: "registry"; registry: string }
   | { kind: "path"; path: string };
 
-/** One package at its exact version. */
+/** A package at its exact version. */
 export interface LockedPackage {
   version: string;
   source: LockedSource;
@@ -28,7 +27,7 @@ export interface LockedPackage {
   seal: Digest;
 }
 
-/** One plugin with everything that decides what it may do. */
+/** A plugin with everything that decides its authority. */
 export interface LockedPlugin {
   package: string;
   definition: Definition;
@@ -52,7 +51,7 @@ export interface Lockfile {
   guest: LockedGuest;
 }
 
-/** What guests of the project get. */
+/** The bindings and WASI groups of the project's guests. */
 export interface LockedGuest {
   bindings: { [namespace: string]: string };
   /** Groups of WASI that guests may use (wasi_groups.ts); absent: all. */

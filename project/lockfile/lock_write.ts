@@ -1,9 +1,10 @@
 /**
- * The lockfile's bytes: the same lockfile always gives the same ones.
+ * Serializes a lockfile. Invariant: equal lockfiles give identical bytes.
  *
- * In: a Lockfile. Out: UTF-8 text with the fixed order of the format's own keys, maps in UTF-16 code-unit order, set-like
- * arrays sorted, 2 spaces, LF, one final newline. Own printing because JSON.stringify puts keys that look like integers
- * first. Also seals: a lockfile that is written always carries right digests, reviews and seals.
+ * Input: a Lockfile. Output: UTF-8 text with the format's own keys in a fixed order, maps in UTF-16 code-unit order,
+ * set-like arrays sorted, 2 spaces, LF, one final newline. JSON.stringify puts keys that look like integers first, so
+ * the printer is written here. Sealing happens here too: a written lockfile always carries correct digests, reviews and
+ * seals.
  */
 import { type Definition, definitionDigest, normalizeDefinition } from "../definitions/definition.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
@@ -19,7 +20,7 @@ export interface LockDraft {
   guest: LockedGuest;
 }
 
-/** Key orders of the format's own objects; everything else is a map and gets sorted. */
+/** Key orders of the format's own objects; any other object is a map and is sorted. */
 const ORDERS = {
   top: ["$schema", "lockVersion", "requirements", "packages", "plugins", "guest"],
   package: ["version", "source", "artifact", "publisher", "seal"],
@@ -138,7 +139,7 @@ export function printDefinition(definition: Definition): string {
   return print(definitionForm(definition), "\n");
 }
 
-/** An object whose keys are to be printed in the given order. */
+/** An object whose keys are printed in the given order. */
 class Ordered {
   readonly pairs: readonly (readonly [string, unknown])[];
   constructor(pairs: readonly (readonly [string, unknown])[]) {

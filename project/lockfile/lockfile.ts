@@ -1,12 +1,12 @@
 /**
  * `waft-lock.json` v1: the strict parse. This header defines the format.
  *
- * In: the file's bytes and, when there is one, the manifest. Out: a Lockfile in which every reference holds, every digest,
- * seal and review is right, every grant is within its request; or all findings of the first class that fails, in this
- * order: reading (too-large, encoding, conflict-markers, syntax) · duplicate-key, unknown-key · version · type, value ·
- * reference · digest · grant · config · stale · review. White space and key order carry no meaning. It alone is the
- * authority at run time: nothing here warns and goes on. A test changes every byte of lockfiles in turn: each change is
- * rejected or means the same.
+ * Input: the file's bytes and, if present, the manifest. Output: a Lockfile in which every reference holds, every
+ * digest, seal and review is correct, and every grant is within its request; or all findings of the first class that
+ * fails, in this order: reading (too-large, encoding, conflict-markers, syntax) · duplicate-key, unknown-key · version
+ * · type, value · reference · digest · grant · config · stale · review. White space and key order carry no meaning. The
+ * lockfile is the only authority at run time: no fault is reduced to a warning. A test changes every byte of lockfiles
+ * in turn: each change is rejected or leaves the meaning unchanged.
  */
 import { findAuthority, scopeSchema, widerThan } from "../definitions/authorities.ts";
 import { checkConfig } from "../definitions/config_schema.ts";
@@ -25,7 +25,7 @@ import { isCanonicalVersion } from "../base/version.ts";
 /** Largest lockfile that is read. */
 export const MAX_LOCK_BYTES = 4 << 20;
 
-/** What the parse may compare with. */
+/** The data that the parse compares the lockfile with. */
 export interface LockContext {
   readonly file?: string;
   /** `plugins` of the manifest; without it staleness is not judged. */
@@ -48,7 +48,7 @@ export function readLockfile(bytes: Uint8Array, context: LockContext = {}): Lock
   return result.lockfile;
 }
 
-/** Reads a lockfile and returns what was found. */
+/** Reads a lockfile; returns it, or the findings. */
 export function checkLockfile(bytes: Uint8Array, context: LockContext = {}): LockResult {
   const file = context.file ?? LOCK_FILE;
   const reading = readJson(bytes, { file, codes: "lock", maxBytes: MAX_LOCK_BYTES });

@@ -1,9 +1,9 @@
 /**
- * What a review covers, as a digest, and what has changed since one.
+ * The scope of a review as a digest, and the changes since a review.
  *
- * In: a plugin with its grants and reach. Out: the `review` digest that the lockfile pins, the `seal` digests, and the
- * list of reasons why a person has to look again. The digest is not keyed: it finds drift and hand edits, and everyone who
- * can write the lockfile can compute it. What counts at run time is the record on this machine (packages/trust_store.ts).
+ * Input: a plugin with its grants and reach. Output: the `review` digest that the lockfile pins, the `seal` digests,
+ * and the reasons for a new review. The digest is not keyed: it detects drift and hand edits, and anyone who can write
+ * the lockfile can compute it. At run time the record on this machine decides (packages/trust_store.ts).
  */
 import { findAuthority, requestWidened, widerThan } from "../definitions/authorities.ts";
 import { type PluginSet, reachOf } from "../definitions/contracts.ts";
@@ -48,7 +48,7 @@ export function sealPackage(id: string, entry: Omit<LockedPackage, "seal">): Dig
   return digestJson({ id, version, source, artifact, publisher: publisher ?? null });
 }
 
-/** The seal of a plugin entry: what neither the definition's digest nor the review covers. */
+/** The seal of a plugin entry. It covers the fields that neither the definition's digest nor the review covers. */
 export function sealPlugin(id: string, entry: Omit<LockedPlugin, "seal">): Digest {
   const bindings = Object.create(null) as { [namespace: string]: string[] };
   for (const namespace of Object.keys(entry.bindings)) bindings[namespace] = [...entry.bindings[namespace]!].sort();
@@ -76,7 +76,7 @@ export interface Reviewed {
   readonly reach: { readonly [provider: string]: Grants };
   /** True when `review` and the seals were right, and the user of this machine accepted the outcome. */
   readonly intact: boolean;
-  /** True when the user of this machine never accepted what the lockfile grants. */
+  /** True when the user of this machine never accepted the lockfile's grants. */
   readonly unaccepted?: boolean;
 }
 

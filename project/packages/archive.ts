@@ -1,15 +1,15 @@
 /**
  * Package archives: gzip of ustar, read and written in memory only.
  *
- * In: bytes that anyone may have made. Out: a map from path to bytes, or one finding that says what is wrong; nothing is
- * ever unpacked to disk. Only plain files with portable names are accepted: no links, devices, PAX or GNU extensions,
- * absolute or climbing paths, names that collide on some file system. Every size is bounded before memory is given.
- * Writing is canonical: sorted names, mode 0644, no times, no owners.
+ * Input: untrusted bytes. Output: a map from path to bytes, or one finding that describes the fault; nothing is ever
+ * unpacked to disk. Only plain files with portable names are accepted: no links, devices, PAX or GNU extensions,
+ * absolute or climbing paths, or names that collide on some file system. Every size is bounded before memory is
+ * allocated. Writing is canonical: sorted names, mode 0644, no times, no owners.
  */
 import { constants, gzipSync, inflateRawSync } from "node:zlib";
 import { fail, type ProjectError, quote } from "../base/diagnostic.ts";
 
-/** Bounds of one archive. */
+/** Bounds of a package archive. */
 export const ARCHIVE_LIMITS = {
   packedBytes: 16 << 20,
   unpackedBytes: 64 << 20,
@@ -20,7 +20,7 @@ export const ARCHIVE_LIMITS = {
   fileBytes: 32 << 20,
 } as const;
 
-/** Bounds of one kind of archive. */
+/** Bounds of a kind of archive. */
 export type ArchiveLimits = { readonly [name in keyof typeof ARCHIVE_LIMITS]: number };
 
 const BLOCK = 512;
@@ -35,7 +35,7 @@ export function readArchive(packed: Uint8Array, limits: ArchiveLimits = ARCHIVE_
   return readTar(gunzip(packed, limits), limits);
 }
 
-/** The one member of a gzip file; more members, trailing bytes and wrong checksums are refused. */
+/** Unpacks the single member of a gzip file; refuses more members, trailing bytes and wrong checksums. */
 function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
   const { packedBytes } = limits;
   if (packed.length > packedBytes) {
@@ -46,7 +46,7 @@ function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
   }
   const flags = packed[3]!;
   if (flags !== 0) throw bad("gzip", "the gzip header has a name, a comment or an extra field");
-  // Never more than 100 times what came in, and never more than the limit.
+  // At most 100 times the input, and at most the limit.
   const limit = unpackedLimit(packed.length, limits);
   const body = packed.subarray(10);
   let unpacked: Uint8Array;
@@ -72,7 +72,7 @@ function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
   return unpacked;
 }
 
-/** How much an archive of that size may unpack to; small ones may be very compressible. */
+/** The bound on the unpacked size of an archive; small archives may be very compressible. */
 function unpackedLimit(packedLength: number, limits: ArchiveLimits): number {
   return Math.min(limits.unpackedBytes, Math.max(packedLength * limits.ratio, 1 << 20));
 }
@@ -251,7 +251,10 @@ export function writeTar(
   return tar;
 }
 
-/** Writes a `.tar.gz` of a canonical tar. Compressors differ, so other hosts may write other bytes for the same files. */
+/**
+ * Writes a `.tar.gz` of a canonical tar. Compressors differ, so other hosts may write different bytes for the same
+ * files.
+ */
 export function writeArchive(
   files: ReadonlyMap<string, Uint8Array>,
   limits: ArchiveLimits = ARCHIVE_LIMITS,

@@ -1,8 +1,8 @@
 /**
  * The content-addressed blob cache: `blobs/sha256/<hex>`, shared by all projects.
  *
- * In: digests and bytes. Out: bytes whose digest has been checked on every read; a damaged blob is dropped and counts as
- * absent. Writes go through a temporary name, so a killed process leaves nothing that could be taken for a blob.
+ * Input: digests and bytes. Output: bytes whose digest is checked on every read; a damaged blob is dropped and counts
+ * as absent. Writes go through a temporary name, so a killed process leaves no file that could be mistaken for a blob.
  */
 import { dirname, join } from "node:path";
 import { DISK, type Files } from "../base/files.ts";

@@ -1,8 +1,8 @@
 /**
- * What every operation works with: the project's root, the machine's configuration, where packages come from.
+ * The context of every operation: the project's root, the machine's configuration, the sources of packages.
  *
- * In: flags of a command (or a test's choices). Out: one immutable context. Operations print nothing and read no
- * environment besides this.
+ * Input: the flags of a command (or a test's choices). Output: one immutable context. Operations print nothing and read
+ * no other environment.
  */
 import { fail, ProjectError } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
@@ -34,7 +34,7 @@ export interface OpsContext {
   readonly now: () => number;
 }
 
-/** What a command or a test may choose. */
+/** The choices open to a command or a test. */
 export interface ContextChoices {
   readonly offline?: boolean;
   readonly registry?: string;
@@ -73,7 +73,10 @@ export async function makeContext(choices: ContextChoices = {}): Promise<OpsCont
   };
 }
 
-/** The token that `waft login` kept; none where the file cannot be used, so that only what needs a token fails. */
+/**
+ * The token stored by `waft login`; undefined when the file is unusable, so that only operations which need a token
+ * fail.
+ */
 async function keptToken(paths: MachinePaths, files: Files, registry: string): Promise<string | undefined> {
   try {
     return await new Credentials(paths, files).token(registry);

@@ -1,8 +1,9 @@
 /**
- * Tokens of registries on this machine: what `waft login` keeps and publishing uses.
+ * Registry tokens on this machine: `waft login` stores them and publishing uses them.
  *
- * In: a registry's address. Out: its token; changes on disk. The tokens are in `credentials.json` of the machine's
- * configuration, readable and writable by its owner alone; a file that others can read is refused. `WAFT_TOKEN` comes first.
+ * Input: a registry's address. Output: its token; changes on disk. The tokens are in `credentials.json` of the
+ * machine's configuration, readable and writable by its owner only; a file that others can read is refused.
+ * `WAFT_TOKEN` takes precedence.
  */
 import { join } from "node:path";
 import { currentUser, systemName } from "@waft/engine/host/process";
@@ -13,7 +14,7 @@ import { isObject, readJson } from "../base/json_read.ts";
 import type { MachinePaths } from "../base/paths.ts";
 
 const MAX_BYTES = 1 << 18;
-/** The form of a token: what an HTTP header takes. */
+/** The form of a token: the characters that an HTTP header accepts. */
 const TOKEN = /^[!-~]{8,500}$/;
 
 /** Is this text a token? */
@@ -33,7 +34,7 @@ export class Credentials {
     this.#files = files;
   }
 
-  /** The token for a registry; undefined when none is kept. */
+  /** The token for a registry; undefined when none is stored. */
   async token(registry: string): Promise<string | undefined> {
     return (await this.#read())[registry];
   }

@@ -1,9 +1,9 @@
 /**
- * From a release to an opened package whose every byte has been checked.
+ * From a release to an opened package, every byte of it verified.
  *
- * In: a release and its source. Out: the package with its definitions and entries. The archive comes from the cache or the
- * source; its size and digest must be the release's, the definitions inside must have the digests the index promised. What
- * differs is an integrity failure (exit 5), never a warning.
+ * Input: a release and its source. Output: the package with its definitions and entries. The archive comes from the
+ * cache or the source. Its size and digest must match the release, and the definitions inside must have the digests
+ * that the index promised. A difference is an integrity failure (exit 5), never a warning.
  */
 import { readArchive } from "./archive.ts";
 import { type OpenPackage, openPackage, type PackagePlugin } from "../definitions/catalog.ts";
@@ -52,7 +52,7 @@ export async function fetchPackage(context: OpsContext, release: Release, source
   return { opened, downloaded };
 }
 
-/** The package in a directory, whose files must be those that the release is made of. */
+/** Opens the package in a directory; its files must match the release. */
 async function openPath(release: Release, source: PathSource): Promise<OpenPackage> {
   const { opened, artifact } = await source.open();
   const { digest, size } = release.artifact;
@@ -88,7 +88,7 @@ export function promisedPlugin(opened: OpenPackage, release: Release): PackagePl
   return plugin;
 }
 
-/** What a module imports and exports; a ProjectError for bytes that are no valid module. */
+/** The imports and exports of a module; throws a ProjectError for an invalid module. */
 export async function inspectEntry(context: OpsContext, entry: string, bytes: Uint8Array): Promise<InspectedModule> {
   if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules");
   try {

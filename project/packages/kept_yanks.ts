@@ -1,8 +1,8 @@
 /**
- * Locked versions that their registry had withdrawn when it was last asked.
+ * Locked versions that were yanked according to the registry's last answer.
  *
- * In: a lockfile and the indexes that earlier commands kept in the cache. Out: a warning for each yanked version. Asks no
- * network, and reports nothing for what was never looked up.
+ * Input: a lockfile and the indexes that earlier commands cached. Output: a warning per yanked version. Uses no
+ * network, and reports nothing for packages that were never looked up.
  */
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";

@@ -1,9 +1,10 @@
 /**
- * The machine's configuration and policy: which registry serves which ids, and what may never be granted here.
+ * The machine's configuration and policy: the registry for each id prefix, and the authorities that are never granted
+ * here.
  *
- * In: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Out: one
- * MachineConfig. A policy can only narrow: what it denies is denied whatever a lockfile grants. A prefix that is mapped to
- * a registry never consults another one, so private ids cannot be answered by the public registry.
+ * Input: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Output:
+ * one MachineConfig. A policy can only narrow: it overrides the grants of every lockfile. A prefix mapped to a registry
+ * never consults another one, so the public registry cannot answer for private ids.
  */
 import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
@@ -20,7 +21,7 @@ import { BASE_URL } from "../base/constants.ts";
 export interface Policy {
   /** Authorities that are never granted on this machine. */
   readonly deny: readonly string[];
-  /** The only registries that may be used; absent means any trusted one. */
+  /** The only registries that may be used; absent allows any trusted one. */
   readonly registries?: readonly string[];
 }
 
@@ -174,7 +175,7 @@ export function registryFor(id: string, config: MachineConfig): string {
   return best === "" ? config.registry : config.prefixes[best]!;
 }
 
-/** Throws unless a registry named by a lockfile is one that this machine trusts. */
+/** Throws unless this machine trusts the registry that a lockfile names. */
 export function requireTrusted(registry: string, config: MachineConfig): void {
   const known = [config.registry, BASE_URL, ...Object.values(config.prefixes), ...config.trusted];
   if (!known.includes(registry)) {

@@ -1,9 +1,9 @@
 /**
- * Which keys sign for a registry: those that the machine's configuration names, else those that were seen first.
+ * The signing keys of a registry: keys named in the machine's configuration, else keys trusted on first use.
  *
- * In: a registry's answers. Out: the public key of a name, or a ProjectError (exit 5). Keys seen first are kept in
- * `registry-keys.json` of the machine's configuration; from then on only a key that a known one endorsed is added. So whoever
- * takes over a registry's address, but not its key, can offer nothing new.
+ * Input: a registry's answers. Output: the public key of a name, or a ProjectError (exit 5). Keys trusted on first use
+ * are pinned in `registry-keys.json` of the machine's configuration; afterwards a key is added only if a known key
+ * endorsed it. Control of a registry's address without its key is therefore not enough to offer a new release.
  */
 import { dirname, join } from "node:path";
 import { record as closed } from "../definitions/definition.ts";
@@ -60,7 +60,7 @@ interface ServedKey {
   readonly endorsement?: { readonly keyId: string; readonly value: string };
 }
 
-/** What finding keys needs of a context. */
+/** The part of the context that key lookup needs. */
 export interface KeyContext {
   readonly files?: Files;
   readonly paths: MachinePaths;
@@ -147,7 +147,7 @@ async function readPins(files: Files, file: string): Promise<{ readonly [registr
   const bytes = await files.read(file, MAX_KEYS_FILE);
   if (bytes === undefined) return {};
   const reading = readJson(bytes, { file, codes: "machine", maxBytes: MAX_KEYS_FILE });
-  // To read a damaged file as empty would trust whoever answers next.
+  // Treating a damaged file as empty would trust the next answer, whatever its origin.
   if (!reading.ok) throw new ProjectError(reading.diagnostics);
   const wrong = reading.document.duplicates[0]?.message ??
     walkSchema(reading.document.value, PINS_SCHEMA, { limit: 1 })[0]?.message;
@@ -162,7 +162,7 @@ async function writePins(files: Files, file: string, pins: { readonly [registry:
     await files.create(temporary, new TextEncoder().encode(`${JSON.stringify(pins, null, 2)}\n`), 0o600);
     await files.rename(temporary, file);
   } catch (error) {
-    // A machine whose configuration cannot be written pins in its config.json, or trusts what it sees each time.
+    // A machine with a read-only configuration pins keys in its config.json, or trusts the offered keys each time.
     if (!["EACCES", "EROFS", "EPERM"].includes((error as { readonly code?: string }).code ?? "")) throw error;
   }
 }

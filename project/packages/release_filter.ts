@@ -1,9 +1,9 @@
 /**
- * Which releases of a plugin may be chosen at all, and in which order they are preferred.
+ * Filters the releases of a plugin to the eligible ones, in order of preference.
  *
- * In: the releases of one id, in any order, and the request. Out: candidates, the locked one first and then the highest, and
- * what was skipped with the reason that a user is told. Filters in order: yanked, engines and platforms, release age. A
- * locked release passes all but the host's.
+ * Input: the releases of one id, in any order, and the request. Output: candidates, the locked one first and then from
+ * the highest down, and the skipped releases with the reason shown to the user. Filters in order: yanked, engines and
+ * platforms, release age. A locked release is subject only to the engine and platform filter.
  */
 import type { ResolveRequest } from "./resolve.ts";
 import type { Release } from "./source.ts";
@@ -16,7 +16,7 @@ export interface Skipped {
   readonly reason: string;
 }
 
-/** Candidates and what was skipped. */
+/** Candidates and skipped releases. */
 export interface FilteredReleases {
   readonly candidates: readonly Release[];
   readonly skipped: readonly Skipped[];

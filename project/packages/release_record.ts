@@ -1,14 +1,14 @@
 /**
- * Release records, signing keys, and the check of their signatures.
+ * Release records, signing keys, and signature verification.
  *
- * In: a record as a registry serves it, a signature, a public key (raw, base64). Out: true or false; nothing here throws for
- * hostile text. A record is signed with Ed25519 over its canonical form (RFC 8785). A key that replaces another is endorsed
- * by it: the same kind of signature, over a statement that no record can be mistaken for.
+ * Input: a record as a registry serves it, a signature, a public key (raw, base64). Output: true or false; nothing here
+ * throws for hostile text. A record is signed with Ed25519 over its canonical form (RFC 8785). A replacement key is
+ * endorsed by its predecessor with the same kind of signature, over a statement that cannot be mistaken for a record.
  */
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { type Digest, jcs } from "../base/integrity.ts";
 
-/** What is signed. */
+/** The signed data. */
 export interface ReleaseRecord {
   readonly schemaVersion: 1;
   readonly package: string;
@@ -30,7 +30,7 @@ export function endorsementBytes(publicKey: string): Uint8Array {
   return new TextEncoder().encode(jcs({ purpose: "waft registry key", publicKey }));
 }
 
-/** A key's name: the start of the SHA-256 of its 32 bytes. Undefined for what is no Ed25519 key. */
+/** A key's name: the start of the SHA-256 of its 32 bytes. Undefined for anything but an Ed25519 key. */
 export function keyIdOf(publicKey: string): string | undefined {
   if (!/^[A-Za-z0-9+/]{43}=$/.test(publicKey)) return undefined;
   return createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex").slice(0, 16);

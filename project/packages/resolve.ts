@@ -1,13 +1,14 @@
 /**
- * The resolver: one version for each plugin that is required, directly or not.
+ * The resolver: selects one version for each plugin that is required directly or transitively.
  *
- * In: the project's requirements, what is locked, and releases from a provider, in any order. Out: the chosen releases with
- * what was skipped and why, or a derivation of the conflict (resolve_errors.ts turns it into text). Ids are decided in
- * code-unit order among those required so far, the locked version first, then the highest: the result is the first solution
- * in that order, whatever order the answers came in. Plugins of one package share its version.
+ * Input: the project's requirements, the locked versions, and releases from a provider, in any order. Output: the
+ * chosen releases with the skipped ones and the reasons, or a derivation of the conflict (resolve_errors.ts turns it
+ * into text). Ids are decided in code-unit order among those required so far; the locked version is tried first, then
+ * the highest. The result is the first solution in that order, independent of the order of the answers. Plugins of one
+ * package share its version.
  *
- * The search is PubGrub's (Weizenbaum 2018): incompatibilities, unit propagation, conflict-driven learning. A state of an
- * id is "absent" (bit 0) or one of its candidates (bits 1…), so a term is a bit set and resolution is set algebra.
+ * The search is PubGrub's (Weizenbaum 2018): incompatibilities, unit propagation, conflict-driven learning. A state of
+ * an id is "absent" (bit 0) or one of its candidates (bits 1…), so a term is a bit set and resolution is set algebra.
  */
 import { fail, type ProjectError } from "../base/diagnostic.ts";
 import { filterReleases, type Skipped } from "./release_filter.ts";
@@ -15,17 +16,17 @@ import { explainConflict } from "./resolve_errors.ts";
 import type { Release } from "./source.ts";
 import { compareVersions, satisfies } from "../base/version.ts";
 
-/** Most plugins in one graph. */
+/** Maximum number of plugins in a graph. */
 export const MAX_PLUGINS = 512;
-/** Most steps of one search. */
+/** Maximum number of steps of a search. */
 export const MAX_STEPS = 100_000;
 
-/** Gives the releases of ids; undefined for an id that does not exist. */
+/** Returns the releases of ids; undefined for an unknown id. */
 export interface ReleaseProvider {
   load(ids: readonly string[]): Promise<ReadonlyMap<string, readonly Release[] | undefined>>;
 }
 
-/** What to solve. */
+/** The problem to solve. */
 export interface ResolveRequest {
   readonly requirements: { readonly [id: string]: string };
   /** Locked versions by plugin id; preferred while they fit. */
@@ -74,7 +75,7 @@ interface Assignment {
   readonly cause?: Incompatibility;
 }
 
-/** All that is known about one id. */
+/** The search state of an id. */
 interface Node {
   readonly candidates: readonly Release[];
   readonly full: bigint;
@@ -113,7 +114,7 @@ class Solver {
   readonly #provider: ReleaseProvider;
   readonly #nodes = new Map<string, Node>();
   readonly #trail: Assignment[] = [];
-  /** Decided candidates by id, in the order of decision; one level each. */
+  /** Ids with a decided candidate, in the order of decision; each decision opens a level. */
   readonly #decisions: string[] = [];
   readonly #known = new Set<string>();
   #steps = 0;
@@ -177,7 +178,7 @@ class Solver {
     for (const id of [...this.#decisions].sort()) {
       const release = this.#decided(id);
       chosen.set(id, release);
-      // Only what would have been better than the choice is worth telling.
+      // Report only releases that would have been better than the choice.
       const better = this.#nodes.get(id)!.skipped.filter((s) => compareVersions(s.version, release.version) > 0);
       if (better.length > 0) skipped.set(id, better);
     }
@@ -207,7 +208,7 @@ class Solver {
     return { version: newest.version, why: "range", reason: `outside of ${refusing.join(" and ")}` };
   }
 
-  /** Loads ids that are new; returns the facts that follow for what is decided. */
+  /** Loads new ids; returns the incompatibilities that follow for the decided ones. */
   async #load(ids: readonly string[]): Promise<Incompatibility[]> {
     const missing = ids.filter((id) => !this.#nodes.has(id));
     if (missing.length === 0) return [];
@@ -234,7 +235,7 @@ class Solver {
     return fresh;
   }
 
-  /** Plugins of one package have one version: "this one decided, another version of that one" is impossible. */
+  /** Plugins of one package share a version: deciding one plugin and another version of the other is incompatible. */
   #sharePackage(decided: string, other: string, fresh: Incompatibility[]): void {
     const node = this.#nodes.get(decided)!;
     const there = this.#nodes.get(other)!;
@@ -257,7 +258,7 @@ class Solver {
     fresh.push(incompatibility);
   }
 
-  /** The same law for a whole range: one id inside it and another of its package outside it is impossible. */
+  /** The same rule for a range: one id inside it and another id of its package outside it are incompatible. */
   #splitPackage(id: string, inside: bigint, fresh: Incompatibility[]): void {
     const node = this.#nodes.get(id)!;
     const own = node.candidates[0]?.package;
@@ -303,7 +304,7 @@ class Solver {
     for (const needed of Object.keys(release.requires).sort()) {
       const range = release.requires[needed]!;
       if (!this.#isNew(`r ${id} ${needed} ${range}`)) continue;
-      // All candidates with the same requirement share one incompatibility, so that one conflict rules all of them out.
+      // All candidates with the same requirement share one incompatibility, so one conflict excludes all of them.
       let same = 0n;
       const versions: string[] = [];
       node.candidates.forEach((other, i) => {
@@ -328,7 +329,7 @@ class Solver {
     for (const id of incompatibility.terms.keys()) this.#nodes.get(id)!.about.push(incompatibility);
   }
 
-  /** Applies everything that follows; returns the incompatibility that proves that there is no solution, if so. */
+  /** Propagates to a fixed point; returns the incompatibility that proves the problem unsolvable, if one arises. */
   #propagate(changed: string[], fresh: readonly Incompatibility[]): Incompatibility | undefined {
     let pending: readonly Incompatibility[] = fresh;
     for (;;) {
@@ -395,7 +396,7 @@ class Solver {
       }
       const satisfier = this.#trail[last]!;
       const term = current.terms.get(satisfier.id)!;
-      // What else of the same id was needed beside the satisfier.
+      // The earlier assignment of the same id that the satisfier depends on to satisfy the term, if any.
       const rest = (satisfier.before & satisfier.mask & ~term) === 0n ? this.#satisfiedWith(satisfier, last, term) : -1;
       const level = Math.max(previous < 0 ? 0 : this.#trail[previous]!.level, rest < 0 ? 0 : this.#trail[rest]!.level);
       if (satisfier.cause === undefined || level < satisfier.level) {
@@ -413,7 +414,10 @@ class Solver {
     throw new Error("a term of a conflict does not hold");
   }
 
-  /** Index of the first assignment of the same id that, with the satisfier, makes the term hold; -1 when it needs none. */
+  /**
+   * Index of the first assignment of the same id that, together with the satisfier, makes the term hold; -1 when the
+   * satisfier suffices.
+   */
   #satisfiedWith(satisfier: Assignment, last: number, term: bigint): number {
     if ((satisfier.mask & this.#nodes.get(satisfier.id)!.full & ~term) === 0n) return -1;
     for (const index of this.#nodes.get(satisfier.id)!.trail) {
@@ -448,7 +452,7 @@ class Solver {
   }
 }
 
-/** Terms that always hold say nothing; a term map never has one. */
+/** Drops the terms that always hold: they carry no information, and a term map never contains one. */
 function withoutFull(
   terms: readonly (readonly [string, bigint])[],
   nodes: ReadonlyMap<string, Node>,

@@ -1,9 +1,9 @@
 /**
- * Conflicts in words: who requires what, what was skipped, and which lines of the manifest to change.
+ * Explains resolution conflicts: requirers and ranges, skipped releases, and the lines of the manifest to change.
  *
- * In: the facts of a failed search. Out: a ProjectError whose message names each requirer and its range and whose help
- * names the smallest set of requirements that, when widened, leads to a solution (found by solving again, up to three
- * lines). There is no way to force a resolution, so none is offered.
+ * Input: the facts of a failed search. Output: a ProjectError whose message names each requirer and its range. Its help
+ * names the smallest set of requirements that, when widened, leads to a solution; it is found by solving again, for up
+ * to three lines. A resolution cannot be forced, so no such option is offered.
  */
 import { fail, type ProjectError } from "../base/diagnostic.ts";
 import type { Conflict, Fact, Resolution, ResolveRequest } from "./resolve.ts";
@@ -40,7 +40,7 @@ function by(fact: Fact): string {
   return fact.kind === "requires" ? `, required by ${fact.by} ${shortList(fact.versions)}` : "";
 }
 
-/** One line for each fact, the project's first; then what each id offers. */
+/** One line per fact, the project's first; then the releases that each id offers. */
 function describe(conflict: Conflict, request: ResolveRequest): string[] {
   const rank = (f: Fact): string =>
     f.kind === "project" ? `0${f.id}` : f.kind === "requires" ? `1${f.by} ${f.id}` : `2${f.package}`;
@@ -81,7 +81,9 @@ function shortList(versions: readonly string[]): string {
   return sorted.length <= 3 ? sorted.join(", ") : `${sorted[0]} to ${sorted.at(-1)} (${sorted.length} versions)`;
 }
 
-/** The smallest set of direct requirements whose ranges conflict, with the versions that would be chosen without them. */
+/**
+ * The smallest set of direct requirements whose ranges conflict, with the versions that would be chosen without them.
+ */
 async function linesToChange(
   request: ResolveRequest,
   solve: (request: ResolveRequest) => Promise<Resolution | Conflict>,

@@ -1,8 +1,8 @@
 /**
- * Where packages come from: the interface of registries and directories, and what they say about a release.
+ * Sources of packages: the interface of registries and directories, and the shape of their answers about a release.
  *
- * In: plugin ids. Out: releases for the resolver, and the bytes of an archive whose digest the caller checks. A source is
- * trusted for nothing: what it says is checked for shape here, and its bytes against digests by ops/fetch.ts.
+ * Input: plugin ids. Output: releases for the resolver, and the bytes of an archive whose digest the caller checks. No
+ * source is trusted: the shape of its answers is checked here, and its bytes against digests by packages/fetch.ts.
  */
 import { closedMap, record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
 import type { Digest } from "../base/integrity.ts";
@@ -15,7 +15,7 @@ export interface Yank {
   readonly severity: "broken" | "security" | "other";
 }
 
-/** One release of one plugin. */
+/** A release of a plugin. */
 export interface Release {
   readonly id: string;
   readonly version: string;

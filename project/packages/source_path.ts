@@ -1,10 +1,10 @@
 /**
  * A package in a directory of the project, for development.
  *
- * In: a directory that holds a plugin's `waft.json` and register catalog. Out: one release of the files that publishing
- * would ship, so that what runs in development is what is published. The lockfile pins the digest of their canonical tar,
- * which is the same on every host, unlike what a compressor makes of it; a change of the plugin makes the lock differ
- * until the next `waft add`.
+ * Input: a directory that holds a plugin's `waft.json` and register catalog. Output: one release with exactly the files
+ * that publishing would ship, so development runs the published content. The lockfile pins the digest of their
+ * canonical tar, which is the same on every host, unlike compressed output. A change of the plugin makes the lockfile
+ * differ until the next `waft add`.
  */
 import { isAbsolute, join, relative, sep } from "node:path";
 import { writeTar } from "./archive.ts";
@@ -18,7 +18,7 @@ import { CATALOG_FILE, MANIFEST_FILE } from "../base/constants.ts";
 import type { Release, Source } from "./source.ts";
 import { canonicalVersion } from "../base/version.ts";
 
-/** The version of a path package whose manifest has none. */
+/** The version of a path package whose manifest gives none. */
 export const UNVERSIONED = "0.0.0-dev";
 
 /** A package opened from a directory. */

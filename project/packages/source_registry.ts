@@ -1,11 +1,12 @@
 /**
- * A registry over HTTP: `GET {registry}/api/plugins/{id}/index`, `GET {registry}/api/packages/{name}/versions/{version}`,
- * `GET {registry}/api/keys`, `GET {registry}/api/blobs/sha256/{hex}`, `POST {registry}/api/packages/{name}/installs`,
- * `GET {registry}/api/contracts/{id}@{major}/providers`.
+ * A registry over HTTP: `GET {registry}/api/plugins/{id}/index`, `GET
+ * {registry}/api/packages/{name}/versions/{version}`, `GET {registry}/api/keys`, `GET
+ * {registry}/api/blobs/sha256/{hex}`, `POST {registry}/api/packages/{name}/installs`, `GET
+ * {registry}/api/contracts/{id}@{major}/providers`.
  *
- * In: ids and digests. Out: checked releases and bytes. Every answer is bounded in size and time, must have its content
- * type, and is checked for shape; redirects are followed on the same origin only. Answers are kept with their ETag, so that
- * an unchanged index costs one small round trip and `--offline` can resolve from what was seen last.
+ * Input: ids and digests. Output: checked releases and bytes. Every answer is bounded in size and time, must have its
+ * content type, and is checked for shape; redirects are followed on the same origin only. Answers are cached with their
+ * ETag, so an unchanged index costs one small round trip, and `--offline` can resolve from the last answers.
  */
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
@@ -20,7 +21,7 @@ import { isCanonicalVersion } from "../base/version.ts";
 
 /** Largest index that is read. */
 export const MAX_INDEX_BYTES = 4 << 20;
-/** Redirects followed for one request. */
+/** Maximum number of redirects followed for a request. */
 const MAX_REDIRECTS = 3;
 
 /** How to talk to a registry. */
@@ -30,7 +31,7 @@ export interface FoundPackage {
   readonly description: string;
 }
 
-/** What a registry is opened with. */
+/** The options of a registry connection. */
 export interface RegistryOptions {
   readonly paths: MachinePaths;
   readonly offline?: boolean;
@@ -46,7 +47,7 @@ interface Answer {
   readonly etag?: string;
 }
 
-/** One registry. */
+/** A registry as a source of releases. */
 export class RegistrySource implements Source {
   readonly name: string;
   readonly locked: LockedSource;
@@ -87,7 +88,10 @@ export class RegistrySource implements Source {
     return releases;
   }
 
-  /** Releases never vanish from an index, so one that lacks what was seen before is an old one, or another registry's. */
+  /**
+   * Refuses an index that lacks a release seen before. Releases never vanish, so such an index is outdated or belongs
+   * to another registry.
+   */
   #refuseRollback(id: string, kept: Uint8Array, releases: readonly Release[], url: string, path: string): void {
     let known: readonly Release[];
     try {
@@ -105,8 +109,8 @@ export class RegistrySource implements Source {
   }
 
   /**
-   * The signed record of a release, as unchecked bytes; undefined when the registry has none. Records never
-   * change, so what was kept is used unless it is to be `fresh`.
+   * The signed record of a release, as unchecked bytes; undefined when the registry has none. Records never change, so
+   * a cached one is used unless `fresh` is set.
    */
   async record(packageId: string, version: string, fresh = false): Promise<Uint8Array | undefined> {
     const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;

@@ -1,11 +1,12 @@
 /**
- * What the user of this machine accepted: for each project directory, the plugins with authority and their digests.
+ * The record of accepted grants on this machine: for each project directory, the plugins with authority and their
+ * digests.
  *
- * In: a project's root and its holders of authority (held_authority.ts). Out: the holders that no record covers; records on
- * disk. Each project has one file below `trust/` in the machine's state directory, named for the SHA-256 of its real path,
- * readable and writable by its owner alone. Invariant: a record holds the last decision and nothing older, so a lockfile
- * that was accepted once does not come back after the user decided otherwise; a file that others could have written is
- * refused.
+ * Input: a project's root and its holders of authority (held_authority.ts). Output: the holders that no record covers;
+ * records on disk. Each project has one file below `trust/` in the machine's state directory, named for the SHA-256 of
+ * its real path, readable and writable by its owner only. Invariant: a record holds the last decision and nothing
+ * older, so a lockfile accepted earlier does not become valid again after the user decided otherwise. A file that
+ * others could have written is refused.
  */
 import { currentUser, systemName } from "@waft/engine/host/process";
 import { join } from "node:path";
@@ -22,7 +23,7 @@ const MAX_RECORD_BYTES = 1 << 20;
 /** Digests by plugin. */
 type Record = { readonly [id: string]: Digest };
 
-/** The records of one machine. */
+/** The records of this machine. */
 export class TrustStore {
   readonly #directory: string;
   readonly #files: Files;

@@ -1,9 +1,9 @@
 /**
- * The grants of a lockfile as text to accept, and the refusal to run what was not accepted.
+ * The grants of a lockfile as text for acceptance, and the error that refuses to run unaccepted grants.
  *
- * In: plugins with authority that no record of this machine covers. Out: lines that show every grant whole, and a finding
- * with the one command that accepts them. Invariant: a scope is never shortened, and text from the lockfile cannot forge or
- * hide a line.
+ * Input: plugins with authority that no record of this machine covers. Output: lines that show every grant in full, and
+ * a finding with the command that accepts them. Invariant: a scope is never shortened, and text from the lockfile
+ * cannot forge or hide a line.
  */
 import { isAbsolute, join, normalize } from "node:path";
 import { describeScope } from "../definitions/authorities.ts";
@@ -13,7 +13,7 @@ import { isObject, type JsonObject } from "../base/json_read.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 
-/** What a plugin may do: a head, then one line for each grant, each provider and each namespace for guests. */
+/** The authority of a plugin: a heading, then one line per grant, provider and guest namespace. */
 export function holderLines(holder: AuthorityHolder): string[] {
   const { id, version, source, publisher, grants, reach, guest } = holder;
   const from = source.kind === "path" ? `the directory ${source.path}` : `${source.registry}, by ${publisher ?? "?"}`;

@@ -1,8 +1,8 @@
 /**
- * `waft:caller@1`: the memory that the caller exports, named exports of it, and who it is.
+ * `waft:caller@1`: the caller's exported memory, named exports of the caller, and its identity.
  *
- * In: a plugin and its grants. Out: its functions. Every copy is checked against both memories as they are at that moment;
- * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned.
+ * Input: a plugin and its grants. Output: its functions. Every copy is checked against the current sizes of both
+ * memories; an out-of-bounds copy transfers nothing. The caller's addresses are 64 bits wide and unsigned.
  */
 import { STATUS } from "../definitions/authorities.ts";
 import { checkRoom, readCells, writeCells } from "./value_cells.ts";

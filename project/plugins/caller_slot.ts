@@ -1,10 +1,11 @@
 /**
- * `waft:caller@1 memory`: the caller's exported memory as memory 0 of a plugin, whoever calls.
+ * `waft:caller@1 memory`: the current caller's exported memory as memory 0 of a plugin.
  *
- * In: the type with which a plugin imports the memory, its instance, and each call into it. Out: nothing; while a call runs, memory 0
- * of the instance is what the caller exports as `memory`, and an empty one while no call is running or the caller exports none, so that
- * every access is out of bounds. Calls nest, and on each return and trap the memory is what it was before, so within one
- * activation it never changes. Invariant: code compiled for guard pages never meets a memory without them.
+ * Input: the type with which a plugin imports the memory, its instance, and each call into it. Output: nothing. While a
+ * call runs, memory 0 of the instance is the memory that the caller exports as `memory`. While no call runs, or if the
+ * caller exports none, it is an empty memory, so every access is out of bounds. Calls nest; each return and each trap
+ * restores the previous memory, so the memory never changes within one activation. Invariant: code compiled for guard
+ * pages never runs with a memory without them.
  */
 import { type Instance, TrapError } from "@waft/engine";
 import { currentHost } from "@waft/engine/host/current";
@@ -23,9 +24,9 @@ export function slotFault({ limits, shared }: MemoryType): string | undefined {
     : "the caller's memory must be imported with the minimum 0 and no maximum, since callers differ";
 }
 
-/** Memory 0 of one plugin that imports it. */
+/** Memory 0 of a plugin that imports it. */
 export class CallerSlot {
-  /** What the plugin is instantiated with. */
+  /** The memory that the plugin is instantiated with. */
   readonly idle: Memory;
   readonly #address: number;
   #instance: RuntimeInstance | undefined;
@@ -45,7 +46,9 @@ export class CallerSlot {
     this.#instance = instance.internal;
   }
 
-  /** A call by `caller` begins: what `leave` needs when it ends. Throws TrapError for a memory of another kind. */
+  /**
+   * Begins a call by `caller`; returns the memory that `leave` restores. Throws TrapError for a memory of another kind.
+   */
   enter(caller: Party | undefined): Memory {
     const before = this.#bound;
     const memory = caller?.instance?.exports.memory;
@@ -71,7 +74,7 @@ export class CallerSlot {
       if (!instance.module.explicitBounds && address === I32 && !memory.guarded) {
         throw new TrapError("the caller's memory has no guard pages, which the plugin was compiled for");
       }
-      // What has the memory must keep it while the plugin may run, and say when it moves.
+      // Instances that use the memory must keep it while the plugin may run, and report when it moves.
       for (const user of memory.users()) (user as RuntimeInstance).isShared = true;
       memory.addUser(instance);
       this.#known.add(memory);

@@ -1,8 +1,9 @@
 /**
- * Whose fault a failure is: what leaves a plugin says in which plugin it happened.
+ * Attributes errors to plugins: an error that leaves a plugin names the plugin where it happened.
  *
- * In: what a call into a plugin threw. Out: a trap with the plugin's name, unless the guest, or a plugin further in, caused it. The
- * invariant: nothing that leaves a plugin can be caught by WebAssembly code, and an exit of the guest passes through as it is.
+ * Input: the exception of a call into a plugin. Output: a trap with the plugin's name, unless the guest, or a plugin
+ * further in, caused it. Invariant: no error that leaves a plugin can be caught by WebAssembly code, and an exit of the
+ * guest passes through unchanged.
  */
 import { Bug, ExhaustionError, TrapError, WasmException } from "@waft/engine";
 import { UNCATCHABLE } from "@waft/engine/errors";
@@ -19,7 +20,7 @@ export function isExit(error: unknown): boolean {
   return typeof error === "object" && error !== null && UNCATCHABLE in error;
 }
 
-/** What leaves a plugin: a trap with the plugin's name, unless a plugin further in or the guest caused it. */
+/** The error that leaves a plugin: a trap with the plugin's name, unless a plugin further in or the guest caused it. */
 export function attribute(id: string, error: unknown): unknown {
   if (error instanceof Bug || isExit(error) || pluginOf(error) !== undefined || GUEST_TRAPS.has(error as object)) {
     return error;

@@ -1,11 +1,12 @@
 /**
  * `waft:fs@1`: files beneath the directories that a review bound to a plugin's roots.
  *
- * In: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory). Out: its
- * functions. A plugin's path begins with a root; the longest granted root that fits counts, and what follows is resolved by
- * the engine's resolver: no `..`, no absolute link, no race leads out. A root inside the project is resolved beneath the
- * project in the same way, so a symbolic link cannot turn it into a directory that was never accepted. The project's
- * protected files (protected_paths.ts) are never changed. Nothing is kept open between calls but the roots.
+ * Input: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory).
+ * Output: its functions. A plugin's path begins with a root; the longest granted root that matches is used, and the
+ * engine's resolver resolves the rest: no `..`, no absolute link and no race leads out. A root inside the project is
+ * resolved beneath the project in the same way, so a symbolic link cannot redirect it to a directory that was never
+ * accepted. The project's protected files (protected_paths.ts) are never changed. Only the roots stay open between
+ * calls.
  */
 import { mkdirSync } from "node:fs";
 import { relative, resolve } from "node:path";
@@ -67,7 +68,7 @@ function withStatus<T>(action: () => T): T {
   }
 }
 
-/** The directories of one authority, opened on first use. */
+/** The directories of an authority, opened on first use. */
 class Roots {
   readonly #directories: readonly (readonly [string, string])[];
   readonly #node: PluginNode;
@@ -139,7 +140,7 @@ function openBeneath(root: string, path: string, create: boolean): number {
   try {
     const parts = path.split("/");
     for (let count = 1; create && count <= parts.length; count++) {
-      // What is there already stays; whatever else fails is found when the directory is opened.
+      // An existing entry is kept; any other failure surfaces when the directory is opened.
       within(parts.slice(0, count).join("/"), ({ parent, name }) => sys("mkdirat", parent, scratch.path(name), 0o777));
     }
     const flags = open.RDONLY | open.DIRECTORY | open.NOFOLLOW | open.CLOEXEC;
@@ -149,7 +150,9 @@ function openBeneath(root: string, path: string, create: boolean): number {
   }
 }
 
-/** Opens a regular file, runs `action` on its descriptor, closes it. A pipe or device is refused, and never waited for. */
+/**
+ * Opens a regular file, runs `action` on its descriptor, closes it. A pipe or device is refused without waiting for it.
+ */
 function onFile<T>(place: Place, flags: number, action: (fd: number, status: FileStatus) => T): T {
   const { sys, scratch, open } = system();
   const all = flags | open.NOFOLLOW | open.CLOEXEC | open.NONBLOCK;

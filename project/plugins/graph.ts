@@ -1,14 +1,14 @@
 /**
- * One guest with its plugins: a guest instance graph. Whoever calls into a plugin goes through here.
+ * A guest instance graph: one guest with its plugins. Every call into a plugin goes through here.
  *
- * In: plugin nodes, instantiated in start order, and a guest. Out: calls of guest exports, with hooks; traps that say in which
- * plugin they happened. Invariants: a plugin's stack of callers is the same after a call as before it, whatever the call did;
- * after a failure inside a plugin nothing of the graph runs again, since its state may be half updated; nothing that leaves
- * a plugin can be caught by WebAssembly code.
+ * Input: plugin nodes, instantiated in start order, and a guest. Output: calls of guest exports, with hooks; traps that
+ * name the plugin in which they happened. Invariants: a call leaves a plugin's stack of callers as it found it, however
+ * the call ends; after a failure inside a plugin no code of the graph runs again, since its state may be half updated;
+ * no error that leaves a plugin can be caught by WebAssembly code.
  *
- * Two forms of each call. The synchronous one blocks where a plugin waits for the network. In the asynchronous one the guest and the
- * plugins between are suspended; plugins that cannot wait (node.ts) are called synchronously even then. Asynchronous calls of a
- * graph take turns, and while a plugin is suspended nothing but what it calls runs in the graph.
+ * Each call has two forms. The synchronous form blocks while a plugin waits for the network. The asynchronous form
+ * suspends the guest and the plugins between; plugins that cannot wait (node.ts) are still called synchronously.
+ * Asynchronous calls of a graph take turns, and while a plugin is suspended, only its callees run in the graph.
  */
 import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError } from "@waft/engine";
 import { attribute, isExit } from "./error_attribution.ts";
@@ -22,7 +22,7 @@ const MAX_DEPTH = 100;
 /** A function of an instance, as JavaScript calls it. */
 export type Callable = (...args: unknown[]) => unknown;
 
-/** Makes an instance under `control`, whose fuel it uses up. */
+/** Creates an instance under `control` and charges its fuel. */
 export function instantiateUnder(
   module: Module,
   control: Context,
@@ -37,9 +37,9 @@ export function instantiateUnder(
   }
 }
 
-/** What a graph is made of. */
+/** The parts of a graph. */
 export interface GraphParts {
-  /** What the plugins' own functions (`init`, `stop`, hooks) are subject to. */
+  /** The limits of the plugins' own functions (`init`, `stop`, hooks). */
   readonly control: Context;
   readonly args: readonly string[];
   readonly env: readonly (readonly [string, string])[];
@@ -72,13 +72,13 @@ export class InstanceGraph implements GraphServices {
   #subjects: string[] = [];
   #depth = 0;
   #end: "open" | "closed" | "failed" = "open";
-  /** The asynchronous call under way; undefined while a synchronous one runs. */
+  /** The asynchronous call in progress; undefined while a synchronous one runs. */
   #waiting: Waiting | undefined;
-  /** Who runs in it, innermost last. */
+  /** The parties that run in it, innermost last. */
   readonly #running: Party[] = [];
   /** Resolves when the asynchronous calls so far have ended. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** What ended the graph. */
+  /** The error that ended the graph. */
   #failure: unknown;
 
   constructor(parts: GraphParts) {
@@ -106,7 +106,7 @@ export class InstanceGraph implements GraphServices {
     return instance;
   }
 
-  /** Makes the instance of a plugin, whose start function may run. */
+  /** Creates the instance of a plugin; its start function may run. */
   addPlugin(node: PluginNode, party: Party, instantiate: () => Instance): void {
     const instance = this.#inPlugin(node, undefined, instantiate);
     party.instance = instance;
@@ -117,7 +117,7 @@ export class InstanceGraph implements GraphServices {
     this.#byId.set(node.plugin.id, live);
   }
 
-  /** Runs `init` of the plugins that have one, in start order. */
+  /** Runs the `init` functions of the plugins, in start order. */
   start(): void {
     for (const live of this.#live) {
       this.#engineCall(live, "waft:self@1#init");
@@ -145,7 +145,7 @@ export class InstanceGraph implements GraphServices {
     return this.#inTurn(this.#control, (waiting) => this.#hooksWaiting(waiting, "module-compiled", digest));
   }
 
-  /** Makes the guest's instance, whose start function may run. */
+  /** Creates the guest's instance; its start function may run. */
   addGuest(party: Party, instantiate: () => Instance): void {
     this.#guest = party;
     party.instance = instantiate();
@@ -184,8 +184,8 @@ export class InstanceGraph implements GraphServices {
   }
 
   /**
-   * Calls an export of the guest; plugins that may observe or refuse it do. What the context limits, it limits for the plugins that the
-   * guest calls, too; their blocking host functions are not disturbed.
+   * Calls an export of the guest; plugins with the respective hooks observe or refuse the call. The context also limits
+   * the plugins that the guest calls, but does not interrupt their blocking host functions.
    */
   call(context: Context, name: string, ...args: unknown[]): unknown {
     this.#mustBeOpen();
@@ -222,9 +222,9 @@ export class InstanceGraph implements GraphServices {
   }
 
   /**
-   * Calls an export of the guest as `call` does, and waits where the guest's host functions or its plugins do; the event loop goes on.
-   * Calls take turns: one that a host function makes and waits for, inside another, would wait for itself. A deadline or a signal
-   * that ends the call while a plugin is at work ends the graph, too.
+   * Calls an export of the guest as `call` does, and waits for the guest's host functions and its plugins without
+   * blocking the event loop. Calls take turns: a host function that makes such a call and waits for it inside another
+   * call deadlocks. A deadline or a signal that ends the call while a plugin is at work also ends the graph.
    */
   callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
     return this.#inTurn(context, (waiting) => this.#callWaiting(waiting, name, args));
@@ -272,7 +272,7 @@ export class InstanceGraph implements GraphServices {
     });
   }
 
-  /** Ends the graph: runs `stop` in reverse order unless a plugin failed, and gives everything back. */
+  /** Ends the graph: runs `stop` in reverse order unless a plugin failed, and releases all resources. */
   close(): void {
     if (this.#end === "closed") return;
     try {
@@ -334,7 +334,7 @@ export class InstanceGraph implements GraphServices {
     return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
   }
 
-  /** Makes an asynchronous call when the ones before it have ended. */
+  /** Makes an asynchronous call after the previous ones have ended. */
   async #inTurn<T>(context: Context, action: (waiting: Waiting) => Promise<T>): Promise<T> {
     const waiting = new Waiting(context);
     const before = this.#turn;
@@ -352,13 +352,14 @@ export class InstanceGraph implements GraphServices {
     }
   }
 
-  /** Runs the guest in an asynchronous call; what ended the graph meanwhile is what it fails with. */
+  /** Runs the guest in an asynchronous call. If the graph ends during the call, the call fails with the same error. */
   async #runGuest<T>(waiting: Waiting, action: (context: Context) => Promise<T>): Promise<T> {
     const depth = this.#running.push(this.#guest!);
     try {
       return await (depth === 1 ? action(waiting.context) : waiting.inside(action as never) as Promise<T>);
     } catch (error) {
-      // A deadline or a signal may end the guest's call first: then the plugin that it waited for was in the middle of something.
+      // A deadline or a signal may end the guest's call first; the plugin it waited for is then interrupted in an
+      // unknown state.
       const inner = this.#running.length > depth ? this.#running.at(-1)! : undefined;
       if (inner !== undefined && this.#end === "open") {
         this.#failure ??= waiting.aborted(error) ? error : attribute(inner.label, error);
@@ -370,7 +371,7 @@ export class InstanceGraph implements GraphServices {
     }
   }
 
-  /** Takes away what runs from `depth` on; a call that was ended from outside may still be among it. */
+  /** Removes the running parties from `depth` on; a call ended from outside may still be among them. */
   #leave(depth: number): void {
     if (this.#running.length >= depth) this.#running.length = depth - 1;
   }

@@ -1,9 +1,9 @@
 /**
- * Link-table entries become functions: which topic serves which namespace, and how a status reaches the plugin.
+ * Turns link-table entries into functions: maps each namespace to its function group, and each status to its result.
  *
- * In: one plugin of a graph and its links. Out: a function for each link that the host serves. The invariant of the sandbox:
- * a function is made only for a link whose target says so, with the scopes in it. Functions that count return
- * the negated status, the others the status itself (authorities.ts, column "denied").
+ * Input: one plugin of a graph and its links. Output: a function for each link that the host serves. Invariant of the
+ * sandbox: a function is created only for a link whose target permits it, with that target's scopes. Functions that
+ * return a count return the negated status, the others the status itself (authorities.ts, column "denied").
  */
 import { HOST_FUNCTIONS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
@@ -79,7 +79,10 @@ function guarded(body: HostBody, namespace: string, name: string): HostImport {
   };
 }
 
-/** The stub of a denied authority or an unbound optional contract: the status in the first result, nothing in the others. */
+/**
+ * The stub of a denied authority or an unbound optional contract: the first result is the status, the others are zero;
+ * references are null.
+ */
 export function deniedImport(type: FunctionType | undefined, status: number): HostImport {
   const values = (type?.results ?? []).map((result, i) => {
     if (result === "i64") return BigInt(i === 0 ? status : 0);

@@ -1,9 +1,9 @@
 /**
- * `waft:instance@1`: child instances that a plugin makes of modules in its own memory.
+ * `waft:instance@1`: child instances that a plugin creates from modules in its own memory.
  *
- * In: a plugin and its grant (most instances, most bytes of memory). Out: its functions. A child imports nothing, so it
- * reaches nothing; every instance gets an equal share of the granted memory, so that no order of growing exceeds the whole. A
- * trap in a child is a status for the plugin, and ends that child only.
+ * Input: a plugin and its grant (maximum number of instances, maximum bytes of memory). Output: its functions. A child
+ * imports nothing, so it reaches nothing. Every instance gets an equal share of the granted memory, so no order of
+ * growth exceeds the total. A trap in a child becomes a status for the plugin, and ends only that child.
  */
 import { Bug } from "@waft/engine";
 import { STATUS } from "../definitions/authorities.ts";
@@ -63,7 +63,7 @@ export const instanceFunctions: HostFunctionGroup = (node, grants) => {
   };
 };
 
-/** Runs what concerns a child; its failures, whatever they are, become a status. */
+/** Runs an action on a child; any failure becomes a status. */
 function contain<T>(status: number, action: () => T): T {
   try {
     return action();

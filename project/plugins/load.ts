@@ -1,11 +1,11 @@
 /**
- * Everything that running a guest with the project's plugins needs, checked, and nothing run yet.
+ * Loads and checks everything needed to run a guest with the project's plugins. Runs no guest or plugin code.
  *
- * In: a project. Out: plugins in start order with their module's bytes, link tables and configuration, and the guest's
- * plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, grants that the user
- * of this machine never accepted, an artifact or module that is not the locked one, an engine, platform or policy that
- * does not fit, a required authority that is denied, an import that nothing links. Uses no network when the blobs are in
- * the cache.
+ * Input: a project. Output: plugins in start order with their module's bytes, link tables and configuration, and the
+ * guest's plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, grants
+ * that the user of this machine never accepted, an artifact or module that differs from the locked one, an engine,
+ * platform or policy that does not fit, a required authority that is denied, an import without a link. Uses no network
+ * when the blobs are in the cache.
  */
 import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
@@ -63,7 +63,7 @@ export interface LoadedProject {
   /** Groups of WASI that guests may use; absent: all. */
   readonly wasi?: readonly string[];
   readonly lockfile?: Lockfile;
-  /** What the user should know and what does not keep anything from running. */
+  /** Findings for the user that do not prevent a run. */
   readonly warnings: readonly Diagnostic[];
 }
 
@@ -72,9 +72,9 @@ export interface LoadOptions {
   /** Refuse packages from paths, unless `allowPathPlugins`. */
   readonly locked?: boolean;
   readonly allowPathPlugins?: boolean;
-  /** Accepts the lockfile whose grants have this digest, although this machine has no record of them. */
+  /** Accepts the lockfile whose grants have this digest, without a record on this machine. */
   readonly trust?: string;
-  /** Asks the user to accept what no record covers; absent without a terminal. */
+  /** Asks the user to accept the grants that no record covers; absent without a terminal. */
   readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
 }
 
@@ -109,7 +109,7 @@ export async function loadProject(
   return { root, settings, plugins, guest, lockfile, warnings, ...(wasi === undefined ? {} : { wasi }) };
 }
 
-/** What can be refused without reading a package. */
+/** The checks that need no package contents. */
 function refuseUnfit(context: OpsContext, lock: Lockfile, options: LoadOptions): void {
   const { deny } = context.machine.policy;
   const found: Diagnostic[] = [];
@@ -194,7 +194,7 @@ async function loadPlugin(
   };
   const source = new SourceSet(context, root).locked(pack.source);
   if (pack.source.kind === "path") {
-    // The cache may still hold what was locked; what counts is what the directory holds now.
+    // The cache may still hold the locked content; the current content of the directory decides.
     const now = await source.releases(id);
     if (now?.[0]?.artifact.digest !== pack.artifact.digest) {
       throw fail("lock.path-changed", `${plugin.package} in ${pack.source.path} changed since it was locked`, {

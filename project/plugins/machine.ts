@@ -1,9 +1,10 @@
 /**
- * What plugins may learn of the guest's command line and of the machine: arguments, named variables, clocks, random bytes,
+ * A plugin's access to the guest's command line and the machine: arguments, named variables, clocks, random bytes,
  * standard streams.
  *
- * In: a plugin and its grants. Out: the functions of `waft:guest@1`, `waft:clock-wall@1`, `waft:clock-monotonic@1`,
- * `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution, streams by name.
+ * Input: a plugin and its grants. Output: the functions of `waft:guest@1`, `waft:clock-wall@1`,
+ * `waft:clock-monotonic@1`, `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution,
+ * streams by name.
  */
 import { readSync, writeSync } from "node:fs";
 import { STATUS } from "../definitions/authorities.ts";
@@ -59,7 +60,7 @@ export const monotonicClockFunctions: HostFunctionGroup = (_node, grants) =>
 export const randomFunctions: HostFunctionGroup = (node) => ({
   fill: (at: number, length: number) => {
     const bytes = node.memory.bytes(at, length);
-    // The platform gives at most this much at a time, and only into memory of its own.
+    // The platform returns at most this many bytes at a time, and only into its own memory.
     const chunk = new Uint8Array(Math.min(bytes.length, 65536));
     for (let done = 0; done < bytes.length; done += chunk.length) {
       const part = chunk.subarray(0, bytes.length - done);
@@ -70,7 +71,7 @@ export const randomFunctions: HostFunctionGroup = (node) => ({
   },
 });
 
-/** Most bytes that one call moves. */
+/** Maximum bytes that a call moves. */
 const MAX_TRANSFER = 1 << 20;
 
 /** Functions of `waft:stdio@1`. Streams: 0 stdin, 1 stdout, 2 stderr. */

@@ -1,9 +1,9 @@
 /**
- * One plugin inside one guest instance graph, as its host functions see it.
+ * A plugin inside a guest instance graph, as its host functions see it.
  *
- * In: a loaded plugin and its graph. Out: the plugin's own memory with every range checked, who calls it at the moment, and
- * what must be given back when the graph ends. The invariant: host functions reach the plugin's first defined memory and
- * nothing else of it, and the caller only through `callers`.
+ * Input: a loaded plugin and its graph. Output: the plugin's own memory with every range checked, its current caller,
+ * and the resources to release when the graph ends. Invariant: host functions reach only the plugin's first defined
+ * memory, and reach the caller only through `callers`.
  */
 import type { Instance } from "@waft/engine";
 import { Memory } from "@waft/engine/runtime/memory";
@@ -13,7 +13,7 @@ import type { JsonObject } from "../base/json_read.ts";
 import type { LoadedPlugin } from "./load.ts";
 import type { CallerSlot } from "./caller_slot.ts";
 
-/** A plugin of a host, which knows whether calls of it can wait: for the network, or for others whom it calls. */
+/** A plugin of a host. It records whether calls of it can wait, for the network or for its callees. */
 export interface HostedPlugin extends LoadedPlugin {
   readonly waits: boolean;
 }
@@ -50,7 +50,7 @@ const MAX_TEXT = 4096;
 export class PluginMemory {
   #memory: Memory | undefined;
 
-  /** Connects the first defined memory: the one after those that are imported. */
+  /** Connects the first defined memory: the one after the imported memories. */
   attach(instance: Instance, imported: number): void {
     this.#memory = instance.internal.memories[imported];
   }
@@ -92,7 +92,7 @@ export class PluginMemory {
   }
 }
 
-/** What the graph offers to host functions. */
+/** The services that the graph offers to host functions. */
 export interface GraphServices {
   /** The guest's arguments, the program's name first. */
   readonly args: readonly string[];
@@ -101,11 +101,11 @@ export interface GraphServices {
   readonly stdio: readonly [number, number, number];
   /** The project's root: granted directories are relative to it. */
   readonly root: string;
-  /** Takes one line of a plugin's log. */
+  /** Receives a line of a plugin's log. */
   log(plugin: string, level: number, text: string): void;
   /** Is the call under way asynchronous, so that host functions may return promises? */
   readonly mayWait: boolean;
-  /** What the hook that runs at the moment is about: the name of an export, or a module's digest. */
+  /** The subject of the running hook: the name of an export, or a module's digest. */
   readonly subject: string | undefined;
   /** Compiles and instantiates a child module of a plugin, without imports. */
   instantiateChild(bytes: Uint8Array, maxMemoryPages: number): Child;
@@ -117,14 +117,14 @@ export interface Child {
   functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;
 }
 
-/** One plugin of one graph. */
+/** A plugin in a graph. */
 export class PluginNode {
   readonly plugin: HostedPlugin;
   readonly services: GraphServices;
   readonly memory: PluginMemory = new PluginMemory();
-  /** Who called, innermost last; undefined for the engine itself, which calls `init`, `stop` and hooks. */
+  /** The callers, innermost last; undefined for the engine itself, which calls `init`, `stop` and hooks. */
   readonly callers: (Party | undefined)[] = [];
-  /** Run when the graph ends: closes what host functions have open. */
+  /** Run when the graph ends, to close the resources that host functions hold. */
   readonly closers: (() => void)[] = [];
   /** Of a plugin that imports its caller's memory. */
   readonly slot: CallerSlot | undefined;
@@ -148,10 +148,13 @@ export class PluginNode {
   }
 }
 
-/** A host function before its status is dealt with: throws StatusError, returns what the plugin gets, or a promise if it may. */
+/**
+ * The body of a host function, before status conversion: throws StatusError, or returns the plugin's result, or a
+ * promise of it if it may wait.
+ */
 export type HostBody = (...args: never[]) => number | bigint | void | Promise<number>;
 
-/** The functions of one namespace for one plugin, by name. `grants` are the scopes that opened them. */
+/** The functions of a namespace for a plugin, by name. `grants` are the scopes that opened them. */
 export type HostFunctionGroup = (
   node: PluginNode,
   grants: { readonly [authority: string]: JsonObject },

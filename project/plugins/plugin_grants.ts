@@ -1,10 +1,11 @@
 /**
- * From grants and bindings to link tables: what each import of a plugin, and each plugin namespace of a guest, is linked to.
+ * From grants and bindings to link tables: the link target of each import of a plugin, and of each plugin namespace of
+ * a guest.
  *
- * In: a locked plugin (definition, grants, denials, bindings), the imports of its module, and the machine's policy. Out: one
- * entry for each import that says what to link and with which scope, or a finding for an import that nothing links. Pure:
- * plugin_host.ts turns entries into functions. The invariant that the sandbox rests on: an import without an entry is a
- * link error before any code runs, and entries come from nothing but this table.
+ * Input: a locked plugin (definition, grants, denials, bindings), the imports of its module, and the machine's policy.
+ * Output: one entry per import with its link target and scope, or a finding for an import without a link. Pure:
+ * plugin_host.ts turns entries into functions. The sandbox depends on this invariant: an import without an entry is a
+ * link error before any code runs, and entries come only from this table.
  */
 import { findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "../definitions/authorities.ts";
 import { definesNamespace, guestMismatch } from "../definitions/contracts.ts";
@@ -13,7 +14,7 @@ import { type Diagnostic, quote } from "../base/diagnostic.ts";
 import { emptyObject, type JsonObject } from "../base/json_read.ts";
 import { formatType, type FunctionType, type ModuleImport, sameType } from "../definitions/module_inspector.ts";
 
-/** What one import is linked to. */
+/** The link target of an import. */
 export type LinkTarget =
   /** The plugin's own namespace: always there. */
   | { readonly kind: "self" }
@@ -23,14 +24,14 @@ export type LinkTarget =
   | { readonly kind: "caller-memory" }
   /** A stub that returns the documented "denied" status. */
   | { readonly kind: "denied"; readonly status: number; readonly reason: string }
-  /** An export of one provider. */
+  /** An export of a single provider. */
   | { readonly kind: "provider"; readonly provider: string; readonly export: string }
   /** An export of one of several providers, chosen by the leading i32; `ordinals[i]` provides ordinal i. */
   | { readonly kind: "providers"; readonly ordinals: readonly string[]; readonly export: string }
   /** The number of providers. */
   | { readonly kind: "count"; readonly value: number };
 
-/** One link. */
+/** A linked import. */
 export interface Link {
   readonly module: string;
   readonly name: string;
@@ -38,13 +39,13 @@ export interface Link {
   readonly target: LinkTarget;
 }
 
-/** The links of one plugin. */
+/** The links of a plugin. */
 export interface PluginLinks {
   readonly links: readonly Link[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What linking needs of a locked plugin. */
+/** The part of a locked plugin that linking needs. */
 export interface GrantedPlugin {
   readonly definition: Definition;
   readonly grants: { readonly [name: string]: JsonObject };
@@ -52,7 +53,10 @@ export interface GrantedPlugin {
   readonly bindings: { readonly [namespace: string]: readonly string[] };
 }
 
-/** Grants after the machine's policy: what it denies is not granted, whatever the lockfile says. */
+/**
+ * Grants after the machine's policy: an authority that the policy denies is not granted, whatever the lockfile
+ * contains.
+ */
 export function effectiveGrants(plugin: GrantedPlugin, policyDeny: readonly string[]): { [name: string]: JsonObject } {
   const grants = Object.create(null) as { [name: string]: JsonObject };
   for (const name of Object.keys(plugin.grants)) {
@@ -97,7 +101,7 @@ export function linkPlugin(
   return { links, diagnostics };
 }
 
-/** The target of one import, or why there is none. */
+/** The target of an import, or the reason for having none. */
 function targetOf(
   item: ModuleImport,
   plugin: GrantedPlugin,
@@ -132,7 +136,8 @@ function targetOf(
   const open = Object.create(null) as { [authority: string]: JsonObject };
   for (const name of host.authorities) if (name in grants) open[name] = grants[name] ?? emptyObject();
   if (Object.keys(open).length > 0) return { kind: "host", grants: open };
-  // Only an optional request gets a stub; a required one that is missing stops the plugin, an unrequested one the link.
+  // Only an optional request gets a stub. A missing required authority stops the plugin; an unrequested one fails the
+  // link.
   const optional = plugin.definition.authorities.find((a) =>
     host.authorities.includes(a.name) && a.mode === "optional"
   );
@@ -140,7 +145,7 @@ function targetOf(
   return { kind: "denied", status: host.denied, reason: `${optional.name} is denied` };
 }
 
-/** One namespace that guests can import from, and where it leads. */
+/** A namespace that guests can import from, and its target. */
 export interface GuestLink {
   readonly module: string;
   readonly name: string;
@@ -179,7 +184,7 @@ export function guestLinks(
   return links;
 }
 
-/** A link as one line of `plugin plan`. */
+/** Describes a link as a line of `plugin plan`. */
 export function describeTarget(target: LinkTarget): string {
   switch (target.kind) {
     case "self":

@@ -1,10 +1,10 @@
 /**
  * Runs guests with the plugins of a project: compiles the plugins once and links exactly the link table.
  *
- * In: a LoadedProject (load.ts) and an engine. Out: one InstanceGraph for each guest, with plugin instances of its own. The
- * order: every link of plugins and guest is checked; plugins are instantiated in start order; `init` runs; the guest is
- * instantiated. The invariant that the sandbox rests on: before any code runs, every import of every module has its entry in
- * the table, and an import value is made from that entry alone.
+ * Input: a LoadedProject (load.ts) and an engine. Output: one InstanceGraph per guest, with separate plugin instances.
+ * Order: every link of plugins and guest is checked; plugins are instantiated in start order; `init` runs; the guest is
+ * instantiated. The sandbox depends on this invariant: before any code runs, every import of every module has its entry
+ * in the table, and an import value is made from that entry alone.
  */
 import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
 import type { Memory } from "@waft/engine/runtime/memory";
@@ -24,9 +24,9 @@ import { deniedImport, type HostImport, hostImports, serves } from "./host_funct
 export { pluginOf } from "./error_attribution.ts";
 export { InstanceGraph } from "./graph.ts";
 
-/** Most elements of all tables of one plugin together. */
+/** Maximum elements of all tables of a plugin together. */
 const MAX_TABLE_ELEMENTS = 1_000_000;
-/** What structures and arrays of the whole process may take before those of plugins are refused. */
+/** Bytes of structs and arrays in the whole process beyond which those of plugins are refused. */
 const MAX_HEAP_BYTES = 256 * 2 ** 20;
 
 /** A guest, compiled by the engine that the host was made with. */
@@ -43,7 +43,7 @@ export interface Guest {
   readonly context?: Context;
 }
 
-/** What a host may choose. */
+/** The options of a host. */
 export interface HostOptions {
   /** Takes lines of the plugins' logs; default: stderr. */
   readonly log?: (plugin: string, level: number, text: string) => void;
@@ -84,7 +84,7 @@ export class PluginHost {
     this.waits = project.plugins.some(usesNetwork);
   }
 
-  /** Starts the plugins and the guest; throws a ProjectError before any code has run, or what that code throws. */
+  /** Starts the plugins and the guest. Throws a ProjectError before any code has run; errors of that code propagate. */
   start(guest: Guest): InstanceGraph {
     const graph = this.#makeGraph(guest);
     try {
@@ -99,7 +99,10 @@ export class PluginHost {
     return graph;
   }
 
-  /** The same for plugins that may wait in `init`, and a guest that may in its start function. Start functions of plugins block. */
+  /**
+   * Like `start`, for plugins that may wait in `init` and a guest that may wait in its start function. Start functions
+   * of plugins block.
+   */
   async startAsync(guest: Guest): Promise<InstanceGraph> {
     const graph = this.#makeGraph(guest);
     try {
@@ -132,7 +135,7 @@ export class PluginHost {
     for (const compiled of this.#compiled) this.#addPlugin(graph, compiled, guest.context ?? {});
   }
 
-  /** Refuses a guest that imports what neither `given` namespaces nor the project's plugins offer. */
+  /** Refuses a guest with an import that neither the `given` namespaces nor the project's plugins offer. */
   checkGuest(module: Module, given: readonly string[] = []): void {
     const found: Diagnostic[] = [];
     for (const { module: namespace, name, kind, type } of module.imports) {
@@ -163,7 +166,7 @@ export class PluginHost {
     if (found.length > 0) throw new ProjectError(found);
   }
 
-  /** Why a plugin cannot be linked; nothing for one that can. */
+  /** The findings that prevent linking a plugin; empty if it links. */
   #checkPlugin(plugin: LoadedPlugin): Diagnostic[] {
     const found: Diagnostic[] = [];
     const links = new Map(plugin.links.map((link) => [`${link.module} ${link.name}`, link]));
@@ -286,7 +289,10 @@ function usesNetwork({ links }: LoadedPlugin): boolean {
   return links.some(({ module, target }) => module === "waft:net@1" && target.kind === "host");
 }
 
-/** Plugins a call of which can wait: those that use the network or call back into who calls them, and all that call such ones. */
+/**
+ * The plugins whose calls can wait: those that use the network or call back into their callers, and all plugins that
+ * call such a plugin.
+ */
 function waitingPlugins(plugins: readonly LoadedPlugin[]): Set<string> {
   const calls = ({ target }: Link): readonly string[] =>
     target.kind === "provider" ? [target.provider] : target.kind === "providers" ? target.ordinals : [];
@@ -346,7 +352,7 @@ function contractImport(graph: InstanceGraph, caller: Party, { type, target }: L
   }
 }
 
-/** A child has no imports: whatever it wants to import is missing. */
+/** A child has no imports: each import it declares is missing. */
 function instantiateChild(engine: Engine, bytes: Uint8Array, maxMemoryPages: number): Child {
   const parsed = engine.parse(bytes);
   if (parsed.imports.length > 0) throw new WaftError("a child instance imports nothing");
@@ -360,7 +366,10 @@ function instantiateChild(engine: Engine, bytes: Uint8Array, maxMemoryPages: num
   return { instance, functionType: (name) => module.functionType(name) };
 }
 
-/** Types that cannot pass between instances through the host: vectors, and functions, which would escape the tracking of callers. */
+/**
+ * Types that cannot pass between instances through the host: vectors, and functions, which would escape the tracking of
+ * callers.
+ */
 function impassable(type: FunctionType): string | undefined {
   const bad = [...type.params, ...type.results].find((t) => t === "v128" || t === "funcref");
   return bad === undefined ? undefined : `${bad} cannot be passed between instances`;

@@ -1,15 +1,15 @@
 /**
- * `waft:self@1`, always linked: configuration, log and abort; and `waft:hooks@1`, what a running hook is about.
+ * `waft:self@1`, always linked: configuration, log and abort; and `waft:hooks@1`: the subject of a running hook.
  *
- * In: a plugin. Out: its functions. The log is a line per call on the host's side, cut and with hostile characters escaped, so
- * that no plugin can fake another's line.
+ * Input: a plugin. Output: its functions. Each log call writes one line on the host's side, truncated and with hostile
+ * characters escaped, so no plugin can forge another plugin's line.
  */
 import { TrapError } from "@waft/engine";
 import { STATUS } from "../definitions/authorities.ts";
 import { escapeHostile } from "../base/diagnostic.ts";
 import { type HostFunctionGroup, StatusError } from "./node.ts";
 
-/** Most bytes of one log line or abort message; the rest is cut. */
+/** Maximum bytes of a log line or abort message; the rest is cut. */
 const MAX_LINE = 4096;
 
 /** Names of log levels by number. */

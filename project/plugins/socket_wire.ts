@@ -1,18 +1,20 @@
 /**
- * What sockets.ts and socket_worker.ts say to each other: requests by message, replies by message or through shared memory.
+ * The protocol between sockets.ts and socket_worker.ts: requests by message, replies by message or through shared
+ * memory.
  *
- * An asker that blocks reads two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the thread loads little.
+ * A blocking requester reads two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the
+ * thread loads little.
  */
 
 /** Memory that both threads see. */
 export interface SocketShare {
   readonly reply: SharedArrayBuffer;
   readonly data: SharedArrayBuffer;
-  /** Longest wait of one operation, in milliseconds. */
+  /** Timeout of an operation, in milliseconds. */
   readonly timeout: number;
 }
 
-/** One request. Fields that an operation does not use are 0 or empty. */
+/** A request. Fields that an operation does not use are 0 or empty. */
 export interface SocketRequest {
   readonly operation: "connect" | "listen" | "accept" | "send" | "receive" | "close";
   readonly host: string;
@@ -24,5 +26,5 @@ export interface SocketRequest {
   readonly byMessage?: boolean;
 }
 
-/** Statuses that the thread gives. */
+/** Statuses that the thread returns. */
 export const STATUS_OF = { missing: 4, failed: 7, closed: 8 } as const;

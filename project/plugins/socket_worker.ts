@@ -1,9 +1,11 @@
 /**
- * The thread on which plugins' sockets live, because a synchronous call must be answered at once and sockets do not.
+ * The thread that holds the plugins' sockets: sockets are asynchronous, and a synchronous call needs its answer at
+ * once.
  *
- * In: one request at a time by message; the asking thread blocks at the reply cell, or waits for a message. Out: a handle, a count
- * or a negated status there, bytes in the shared buffer. What was asked for has been granted already: nothing here decides. A socket
- * stops reading when enough waits to be received, so that a sender cannot fill memory. Started by sockets.ts.
+ * Input: one request at a time by message; the requesting thread blocks at the reply cell, or waits for a message.
+ * Output: a handle, a count or a negated status there, bytes in the shared buffer. Requests arrive already authorized:
+ * this file makes no access decision. A socket stops reading when enough received data is pending, so a sender cannot
+ * fill memory. Started by sockets.ts.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -22,7 +24,7 @@ interface Listener {
   readonly waiting: Connection[];
 }
 
-/** A socket and what it has received. */
+/** A socket and its received data. */
 interface Connection {
   readonly socket: Socket;
   readonly chunks: Uint8Array[];

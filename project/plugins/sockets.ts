@@ -1,9 +1,10 @@
 /**
- * `waft:net@1`: TCP and TLS connections to the hosts that were granted, and listeners on granted addresses.
+ * `waft:net@1`: TCP and TLS connections to granted hosts, and listeners on granted addresses.
  *
- * In: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Out: its functions, which return
- * promises in asynchronous calls and block in others: a thread of its own holds the sockets (socket_worker.ts). Handles belong to one plugin of one graph; every
- * wait is bounded. Which address a granted name resolves to is the resolver's business, as with every such list of names.
+ * Input: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Output: its functions,
+ * which return promises in asynchronous calls and block in others: a separate thread holds the sockets
+ * (socket_worker.ts). Handles belong to one plugin of one graph; every wait is bounded. The system's resolver maps a
+ * granted name to an address; as with any list of host names, the address itself is not checked.
  */
 import { Worker } from "node:worker_threads";
 import { STATUS } from "../definitions/authorities.ts";
@@ -11,22 +12,22 @@ import { type HostFunctionGroup, StatusError } from "./node.ts";
 import type { SocketRequest, SocketShare } from "./socket_wire.ts";
 import { whenThere } from "./waiting.ts";
 
-/** Longest wait of one operation in milliseconds. */
+/** Timeout of an operation, in milliseconds. */
 const TIMEOUT = 30_000;
-/** What the thread may be late, before it is given up. */
+/** Extra time for the thread, in milliseconds, before it is terminated. */
 const GRACE = 10_000;
-/** Most bytes that one call moves. */
+/** Maximum bytes that a call moves. */
 const MAX_TRANSFER = 1 << 16;
-/** Most handles that one plugin has open. */
+/** Maximum number of open handles per plugin. */
 const MAX_HANDLES = 64;
 
-/** The thread of one plugin's sockets. */
+/** The thread of a plugin's sockets. */
 class SocketThread {
   readonly #cells: Int32Array<SharedArrayBuffer>;
   readonly data: Uint8Array<SharedArrayBuffer>;
   readonly #worker: Worker;
   #ended = false;
-  /** Takes the answer of the request under way whose asker has not blocked. */
+  /** Receives the reply to a pending request whose requester has not blocked. */
   #answer: ((result: number) => void) | undefined;
 
   constructor() {
@@ -43,7 +44,7 @@ class SocketThread {
     this.#worker.unref();
   }
 
-  /** Makes a request: what it gives, or a StatusError; a promise if the asker may wait. */
+  /** Makes a request: returns its result, or a promise if the requester may wait; fails with a StatusError. */
   ask(
     operation: SocketRequest["operation"],
     mayWait: boolean,
@@ -75,7 +76,7 @@ class SocketThread {
     }).then(checked);
   }
 
-  /** Ends the thread and its sockets; who waits gets `status`. */
+  /** Ends the thread and its sockets; a waiting requester gets `status`. */
   end(status: number = STATUS.closed): void {
     this.#ended = true;
     this.#answer?.(-status);
@@ -95,7 +96,7 @@ export const socketFunctions: HostFunctionGroup = (node, grants) => {
   const connectable = hosts("net.connect");
   const listenable = hosts("net.listen");
   let thread: SocketThread | undefined;
-  /** Handles of the plugin: small numbers, each standing for one of the thread's. */
+  /** Handles of the plugin: small numbers, each mapped to a handle of the thread. */
   const handles: (number | undefined)[] = [];
   node.closers.push(() => thread?.end());
 

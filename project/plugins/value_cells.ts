@@ -1,8 +1,9 @@
 /**
- * Values in a plugin's memory: how arguments and results of `waft:caller@1 call` and `waft:instance@1 call` are passed.
+ * Values in a plugin's memory: the encoding of arguments and results of `waft:caller@1 call` and `waft:instance@1
+ * call`.
  *
- * In: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Out: JavaScript values for the
- * engine, and back. Other types cannot be passed: status "invalid".
+ * Input: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Output: JavaScript values
+ * for the engine, and back. Other types cannot be passed: status "invalid".
  */
 import { F32, F64, I32, I64 } from "@waft/engine/wasm/types";
 import { STATUS } from "../definitions/authorities.ts";
@@ -10,7 +11,7 @@ import { type PluginMemory, StatusError } from "./node.ts";
 
 /** Bytes of a cell. */
 const CELL = 8;
-/** Most values that one call passes either way. */
+/** Maximum number of values that a call passes in either direction. */
 const MAX_CELLS = 1000;
 
 /** Reads arguments of the given types. */
@@ -36,7 +37,7 @@ export function checkRoom(memory: PluginMemory, at: number, room: number, types:
   memory.bytes(at, types.length * CELL);
 }
 
-/** Writes what a call returned. */
+/** Writes the results of a call. */
 export function writeCells(memory: PluginMemory, at: number, types: readonly number[], result: unknown): void {
   const values = types.length === 1 ? [result] : types.length === 0 ? [] : result as unknown[];
   const bytes = memory.bytes(at, types.length * CELL);

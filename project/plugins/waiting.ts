@@ -1,16 +1,16 @@
 /**
- * What a call that may wait is subject to, handed on to the calls of plugins within it.
+ * Passes the limits of an asynchronous call to the plugin calls nested in it.
  *
- * In: the context of the outermost call. Out: contexts for the calls inside: the same deadline, as a point in time, the same signal, and
- * what is left of the fuel. A call inside that does not wait is charged by the engine to the one outside; what it uses after it has
- * waited, the engine charges to it alone, so it is kept here, and counts from the next call into a plugin on and in what is left at
- * the end.
+ * Input: the context of the outermost call. Output: contexts for the nested calls: the same deadline, as a point in
+ * time, the same signal, and the remaining fuel. The engine charges a nested call that does not wait to the outer call.
+ * Fuel that a nested call uses after it has waited is charged to that call alone, so this file records it; it counts
+ * for the next call into a plugin and in the fuel left at the end.
  */
 import { type Context, TrapError } from "@waft/engine";
 
-/** One outermost call. */
+/** The limits of an outermost call. */
 export class Waiting {
-  /** Of the outermost call; the engine keeps what is left of the fuel in it. */
+  /** The context of the outermost call, in which the engine keeps the remaining fuel. */
   readonly context: Context;
   /** Fuel that calls inside have used after they waited. */
   #owed = 0n;
@@ -31,7 +31,7 @@ export class Waiting {
     return signal?.aborted === true && signal.reason === error;
   }
 
-  /** What is left of the fuel, in the type that it was given in; undefined when there is no limit. */
+  /** The remaining fuel, in the type in which it was given; undefined without a limit. */
   get fuelLeft(): number | bigint | undefined {
     const { fuel } = this.context;
     if (fuel === undefined) return undefined;
@@ -56,7 +56,7 @@ export class Waiting {
   }
 }
 
-/** What comes of `value`, now or when it is there. */
+/** Applies `then` to `value`, immediately or when the promise resolves. */
 export function whenThere<T, U>(value: T | Promise<T>, then: (value: T) => U): U | Promise<U> {
   return value instanceof Promise ? value.then(then) : then(value);
 }
