@@ -146,10 +146,9 @@ export function quote(text: string, limit = 120): string {
   return `"${escapeHostile(cut).replaceAll('"', '\\"')}"`;
 }
 
-// Control characters; soft hyphen; Arabic letter mark; zero-width and bidi controls; line separators; word joiner and
-// invisible operators; BOM; interlinear marks; tags and variation selectors that can hide text; lone surrogates.
-const HOSTILE =
-  /[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|\p{Cs}/gu;
+// By Unicode's properties, so that none is forgotten: control and format characters (bidi controls, marks without width,
+// tags), lone surrogates, line and paragraph separators, and what fonts draw as nothing (fillers, variation selectors).
+const HOSTILE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]/gu;
 
 /** Every character that could move the cursor, reorder or hide text becomes a visible escape. */
 export function escapeHostile(text: string): string {

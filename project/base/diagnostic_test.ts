@@ -2,7 +2,7 @@
  * Findings as text and as exit codes.
  */
 import assert from "node:assert/strict";
-import { exitOf, formatDiagnostic, ProjectError, readablePointer, stepInto } from "./diagnostic.ts";
+import { escapeHostile, exitOf, formatDiagnostic, ProjectError, readablePointer, stepInto } from "./diagnostic.ts";
 
 Deno.test("diagnostic: exit codes follow from codes", () => {
   const rows: readonly (readonly [string, number])[] = [
@@ -51,4 +51,14 @@ Deno.test("diagnostic: places, levels, help, pointers", () => {
   assert.equal(readablePointer(stepInto(stepInto(stepInto("", "plugins"), "a.b/c~d"), 0)), 'plugins["a.b/c~d"][0]');
   assert.equal(readablePointer(""), "the top level");
   assert.equal(readablePointer(stepInto("", "\u202e")), '["\\u{202e}"]');
+});
+
+Deno.test("diagnostic: no character that hides, reorders or moves text stays as it is", () => {
+  const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+  for (let code = 0; code <= 0x10ffff; code++) {
+    const character = String.fromCodePoint(code);
+    if (!hidden.test(character)) continue;
+    assert.equal(escapeHostile(`a${character}b`), `a\\u{${code.toString(16)}}b`);
+  }
+  assert.equal(escapeHostile("plain text, äöü 漢字"), "plain text, äöü 漢字");
 });
