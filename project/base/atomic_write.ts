@@ -1,10 +1,11 @@
 /**
- * Writing the manifest and the lockfile together, safely.
+ * Writes the manifest and the lockfile together, safe against crashes.
  *
- * In: new contents of files of one directory. Out: all of them in place. Each is written to a temporary file beside its
- * target, synced, and renamed, the manifest before the lockfile, all under `waft-lock.json.lock`. A crash leaves old or new
- * files, never half of one; between the two renames it leaves a lockfile whose requirements differ from the manifest, which
- * is reported as stale and repaired by `waft add`. Left-over temporary files are swept by the next write.
+ * Input: new contents of files of one directory. Output: all of them in place. Each is written to a temporary file
+ * beside its target, synced, and renamed, the manifest before the lockfile, all under `waft-lock.json.lock`. Invariant:
+ * after a crash each file is either old or new, never partial. A crash between the two renames leaves a lockfile whose
+ * requirements differ from the manifest; it is reported as stale and repaired by `waft add`. The next write removes
+ * leftover temporary files.
  */
 import { join } from "node:path";
 import { fail } from "./diagnostic.ts";
@@ -17,16 +18,18 @@ export const WRITE_LOCK_FILE = `${LOCK_FILE}.lock`;
 
 const TEMPORARY = /^(?:\.waft(?:-lock)?\.json\.[0-9a-f]{12}\.tmp|waft-lock\.json\.lock\.[0-9a-f]{12})$/;
 
-/** Names in a directory that an interrupted write left, or that a running one is using. */
+/** Names of temporary files and locks in a directory, from an interrupted or a running write. */
 export async function leftoversIn(directory: string, files: Files = DISK): Promise<string[]> {
   return (await files.list(directory)).filter((name) => TEMPORARY.test(name) || name === WRITE_LOCK_FILE);
 }
 
-/** New contents for one file. */
+/** New contents for a file. */
 export interface PendingWrite {
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** What the file must hold when it is replaced; undefined when it must not exist. Absent: whatever. */
+  /**
+   * The expected contents of the file when it is replaced; undefined when it must not exist. Absent: no expectation.
+   */
   readonly before?: { readonly bytes: Uint8Array | undefined };
 }
 
@@ -75,7 +78,8 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
         if ((error as { readonly code?: string }).code === "ENOENT") continue;
         throw error;
       }
-      // Another process may have removed the stale lock and taken its own between the read and the rename: put that back.
+      // Another process may have removed the stale lock and taken a new one between the read and the rename: put that
+      // one back.
       const moved = await files.read(stale, 100);
       if (sameBytes(moved, held)) await files.remove(stale);
       else await files.rename(stale, path);
@@ -100,7 +104,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Replaces files of one directory; the manifest first, whatever order they are given in. */
+/** Replaces files of one directory, the manifest first, in whatever order they are given. */
 export async function writeTogether(
   directory: string,
   writes: readonly PendingWrite[],

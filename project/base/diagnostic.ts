@@ -1,8 +1,8 @@
 /**
- * Findings and how they become text and exit codes.
+ * Findings, and their conversion to text and exit codes.
  *
- * In: what went wrong, where (file, line, column, JSON pointer) and what to do about it. Out: one line of text with a
- * `help:` line, or the JSON form of `--json`. The invariant: every failure a user sees carries a stable code, and the
+ * Input: the fault, its position (file, line, column, JSON pointer) and the remedy. Output: one line of text with a
+ * `help:` line, or the JSON form of `--json`. Invariant: every failure that a user sees carries a stable code, and the
  * exit code follows from that code alone (EXIT_OF_CODE), so scripts can rely on either.
  */
 
@@ -27,7 +27,7 @@ export type ExitCode = typeof EXIT[keyof typeof EXIT];
 /** How bad a finding is. */
 export type Severity = "error" | "warning" | "note";
 
-/** One finding. Lines and columns count from 1; columns count UTF-16 code units. */
+/** A finding. Lines and columns count from 1; columns count UTF-16 code units. */
 export interface Diagnostic {
   readonly code: string;
   readonly severity: Severity;
@@ -37,7 +37,7 @@ export interface Diagnostic {
   readonly column?: number;
   /** RFC 6901 pointer into the file. */
   readonly pointer?: string;
-  /** What to do, or the likely mistake. */
+  /** The remedy, or the likely mistake. */
   readonly help?: string;
 }
 
@@ -135,12 +135,12 @@ export function readablePointer(pointer: string): string {
   return text === "" ? "the top level" : text;
 }
 
-/** One step appended to a JSON pointer. */
+/** Appends a step to a JSON pointer. */
 export function stepInto(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
-/** A hostile or long string as a short quoted one: control, bidi and zero-width characters escaped. */
+/** Shortens and quotes a hostile or long string: control, bidi and zero-width characters are escaped. */
 export function quote(text: string, limit = 120): string {
   const cut = text.length > limit ? text.slice(0, limit) + "…" : text;
   return `"${escapeHostile(cut).replaceAll('"', '\\"')}"`;

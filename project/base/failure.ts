@@ -1,7 +1,8 @@
 /**
- * How a command fails: errors as lines on stderr, and an exit status: 1 failure, 2 wrong usage, 134 trap, or the guest's own.
- * Every error begins with `waft:` and names the file and the place where they are known. Invariant: text from outside is
- * escaped, so it cannot forge, hide or reorder lines. waft's own stack traces are shown only when WAFT_DEBUG is set.
+ * Reports the failure of a command: errors as lines on stderr, and an exit status: 1 failure, 2 wrong usage, 134 trap,
+ * or the guest's own. Every error begins with `waft:` and names the file and position if known. Invariant: external
+ * text is escaped, so it cannot forge, hide or reorder lines. waft's own stack traces appear only when WAFT_DEBUG is
+ * set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/errors";
@@ -25,7 +26,7 @@ export class GuestExit extends Error {
   }
 }
 
-/** A failure that concerns `file`: the message gets the file and the place in it in front. */
+/** A failure that concerns `file`; the message is prefixed with the file and the position in it. */
 export class FileFailure extends Error {
   override name = "FileFailure";
   readonly file: string;
@@ -39,7 +40,7 @@ export class FileFailure extends Error {
 /** A failure with a list below its message, such as all names that are missing. */
 export class ListedFailure extends Error {
   override name = "ListedFailure";
-  /** Lines that are shown as they are: what comes from outside must be escaped in them. */
+  /** Lines that are printed verbatim; external text in them must already be escaped. */
   readonly rows: readonly string[];
 
   constructor(message: string, rows: readonly string[]) {
@@ -136,7 +137,7 @@ function systemMessage(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Text that cannot move the cursor, fake a second line, or hide or reorder what is around it. */
+/** Text that cannot move the cursor, fake a second line, or hide or reorder its surroundings. */
 export function oneLine(text: string): string {
   return escapeHostile(text);
 }

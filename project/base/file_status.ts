@@ -1,9 +1,10 @@
 /**
- * What a path is. Apart from files.ts, because every `waft run` asks whether there is a project, and few need more.
+ * File types and permissions of paths. Separate from files.ts, because every `waft run` looks for a project, and few
+ * runs need more.
  */
 import { type FileFacts, fileFacts } from "@waft/engine/host/files";
 
-/** What a path is. */
+/** The type and attributes of a path. */
 export interface FileStatus {
   readonly kind: FileFacts["kind"];
   readonly size: number;
@@ -16,13 +17,13 @@ export interface FileStatus {
   readonly mode: number;
 }
 
-/** True for errors that say that there is no such file. */
+/** True for errors that report a missing file. */
 export function isMissing(error: unknown): boolean {
   const code = (error as { readonly code?: string } | null)?.code;
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** The status of what a path names, through symbolic links; undefined when there is nothing. */
+/** The status of the file at a path, through symbolic links; undefined when none exists. */
 export function fileStatus(path: string): FileStatus | undefined {
   try {
     const { kind, bytes, modifiedMs, uid, gid, device, mode } = fileFacts(path);

@@ -1,8 +1,8 @@
 /**
- * The file operations that the project manager uses, behind one small interface.
+ * The file operations of the project manager, behind one small interface.
  *
- * In: absolute paths. Out: bytes, or changes on disk that are complete once the call returns (new files are synced).
- * Tests pass a Files that dies at a chosen operation, which is how `add` is shown to survive being killed anywhere.
+ * Input: absolute paths. Output: bytes, or changes on disk that are complete once the call returns (new files are
+ * synced). Tests pass a Files that dies at a chosen operation, to show that `add` survives being killed at any point.
  */
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
@@ -32,7 +32,7 @@ export const DISK: Files = {
   async read(path, maxBytes = 1 << 30) {
     try {
       const { size } = await regularFile(path);
-      // One byte more than allowed is enough for a reader to refuse the file by its size.
+      // One byte beyond the limit is enough for a reader to refuse the file by its size.
       if (size > maxBytes) return new Uint8Array(await readStart(path, maxBytes + 1));
       return new Uint8Array(await readFile(path));
     } catch (error) {

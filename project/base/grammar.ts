@@ -35,7 +35,7 @@ export function isPluginId(text: string): boolean {
   return text.length <= MAX_PLUGIN_ID && PLUGIN_ID_PATTERN.test(text);
 }
 
-/** True for text with the shape of a range; npm semver decides whether it is one. */
+/** True for text with the shape of a range; npm semver decides whether it is a valid range. */
 export function hasRangeShape(text: string): boolean {
   return text.length >= 1 && text.length <= MAX_RANGE && RANGE_PATTERN.test(text);
 }
@@ -45,7 +45,7 @@ export function hasVersionShape(text: string): boolean {
   return text.length <= MAX_VERSION && VERSION_PATTERN.test(text);
 }
 
-/** Why `text` is no plugin identifier, with what to do about it; undefined when it is one. */
+/** The reason why `text` is not a plugin identifier, with the remedy; undefined when it is one. */
 export function explainPluginId(text: string): { reason: string; help: string } | undefined {
   if (isPluginId(text)) return undefined;
   if (text.length > MAX_PLUGIN_ID) {
@@ -91,7 +91,7 @@ export function editDistance(a: string, b: string, limit: number): number {
   return last[b.length]!;
 }
 
-/** The known name nearest to `name`, when one is near enough to be worth proposing. */
+/** The known name nearest to `name`, if it is near enough to suggest. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   if (name.length === 0 || name.length > 80) return undefined;
   const plain = name.toLowerCase().replace(/[_\s]/g, "-");

@@ -1,10 +1,10 @@
 /**
- * Strict JSON reading with the place of every key and value.
+ * Strict JSON reader that records the position of every key and value.
  *
- * In: bytes of a file. Out: the value, its duplicate keys, and a way from a JSON pointer to line and column; or the one
- * class of failure that stopped the reading (too-large, encoding, conflict-markers, syntax). Objects have no prototype, so
- * `__proto__`, `constructor` and `valueOf` are keys like any other. The text is one RFC 8259 value: the visitor of
- * jsonc-parser gives the places, JSON.parse must agree, and depth is bounded before either runs.
+ * Input: bytes of a file. Output: the value, its duplicate keys, and a mapping from JSON pointers to line and column;
+ * or the failure class that stopped the reading (too-large, encoding, conflict-markers, syntax). Objects have no
+ * prototype, so `__proto__`, `constructor` and `valueOf` are ordinary keys. The text is one RFC 8259 value: the visitor
+ * of jsonc-parser gives the positions, JSON.parse must agree, and depth is bounded before either runs.
  */
 import { printParseErrorCode, visit } from "jsonc-parser";
 import { type Diagnostic, quote, readablePointer, stepInto } from "./diagnostic.ts";
@@ -29,18 +29,18 @@ export interface Place {
   readonly column: number;
 }
 
-/** What was read. */
+/** A JSON document with positions. */
 export interface JsonDocument {
   readonly file: string;
   readonly text: string;
   readonly value: JsonValue;
-  /** One finding for each repeated key. */
+  /** One finding per repeated key. */
   readonly duplicates: readonly Diagnostic[];
   /** Place of a pointer's key (or its value); the nearest enclosing one when the pointer does not exist. */
   place(pointer: string, part?: "key" | "value"): Place;
 }
 
-/** Bounds and names for one reading. */
+/** Bounds and names for a reading. */
 export interface JsonReadOptions {
   /** File name used in findings. */
   readonly file: string;
@@ -65,7 +65,7 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Reads one JSON value strictly. */
+/** Reads a JSON value strictly. */
 export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReading {
   const { file, codes, maxBytes } = options;
   const maxDepth = options.maxDepth ?? 64;
@@ -113,7 +113,7 @@ export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReadi
 
 type Stop = (code: string, message: string, more?: Partial<Diagnostic>) => JsonReading;
 
-/** Places of the members of one object or array. */
+/** Positions of the members of an object or array. */
 interface Members {
   /** By key, or by index as text. */
   readonly offsets: Map<string, { key: number; value: number }>;
@@ -121,7 +121,8 @@ interface Members {
 
 function readText(text: string, starts: readonly number[], options: JsonReadOptions, stop: Stop): JsonReading {
   const { file, codes } = options;
-  // Places are kept per container, not per pointer: pointers of a hostile file could be longer than the file many times over.
+  // Positions are kept per container, not per pointer: the pointers of a hostile file could be many times longer than
+  // the file.
   const members = new Map<JsonValue, Members>();
   const duplicates: Diagnostic[] = [];
   const syntax: { message: string; offset: number }[] = [];
@@ -187,7 +188,7 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
     onLiteralValue(value: unknown, offset, length) {
       if (typeof value === "number") {
         const digits = text.slice(offset, offset + length);
-        // An integer outside the safe range would silently become another one.
+        // An integer outside the safe range would silently change its value.
         const lossy = /^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value);
         if (!Number.isFinite(value) || lossy) {
           syntax.push({ message: `the number ${quote(digits, 40)} cannot be represented exactly`, offset });
@@ -256,7 +257,7 @@ const EXPLAIN: { readonly [name: string]: string } = {
   InvalidCharacter: "control characters must be escaped",
 };
 
-/** Offset of the bracket that goes deeper than allowed, or -1; ignores brackets in strings. */
+/** Offset of the bracket that exceeds the allowed depth, or -1; ignores brackets in strings. */
 function firstTooDeep(text: string, maxDepth: number): number {
   let depth = 0;
   let quoted = false;

@@ -24,11 +24,11 @@ export interface MachinePaths {
   readonly config: string;
   /** Blobs and registry answers; may be deleted at any time. */
   readonly cache: string;
-  /** What was seen last, receipts. */
+  /** Last known states, receipts. */
   readonly state: string;
 }
 
-/** What the paths are derived from. */
+/** The facts that the paths are derived from. */
 export interface MachineFacts {
   readonly env: { readonly [name: string]: string | undefined };
   readonly os: string;

@@ -9,7 +9,7 @@ export function isAbsolutePath(path: string): boolean {
   return path.startsWith("/");
 }
 
-/** The parts as one path, without `.`, `..` inside, doubled and closing slashes. */
+/** Joins the parts into one path, without `.`, inner `..`, doubled and trailing slashes. */
 export function joinPaths(...parts: readonly string[]): string {
   const text = parts.filter((part) => part !== "").join("/");
   const root = isAbsolutePath(text);
@@ -23,7 +23,7 @@ export function joinPaths(...parts: readonly string[]): string {
   return (root ? "/" : "") + kept.join("/") || ".";
 }
 
-/** The path from the root; a relative one begins in `from`, or where the process is. */
+/** The absolute form of a path; a relative one is resolved against `from`, or the current directory. */
 export function absolutePath(path: string, from = ""): string {
   if (isAbsolutePath(path)) return joinPaths(path);
   return joinPaths(isAbsolutePath(from) ? from : joinPaths(currentDirectory(), from), path);

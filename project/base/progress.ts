@@ -1,8 +1,9 @@
 /**
- * A line on the terminal that says what takes long, and for how many seconds it has.
+ * A progress line on the terminal: a slow activity and its elapsed seconds.
  *
- * In: words. Out: after a second, one line on stderr that is drawn anew and removed at the end; nothing where stderr is no
- * terminal. `startBlocking` draws from a thread of its own, because compiling blocks the caller's.
+ * Input: the name of the activity. Output: after a second, one line on stderr that is redrawn and removed at the end;
+ * nothing if stderr is not a terminal. Compiling blocks the caller's thread, so `startBlocking` draws from a separate
+ * thread.
  */
 import process from "node:process";
 import { Worker } from "node:worker_threads";
@@ -21,7 +22,7 @@ function isShown(): boolean {
   return process.stderr.isTTY === true && (process.env.TERM ?? "") !== "dumb";
 }
 
-/** Shows `what` while this thread waits; returns how to end it. */
+/** Shows `what` while this thread waits; returns a function that ends the display. */
 export function startWaiting(what: string): () => void {
   if (!isShown()) return () => {};
   const started = Date.now();
@@ -41,7 +42,7 @@ export function startWaiting(what: string): () => void {
   });
 }
 
-/** Shows `what` while this thread computes; returns how to end it. */
+/** Shows `what` while this thread computes; returns a function that ends the display. */
 export function startBlocking(what: string): () => void {
   if (!isShown()) return () => {};
   const flag = new Int32Array(new SharedArrayBuffer(4));

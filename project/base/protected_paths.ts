@@ -1,9 +1,9 @@
 /**
  * The paths that neither guests nor plugins may change: manifests, lockfiles, and the machine's directories for waft.
  *
- * In: the root of the project that a run belongs to, if there is one. Out: ProtectedPaths for the engine's WASI. Manifest
- * and lockfile decide what plugins may do, the records decide whether a lockfile counts, and the executables and the cache
- * of compiled modules are machine code, so writing any of them would be a way to more authority.
+ * Input: the root of the project that a run belongs to, if any. Output: ProtectedPaths for the engine's WASI. Manifest
+ * and lockfile decide the authority of plugins, the records decide whether a lockfile counts, and the executables and
+ * the cache of compiled modules are machine code. Writing any of them would therefore be a path to more authority.
  */
 import type { ProtectedPaths } from "@waft/engine/wasi";
 import { codeCacheOptions, type MachinePaths, machinePaths } from "./paths.ts";

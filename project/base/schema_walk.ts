@@ -1,9 +1,10 @@
 /**
- * A small interpreter of the JSON Schema subset that our own schemas use, and that plugins may use in `configSchema`.
+ * A small interpreter of the JSON Schema subset that waft's schemas use, and that plugins may use in `configSchema`.
  *
- * In: a value from json_read and a schema. Out: every violation with its pointer and rule, in document order. It is used
- * where ajv's load and compile time would be felt (every `waft run` reads a lockfile) and where ajv must not be let near
- * hostile schemas. Its verdicts are compared with ajv's in tests. Never throws on any value; cost is linear in the value.
+ * Input: a value from json_read and a schema. Output: every violation with its pointer and rule, in document order. It
+ * replaces ajv where ajv's load and compile time would be noticeable (every `waft run` reads a lockfile), and for
+ * hostile schemas, which ajv must not see. Tests compare its verdicts with ajv's. Never throws on any value; cost is
+ * linear in the value.
  */
 import { isObject, type JsonObject, type JsonValue } from "./json_read.ts";
 import { quote, readablePointer, stepInto } from "./diagnostic.ts";
@@ -34,7 +35,7 @@ export interface Schema {
   readonly definitions?: { readonly [name: string]: Schema };
 }
 
-/** One violation. */
+/** A violation of a schema. */
 export interface Violation {
   readonly pointer: string;
   /** Whether the key or the value is to blame; decides the column. */
@@ -47,10 +48,13 @@ export interface Violation {
   readonly key?: string;
 }
 
-/** Formats: name to test and what it asks for. A format that is not listed is a violation, never ignored. */
+/**
+ * Formats: name to test and description of the accepted text. A format that is not listed is a violation, never
+ * ignored.
+ */
 export type Formats = { readonly [name: string]: { readonly test: (text: string) => boolean; readonly asks: string } };
 
-/** What a pattern means in words, by its source. */
+/** Descriptions of patterns in words, by source. */
 const PATTERN_WORDS = new Map<string, string>();
 
 /** Gives a pattern a description used in messages. */

@@ -1,8 +1,9 @@
 /**
- * Text for terminals: tables, colours, and what may be asked there.
+ * Text for terminals: tables, colours, and whether prompts are possible.
  *
- * In: cells that may come from registries. Out: aligned lines in which nothing can move the cursor, reorder or hide text.
- * Whether colours and prompts are used is decided once, from flags, environment and what the streams are.
+ * Input: cells that may come from registries. Output: aligned lines in which no text can move the cursor, reorder or
+ * hide other text. The use of colours and prompts is decided once, from flags, environment and the types of the
+ * streams.
  */
 import { stripVTControlCharacters } from "node:util";
 import { escapeHostile } from "./diagnostic.ts";
@@ -34,12 +35,12 @@ export function palette(on: boolean): Palette {
   return { bold: paint(1, 22), dim: paint(2, 22), red: paint(31, 39), green: paint(32, 39), yellow: paint(33, 39) };
 }
 
-/** Untrusted text, made harmless. It is never shortened: what a user decides on must be there whole. */
+/** Escapes untrusted text. The text is never shortened: a user must see the full basis of a decision. */
 export function safe(text: string): string {
   return escapeHostile(text);
 }
 
-/** Untrusted text, made harmless and cut, for hints that repeat what is shown whole elsewhere. */
+/** Escapes and truncates untrusted text, for hints that repeat text shown in full elsewhere. */
 export function safeHint(text: string, limit: number): string {
   const clean = escapeHostile(text);
   return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
@@ -47,7 +48,7 @@ export function safeHint(text: string, limit: number): string {
 
 /** Columns between two cells. */
 const GAP = 2;
-/** A last column of less than this goes below the others, with this indent. */
+/** A last column narrower than this wraps onto lines below the others, with this indent. */
 const LEAST_WIDTH = 20;
 const INDENT = 4;
 
@@ -71,7 +72,7 @@ export function layoutTable(rows: readonly (readonly string[])[], columns?: numb
   });
 }
 
-/** Lines of words; a word that is longer than a line has one of its own. */
+/** Breaks text into lines of words; a word longer than a line gets a separate line. */
 function wordsWithin(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

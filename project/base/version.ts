@@ -1,14 +1,14 @@
 /**
  * Versions and ranges: npm semver behind the specification's length and pattern checks.
  *
- * In: text that may come from anyone. Out: canonical versions, verdicts, and the reason why something is no range. npm's
- * regular expressions never see more than 200 characters of range or 256 of version. Pre-releases match as in npm;
- * `engines` ranges include them, else no canary or nightly would ever fit `^0.3.0`. Build metadata takes no part in order.
+ * Input: untrusted text. Output: canonical versions, verdicts, and the reason why a text is not a range. npm's regular
+ * expressions never see more than 200 characters of range or 256 of version. Pre-releases match as in npm; `engines`
+ * ranges include them, since otherwise no canary or nightly would fit `^0.3.0`. Build metadata does not affect order.
  */
 import semver from "semver";
 import { hasRangeShape, hasVersionShape, MAX_RANGE, MAX_VERSION, RANGE_PATTERN } from "./grammar.ts";
 
-/** What we use of npm semver, typed. */
+/** The parts of npm semver in use, with types. */
 interface Semver {
   valid(version: string): string | null;
   validRange(range: string): string | null;
@@ -34,7 +34,7 @@ export function isCanonicalVersion(text: string): boolean {
   return !text.startsWith("v") && canonicalVersion(text) === text;
 }
 
-/** Why text is no version; undefined when it is one. */
+/** The reason why a text is not a version; undefined when it is one. */
 export function explainVersion(text: string): string | undefined {
   if (text.length > MAX_VERSION) return `it is longer than ${MAX_VERSION} characters`;
   if (!hasVersionShape(text)) return "it is not of the form 1.2.3, 1.2.3-pre or 1.2.3+build";
@@ -47,7 +47,7 @@ export function explainVersion(text: string): string | undefined {
   return "its pre-release or build part is malformed (empty or with a leading zero)";
 }
 
-/** Why text is no range; undefined when it is one. */
+/** The reason why a text is not a range; undefined when it is one. */
 export function explainRange(text: string): { reason: string; help?: string } | undefined {
   if (text.length === 0) return { reason: "it is empty", help: 'write "*" for any version' };
   if (text.length > MAX_RANGE) return { reason: `it is longer than ${MAX_RANGE} characters` };
@@ -100,7 +100,7 @@ export function caretOf(version: string): string {
   return `^${version.replace(/\+.*$/, "")}`;
 }
 
-/** True when text names one version exactly (`1.2.3`, `v1.2.3`, `=1.2.3`). */
+/** True when the text names exactly one version (`1.2.3`, `v1.2.3`, `=1.2.3`). */
 export function isExact(range: string): boolean {
   return canonicalVersion(range.replace(/^=\s*/, "")) !== undefined;
 }

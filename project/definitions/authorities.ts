@@ -1,9 +1,10 @@
 /**
- * The authorities that a plugin can hold: one row each with what is linked for it and which scope it has.
+ * The authorities that a plugin can hold: one row each with its imports and the form of its scope.
  *
- * In: names and scopes from definitions, lockfiles and command lines. Out: the import namespaces that a grant opens, with
- * signatures and the result of a denied call, and the rules of scopes: what may be requested, what a grant may contain, and when
- * one scope is within another. Nothing outside this table can be linked: `env` and every other namespace are refused.
+ * Input: names and scopes from definitions, lockfiles and command lines. Output: the import namespaces that a grant
+ * opens, with signatures and the result of a denied call, and the rules of scopes: the permitted requests, the
+ * permitted grants, and when one scope is within another. Only the rows of this table can be linked: `env` and every
+ * other namespace are refused.
  */
 import type { Schema } from "../base/schema_walk.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
@@ -11,7 +12,9 @@ import { emptyObject, isObject } from "../base/json_read.ts";
 import { stepInto } from "../base/diagnostic.ts";
 import type { FunctionType } from "./module_inspector.ts";
 
-/** A host function: where it is, its type, and what the stub of a denied optional authority returns. */
+/**
+ * A host function: its namespace and name, its type, and the result of its stub when an optional authority is denied.
+ */
 export interface HostFunction {
   readonly namespace: string;
   readonly name: string;
@@ -22,7 +25,7 @@ export interface HostFunction {
   readonly denied: number;
 }
 
-/** What kind of scope an authority has. */
+/** The kind of an authority's scope. */
 export type ScopeKind =
   | "none"
   | "namespaces"
@@ -34,7 +37,7 @@ export type ScopeKind =
   | "clock"
   | "instances";
 
-/** One authority. */
+/** A row of the authority table. */
 export interface Authority {
   readonly name: string;
   readonly scope: ScopeKind;
@@ -84,7 +87,7 @@ export const STATUS = {
   closed: 8,
 } as const;
 
-/** Rows: namespace, name, type, authorities separated by |, and what the denied stub returns. */
+/** Rows: namespace, name, type, authorities separated by |, and the result of the denied stub. */
 const HOST_ROWS: readonly (readonly [string, string, string, string, number])[] = [
   ["waft:self@1", "config-size", "->i32", "", 0],
   ["waft:self@1", "config-read", "i32,i32->i32", "", 0],
@@ -161,7 +164,7 @@ export const ENGINE_CALLS: { readonly [name: string]: FunctionType } = {
 
 const BY_NAME: ReadonlyMap<string, Authority> = new Map(AUTHORITIES.map((a) => [a.name, a]));
 
-/** The row of an authority, if there is one of that name. */
+/** The row of the named authority, if it exists. */
 export function findAuthority(name: string): Authority | undefined {
   return BY_NAME.get(name);
 }
@@ -241,7 +244,7 @@ export function widerThan(kind: ScopeKind, requested: JsonObject, granted: JsonO
   return [];
 }
 
-/** The widest grant that a request allows, with roots bound to directories of their own name in the project. */
+/** The widest grant that a request allows, with roots bound to project directories of the same name. */
 export function fullGrant(kind: ScopeKind, requested: JsonObject): JsonObject {
   const grant = emptyObject();
   if (kind === "roots") {
@@ -294,8 +297,8 @@ export function requestWidened(kind: ScopeKind, before: JsonObject, now: JsonObj
 }
 
 /**
- * A scope as words, all of them: `/store=./data`, `api.example:443`; empty for authorities without scope. A word that could
- * be read as several is in quotes.
+ * A complete scope as words: `/store=./data`, `api.example:443`; empty for authorities without scope. An ambiguous word
+ * is quoted.
  */
 export function describeScope(scope: JsonObject): string {
   const words: string[] = [];

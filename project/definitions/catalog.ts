@@ -1,10 +1,11 @@
 /**
- * Packages: the register catalog, and the definitions that it and the manifest make together.
+ * Packages: the register catalog, and the definitions that result from catalog and manifest.
  *
- * In: the files of a package (an archive or a directory). Out: its manifest and, for each catalog id, the complete
- * definition with its digest and the entry's bytes; or every finding. What the manifest says (name, description, stability,
- * license, repository, engines, platforms) is filled into definitions and must not be contradicted by them. Catalog ids are
- * exactly the package's module and its subpackages. It is data: nothing of the author's runs to learn it.
+ * Input: the files of a package (an archive or a directory). Output: its manifest and, for each catalog id, the
+ * complete definition with its digest and the entry's bytes; or every finding. The manifest's metadata (name,
+ * description, stability, license, repository, engines, platforms) is filled into definitions, which must not
+ * contradict it. Catalog ids are exactly the package's module and its subpackages. The catalog is data: reading it runs
+ * no code of the author.
  */
 import {
   checkDefinition,
@@ -55,7 +56,7 @@ export const CATALOG_JSON_SCHEMA: Schema = {
   definitions: SHARED_DEFINITIONS,
 };
 
-/** One plugin of an opened package. */
+/** A plugin of an opened package. */
 export interface PackagePlugin {
   readonly definition: Definition;
   readonly digest: Digest;

@@ -1,9 +1,9 @@
 /**
- * `configSchema`: the small, closed subset of JSON Schema in which a plugin states its configuration.
+ * `configSchema`: the small, closed subset of JSON Schema in which a plugin declares its configuration.
  *
- * In: a schema from a definition, or a configuration from a lockfile. Out: what is wrong with either, with pointers. No
- * `pattern`: an author's regular expression would run on users' machines. At most 64 KiB, 8 levels, and every object is
- * closed, so that a typo in a configuration is always found.
+ * Input: a schema from a definition, or a configuration from a lockfile. Output: the violations of either, with
+ * pointers. `pattern` is excluded: an author's regular expression would run on users' machines. A schema has at most 64
+ * KiB and 8 levels, and every object is closed, so a typo in a configuration is always found.
  */
 import { type Diagnostic, quote, readablePointer, stepInto } from "../base/diagnostic.ts";
 import { emptyObject, isObject, type JsonObject, type JsonValue } from "../base/json_read.ts";
@@ -56,7 +56,7 @@ function isUri(text: string): boolean {
   return text.length <= 4096 && /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/.test(text) && URL.canParse(text);
 }
 
-/** What is wrong with a `configSchema`, with pointers below `pointer`. */
+/** The violations of a `configSchema`, with pointers below `pointer`. */
 export function checkConfigSchema(schema: JsonValue, pointer: string): Violation[] {
   const found: Violation[] = [];
   const add = (at: string, rule: string, message: string, part: "key" | "value" = "value"): void => {
@@ -143,12 +143,12 @@ export function checkConfigSchema(schema: JsonValue, pointer: string): Violation
   }
 }
 
-/** What is wrong with a configuration; the schema has passed checkConfigSchema. */
+/** The violations of a configuration; the schema has passed checkConfigSchema. */
 export function checkConfig(config: JsonValue, schema: JsonObject, pointer: string): Violation[] {
   return walkSchema(config, schema as Schema, { formats: CONFIG_FORMATS, pointer, limit: 100 });
 }
 
-/** The configuration with the schema's defaults filled in, as the plugin gets it. */
+/** The configuration with the schema's defaults filled in, as the plugin receives it. */
 export function withDefaults(config: JsonValue, schema: JsonObject): JsonValue {
   if (!isObject(config) || !isObject(schema.properties)) return config;
   const full = emptyObject();

@@ -1,9 +1,10 @@
 /**
  * Contracts, bindings, load order and reach.
  *
- * In: a set of plugins with their definitions and, once made, their bindings. Out: who may provide what to whom, the
- * bindings that need no choice, faults of given bindings, the order in which plugins start, and which providers (with
- * their grants) a plugin can act through. Never first-wins: several candidates need an explicit choice.
+ * Input: a set of plugins with their definitions and, once made, their bindings. Output: the possible providers of each
+ * contract, the bindings that need no choice, faults of given bindings, the order in which plugins start, and the
+ * providers (with their grants) that a plugin can act through. Several candidates always need an explicit choice; the
+ * first never wins by default.
  */
 import { type ConsumedContract, contractNamespace, type Definition, type ProvidedContract } from "./definition.ts";
 import type { JsonObject } from "../base/json_read.ts";
@@ -57,7 +58,7 @@ export interface BindingQuestion {
   readonly unfit: readonly { readonly id: string; readonly reason: string }[];
 }
 
-/** What binding all contracts of a set gave. */
+/** The result of binding all contracts of a set. */
 export interface BindingPlan {
   readonly bindings: { readonly [consumer: string]: { readonly [namespace: string]: string[] } };
   /** Several candidates and no choice. */
@@ -66,7 +67,7 @@ export interface BindingPlan {
   readonly unbound: readonly BindingQuestion[];
 }
 
-/** Binds every consumed contract: by the choice for `consumer namespace` or `namespace`, else by there being only one candidate. */
+/** Binds every consumed contract: to the choice for `consumer namespace` or `namespace`, else to the only candidate. */
 export function bindContracts(
   definitions: { readonly [id: string]: Definition },
   choices: ReadonlyMap<string, readonly string[]>,
@@ -170,7 +171,7 @@ function dependenciesOf(plugin: BoundPlugin): string[] {
   return [...all].sort();
 }
 
-/** The providers that a plugin can reach through bindings, directly or not, with what they were granted. */
+/** The providers that a plugin can reach through bindings, directly or transitively, with their grants. */
 export function reachOf(
   id: string,
   plugins: PluginSet,

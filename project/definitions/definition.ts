@@ -1,9 +1,9 @@
 /**
- * Plugin definitions: their shape, their law, their canonical form and digest.
+ * Plugin definitions: their shape, their rules, their canonical form and digest.
  *
- * In: the `definition` objects of catalogs, registries and lockfiles. Out: violations with pointers, or a Definition whose
- * digest is SHA-256 of its RFC 8785 form after set-like arrays are sorted. Definitions are immutable: the same id and
- * version always have the same digest.
+ * Input: the `definition` objects of catalogs, registries and lockfiles. Output: violations with pointers, or a
+ * Definition whose digest is the SHA-256 of its RFC 8785 form after set-like arrays are sorted. Definitions are
+ * immutable: the same id and version always have the same digest.
  */
 import { AUTHORITIES, findAuthority, HOST_NAMESPACES, scopeSchema } from "./authorities.ts";
 import { checkConfigSchema } from "./config_schema.ts";
@@ -159,7 +159,7 @@ export function closedMap(keys: string, values: string): Schema {
 }
 
 /**
- * Violations of one definition. With `shape` false only what the schema cannot say is checked, for callers that have
+ * Violations of a definition. With `shape` false only the rules beyond the schema are checked, for callers that have
  * walked a larger schema already. Rule `authority` marks an authority that this waft does not know.
  */
 export function checkDefinition(value: JsonValue, pointer: string, shape = true): Violation[] {

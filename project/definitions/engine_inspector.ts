@@ -1,8 +1,8 @@
 /**
  * The engine's decoder and validator as a ModuleInspector.
  *
- * In: the bytes of a module. Out: its imports and exports with types; InspectionError for bytes that are no valid module.
- * Only the front end is loaded, no code generator. Nothing is run.
+ * Input: the bytes of a module. Output: its imports and exports with types; InspectionError for an invalid module.
+ * Loads only the front end, no code generator, and runs no code of the module.
  */
 import { decodeModule } from "@waft/engine/binary/decode";
 import { WaftError } from "@waft/engine/errors";

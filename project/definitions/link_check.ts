@@ -1,17 +1,18 @@
 /**
- * Does a module import and export what its definition says?
+ * Checks the imports and exports of a module against its definition.
  *
- * In: a definition and the outside of its module. Out: findings. Every import must be linkable by a requested authority, a
- * consumed contract or the plugin's own namespace, with the exact type; every request must be used by an import, a hook or
- * a provided namespace (so that reviews stay short); every provided function must be exported. Publish and check both run
- * this; the engine's link table (plugins/plugin_grants.ts) refuses the same imports at run time.
+ * Input: a definition and the imports and exports of its module. Output: findings. Every import must be linkable by a
+ * requested authority, a consumed contract or the plugin's own namespace, with the exact type. Every request must be
+ * used by an import, a hook or a provided namespace, which keeps reviews short. Every provided function must be
+ * exported. Publish and check both run this; the engine's link table (plugins/plugin_grants.ts) refuses the same
+ * imports at run time.
  */
 import { ENGINE_CALLS, findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
 import { contractNamespace, type Definition } from "./definition.ts";
 import { type Diagnostic, quote } from "../base/diagnostic.ts";
 import { formatType, type FunctionType, type InspectedModule, sameType } from "./module_inspector.ts";
 
-/** Findings about one module; `file` names its entry. */
+/** Findings about a module; `file` names its entry. */
 export function checkLinks(definition: Definition, module: InspectedModule, file: string): Diagnostic[] {
   const found: Diagnostic[] = [];
   const add = (code: string, message: string, help?: string): void => {

@@ -1,9 +1,9 @@
 /**
- * What the project needs to know about a WebAssembly module, whoever finds it out.
+ * The interface through which the project inspects a WebAssembly module.
  *
- * In: the bytes of a module. Out: its imports and exports with types in the text format's words. The engine's decoder and
- * validator provide the implementation; tests use fakes. An inspector throws InspectionError for bytes that are no valid
- * module and never runs anything.
+ * Input: the bytes of a module. Output: its imports and exports with types in the syntax of the text format. The
+ * engine's decoder and validator provide the implementation; tests use fakes. An inspector throws InspectionError for
+ * an invalid module and never runs code.
  */
 
 /** A function type; value types as in the text format. */
@@ -12,10 +12,10 @@ export interface FunctionType {
   readonly results: readonly string[];
 }
 
-/** What an import or export is. */
+/** The kind of an import or export. */
 export type ExternKind = "function" | "table" | "memory" | "global" | "tag";
 
-/** One import. */
+/** An import of a module. */
 export interface ModuleImport {
   readonly module: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export interface ModuleImport {
   readonly type?: FunctionType;
 }
 
-/** One export. */
+/** An export of a module. */
 export interface ModuleExport {
   readonly name: string;
   readonly kind: ExternKind;

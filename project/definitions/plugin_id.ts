@@ -1,5 +1,6 @@
 /**
- * Plugin identifiers on command lines: a clear refusal with the likely meaning. Apart from base/grammar.ts, which knows no errors.
+ * Validates plugin identifiers on command lines; the error suggests the likely meaning. Separate from base/grammar.ts,
+ * which does not depend on errors.
  */
 import { fail, quote } from "../base/diagnostic.ts";
 import { explainPluginId, MAX_PLUGIN_ID } from "../base/grammar.ts";

@@ -1,9 +1,9 @@
 /**
- * What WASI preview 1 offers to guests, in groups that a project may take away.
+ * WASI preview 1 in groups that a project may remove from its guests.
  *
- * In: the groups that a lockfile's `guest.wasi` keeps (absent: all). Out: WASI's functions for a guest of that project, and
- * what of its arguments, variables and directories it may have. A function that was taken away is still there, since C
- * libraries import more than programs use, and answers "not capable". Ending itself and yielding a guest may always.
+ * Input: the groups that a lockfile's `guest.wasi` keeps (absent: all). Output: WASI's functions for a guest of that
+ * project, and the arguments, variables and directories it may have. C libraries import more than programs use, so a
+ * removed function remains importable and returns "not capable". A guest may always exit and yield.
  */
 import { fail, quote } from "../base/diagnostic.ts";
 
@@ -14,7 +14,7 @@ interface WasiGroup {
   readonly functions: readonly string[];
 }
 
-/** All groups, sorted. `args`, `env` and `fs` take away what is handed over, `stdio` the first three descriptors. */
+/** All groups, sorted. `args`, `env` and `fs` remove the respective inputs, `stdio` the first three descriptors. */
 export const WASI_GROUPS: readonly WasiGroup[] = [
   { name: "args", meaning: "the arguments of the program", functions: [] },
   { name: "clock", meaning: "clocks and timers", functions: ["clock_res_get", "clock_time_get", "poll_oneoff"] },
@@ -47,7 +47,7 @@ export function parseWasiGroups(text: string): string[] | undefined {
 type WasiFunction = (...args: never[]) => unknown;
 type WasiImports = Readonly<Record<string, WasiFunction>>;
 
-/** WASI's functions as a project with these groups gives them. */
+/** WASI's functions in a project with these groups. */
 export function narrowedWasi(imports: WasiImports, groups: readonly string[] | undefined): WasiImports {
   if (groups === undefined) return imports;
   const taken = new Set(WASI_GROUPS.filter((g) => !groups.includes(g.name)).flatMap((g) => g.functions));
@@ -65,7 +65,7 @@ export function narrowedWasi(imports: WasiImports, groups: readonly string[] | u
   );
 }
 
-/** What is handed to a guest, without what its project does not allow; refuses what was asked for expressly. */
+/** The inputs of a guest, reduced to those its project allows; refuses inputs that were requested explicitly. */
 export function narrowedInputs<Preopen>(
   inputs: {
     readonly args: readonly string[];

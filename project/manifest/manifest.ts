@@ -1,10 +1,11 @@
 /**
- * The manifest `waft.json`: strict reading, every violation at once, each with its place and a way out.
+ * The manifest `waft.json`: strict reading that reports all violations at once, each with its position and a remedy.
  *
- * In: the file's bytes. Out: a Manifest that holds to schema.json (the specification's "Manifest", "Settings", "Package"),
- * or all findings. ajv checks against schema.json; a manifest without `package` that our own walker accepts skips it,
- * because its load time would be felt in every `waft run` (a test shows that the walker accepts nothing that ajv refuses).
- * Beyond the schema, ranges and versions must be real ones, and the two names of one switch must not contradict.
+ * Input: the file's bytes. Output: a Manifest that satisfies schema.json (the specification's "Manifest", "Settings",
+ * "Package"), or all findings. ajv checks against schema.json. Its load time would be noticeable in every `waft run`,
+ * so a manifest without `package` that waft's own walker accepts skips it (a test shows that the walker accepts nothing
+ * that ajv refuses). Beyond the schema, ranges and versions must be valid, and the two names of one switch must not
+ * contradict.
  */
 import type { ErrorObject, ValidateFunction } from "ajv";
 import schemaJson from "./schema.json" with { type: "json" };
@@ -43,7 +44,7 @@ export interface Author {
   forge?: string;
 }
 
-/** One linked definition besides the package's own. */
+/** A linked definition besides the package's own. */
 export interface Subpackage {
   module: string;
   name: string;
@@ -116,7 +117,7 @@ export async function readManifest(bytes: Uint8Array, file: string = MANIFEST_FI
   return result.read;
 }
 
-/** Reads a manifest and returns what was found; `read` is there exactly when there is no finding. */
+/** Reads a manifest and returns the findings; `read` is present exactly when there are none. */
 export async function checkManifest(
   bytes: Uint8Array,
   file: string = MANIFEST_FILE,
@@ -186,7 +187,7 @@ let compiled: ValidateFunction | undefined;
 async function ajvViolations(value: JsonValue): Promise<Violation[]> {
   compiled ??= await compileSchema();
   if (compiled(value) === true) return [];
-  // One finding for each place: a wrong type or length says more than the pattern that fails with it.
+  // One finding per position: a wrong type or length says more than the pattern that fails with it.
   const found = new Map<string, Violation>();
   for (const error of (compiled.errors ?? []).slice(0, MAX_FINDINGS)) {
     const violation = fromAjv(error, value);
@@ -199,7 +200,7 @@ async function ajvViolations(value: JsonValue): Promise<Violation[]> {
   return [...found.values()];
 }
 
-/** Most findings of one reading; a file with more is no manifest. */
+/** Maximum findings of a reading; a file with more is not a manifest. */
 const MAX_FINDINGS = 200;
 
 /** Rules from the least to the most telling; those not listed come before all. */
@@ -310,7 +311,7 @@ export function lookUp(root: JsonValue, pointer: string): JsonValue | undefined 
   return value;
 }
 
-/** What the schema cannot say: ranges and versions are real, aliases agree. */
+/** Checks beyond the schema: ranges and versions are valid, aliases agree. */
 function meaningFindings(root: JsonValue, document: JsonDocument, already: ReadonlySet<string>): Diagnostic[] {
   if (!isObject(root)) return [];
   const found: Diagnostic[] = [];

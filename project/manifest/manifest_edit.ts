@@ -1,8 +1,9 @@
 /**
- * Edits of `waft.json` in place: only the lines that must change do.
+ * Edits `waft.json` in place and changes only the affected lines.
  *
- * In: the text of a valid manifest. Out: the text with one requirement set or removed; indentation, line ends, order and
- * the final newline stay. New keys go where they belong if the present ones are in code-unit order, else at the end.
+ * Input: the text of a valid manifest. Output: the text with one requirement set or removed; indentation, line ends,
+ * order and the final newline are preserved. A new key is inserted in code-unit order if the present keys are in that
+ * order, else at the end.
  */
 import { applyEdits, type FormattingOptions, modify, parse } from "jsonc-parser";
 
@@ -11,7 +12,7 @@ export function setRequirement(text: string, id: string, range: string): string 
   const known = (parse(text) as { readonly plugins?: object } | undefined)?.plugins !== undefined;
   const edits = modify(text, ["plugins", id], range, {
     formattingOptions: formattingOf(text),
-    // Without `plugins` it is that key that gets inserted: first, or after $schema.
+    // Without `plugins` that key itself is inserted: first, or after $schema.
     getInsertionIndex: (keys) => known ? insertionIndex(keys, id) : keys[0] === "$schema" ? 1 : 0,
   });
   return applyEdits(text, edits);
@@ -20,7 +21,7 @@ export function setRequirement(text: string, id: string, range: string): string 
 /** The text without `plugins[id]`. */
 export function removeRequirement(text: string, id: string): string {
   const { plugins } = parse(text) as { readonly plugins?: object };
-  // The last one leaves an empty object, not an empty line.
+  // Removing the last requirement leaves an empty object, not an empty line.
   const last = plugins !== undefined && Object.keys(plugins).every((key) => key === id);
   if (last) return applyEdits(text, modify(text, ["plugins"], {}, { formattingOptions: formattingOf(text) }));
   return applyEdits(text, modify(text, ["plugins", id], undefined, { formattingOptions: formattingOf(text) }));

@@ -1,8 +1,8 @@
 /**
  * Every key that `settings` may have: features, optimizations, runtime.
  *
- * Features and optimizations are the engine's own tables (rows, defaults, meanings), with the aliases of the specification; loading this loads
- * no other part of the engine. schema.json lists the same names (a test compares).
+ * Features and optimizations are the engine's own tables (rows, defaults, meanings), with the aliases of the
+ * specification. This file loads no other part of the engine. schema.json lists the same names (a test compares).
  */
 import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/features";
 import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/optimizations";
@@ -27,7 +27,7 @@ function aliasRows(): SettingKey[] {
   });
 }
 
-/** WebAssembly features: off rejects a module that needs one. */
+/** WebAssembly features: a module that needs a disabled feature is rejected. */
 export const FEATURES: readonly SettingKey[] = [
   ...FEATURE_ROWS.map((row) => {
     const alias = FEATURE_ALIASES.find(([, name]) => name === row.name)?.[0];
@@ -36,7 +36,7 @@ export const FEATURES: readonly SettingKey[] = [
   ...aliasRows(),
 ].sort(byName);
 
-/** Optimizations of the compiler: off compiles without one, which must never change a result. */
+/** Optimizations of the compiler. Disabling one must never change a result. */
 export const OPTIMIZATIONS: readonly SettingKey[] = OPTIMIZATION_ROWS.filter((
   row: OptimizationRow,
 ) => row.engineOnly !== true).map((row: OptimizationRow) => ({

@@ -1,9 +1,9 @@
 /**
- * Fetching from a release site: the index, and artifacts that may be large.
+ * Downloads from a release site: the index, and artifacts of any size.
  *
- * In: a site's address, trusted keys. Out: a checked index, or the path of a file whose size and SHA-256 are the index's. Redirects stay on the
- * site; every answer is bounded in size, every pause in time. A download that breaks off is kept under its digest and continued
- * by the next attempt; what turns out to be something else is deleted.
+ * Input: a site's address, trusted keys. Output: a verified index, or the path of a file with the size and SHA-256 that
+ * the index gives. Redirects stay on the site; every answer is bounded in size, every pause in time. An interrupted
+ * download is kept under its digest and continued by the next attempt; a file with the wrong content is deleted.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -230,7 +230,7 @@ export async function downloadArtifact(site: ReleaseSite, artifact: ReleaseArtif
   return done;
 }
 
-/** Appends what is missing of `part`. */
+/** Appends the missing rest to `part`. */
 async function downloadRest(site: ReleaseSite, url: string, artifact: ReleaseArtifact, part: string): Promise<void> {
   let have = await sizeOf(part) ?? 0;
   if (have > artifact.size) {

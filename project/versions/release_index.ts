@@ -1,10 +1,10 @@
 /**
- * The release index: which releases there are, what the channels point at, and which files belong to each.
+ * The release index: the releases, the targets of the channels, and the files of each release.
  *
- * In: the bytes of `releases/index.json` and of its signature file, from anyone. Out: a checked ReleaseIndex, or a ProjectError. Order of the
- * checks: signatures over the very bytes first (a threshold of the trusted keys), then strict parse, then freshness: `sequence` never falls and
- * `expires` has not passed, so an old index cannot be replayed. Files are named relative to the index's own
- * site, so an index cannot redirect to another site.
+ * Input: the untrusted bytes of `releases/index.json` and of its signature file. Output: a verified ReleaseIndex, or a
+ * ProjectError. Order of the checks: first the signatures over the exact bytes (a threshold of the trusted keys), then
+ * the strict parse, then freshness: `sequence` never falls and `expires` has not passed, so an old index cannot be
+ * replayed. Files are named relative to the index's own site, so an index cannot redirect to another site.
  */
 import { record } from "../definitions/definition.ts";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
@@ -25,7 +25,7 @@ export const MAX_SIGNATURES = 1 << 14;
 /** Largest artifact. */
 export const MAX_ARTIFACT = 512 << 20;
 
-/** One file of a release. */
+/** A file of a release. */
 export interface ReleaseArtifact {
   /** `linux/amd64`, or `any`. */
   readonly platform: string;
@@ -38,7 +38,7 @@ export interface ReleaseArtifact {
   readonly sha256: string;
 }
 
-/** One release. */
+/** A release in the index. */
 export interface ReleaseEntry {
   readonly publishedAt: string;
   readonly commit: string;
@@ -179,7 +179,7 @@ export function requireSigned(bytes: Uint8Array, signatures: Uint8Array, keys: R
   );
 }
 
-/** Parses an index whose signature was checked. */
+/** Parses an index whose signatures have been verified. */
 export function parseReleaseIndex(bytes: Uint8Array, file: string): ReleaseIndex {
   const index = strict(bytes, file, "release.invalid", SCHEMA, MAX_RELEASE_INDEX) as unknown as ReleaseIndex;
   const wrong = (message: string): ProjectError => fail("release.invalid", message, { file });
@@ -197,7 +197,7 @@ export function parseReleaseIndex(bytes: Uint8Array, file: string): ReleaseIndex
   return index;
 }
 
-/** Throws for an index that is older than one seen before, or too old. */
+/** Throws for an expired index, or one older than an index seen before. */
 export function requireFresh(index: ReleaseIndex, now: number, seen: number | undefined, file: string): void {
   if (seen !== undefined && index.sequence < seen) {
     throw fail("release.rollback", `the release index has sequence ${index.sequence}; ${seen} was seen before`, {

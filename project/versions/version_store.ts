@@ -1,9 +1,10 @@
 /**
- * The installed versions on this machine: what is there, which one is active, and how both change without ever being half changed.
+ * The installed versions on this machine, the active version, and their atomic changes.
  *
- * In: the machine's directories. Out: receipts, the active version, staged directories that become versions by one rename. A directory without a
- * receipt is not installed, whatever it holds. `state/active.json` is one line that the launcher in sh reads, too (installer/launcher.sh).
- * All changes are made under one lock; what a killed process left is swept by the next one.
+ * Input: the machine's directories. Output: receipts, the active version, staged directories that become versions by
+ * one rename. A directory without a receipt is not an installed version, whatever it contains. `state/active.json` is a
+ * single line, because the launcher in sh reads it too (installer/launcher.sh). All changes are made under one lock;
+ * the next process removes the leftovers of a killed one.
  */
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import type { MachinePaths } from "../base/paths.ts";
 import { replaceFile } from "./release_download.ts";
 import { isCanonicalVersion } from "../base/version.ts";
 
-/** What is known of an installed version. */
+/** The receipt of an installed version. */
 export interface Receipt {
   readonly schemaVersion: 1;
   readonly version: string;
@@ -28,7 +29,7 @@ export interface Receipt {
   readonly installedAt: string;
 }
 
-/** The active version and the one before it. */
+/** The active version and its predecessor. */
 export interface ActiveState {
   readonly current?: string;
   readonly previous?: string;
@@ -45,7 +46,7 @@ export function isStagingName(name: string): boolean {
   return STAGING.test(name);
 }
 
-/** Runs `work` as the only one that changes versions. */
+/** Runs `work` under the lock that serializes changes of versions. */
 export async function withVersionLock<T>(
   paths: MachinePaths,
   work: () => Promise<T>,
@@ -70,7 +71,7 @@ export async function withVersionLock<T>(
   }
 }
 
-/** Removes what interrupted installations left. */
+/** Removes the leftovers of interrupted installations. */
 async function sweep(paths: MachinePaths): Promise<void> {
   for (const name of await DISK.list(paths.versions)) {
     if (STAGING.test(name)) await rm(join(paths.versions, name), { recursive: true, force: true });
@@ -130,7 +131,7 @@ export async function readActive(paths: MachinePaths): Promise<ActiveState> {
   return { ...(current === undefined ? {} : { current }), ...(previous === undefined ? {} : { previous }) };
 }
 
-/** Makes another version the active one, at once or not at all. */
+/** Activates another version, atomically. */
 export async function writeActive(paths: MachinePaths, active: ActiveState, step: Step = () => {}): Promise<void> {
   step("activate");
   await replaceFile(join(paths.state, "active.json"), `${JSON.stringify({ schemaVersion: 1, ...active })}\n`);
@@ -144,8 +145,8 @@ export interface VersionFiles {
 }
 
 /**
- * Puts a version in place: writes it beside the others, lets `check` try it, adds the receipt, renames. Whatever goes wrong before the rename
- * leaves nothing; what was installed under that name before is replaced.
+ * Installs a version: writes it beside the others, lets `check` try it, adds the receipt, renames. A failure before the
+ * rename leaves no trace; a version previously installed under that name is replaced.
  */
 export async function placeVersion(
   paths: MachinePaths,
@@ -164,7 +165,7 @@ export async function placeVersion(
       const path = join(staging, name);
       await mkdir(join(path, ".."), { recursive: true });
       await DISK.create(path, bytes, executables.has(name) ? 0o755 : 0o644);
-      // Whatever the umask was, a program of this user can be started.
+      // The user's programs must be executable under any umask.
       if (executables.has(name)) await chmod(path, 0o755);
     }
     step("check");
