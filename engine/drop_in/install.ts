@@ -1,8 +1,8 @@
 /**
- * waft in place of the host's WebAssembly, in this realm and in the Workers that it starts. In: nothing; the import of this module
- * does it, before the program (`node --import`, `deno run --preload`, `bun --preload`). Out: `globalThis.WebAssembly` and the class
- * `WASI` of node:wasi are waft's, Module and shared Memory objects survive messages, `.wasm` files can be imported, and every
- * Worker begins with this module.
+ * Replaces the host's WebAssembly by waft in this realm and in the Workers that it starts. In: nothing; importing this
+ * module before the program installs waft (`node --import`, `deno run --preload`, `bun --preload`). Out:
+ * `globalThis.WebAssembly` and the class `WASI` of node:wasi are waft's, Module and shared Memory objects survive
+ * messages, `.wasm` files can be imported, and every Worker loads this module first.
  *
  * @example
  * ```ts
@@ -30,7 +30,10 @@ type WorkerClass = new (...args: any[]) => object;
 const isDeno = "Deno" in globalThis;
 const isBun = "Bun" in globalThis;
 
-/** A program that imports this module, then `program`, and gives messages that come meanwhile to the program's listeners. */
+/**
+ * Source of a program that imports this module, then `program`, and redelivers messages that arrive before the
+ * program's listeners exist.
+ */
 function bootstrap(program: string): string {
   const text = `const early = [];
     const keep = (event) => void early.push(event);
@@ -83,7 +86,7 @@ function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   return [program, { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] }];
 }
 
-/** A class `Worker` whose Workers begin with this module. */
+/** A subclass of `Worker` whose instances load this module first. */
 function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) => unknown[]): WorkerClass {
   return class Worker extends original {
     constructor(...args: unknown[]) {
@@ -92,7 +95,7 @@ function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) =>
   };
 }
 
-/** Node warns of its own WASI when it is loaded, which waft replaces. */
+/** Runs `action` without warnings: Node prints one when its own WASI, which waft replaces, is loaded. */
 function withoutWarnings(action: () => void): void {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -1,7 +1,7 @@
 /**
- * Loader hooks that make `import * as m from "./a.wasm"` a waft module. In: the hosts' ways to add hooks, which differ: synchronous
- * ones (Node 22.15, Deno), a thread of hooks (older Node, which loads this module there), plugins (Bun). Deno also gets waft's
- * node:wasi here, since the names that its own one exports stay as they are.
+ * Loader hooks that turn `import * as m from "./a.wasm"` into a waft module. In: the host's hook mechanism: synchronous
+ * hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun). On Deno, the
+ * hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
  */
 import { nodeModule } from "../host/process.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
@@ -29,7 +29,7 @@ export async function load(
   return isWasmFile(url) ? loaded(url) : await next(url, context);
 }
 
-/** A hook that answers by itself, or asks the next one. */
+/** A hook: returns its own result or calls the next hook. */
 type Hook = (name: string, context: unknown, next: (name: string, context: unknown) => unknown) => unknown;
 
 interface Hooks {

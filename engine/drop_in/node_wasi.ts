@@ -1,7 +1,7 @@
 /**
- * The class `WASI` of node:wasi on waft's WASI, for packages that were written for it: every napi-rs package for `wasm32-wasi`, for
- * one. In: options as node:wasi takes them. Out: imports for an instance of waft's WebAssembly, and its start. Works on
- * every host; errors are those of Node, with their codes.
+ * The class `WASI` of node:wasi on waft's WASI, for packages written for node:wasi, such as every napi-rs package for
+ * `wasm32-wasi`. In: options as node:wasi takes them. Out: imports for an instance of waft's WebAssembly, and its start.
+ * Works on every host; errors are those of Node, with their codes.
  *
  * @example
  * ```ts
@@ -104,7 +104,10 @@ export class WASI {
   readonly #returnsOnExit: boolean;
   #started = false;
 
-  /** Opens the directories. Throws TypeError and RangeError as Node does, an Error for a directory that cannot be opened. */
+  /**
+   * Opens the directories. Throws TypeError and RangeError as Node does, and an Error for a directory that cannot be
+   * opened.
+   */
   constructor(options: WASIOptions) {
     checkOptions(options);
     const { args = [], env = {}, preopens = {}, returnOnExit = true, stdin = 0, stdout = 1, stderr = 2 } = options;
@@ -123,7 +126,10 @@ export class WASI {
     return { wasi_snapshot_preview1: this.wasiImport };
   }
 
-  /** Connects the memory that `instance` exports, or the one given, without starting anything. Throws for a second instance. */
+  /**
+   * Connects `memory`, by default the one that `instance` exports, without starting the instance. Throws for a second
+   * instance.
+   */
   finalizeBindings(instance: object, { memory }: { memory?: unknown } = {}): void {
     if (this.#started) throw coded(new Error("WASI instance has already started"), "ERR_WASI_ALREADY_STARTED");
     const exports = exportsOf(instance);
@@ -147,7 +153,7 @@ export class WASI {
     }
   }
 
-  /** Initializes a library, which exports no `_start`, by `_initialize` where it has one. */
+  /** Initializes a library, which exports no `_start`; calls its `_initialize` if it exports one. */
   initialize(instance: object): void {
     const exports = exportsOf(instance);
     refuseExport(exports, "_start");

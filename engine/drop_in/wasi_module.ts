@@ -1,4 +1,7 @@
-/** The module node:wasi of hosts whose own one cannot be changed: Deno's loader gets this one instead (loader_hooks.ts). */
+/**
+ * The replacement for node:wasi on hosts whose own module cannot be changed: Deno's loader substitutes it
+ * (loader_hooks.ts).
+ */
 import { WASI } from "./node_wasi.ts";
 
 export { WASI };

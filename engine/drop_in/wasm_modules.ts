@@ -1,8 +1,9 @@
 /**
- * `.wasm` files as modules of JavaScript (WebAssembly/ES Module integration). In: the file's URL. Out: the source of a module that
- * imports the file's imports by their module names, makes the instance, and exports its exports; globals as their values.
+ * Imports `.wasm` files as JavaScript modules (WebAssembly/ES Module integration). In: the file's URL. Out: the source
+ * of a module that imports the file's imports by module name, instantiates the file, and exports its exports; globals
+ * are exported by value.
  *
- * Invariant: the file is compiled by waft, once for each import of it; builtins for strings need no module.
+ * Invariant: waft compiles the file once for each import of it; string builtins need no module.
  */
 import { decodeModule } from "../binary/decode.ts";
 import { nodeModule } from "../host/process.ts";
@@ -25,7 +26,7 @@ function read(url: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(nodeModule("node:fs").readFileSync(new URL(url)));
 }
 
-/** The source of the module for the file at `url`. Throws MalformedError for other files, and what reading throws. */
+/** The source of the module for the file at `url`. Throws MalformedError for other files, and read errors. */
 export function moduleSource(url: string): string {
   const { imports, exports } = decodeModule(read(url));
   const names = [...new Set(imports.map(({ module }) => module))].filter((name) =>
@@ -44,7 +45,9 @@ export function moduleSource(url: string): string {
   return lines.join("\n") + "\n";
 }
 
-/** The exports of a new instance of the file at `url` with the namespaces of its imports. Throws what compiling and linking throw. */
+/**
+ * The exports of a new instance of the file at `url`, linked to the given namespaces. Throws compile and link errors.
+ */
 export async function instantiateFile(
   url: string,
   imports: readonly (readonly [string, object])[],

@@ -1,7 +1,7 @@
 /**
- * CodeImage: a module's machine code placed in executable memory, with the tables that explain a program counter in it.
- * In: MachineCode with all relocations resolved. Invariant: tables are sorted by offset, so lookups are binary
- * searches.
+ * CodeImage: a module's machine code in executable memory, with the tables that map a program counter to its function,
+ * wasm position and unwind information. In: MachineCode with all relocations resolved. Out: code addresses and lookups
+ * by program counter. Invariant: tables are sorted by offset, so lookups are binary searches.
  */
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodeArena } from "../host/code_arena.ts";

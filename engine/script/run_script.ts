@@ -90,7 +90,7 @@ class Skip extends Error {}
 /** Thrown if an assertion does not hold. */
 class Failure extends Error {}
 
-/** A thread whose result has not been collected. */
+/** A thread whose result has not been collected yet. */
 interface StartedThread {
   readonly id: string | undefined;
   readonly line: number;
@@ -188,7 +188,9 @@ class ScriptRun {
     return memories;
   }
 
-  /** Exports of the module named `id` of this thread, or of the enclosing one; of the latest module without a name. */
+  /**
+   * Exports of the module named `id` in this thread or the enclosing one; without `id`, of the latest unnamed module.
+   */
   #exportsOf(id: string | undefined): Readonly<Record<string, unknown>> {
     const foreign = id === undefined || this.#named.has(id) ? undefined : this.#list.foreign.get(id);
     return foreign ?? this.#find(id).exports;

@@ -144,7 +144,7 @@ function rights(...names: RightName[]): number {
   return names.reduce((bits, name) => bits | RIGHT[name], 0);
 }
 
-/** What a directory can be asked. */
+/** Rights that apply to a directory. */
 export const DIRECTORY_RIGHTS: number = rights(
   "fd_fdstat_set_flags",
   "fd_sync",
@@ -170,7 +170,7 @@ export const DIRECTORY_RIGHTS: number = rights(
   "poll_fd_readwrite",
 );
 
-/** What a file can be asked. */
+/** Rights that apply to a file. */
 export const FILE_RIGHTS: number = rights(
   "fd_datasync",
   "fd_read",
@@ -187,7 +187,7 @@ export const FILE_RIGHTS: number = rights(
   "poll_fd_readwrite",
 );
 
-/** What a stream (pipe, terminal, socket) can be asked. */
+/** Rights that apply to a stream (pipe, terminal, socket). */
 export const STREAM_RIGHTS: number = rights(
   "fd_read",
   "fd_write",

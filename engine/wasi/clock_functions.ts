@@ -1,6 +1,6 @@
 /**
- * Clocks: realtime, monotonic, and the processor times of process and thread. In: a clock's number. Out: nanoseconds, which
- * the functions write to the guest's memory.
+ * WASI clocks: realtime, monotonic, and the CPU times of process and thread. In: a clock id. Out: nanoseconds, written
+ * to the guest's memory.
  */
 import { ERRNO } from "./abi.ts";
 import type { WasiState } from "./functions.ts";

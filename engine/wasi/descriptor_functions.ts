@@ -1,6 +1,6 @@
 /**
- * Functions on open descriptors: fd_*. In: a descriptor of the guest and addresses in its memory. Out: the results of system calls
- * on the process's own descriptor, made on the guest's memory in place.
+ * WASI functions on open descriptors: fd_*. In: a descriptor of the guest and addresses in its memory. Out: results of
+ * system calls on the process's own descriptor, which operate directly on the guest's memory.
  *
  * Invariant: reads and writes on streams wait no longer than the call's deadline (waits.ts).
  */
@@ -12,7 +12,7 @@ import { readStatus, writeStatus } from "./status.ts";
 import { POLL, requireReady } from "./waits.ts";
 import { checked, WasiError } from "./wasi_error.ts";
 
-/** The most vectors of one scatter or gather call (Linux's IOV_MAX). */
+/** Maximum number of vectors in one scatter or gather call (Linux's IOV_MAX). */
 const MAX_VECTORS = 1024;
 const VECTOR_BYTES = 16;
 const UTIME_OMIT = 0x3ffffffen;
@@ -337,7 +337,10 @@ function isNonblocking({ flags }: Descriptor): boolean {
   return (flags & FDFLAG.nonblock) !== 0;
 }
 
-/** Writes entries from number `cookie` on to `target`, the last one as far as there is room; the bytes written. */
+/**
+ * Writes entries to `target`, starting with number `cookie`, and truncates the last one to the remaining room; returns
+ * the number of bytes written.
+ */
 function writeEntries(target: Uint8Array, entries: readonly DirectoryEntry[], cookie: bigint): number {
   const record = new Uint8Array(DIRENT_BYTES);
   const view = new DataView(record.buffer);

@@ -1,6 +1,6 @@
 /**
- * The guest's file descriptors: small numbers of its own, each standing for an open descriptor of the process with the rights
- * that the guest has on it.
+ * The guest's file descriptor table. Each entry maps a small number to an open descriptor of the process and the
+ * guest's rights on it.
  */
 import { ERRNO } from "./abi.ts";
 import { WasiError } from "./wasi_error.ts";
@@ -56,7 +56,7 @@ export class Descriptors {
     return found;
   }
 
-  /** Moves `from` to `to`, whose old descriptor is returned. */
+  /** Moves `from` to `to`; returns the descriptor previously at `to`. */
   move(from: number, to: number): Descriptor {
     const old = this.get(to);
     this.#list[to] = this.get(from);

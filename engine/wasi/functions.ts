@@ -1,5 +1,5 @@
 /**
- * What the groups of WASI functions share. In: an object of a class whose methods are the functions of one group, under their
+ * Common base of the WASI function groups. In: an object whose methods implement one group's functions, under their
  * names in witx. Out: those methods as imports of a guest.
  *
  * Invariant: a guest sees an error number, never a WasiError; every other error ends the call.

@@ -1,6 +1,6 @@
 /**
- * The guest's memory as WASI functions see it: every access is checked against the memory as it is now (WASI's fault otherwise), and
- * system calls get addresses in it, so that data is not copied.
+ * WASI's access to the guest's memory. Every access is checked against the current size of the memory (WASI's fault
+ * otherwise), and system calls receive addresses in it, so that data is not copied.
  */
 import type { Memory } from "../runtime/memory/memory.ts";
 import { ERRNO } from "./abi.ts";
@@ -10,11 +10,11 @@ const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 export class GuestMemory {
   #memory: Memory | undefined;
-  /** What the view is of: the runtime's own bytes, or the buffer of a shared memory. */
+  /** The storage behind the view: the runtime's own bytes, or the buffer of a shared memory. */
   #source: Uint8Array | SharedArrayBuffer | undefined;
   #view: DataView = new DataView(new ArrayBuffer(0));
 
-  /** Sets the memory: the one the guest exports. */
+  /** Sets the memory: the guest's exported one. */
   attach(memory: Memory): void {
     this.#memory = memory;
   }
@@ -32,7 +32,7 @@ export class GuestMemory {
     return this.#view;
   }
 
-  /** The view, after checking that `bytes` bytes at `at` lie in it. */
+  /** Returns the view after a bounds check of `bytes` bytes at `at`. */
   #range(at: number, bytes: number): DataView {
     const view = this.#current();
     if (at + bytes > view.byteLength) throw new WasiError(ERRNO.fault);
@@ -54,7 +54,7 @@ export class GuestMemory {
   text(at: number, length: number): string {
     const bytes = this.bytes(at, length);
     try {
-      // Not every decoder takes bytes that may change meanwhile.
+      // Some decoders reject bytes that may change during decoding.
       return DECODER.decode((bytes.buffer as object) instanceof SharedArrayBuffer ? bytes.slice() : bytes);
     } catch {
       throw new WasiError(ERRNO.ilseq);

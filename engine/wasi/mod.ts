@@ -1,7 +1,7 @@
 /**
- * WASI preview 1: all functions of `wasi_snapshot_preview1`, on system calls of our own (Linux). In: arguments, environment and the
- * directories that the guest may use. Out: an import namespace. Invariant: nothing outside those directories can be reached
- * (paths.ts), and no call blocks beyond the deadline of the guest's call (waits.ts).
+ * WASI preview 1: all functions of `wasi_snapshot_preview1`, on direct Linux system calls. In: arguments, environment
+ * and the directories that the guest may use. Out: an import namespace. Invariant: a guest reaches nothing outside
+ * those directories (paths.ts), and no call blocks beyond the deadline of the guest's call (waits.ts).
  */
 import { requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
 import { currentHost } from "../host/current.ts";
@@ -63,8 +63,8 @@ export class Wasi {
   readonly #poll: PollFunctions;
 
   /**
-   * Opens the preopened directories. `limits` bound the waits of its functions: by default those of the running call. Throws an
-   * Error for a directory that cannot be opened.
+   * Opens the preopened directories. `limits` bound the waits of its functions and default to those of the running
+   * call. Throws an Error for a directory that cannot be opened.
    */
   constructor(options: WasiOptions = {}, limits: CallLimits = CALL_LIMITS) {
     checkOptions(options);
@@ -121,8 +121,8 @@ export class Wasi {
   }
 
   /**
-   * One attempt of a poll_oneoff that began `waitedMs` milliseconds ago, for realms that must not block: its error number, or
-   * undefined when nothing is ready yet.
+   * One attempt of a poll_oneoff that began `waitedMs` milliseconds ago, for realms that must not block. Returns its
+   * error number, or undefined when nothing is ready yet.
    */
   attemptPoll(args: readonly [number, number, number, number], waitedMs: number): number | undefined {
     try {

@@ -1,7 +1,7 @@
 /**
- * Functions on paths beneath open directories: path_*. In: a directory of the guest and a path in its memory. Out: the effect of an
- * *at system call on the last name of the path. Invariant: every path goes through the resolver (paths.ts), and no system call
- * here follows a link.
+ * WASI functions on paths beneath open directories: path_*. In: a directory of the guest and a path in its memory. Out:
+ * the effect of an *at system call on the last component of the path. Invariant: every path goes through the resolver
+ * (paths.ts), and no system call here follows a link.
  */
 import { DIRECTORY_RIGHTS, ERRNO, FILE_RIGHTS, FILETYPE, OFLAG, RIGHT, STREAM_RIGHTS } from "./abi.ts";
 import { linuxFdFlags, writeTimes } from "./descriptor_functions.ts";
@@ -18,11 +18,13 @@ const F_SETFL = 4;
 const FILE_MODE = 0o666;
 const DIRECTORY_MODE = 0o777;
 
-/** Rights whose use needs a descriptor that is open for reading, or for writing. */
+/** Rights that need a descriptor open for reading, or for writing. */
 const READING_RIGHTS = BigInt(RIGHT.fd_read | RIGHT.fd_readdir);
 const WRITING_RIGHTS = BigInt(RIGHT.fd_write | RIGHT.fd_allocate | RIGHT.fd_filestat_set_size);
 
-/** A path of the guest: where the text lies in its memory, and whether a link as its last component is followed. */
+/**
+ * A path of the guest: the location of its text in guest memory, and whether to follow a link in the last component.
+ */
 interface GuestPath {
   readonly dir: number;
   readonly pointer: number;
@@ -32,7 +34,7 @@ interface GuestPath {
   readonly isNew?: boolean;
 }
 
-/** What path_open asks for. */
+/** The parameters of path_open. */
 interface OpenRequest {
   readonly oflags: number;
   readonly fdflags: number;
@@ -192,7 +194,7 @@ export class PathFunctions {
   #openFlags({ oflags, fdflags, rights }: OpenRequest, mustBeDirectory: boolean): number {
     const { open } = this.#state;
     const isDirectory = (oflags & OFLAG.directory) !== 0;
-    // A directory that is asked for as one may be asked for everything but writing.
+    // A directory opened with O_DIRECTORY may be requested with every right but writing.
     const writes = (rights & (isDirectory ? BigInt(RIGHT.fd_write) : WRITING_RIGHTS)) !== 0n;
     return (!writes ? open.RDONLY : (rights & READING_RIGHTS) !== 0n ? open.RDWR : open.WRONLY) |
       ((oflags & OFLAG.creat) !== 0 ? open.CREAT : 0) |
@@ -202,7 +204,7 @@ export class PathFunctions {
       linuxFdFlags(this.#state, fdflags);
   }
 
-  /** Gives the guest a descriptor that was just opened. */
+  /** Adds a newly opened descriptor to the guest's table. */
   #addOpened(fd: number, { fdflags, rights, inheriting }: OpenRequest, allowed: number): number {
     const { sys, descriptors } = this.#state;
     const status = readStatus(this.#state, fd);

@@ -1,11 +1,11 @@
 /**
- * Protected paths: files and directories that no guest may change, whatever directory it was given.
+ * Protects files and directories from changes by any guest, whatever its preopened directories.
  *
  * In: names, files and directories to protect, and a resolved place or an open descriptor. Out: nothing, or the error
- * EPERM. Invariant: an entry is recognized by its name in any spelling that a file system could treat as the same, and by
- * device and inode number, so a hard link, a bind mount or a renamed parent directory gives no second way to it. A path
- * that does not exist yet is protected as well: nothing that a guest has filled elsewhere is moved or linked to it. Files
- * are identified anew at each check, because their owner may replace them while a guest runs.
+ * EPERM. Invariant: entries are matched by name in any spelling that a file system could treat as equal, and by device
+ * and inode number, so that hard links, bind mounts and renamed parent directories do not bypass the protection. A path
+ * that does not exist yet is protected too: a guest cannot move or link prepared content to it. Files are identified
+ * again at each check, because their owner may replace them while a guest runs.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, FILETYPE } from "./abi.ts";
@@ -18,7 +18,7 @@ import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.
 export interface ProtectedPaths {
   /** Names that no entry of any directory may be given, change under, or lose. */
   readonly names?: readonly string[];
-  /** Files that stay as they are under every name, and whose parent directories stay where they are. */
+  /** Files that keep their contents under every name, and whose parent directories cannot be moved. */
   readonly files?: readonly string[];
   /** Directories with all below them: their entries stay as they are. They stay where they are, too. */
   readonly directories?: readonly string[];
@@ -35,7 +35,7 @@ const MAX_LINKS = 40;
 /** The longest path that the kernel takes. */
 const MAX_PATH_BYTES = 4000;
 
-/** Checks what a guest is about to change. */
+/** Checks the changes that a guest requests. */
 export class PathGuard {
   readonly #system: System;
   readonly #names: ReadonlySet<string>;
@@ -75,8 +75,8 @@ export class PathGuard {
   }
 
   /**
-   * Refuses to move or link something to a name that a protected path leads through, whether or not the name exists.
-   * Making an empty directory there is no change of what is protected, so mkdir needs only checkEntry.
+   * Refuses to move or link an entry to a name on the way to a protected path, whether or not the name exists. Making
+   * an empty directory there does not change protected content, so mkdir needs only checkEntry.
    */
   checkTarget(place: Place): void {
     if (!this.isActive) return;
@@ -102,7 +102,7 @@ export class PathGuard {
     }
   }
 
-  /** Is an open directory, or one of those above it, among these? */
+  /** Is the open directory, or one of its ancestors, in this set? */
   #isWithin(fd: number, identities: ReadonlySet<string>): boolean {
     let path = "";
     for (let last = ""; path.length < MAX_PATH_BYTES; path += "../") {
@@ -167,7 +167,7 @@ export class PathGuard {
     for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
       for (const identity of this.#identities([path.slice(0, at)])) ways.add(identity);
     }
-    // The kernel's own way up: through what symbolic links and mounts lead to.
+    // The kernel's own parent chain, across symbolic links and mounts.
     let up = `${path.slice(0, path.lastIndexOf("/"))}/.`;
     for (let last = ""; up.length < MAX_PATH_BYTES; up += "/..") {
       const identity = this.#identityOf(readStatusAt(this.#system, up, true));
@@ -188,8 +188,8 @@ export class PathGuard {
 }
 
 /**
- * One spelling for all names that a file system may treat as one: upper and lower case, compositions of characters,
- * characters without width, the dots and spaces at the end that FAT drops, and the stream that NTFS takes after a colon.
+ * Canonicalizes names that a file system may treat as equal: letter case, Unicode composition, zero-width characters,
+ * trailing dots and spaces (dropped by FAT), and the stream name after a colon (NTFS).
  */
 function foldName(name: string): string {
   const plain = name.replace(/:.*$/s, "").normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");

@@ -1,10 +1,10 @@
 /**
- * Resolves paths of a guest beneath a directory. In: an open directory and a path. Out: an open parent directory and the last name
- * in it, which callers use with the *at system calls and NOFOLLOW. Invariant: no absolute path, no `..` and no symbolic link leads
- * out of the directory, even when the tree changes during the resolution.
+ * Resolves guest paths beneath a directory. In: an open directory and a path. Out: an open parent directory and the
+ * last component, for use with the *at system calls and NOFOLLOW. Invariant: no absolute path, no `..` and no symbolic
+ * link escapes the directory, even when the tree changes during the resolution.
  *
- * Every component is opened from the descriptor of the previous one (openat with O_NOFOLLOW). Links are read, and their components
- * replace the link; `..` returns to the previous descriptor and never above the first.
+ * Each component is opened relative to the previous descriptor (openat with O_NOFOLLOW). Links are read and replaced by
+ * their components; `..` returns to the previous descriptor and never goes above the first.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
@@ -13,7 +13,7 @@ import { checked, WasiError } from "./wasi_error.ts";
 
 export { checked, WasiError };
 
-/** The most symbolic links that one path may pass. */
+/** Maximum number of symbolic links in the resolution of one path. */
 const MAX_LINKS = 40;
 /** Longest path taken, in bytes. */
 const MAX_PATH_BYTES = 4095;
@@ -39,8 +39,8 @@ export class PathResolver {
   }
 
   /**
-   * Resolves `path` beneath `root`. `followLast` says whether a link as the last component is followed; a slash after it follows it
-   * too, unless `slashFollows` is false, as for names that are about to be made.
+   * Resolves `path` beneath `root`. `followLast` selects whether a link in the last component is followed. A trailing
+   * slash also follows it, unless `slashFollows` is false, as for names to be created.
    */
   resolve(root: number, path: string, followLast: boolean, slashFollows: boolean = true): Place {
     if (path === "") throw new WasiError(ERRNO.noent);

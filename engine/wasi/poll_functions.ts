@@ -1,9 +1,9 @@
 /**
- * poll_oneoff: waits for clocks and descriptors with one ppoll. In: subscriptions of 48 bytes (witx). Out: events of 32 bytes for
- * those that are ready.
+ * poll_oneoff: waits for clocks and descriptors with one ppoll. In: subscriptions of 48 bytes (witx). Out: events of 32
+ * bytes for the ready ones.
  *
- * Invariant: the result is the same whether the wait is one system call or many attempts (`attempt`), by which a realm that serves
- * several threads lets them wait without blocking.
+ * Invariant: the result is the same for one blocking system call and for repeated attempts (`attempt`), with which a
+ * realm that serves several threads avoids blocking.
  */
 import { ERRNO, EVENTTYPE, FILETYPE, RIGHT } from "./abi.ts";
 import { readClock } from "./clock_functions.ts";
@@ -64,7 +64,7 @@ export class PollFunctions {
     return this.#finish(waits, outAt >>> 0, usedAt >>> 0, ready === 0 ? timeout : undefined);
   }
 
-  /** poll_oneoff for a call that began `waited` nanoseconds ago, without blocking; undefined when nothing is ready yet. */
+  /** Non-blocking poll_oneoff for a call that began `waited` nanoseconds ago; undefined when nothing is ready yet. */
   attempt(inAt: number, outAt: number, count: number, usedAt: number, waited: bigint): number | undefined {
     const polls: Polled[] = [];
     const waits = this.#readWaits(inAt >>> 0, outAt >>> 0, count >>> 0, polls);
@@ -116,7 +116,10 @@ export class PollFunctions {
     }
   }
 
-  /** Polls for at most `timeout` nanoseconds (−1n: without end); how many are ready. Results stay in the scratch buffer. */
+  /**
+   * Polls for at most `timeout` nanoseconds (−1n: forever); returns the number of ready descriptors. Results stay in
+   * the scratch buffer.
+   */
   #poll(polls: readonly Polled[], timeout: bigint): number {
     const { scratch: { out }, waits } = this.#state;
     polls.forEach(({ fd, events }, i) => {

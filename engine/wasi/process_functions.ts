@@ -1,6 +1,6 @@
 /**
- * Functions on the process: arguments, environment, exit and random bytes. In: the strings that the guest may see. Out: their
- * encoded forms in the guest's memory, each ending in a zero byte.
+ * WASI functions on the process: arguments, environment, exit and random bytes. In: the strings visible to the guest.
+ * Out: their encoded forms in the guest's memory, each terminated by a zero byte.
  */
 import { ERRNO, errnoOf } from "./abi.ts";
 import type { WasiState } from "./functions.ts";
@@ -9,7 +9,7 @@ import { WasiExit } from "./wasi_exit.ts";
 import { checked } from "./wasi_error.ts";
 
 const ENCODER = new TextEncoder();
-/** The most random bytes that one system call fetches: a deadline is looked at between two of them. */
+/** Maximum number of random bytes per system call; the deadline is checked between two calls. */
 const RANDOM_CHUNK_BYTES = 1 << 18;
 
 /** Strings as args_get and environ_get write them. */

@@ -1,6 +1,6 @@
 /**
- * Memory outside the JavaScript heap for arguments and results of system calls: one C string for each of two paths, a buffer for
- * the kernel's output, and a few words for waits, which may come in the middle of a call that uses the buffer.
+ * Memory outside the JavaScript heap for arguments and results of system calls: two C strings for paths, a buffer for
+ * the kernel's output, and a few separate words for waits, which may occur during a call that uses the buffer.
  */
 import { type Host, PROT } from "../host/host.ts";
 import { NativeRegion } from "../runtime/memory/native_region.ts";

@@ -1,6 +1,6 @@
 /**
- * Functions on sockets: sock_*. A guest gets listening and connected sockets as its standard streams only. In: a descriptor of the
- * guest. Out: bytes moved by recvfrom and sendto, which never raise SIGPIPE.
+ * WASI functions on sockets: sock_*. A guest has listening and connected sockets only as its standard streams. In: a
+ * descriptor of the guest. Out: bytes moved by recvfrom and sendto, which never raise SIGPIPE.
  */
 import { ERRNO, FDFLAG, FILETYPE, RIGHT, STREAM_RIGHTS } from "./abi.ts";
 import type { Descriptor } from "./descriptors.ts";
@@ -92,7 +92,7 @@ export class SocketFunctions {
     return 0;
   }
 
-  /** The one vector that these functions take: address and length. */
+  /** The only vector of these functions: address and length. */
   #vector(at: number, count: number): [address: number, length: number] {
     if (count !== 1) throw new WasiError(ERRNO.notsup);
     const { memory } = this.#state;

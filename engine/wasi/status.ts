@@ -29,7 +29,9 @@ interface StatusNeeds {
   readonly scratch: Scratch;
 }
 
-/** Status of `name` in directory `fd`, never following a link, or of `fd` itself; undefined when `fd` itself has none. */
+/**
+ * Status of `name` in directory `fd`, without following links, or of `fd` itself; undefined when `fd` itself has none.
+ */
 export function readStatus({ sys, scratch }: StatusNeeds, fd: number, name?: string): FileStatus | undefined {
   const path = scratch.path(name ?? "");
   const flags = name === undefined ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW;

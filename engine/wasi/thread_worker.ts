@@ -1,9 +1,10 @@
 /**
- * One thread of a guest with threads, in a Worker (threads.ts). In: {@linkcode ThreadStart} as worker data. Out: messages; WASI calls that
- * touch descriptors are made by the realm that started it, and this one sleeps meanwhile. What needs no descriptor is done here.
+ * Runs one thread of a multithreaded guest in a Worker (threads.ts). In: {@linkcode ThreadStart} as worker data. Out:
+ * messages. The starting realm makes the WASI calls that touch descriptors, while this one sleeps; other calls run
+ * here.
  *
- * Invariant: no guest runs while this module is evaluated. The engine's modules wait for one another (top-level await), and Node 26 ends the
- * whole process when a Worker is terminated in a module that had to wait (V8: "Check failed: !is_null()").
+ * Invariant: no guest runs while this module is evaluated. The engine's modules use top-level await, and Node 26 ends
+ * the whole process when a Worker is terminated in a module that had to wait (V8: "Check failed: !is_null()").
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { Memory, Module } from "../engine.ts";

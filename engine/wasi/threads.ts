@@ -1,14 +1,15 @@
 /**
- * Programs with threads (wasi-threads): every thread of the guest, the first one too, is a Worker with an instance of its own of one
- * shared module on one shared memory. In: a module that imports its memory and `wasi` `thread-spawn`, and exports
- * `wasi_thread_start`. Out: the exit status, or the TrapError of whichever thread trapped.
+ * Runs multithreaded programs (wasi-threads). Every thread of the guest, including the first, is a Worker with its own
+ * instance of one shared module on one shared memory. In: a module that imports its memory and `wasi` `thread-spawn`,
+ * and exports `wasi_thread_start`. Out: the exit status, or the TrapError of the thread that trapped.
  *
- * The realm that calls `runThreads` runs no guest code, so its event loop turns: it starts Workers, and it makes the WASI calls of
- * all threads that touch descriptors, one after the other on one table, so that no thread can pull a descriptor from under another. A call
- * that would block is tried again until it would not, and the others go on.
+ * The realm that calls `runThreads` runs no guest code, so its event loop stays responsive. It starts Workers, and it
+ * serializes the WASI calls of all threads that touch descriptors on one table, so that no thread can close a
+ * descriptor during another's call. A call that would block is retried until it does not block, and the other threads
+ * go on.
  *
- * The process of the guest ends when its first thread returns, when any thread calls proc_exit, and when any thread traps. Workers are then
- * terminated; one that runs compiled code at that moment ends when it next calls out or waits.
+ * The guest's process ends when its first thread returns, when any thread calls proc_exit, and when any thread traps.
+ * Workers are then terminated; one that is running compiled code ends at its next host call or wait.
  */
 import { Worker } from "node:worker_threads";
 import { wholeNumber } from "../base/arguments.ts";
@@ -19,12 +20,15 @@ import type { SharedMemoryToken } from "../runtime/memory/shared_pages.ts";
 import type { SharedModuleToken } from "../artifact/shared_module.ts";
 import { Wasi, type WasiOptions } from "./mod.ts";
 
-/** Words of the block that all threads share: thread numbers given out, threads that live, 1 when the program has ended. */
+/**
+ * Words of the block shared by all threads: the last thread id assigned, the number of live threads, and 1 when the
+ * program has ended.
+ */
 export const SHARED = { LAST_ID: 0, ALIVE: 1, ENDED: 2, WORDS: 3 } as const;
 /** Words of a thread's own block: 1 when the answer is there, and the answer. */
 export const REPLY = { READY: 0, RESULT: 1, WORDS: 2 } as const;
 
-/** What a Worker is started with. */
+/** Start parameters of a Worker. */
 export interface ThreadStart {
   module: SharedModuleToken;
   memory: SharedMemoryToken;
@@ -39,7 +43,7 @@ export interface ThreadStart {
   thread?: { id: number; argument: number };
 }
 
-/** What a Worker tells: `ready` is the first, when all modules are there. */
+/** A message from a Worker. `ready` is the first, after all modules have loaded. */
 export type ThreadMessage =
   | { kind: "ready" }
   | { kind: "call"; name: string; args: (number | bigint)[] }
@@ -49,7 +53,7 @@ export type ThreadMessage =
   | { kind: "error"; message: string }
   | { kind: "end" };
 
-/** The namespace and the name of what starts a thread. */
+/** The import that starts a thread. */
 export const SPAWN = { module: "wasi", name: "thread-spawn" } as const;
 
 /** The most threads that live at once, when nothing else is said. */
@@ -72,7 +76,7 @@ const BLOCKING: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 export interface ThreadsOptions extends WasiOptions {
-  /** The most threads that live at once, the first one included. Default 64. */
+  /** Maximum number of live threads, including the first. Default 64. */
   maxThreads?: number;
 }
 
@@ -149,7 +153,10 @@ class GuestProcess {
     return outcome;
   }
 
-  /** Ends all threads. One that is still starting is not terminated in the middle of it (thread_worker.ts): it sees that there is nothing to do. */
+  /**
+   * Ends all threads. A thread that is still starting is not terminated (thread_worker.ts): it finds the program ended
+   * and returns.
+   */
   async close(): Promise<void> {
     this.#ended = true;
     Atomics.store(new Int32Array(this.#start.shared), SHARED.ENDED, 1);

@@ -1,10 +1,10 @@
 /**
- * Waits of WASI functions, clipped to the deadline of the call. In: descriptors of the process and what to wait for. Out: which are
- * ready; past the deadline, the trap `interrupted` is thrown through the guest.
+ * Waits of WASI functions, clipped to the deadline of the call. In: descriptors of the process and the events to wait
+ * for. Out: the ready ones; past the deadline, the trap `interrupted` is thrown through the guest.
  *
- * Invariant: while a deadline is set, no system call of a guest blocks beyond it. Reads and writes on streams follow a poll and
- * move no more than the poll promised; another process that takes the data first makes them wait again where the kernel supports
- * RWF_NOWAIT.
+ * Invariant: while a deadline is set, no system call of a guest blocks beyond it. Reads and writes on streams follow a
+ * poll and move no more than the poll promised; if another process takes the data first, they wait again where the
+ * kernel supports RWF_NOWAIT.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
@@ -59,8 +59,8 @@ export class Waits {
   }
 
   /**
-   * Polls `count` pollfd records at `address` for at most `timeout` nanoseconds (negative: without end); the number of ready
-   * ones. Throws the trap when the deadline passes first.
+   * Polls `count` pollfd records at `address` for at most `timeout` nanoseconds (negative: forever); returns the number
+   * of ready records. Throws the trap when the deadline passes first.
    */
   poll(address: number, count: number, timeout: bigint): number {
     const started = performance.now();
@@ -104,7 +104,10 @@ export class Waits {
     }
   }
 
-  /** Writes `length` bytes at `address` to a stream, which may wait, by `put`, which writes once. The result, as of a system call. */
+  /**
+   * Writes `length` bytes at `address` to a stream; `put` makes a single write. May wait. Returns the result of a
+   * system call.
+   */
   write(fd: number, address: number, length: number, put: (address: number, length: number) => number): number {
     if (!this.isLimited) return put(address, length);
     let done = 0;

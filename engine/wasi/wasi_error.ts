@@ -1,6 +1,6 @@
 /**
- * Failures of WASI functions. In: an error number of WASI, or the result of a system call. Out: a {@linkcode WasiError}, which
- * the guard around each function (functions.ts) turns into the function's result.
+ * Errors of WASI functions. In: an error number of WASI, or the result of a system call. Out: a {@linkcode WasiError},
+ * which the wrapper of each function (functions.ts) turns into the function's result.
  */
 import { errnoOf } from "./abi.ts";
 

@@ -1,5 +1,6 @@
 /**
- * The end of a guest by proc_exit. In: its status. Out: an error that compiled code does not catch, for the caller of the guest.
+ * The error that carries proc_exit. In: the exit status. Out: an error that compiled code does not catch, for the
+ * guest's caller.
  */
 import { UNCATCHABLE } from "../errors.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The operations of the namespace: validate, compile, instantiate and their streaming forms (JavaScript API, "WebAssembly Namespace"; Web API).
- * Those that return promises never throw; compiling itself is done in this thread, in one go.
+ * The operations of the namespace: validate, compile, instantiate and their streaming forms (JavaScript API,
+ * "WebAssembly Namespace"; Web API). Invariant: those that return promises never throw. Compilation itself is
+ * synchronous, on this thread.
  */
 import { bytesOf } from "./interface.ts";
 import { type Instance, instanceObject, readImports } from "./instance.ts";
@@ -13,7 +14,7 @@ export interface InstantiatedSource {
   instance: Instance;
 }
 
-/** The operations, as methods: what an operation of a namespace is, is no constructor. */
+/** The operations, as methods: an operation of a Web IDL namespace is not a constructor. */
 export const OPERATIONS = {
   /** Are these the bytes of a valid module? */
   validate(bytes: unknown, ...options: unknown[]): boolean {
@@ -48,7 +49,7 @@ export const OPERATIONS = {
     });
   },
 
-  /** Compiles what a server sends. */
+  /** Compiles a server's response. */
   compileStreaming(source: unknown, ...options: unknown[]): Promise<Module> {
     const where = "WebAssembly.compileStreaming()";
     return settle(async () => {
@@ -58,7 +59,7 @@ export const OPERATIONS = {
     });
   },
 
-  /** Compiles what a server sends, and makes an instance. */
+  /** Compiles and instantiates a server's response. */
   instantiateStreaming(source: unknown, ...rest: unknown[]): Promise<InstantiatedSource> {
     const where = "WebAssembly.instantiateStreaming()";
     const [importObject, options] = rest;

@@ -1,9 +1,10 @@
 /**
- * CompileError, LinkError and RuntimeError of the JavaScript API, which are native errors like TypeError, and what becomes of the engine's own
- * errors. In: what the engine or a guest threw. Out: what a program that expects `WebAssembly` gets: traps as RuntimeErrors, exhausted stacks
- * as the RangeError of JavaScript, exceptions as WebAssembly.Exception; everything else as it is.
+ * CompileError, LinkError and RuntimeError of the JavaScript API, which are native errors like TypeError, and the
+ * translation of engine errors. In: an error of the engine or a guest. Out: the error that a program expects from
+ * `WebAssembly`: RuntimeError for traps, JavaScript's RangeError for stack exhaustion, WebAssembly.Exception for
+ * exceptions; other errors are unchanged.
  *
- * Invariant: an error made of a trap is not caught by WebAssembly code that it passes through on its way.
+ * Invariant: WebAssembly code does not catch an error made from a trap.
  */
 import { defineGuestStack } from "../base/guest_stack.ts";
 import { describeTrap, ExhaustionError, SuspensionError, TrapError, UNCATCHABLE, WaftError } from "../errors.ts";
@@ -40,7 +41,7 @@ function nativeError(name: string): ErrorClass {
 export const CompileError: ErrorClass = nativeError("CompileError");
 /** An import is missing or does not match. */
 export const LinkError: ErrorClass = nativeError("LinkError");
-/** A call that had to wait for a promise cannot: it was not made by a promising function, or JavaScript is in between. */
+/** A call cannot wait for a promise: a promising function did not make it, or JavaScript frames are in between. */
 export const SuspendError: ErrorClass = nativeError("SuspendError");
 /** A trap. `frames` (not in the specification) says where, innermost first. */
 export const RuntimeError: ErrorClass = nativeError("RuntimeError");
@@ -58,7 +59,7 @@ export function runtimeError(trap: TrapError): Error {
   return error;
 }
 
-/** What a caller gets of an error that a guest's call ended with. */
+/** Translates an error that ended a guest call for the caller. */
 export function outward(error: unknown): unknown {
   if (error instanceof ExhaustionError) {
     const range = new RangeError("Maximum call stack size exceeded");
@@ -71,7 +72,7 @@ export function outward(error: unknown): unknown {
   return error;
 }
 
-/** An error of the engine as one of `kind`; others as they are. */
+/** Converts an engine error to `kind`; returns other errors unchanged. */
 export function as(kind: ErrorClass, error: unknown, where: string): unknown {
   if (!(error instanceof WaftError) || error instanceof TrapError) return outward(error);
   const place = error.where === "" ? "" : ` (${error.where})`;

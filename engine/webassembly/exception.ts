@@ -1,6 +1,7 @@
 /**
- * WebAssembly.Tag, WebAssembly.Exception and JSTag (JavaScript API, "Tags" and "Exceptions"). An exception is the engine's WasmException with
- * another prototype, so that the one object goes through compiled code and back; a tag is an object of its own.
+ * WebAssembly.Tag, WebAssembly.Exception and JSTag (JavaScript API, "Tags" and "Exceptions"). An exception is the
+ * engine's WasmException with another prototype, so that the same object passes through compiled code and back; a tag
+ * is a separate object.
  */
 import {
   isException,
@@ -15,7 +16,7 @@ import { type FuncType, V128 } from "../wasm/types.ts";
 import { defineInterface, requireObject, Slot, toU32 } from "./interface.ts";
 import { valueType } from "./value_types.ts";
 
-/** What stands behind tags. */
+/** Internal slots of tags. */
 export const TAGS: Slot<Tag, RuntimeTag> = new Slot("Tag");
 
 /** The iterable `value` as an array. */
@@ -26,7 +27,7 @@ function sequence(value: unknown, where: string): unknown[] {
   return [...value as Iterable<unknown>];
 }
 
-/** Tells exceptions of one kind from others. */
+/** Identifies a kind of exception. */
 export class Tag {
   constructor(descriptor: unknown) {
     const where = "WebAssembly.Tag()";
@@ -103,7 +104,7 @@ const STACKS = new WeakMap<object, string>();
 
 function dress(error: WasmException, prototype: object, traceStack: boolean): object {
   const stack = traceStack ? error.stack ?? "" : "";
-  // V8 and JavaScriptCore put properties of their own on errors.
+  // V8 and JavaScriptCore add properties of their own to errors.
   for (const key of Object.getOwnPropertyNames(error)) Reflect.deleteProperty(error, key);
   if (traceStack) {
     STACKS.set(error, stack);
@@ -120,5 +121,5 @@ export function dressException(error: WasmException): object {
 defineInterface("Tag", Tag);
 defineInterface("Exception", Exception);
 
-/** The tag of what JavaScript throws. */
+/** The tag of exceptions thrown by JavaScript. */
 export const JSTag: Tag = TAGS.outerOf(JS_TAG, Tag.prototype);

@@ -7,7 +7,7 @@ import { FUNCREF, isRef, V128, valTypeName } from "../wasm/types.ts";
 import { defineInterface, requireObject, Slot } from "./interface.ts";
 import { valueType } from "./value_types.ts";
 
-/** What stands behind globals. */
+/** Internal slots of globals. */
 export const GLOBALS: Slot<Global, ExternGlobal> = new Slot("Global");
 
 /** A variable of WebAssembly. */

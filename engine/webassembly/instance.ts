@@ -1,6 +1,7 @@
 /**
- * WebAssembly.Instance (JavaScript API, "Instances"): reads an import object in the order of the module's imports, makes the engine's instance,
- * and shows its exports. Functions are the engine's own, so that linking one to another instance leaves no JavaScript in between.
+ * WebAssembly.Instance (JavaScript API, "Instances"): reads an import object in the order of the module's imports,
+ * creates the engine's instance, and exposes its exports. Functions are the engine's own, so that linking one to
+ * another instance leaves no JavaScript in between.
  */
 import type { ExportValue, ImportDescriptor } from "../engine.ts";
 import { ExternGlobal, ExternTable } from "../runtime/instance/externals.ts";
@@ -84,7 +85,7 @@ export function readImports({ module, strings }: ModuleInside, importObject: unk
       queues.set(key, [value]);
       names[entry.name] = value;
     } else {
-      // The same name once more: each import gets the value that was read for it, in order.
+      // A repeated name: each import gets the value that was read for it, in order.
       if (queue.length === 1) {
         let next = 0;
         Object.defineProperty(names, entry.name, { get: () => queue[next++] });
@@ -122,13 +123,13 @@ export class Instance {
     INSTANCES.put(this, instantiate(inside, readImports(inside, importObject[0], where), where));
   }
 
-  /** What it exports, by name. */
+  /** The exports, by name. */
   get exports(): object {
     return INSTANCES.require(this, "WebAssembly.Instance.exports: the receiver").exports;
   }
 }
 
-/** The object for a new instance with what `readImports` returned. */
+/** The object for a new instance with the result of `readImports`. */
 export function instanceObject(inside: ModuleInside, imports: Imports, where: string): Instance {
   return INSTANCES.outerOf(instantiate(inside, imports, where), Instance.prototype);
 }

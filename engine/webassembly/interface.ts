@@ -1,12 +1,12 @@
 /**
- * What interfaces and operations of the JavaScript API have in common because Web IDL says so: attributes of properties, what stands behind an
- * object (its "internal slot"), and conversions of arguments. In: values of any kind from a program. Out: a value of the wanted kind, or the
- * TypeError that Web IDL prescribes, with `where` in front.
+ * Web IDL semantics shared by the interfaces and operations of the JavaScript API: property attributes, internal slots,
+ * and argument conversions. In: arbitrary values from a program. Out: a value of the required type, or the TypeError
+ * that Web IDL prescribes, prefixed with `where`.
  *
- * Invariant: conversions run in the order of the arguments, before anything has an effect.
+ * Invariant: conversions run in the order of the arguments, before any side effect.
  */
 
-/** What stands behind the objects of an interface, and the one object for each. */
+/** An internal slot: maps the objects of an interface to engine values, with one object for each value. */
 export class Slot<Outer extends object, Inner extends object> {
   readonly #inner = new WeakMap<object, Inner>();
   readonly #outer = new WeakMap<Inner, Outer>();
@@ -22,12 +22,12 @@ export class Slot<Outer extends object, Inner extends object> {
     this.#outer.set(inner, outer);
   }
 
-  /** What stands behind `value`, undefined when it is no object of the interface. */
+  /** The engine value of `value`; undefined if `value` is not an object of the interface. */
   of(value: unknown): Inner | undefined {
     return typeof value === "object" && value !== null ? this.#inner.get(value) : undefined;
   }
 
-  /** The same for a receiver or an argument that must be one. */
+  /** The engine value of a receiver or argument. Throws TypeError if `value` is not an object of the interface. */
   require(value: unknown, where: string): Inner {
     const inner = this.of(value);
     if (inner === undefined) throw new TypeError(`${where} must be a WebAssembly.${this.name}`);
@@ -45,7 +45,10 @@ export class Slot<Outer extends object, Inner extends object> {
   }
 }
 
-/** Gives an interface the attributes of properties that Web IDL prescribes: members are enumerable, and the prototype has a name. */
+/**
+ * Sets the property attributes that Web IDL prescribes for an interface: members are enumerable, and the prototype has
+ * a name.
+ */
 export function defineInterface(name: string, constructor: { readonly prototype: object }): void {
   const { prototype } = constructor;
   for (const key of Object.getOwnPropertyNames(prototype)) {
@@ -88,7 +91,7 @@ function toU64(value: unknown, where: string): bigint {
   return bits;
 }
 
-/** An address as a number: one beyond 2^53 is beyond all limits anyway. */
+/** An address as a number; rounding above 2^53 is harmless, because such addresses exceed all limits. */
 export function toAddress(value: unknown, wide: boolean, where: string): number {
   return wide ? Number(toU64(value, where)) : toU32(value, where);
 }

@@ -1,7 +1,8 @@
 /**
- * Strings of JavaScript as builtins of modules (JavaScript API, "JS String Builtins"): imports from "wasm:js-string", and constants whose import
- * names are the strings themselves. In: the options of the compilation and a module's imports. Out: functions and globals to link
- * (implemented in runtime/strings/string_builtins.ts); an InvalidError when an import has another type than the builtin.
+ * JavaScript string builtins (JavaScript API, "JS String Builtins"): imports from "wasm:js-string", and string
+ * constants whose import names are the strings themselves. In: the options of the compilation and a module's imports.
+ * Out: functions and globals to link (implemented in runtime/strings/string_builtins.ts); an InvalidError when the type
+ * of an import differs from the builtin's.
  */
 import { InvalidError } from "../errors.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
@@ -10,7 +11,7 @@ import type { Module as WasmModule } from "../wasm/module.ts";
 import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { EXTERNREF, HEAP, refType } from "../wasm/types.ts";
 
-/** What the options of a compilation provide. */
+/** String imports enabled by the compile options. */
 export interface StringOptions {
   /** Are the builtins there? */
   builtins: boolean;
@@ -22,7 +23,9 @@ export const NO_STRINGS: StringOptions = { builtins: false, constants: undefined
 
 const STRING = refType(false, HEAP.extern);
 
-/** Throws InvalidError when an import that the options provide has another type than the one provided. */
+/**
+ * Throws InvalidError when the type of an import differs from the string builtin or constant that the options provide.
+ */
 export function checkStringImports(module: WasmModule, { builtins, constants }: StringOptions): void {
   for (const entry of module.imports) {
     const { module: namespace, name, desc, offset } = entry;
@@ -45,7 +48,7 @@ export function checkStringImports(module: WasmModule, { builtins, constants }: 
   }
 }
 
-/** What the options provide for the import `name` of `namespace`. */
+/** The value that the options provide for the import `name` of `namespace`. */
 export function provideString({ constants }: StringOptions, namespace: string, name: string): unknown {
   return namespace === constants ? name : STRING_FUNCTIONS[name as StringBuiltin];
 }

@@ -1,6 +1,6 @@
 /**
- * WebAssembly.Memory (JavaScript API, "Memories"): the engine's memory, whose buffer is the same object until the memory grows, and is detached
- * then. The buffer of a shared memory is one SharedArrayBuffer that grows with it.
+ * WebAssembly.Memory (JavaScript API, "Memories"). The buffer of an unshared memory is the same object until the memory
+ * grows, which detaches it. The buffer of a shared memory is one SharedArrayBuffer that grows with it.
  */
 import { realmStore } from "../engine.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
@@ -8,7 +8,7 @@ import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
 import { I32, I64 } from "../wasm/types.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 
-/** What stands behind memories. */
+/** Internal slots of memories. */
 export const MEMORIES: Slot<Memory, RuntimeMemory> = new Slot("Memory");
 
 /** The most pages that a descriptor may ask for; how many there are is another matter. */
@@ -61,7 +61,7 @@ export function adoptMemory(outer: Memory, inner: RuntimeMemory): void {
   MEMORIES.put(outer, inner);
 }
 
-/** Gives the buffer of a memory the behaviour that the JavaScript API prescribes. */
+/** Makes the buffer of a memory behave as the JavaScript API prescribes. */
 function prepare(inner: RuntimeMemory): void {
   inner.detaches = true;
   if (inner.shared !== undefined) Object.freeze(inner.buffer);

@@ -1,11 +1,12 @@
 /**
- * Modules and shared memories in messages between Workers (JavaScript API, "serializable objects"). In: a value that a program posts
- * or clones. Out: a value that the host can clone, and on the other side the program's value again, with Module and Memory objects
- * of the receiving realm: the machine code and the pages are the same, since Workers are threads of one process.
+ * Modules and shared memories in messages between Workers (JavaScript API, "serializable objects"). In: a value that a
+ * program posts or clones. Out: a value that the host can clone, and on the receiving side the program's value, with
+ * Module and Memory objects of the receiving realm. The machine code and the pages are shared, since Workers are
+ * threads of one process.
  *
- * A message with such objects becomes an envelope: the value itself, the objects in it, and a token for each (Module.share,
- * Memory.share: buffers that all threads share). A clone keeps the identity of objects, so the clones of the listed ones are the
- * ones in the value, and each becomes what its token says.
+ * A message with such objects becomes an envelope: the value itself, the list of these objects, and a token for each
+ * (Module.share, Memory.share: buffers shared by all threads). Cloning preserves object identity, so the clones in the
+ * list are the ones in the value, and each is converted according to its token.
  *
  * Invariant: any other object of the namespace in a message is a DataCloneError, as in the specification.
  */
@@ -45,7 +46,7 @@ interface Envelope {
 }
 
 const OPENED = new WeakSet<object>();
-/** Envelopes of this realm: one function that posts may call another. */
+/** Envelopes created in this realm: posting functions may call one another. */
 const CLOSED = new WeakSet<object>();
 /** Objects of these interfaces belong to one realm. */
 const LOCAL = [INSTANCES, TABLES, GLOBALS, TAGS, FUNCTIONS];
@@ -79,7 +80,10 @@ function childrenOf(object: object): Iterable<unknown> {
   return Object.values(object);
 }
 
-/** What to post in place of `value`: itself when there are no objects of the namespace in it. Throws DataCloneError. */
+/**
+ * The value to post for `value`: an envelope, or `value` itself if it holds no objects of the namespace. Throws
+ * DataCloneError.
+ */
 export function toMessage(value: unknown): unknown {
   if (typeof value !== "object" || value === null || CLOSED.has(value)) return value;
   const objects: object[] = [];
@@ -104,7 +108,7 @@ function isEnvelope(value: unknown): value is Envelope {
   return typeof value === "object" && value !== null && Object.hasOwn(value, MARK) && "tokens" in value;
 }
 
-/** Makes the clone of an object of the namespace one of this realm. */
+/** Converts a clone to an object of the namespace in this realm. */
 function become(object: object, token: Token): void {
   if (token.kind === "module") {
     const { customs, strings } = token;
@@ -117,7 +121,7 @@ function become(object: object, token: Token): void {
   }
 }
 
-/** The value that was posted, of what arrived. Throws what `fromShared` throws. */
+/** The posted value of a received message. Throws the errors of `fromShared`. */
 export function fromMessage(message: unknown): unknown {
   if (!isEnvelope(message)) return message;
   if (!OPENED.has(message)) {

@@ -58,6 +58,9 @@ patchWebMessages();
 
 export { type CompileOptions, configure };
 
-/** What to use in place of the global `WebAssembly`; assign it to `globalThis.WebAssembly` for packages that name no other. */
+/**
+ * The replacement for the global `WebAssembly`. Assign it to `globalThis.WebAssembly` for packages that use only the
+ * global.
+ */
 export const WebAssembly: Namespace = makeNamespace();
 export default WebAssembly;

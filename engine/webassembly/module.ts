@@ -1,5 +1,6 @@
 /**
- * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript's strings, and lists their contents.
+ * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript strings, and lists
+ * their imports, exports and custom sections.
  */
 import { decodeModule } from "../binary/decode.ts";
 import { Engine, type EngineOptions, type Module as EngineModule } from "../engine.ts";
@@ -8,14 +9,14 @@ import { as, CompileError } from "./errors.ts";
 import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";
 import { checkStringImports, NO_STRINGS, type StringOptions } from "./js_string.ts";
 
-/** What is known of a module. */
+/** Internal state of a module. */
 export interface ModuleInside {
   module: EngineModule;
   customs: readonly CustomSection[];
   strings: StringOptions;
 }
 
-/** What stands behind modules. */
+/** Internal slots of modules. */
 export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
 
 /** The most pages that a module's memory may have: those of 32 bits, as in V8, and the engine's limit for 64. */
@@ -23,12 +24,12 @@ const MOST_PAGES = 0x40000;
 /** The limits of all instances of the namespace. */
 export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 
-/** What programs may choose of how the modules of the namespace are compiled: see the same options of an engine. */
+/** Compile options for the modules of the namespace; they are a subset of an engine's options. */
 export type CompileOptions = Pick<EngineOptions, "bounds" | "cache" | "optimizations" | "parallel" | "perfMap">;
 
 let options: CompileOptions = {};
 
-/** Made by the first compilation: finding out what the machine can do takes time. */
+/** Created by the first compilation, because feature detection takes time. */
 let engine: Engine | undefined;
 
 function theEngine(): Engine {
@@ -36,7 +37,8 @@ function theEngine(): Engine {
 }
 
 /**
- * Says how the modules of the namespace are compiled, such as where compiled ones are kept. Throws an Error once there are modules.
+ * Sets the compile options for the modules of the namespace, such as the cache directory. Throws an Error once a module
+ * exists.
  *
  * @example
  * ```ts
@@ -113,13 +115,13 @@ export class Module {
     MODULES.put(this, compileBytes(copy, readStringOptions(options[0], where), where));
   }
 
-  /** What it exports, in order. */
+  /** The exports of a module, in order. */
   static exports(module: unknown): { name: string; kind: string }[] {
     const { module: inner } = MODULES.require(module, "WebAssembly.Module.exports(): the first argument");
     return inner.exports.map(({ name, kind }) => ({ name, kind: KINDS[kind] }));
   }
 
-  /** What it imports, in order, without what its options provide. */
+  /** The imports of a module, in order, without those that its compile options provide. */
   static imports(module: unknown): { module: string; name: string; kind: string }[] {
     const { module: inner, strings } = MODULES.require(module, "WebAssembly.Module.imports(): the first argument");
     return inner.imports.filter((entry) => !isProvided(strings, entry.module))

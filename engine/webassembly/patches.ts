@@ -1,9 +1,9 @@
 /**
- * Messages with Module and Memory objects through the functions that programs call: `structuredClone`, `postMessage` of Workers, ports
- * and channels, `MessageEvent.data`, and the listeners of node:worker_threads. In: the host's globals. Out: the same functions,
- * which open and close envelopes (messages.ts).
+ * Extends the host's messaging functions to Module and Memory objects: `structuredClone`, `postMessage` of Workers,
+ * ports and channels, `MessageEvent.data`, and the listeners of node:worker_threads. In: the host's globals. Out: the
+ * same functions, which open and close envelopes (messages.ts).
  *
- * Invariant: a message without objects of the namespace goes through as it is; a function is patched once.
+ * Invariant: a message without objects of the namespace is unchanged; a function is patched once.
  */
 import { fromMessage, toMessage } from "./messages.ts";
 
@@ -13,12 +13,13 @@ type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
 
 const PATCHED = new WeakSet<object>();
 
-/** Replaces a method of `owner`, its own or an inherited one, by what `wrap` makes of it. */
+/** Replaces a method of `owner`, own or inherited, by the result of `wrap`. */
 function patch(owner: Endpoint | undefined, name: string, wrap: (original: AnyFunction) => AnyFunction): void {
   const original = owner?.[name] as AnyFunction | undefined;
   if (owner === undefined || typeof original !== "function" || PATCHED.has(original)) return;
   const own = Object.getOwnPropertyDescriptor(owner, name);
-  if (own !== undefined && !own.configurable && !own.writable) return; // a port of Bun, whose function calls the global one
+  // a Bun port, whose function calls the global one
+  if (own !== undefined && !own.configurable && !own.writable) return;
   const wrapped = wrap(original);
   PATCHED.add(wrapped);
   Object.defineProperty(wrapped, "name", { value: name, configurable: true });
@@ -26,7 +27,7 @@ function patch(owner: Endpoint | undefined, name: string, wrap: (original: AnyFu
   else Object.defineProperty(owner, name, { value: wrapped, writable: true, enumerable: true, configurable: true });
 }
 
-/** A function whose first argument is posted. */
+/** Wraps a function that posts its first argument. */
 function posting(original: AnyFunction): AnyFunction {
   return function (this: unknown, ...args: unknown[]): unknown {
     if (args.length > 0) args[0] = toMessage(args[0]);
@@ -63,7 +64,7 @@ function listening(original: AnyFunction): AnyFunction {
   };
 }
 
-/** An emitter's `emit`, which gives listeners the program's value. */
+/** Wraps an emitter's `emit` so that listeners receive the program's value. */
 function emitting(original: AnyFunction): AnyFunction {
   return function (this: unknown, ...args: unknown[]): unknown {
     if (args[0] === "message" && args.length > 1) args[1] = fromMessage(args[1]);
@@ -74,7 +75,7 @@ function emitting(original: AnyFunction): AnyFunction {
 /** Methods of Node's ports that take listeners. */
 const NODE_LISTENING = ["on", "once", "addListener", "off", "removeListener"];
 
-/** Patches what the web defines. */
+/** Patches the web's messaging functions. */
 export function patchWebMessages(): void {
   const globals = globalThis as Endpoint;
   patch(globals, "structuredClone", cloning);
@@ -94,7 +95,7 @@ export function patchWebMessages(): void {
   Object.defineProperty(prototype, "data", { ...data, get: opened });
 }
 
-/** Opens the envelope of an event whose data is a property of its own, as on Deno. */
+/** Opens the envelope of an event whose `data` is an own property, as on Deno. */
 function open(event: unknown): void {
   const message = event as { type?: unknown; data?: unknown };
   if (message.type !== "message" || !Object.hasOwn(message, "data")) return;
@@ -102,7 +103,10 @@ function open(event: unknown): void {
   if (value !== message.data) message.data = value;
 }
 
-/** Opens envelopes before listeners hear of them: at dispatch, and in a Worker's scope, whose host dispatches by itself, by the first listener. */
+/**
+ * Opens envelopes before listeners run: at dispatch, and in a Worker's scope, where the host dispatches events itself,
+ * in the first listener.
+ */
 function patchDispatch(): void {
   patch(
     EventTarget.prototype as unknown as Endpoint,
@@ -125,7 +129,7 @@ export interface NodeWorkers {
   workerData: unknown;
 }
 
-/** Patches what node:worker_threads defines. */
+/** Patches the messaging functions of node:worker_threads. */
 export function patchNodeMessages(workers: NodeWorkers): void {
   const worker = workers.Worker.prototype as Endpoint;
   patch(worker, "postMessage", posting);

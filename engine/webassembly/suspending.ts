@@ -1,6 +1,6 @@
 /**
- * Suspending and promising (JavaScript Promise Integration): a function that returns promises, marked so that the code that imports it waits for
- * them, and an exported function in the form in which it can wait.
+ * Suspending and promising (JavaScript Promise Integration). Suspending marks an imported function so that its caller
+ * waits for the promises that it returns; promising wraps an exported function in a form that can wait.
  */
 import { promising as enginePromising } from "../engine.ts";
 import { funcInfo } from "../runtime/instance/func.ts";
@@ -13,7 +13,7 @@ type AnyFunction = (...args: unknown[]) => unknown;
 /** The functions of Suspending objects. */
 export const FUNCTIONS: Slot<Suspending, AnyFunction> = new Slot("Suspending");
 
-/** A function for import whose promises are waited for. */
+/** An import function whose promises the caller waits for. */
 export class Suspending {
   constructor(callable: unknown) {
     if (typeof callable !== "function") {
@@ -29,7 +29,7 @@ export function suspendingFunction(value: unknown): AnyFunction | undefined {
   return FUNCTIONS.of(value);
 }
 
-/** The operation that makes the form of an exported function that returns a promise and suspends where its callees suspend. */
+/** The operation that wraps an exported function to return a promise and suspend where its callees suspend. */
 export const PROMISING = {
   promising(exported: unknown): AnyFunction {
     if (funcInfo(exported) === undefined) {

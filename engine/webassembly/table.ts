@@ -9,14 +9,14 @@ import { I32, I64, isNullable } from "../wasm/types.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 import { referenceType } from "./value_types.ts";
 
-/** What stands behind tables. */
+/** Internal slots of tables. */
 export const TABLES: Slot<Table, ExternTable> = new Slot("Table");
 
 function isWide(table: ExternTable): boolean {
   return table[EXTERN].type.limits.address === I64;
 }
 
-/** The element that stands for a missing argument. Throws TypeError when there is none. */
+/** The given element, or the default for a missing argument. Throws TypeError when the type has no default. */
 function elementOr(table: ExternTable, given: readonly unknown[], where: string): unknown {
   if (given.length > 0) return given[0];
   const { element } = table[EXTERN].type;

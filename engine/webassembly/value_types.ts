@@ -1,6 +1,6 @@
 /**
- * The names under which programs ask for value types (JavaScript API, "ToValueType"), one row each: those of the specification, and the abstract
- * heap types that V8 takes too.
+ * The names of value types in the JavaScript API ("ToValueType"), one row each: those of the specification, and the
+ * abstract heap types that V8 accepts too.
  */
 import { EXTERNREF, F32, F64, FUNCREF, HEAP, I32, I64, isRef, refType, V128, type ValType } from "../wasm/types.ts";
 
