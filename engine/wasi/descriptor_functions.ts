@@ -247,8 +247,9 @@ export class DescriptorFunctions {
 
   /** Copies the guest's vectors to the scratch buffer with real addresses; returns their number. */
   #vectors(at: number, count: number): number {
-    const { memory, scratch } = this.#state;
+    const { memory, scratch, waits } = this.#state;
     if (count > MAX_VECTORS) throw new WasiError(ERRNO.inval);
+    waits.charge(count * VECTOR_BYTES); // also for vectors of no bytes
     for (let i = 0; i < count; i++) {
       const pointer = memory.u32(at + i * 8);
       const length = memory.u32(at + i * 8 + 4);
@@ -321,6 +322,7 @@ export class DescriptorFunctions {
       waits.check();
       const length = checked(sys("getdents64", descriptor.fd, address, size));
       if (length === 0) return entries;
+      waits.charge(length); // reading costs as much when the guest has no room for the entries
       for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
         const name = u8.subarray(at + 19);
         entries.push({

@@ -59,6 +59,7 @@ export class PollFunctions {
   poll_oneoff(inAt: number, outAt: number, count: number, usedAt: number): number {
     const polls: Polled[] = [];
     const waits = this.#readWaits(inAt >>> 0, outAt >>> 0, count >>> 0, polls);
+    this.#state.waits.charge(waits.length * SUBSCRIPTION_BYTES);
     const timeout = earliest(waits);
     const ready = this.#poll(polls, timeout);
     return this.#finish(waits, outAt >>> 0, usedAt >>> 0, ready === 0 ? timeout : undefined);

@@ -3,6 +3,8 @@
  * end of its own, so a wait that ignores the deadline hangs the test.
  */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Context, NewEngine } from "../../engine/mod.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
@@ -162,6 +164,27 @@ Deno.test("bytes that WASI moves cost fuel, one unit for 64", () => {
     assert.throws(() => guest.callIn(context, "random_get", 0, 64_000), { message: "out of fuel" });
     guest.close();
   });
+});
+
+Deno.test("records that WASI reads cost fuel, also where no byte reaches the guest", () => {
+  const root = mkdtempSync(join(tmpdir(), "waft-wasi-fuel-"));
+  for (let i = 0; i < 400; i++) writeFileSync(join(root, `file-${i}`), "");
+  const guest = new RawGuest({ preopens: [{ host: root, guest: "/" }] }, true);
+  try {
+    const cost = (name: WasiName, ...args: (number | bigint)[]) => {
+      const context = { fuel: 1_000_000 };
+      assert.equal(guest.callIn(context, name, ...args), 0);
+      return 1_000_000 - context.fuel;
+    };
+    // A record of the system has at least 24 bytes, a vector 16, a subscription 48.
+    assert.ok(cost("fd_readdir", 3, 0, 0, 0n, 65528) >= 400 * 24 / 64);
+    assert.ok(cost("fd_write", 1, 0, 1000, 65528) - cost("fd_write", 1, 0, 0, 65528) >= 1000 * 16 / 64);
+    const ready = cost("poll_oneoff", 0, 100_000, 1000, 65528) - cost("poll_oneoff", 0, 100_000, 1, 65528);
+    assert.ok(ready >= 999 * 48 / 64 - 1);
+  } finally {
+    guest.close();
+    rmSync(root, { recursive: true });
+  }
 });
 
 /** A program with threads whose first one does `start`; nothing is ever written to its standard input. */
