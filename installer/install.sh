@@ -1,11 +1,12 @@
 #!/bin/sh
 # Installs waft:  curl -fsSL https://waft.sh/install.sh | sh
 #
-# Everything is in functions and the last line calls main, so that a download that was cut off runs nothing. Each release has its
-# own copy of this script with the digests of its archives in it (scripts/release.ts writes them between the marks below): what
-# it unpacks is as trustworthy as the script. Where OpenSSL 3 is, the release's list of checksums must be signed by a key of the
-# release, too. Other versions are installed by the waft that it installs, which checks the signed release index.
-# Nothing is changed outside of a temporary directory until the archive was checked and has started once.
+# All code is in functions and the last line calls main, so a truncated download runs nothing. Each release has a
+# separate copy of this script that contains the digests of its archives (scripts/release.ts writes them between the
+# marks below), so the unpacked files are as trustworthy as the script. With OpenSSL 3 available, the release's list of
+# checksums must also be signed by a key of the release. Other versions are installed by the installed waft, which
+# checks the signed release index. Invariant: nothing outside of a temporary directory changes until the archive has
+# been checked and has started once.
 set -eu
 
 # --- release ---
@@ -118,7 +119,7 @@ main() {
   other_version
 }
 
-# Sets os, arch and platform; explains what has no bundle before anything is downloaded.
+# Sets os, arch and platform; rejects platforms without a bundle before any download.
 platform() {
   system=$(uname -s)
   machine=$(uname -m)
@@ -132,7 +133,7 @@ platform() {
     aarch64 | arm64) arch=arm64 ;;
     *) fail "waft has no build for $machine" 'it runs on amd64 and arm64' ;;
   esac
-  # A shell under Rosetta says x86_64 on a machine that is arm64.
+  # A shell under Rosetta reports x86_64 on an arm64 machine.
   if [ $os = darwin ] && [ $arch = amd64 ] && [ "$(sysctl -n sysctl.proc_translated 2>/dev/null || echo 0)" = 1 ]; then
     arch=arm64
   fi
@@ -195,7 +196,7 @@ fetch() {
   if [ $fetcher = curl ]; then
     quiet=--silent
     [ ! -t 2 ] || quiet=--progress-bar
-    # From https to nothing else.
+    # Never leave https.
     case $1 in https://*) schemes='=https' ;; *) schemes='=https,http' ;; esac
     curl --fail --show-error $quiet --location --max-redirs 3 --proto "$schemes" --proto-redir "$schemes" --connect-timeout 20 \
       --speed-limit 100 --speed-time 60 --retry 2 --output "$2" "$1"
@@ -224,7 +225,7 @@ check() {
   fail "$3 is not what the release has" "its SHA-256 is $found" "expected        $2" 'nothing was changed'
 }
 
-# Can openssl check Ed25519? LibreSSL, which macOS has, and older ones cannot.
+# Succeeds if openssl can verify Ed25519. Older versions and LibreSSL, which macOS ships, cannot.
 can_verify() {
   openssl_version=''
   has openssl || return 1
@@ -235,15 +236,15 @@ can_verify() {
   return 1
 }
 
-# verify FILE KEY SIGNATURE: is SIGNATURE (base64) made over FILE with KEY (its 32 bytes in base64)?
+# verify FILE KEY SIGNATURE: succeeds if SIGNATURE (base64) over FILE is by KEY (its 32 bytes in base64).
 verify() {
-  # What comes before the key says that it is one for Ed25519 (RFC 8410).
+  # The prefix of the key identifies it as an Ed25519 key (RFC 8410).
   printf '%s\n' '-----BEGIN PUBLIC KEY-----' "MCowBQYDK2VwAyEA$2" '-----END PUBLIC KEY-----' >"$work/key.pem"
   printf '%s\n' "$3" | openssl base64 -d -A >"$work/signature" 2>/dev/null || return 1
   openssl pkeyutl -verify -pubin -inkey "$work/key.pem" -rawin -in "$1" -sigfile "$work/signature" >/dev/null 2>&1
 }
 
-# Sets signer: the key of this release that signed FILE, whose signatures are the lines of FILE.sig (a key's name, the signature).
+# Sets signer: the key of this release that signed FILE. Each line of FILE.sig holds a key's name and its signature.
 find_signer() {
   signer='' rest=${RELEASE_KEYS#*'['}
   while [ -z "$signer" ]; do
@@ -257,7 +258,8 @@ find_signer() {
   done
 }
 
-# signed NAME SHA256: the release's signed list of checksums says the same as this script; says what was checked and what was not.
+# signed NAME SHA256: checks that the release's signed list of checksums agrees with this script; reports the checks
+# that were made and those that were not.
 signed() {
   if ! can_verify; then
     say "checked: the SHA-256 that this script has for $1"
@@ -295,7 +297,7 @@ unpack() {
   (cd "$work" && gzip -dc "$1" | tar -xf -) || fail "the archive cannot be unpacked: is there room in ${TMPDIR:-/tmp}?" 'nothing was changed'
 }
 
-# Is version $1 at least version $2?
+# Succeeds if version $1 is at least version $2.
 at_least() {
   a=$1 b=$2
   for _ in 1 2 3; do
@@ -318,7 +320,7 @@ get_source() {
   source=$work/source
   checkout=$(dirname -- "$0")/..
   if [ -z "$RELEASE_VERSION" ] && [ -f "$0" ] && [ -f "$checkout/scripts/release.ts" ]; then
-    # Of a copy, since building writes into the tree.
+    # Build a copy, since building writes into the tree.
     say "taking the sources of $(CDPATH='' cd -- "$checkout" && pwd)"
     mkdir "$source"
     (cd "$checkout" && tar --exclude=./.git --exclude=./node_modules --exclude=./dist -cf - .) | tar -xf - -C "$source" ||
@@ -352,7 +354,7 @@ get_source() {
   archive_digest=$RELEASE_SOURCE_SHA256
 }
 
-# Lets the unpacked waft put itself in place; it asks what is left open on the terminal.
+# Lets the unpacked waft install itself; it asks open questions on the terminal.
 run_setup() {
   set -- self install --base "$base" --sha256 "$archive_digest" --commit "$RELEASE_COMMIT" --kind "$kind"
   [ -z "$dir" ] || set -- "$@" --dir "$dir"
@@ -368,7 +370,7 @@ run_setup() {
 
 terminal() { (: </dev/tty) 2>/dev/null && [ -t 2 ]; }
 
-# Another version than the script's own comes from the release index.
+# Any version but the script's own comes from the release index.
 other_version() {
   case $target in '' | "$RELEASE_VERSION" | "v$RELEASE_VERSION") return 0 ;; esac
   [ -z "$dry" ] || return 0

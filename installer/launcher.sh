@@ -1,6 +1,7 @@
 #!/bin/sh
-# waft's launcher: starts the active version of waft, or the one that `+<version>` or WAFT_RUNTIME names.
-# Written by the installer, which sets the next line to `xdg` (Linux) or `home` (macOS). No other program is started before waft itself.
+# waft's launcher: starts the active version of waft, or the version that `+<version>` or WAFT_RUNTIME names.
+# Written by the installer, which sets the layout below to `xdg` (Linux) or `home` (macOS). Starts no other program
+# before waft itself.
 # shellcheck disable=SC2034 # waft_cache is for the file that is read at the end.
 waft_layout=xdg
 
@@ -20,7 +21,7 @@ elif [ -z "${HOME:-}" ]; then
 elif [ "$waft_layout" = home ]; then
   waft_versions=$HOME/.waft/versions waft_state=$HOME/.waft/state waft_cache=$HOME/.waft/cache
 else
-  # Relative values do not count, as the XDG specification says.
+  # Ignore relative values, as the XDG specification demands.
   case ${XDG_DATA_HOME:-} in /*) waft_versions=$XDG_DATA_HOME/waft/versions ;; *) waft_versions=$HOME/.local/share/waft/versions ;; esac
   case ${XDG_STATE_HOME:-} in /*) waft_state=$XDG_STATE_HOME/waft ;; *) waft_state=$HOME/.local/state/waft ;; esac
   case ${XDG_CACHE_HOME:-} in /*) waft_cache=$XDG_CACHE_HOME/waft ;; *) waft_cache=$HOME/.cache/waft ;; esac
@@ -30,7 +31,7 @@ case ${1:-} in
   +?*)
     waft_version=${1#+} waft_why="named by $1"
     shift
-    # A choice for this call comes before what a project asks for.
+    # A choice for this call overrides the version that a project pins.
     WAFT_RUNTIME=$waft_version
     export WAFT_RUNTIME
     ;;

@@ -1,5 +1,5 @@
-# How this version of waft starts; read by the launcher and by the script `waft` beside it.
-# In: waft_dir (this directory), waft_cache (may be empty), the arguments.
+# Starts this version of waft; sourced by the launcher and by the script `waft` beside it.
+# Input: waft_dir (this directory), waft_cache (may be empty), the arguments.
 # shellcheck shell=sh disable=SC2154
 if [ -z "${waft_cache:-}" ]; then
   if [ -n "${WAFT_HOME:-}" ]; then
@@ -10,16 +10,17 @@ if [ -z "${waft_cache:-}" ]; then
     waft_cache=$HOME/.waft/cache
   fi
 fi
-# Deno keeps compiled code there; nothing of the user's own Deno is touched.
+# Deno keeps compiled code there; the user's own Deno is not affected.
 DENO_DIR=$waft_cache/deno
 DENO_NO_UPDATE_CHECK=1
 export DENO_DIR DENO_NO_UPDATE_CHECK
 waft_command=${1:-}${2:+ $2}
-# No code from elsewhere is ever loaded. With FFI no other permission confines anything, so all are given; what works on downloads has no FFI.
+# Remote code is never loaded. FFI makes every other permission meaningless, so all are granted; the commands that work
+# on downloads run without FFI.
 set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm "$waft_dir/lib/waft.js" "$@"
 case $waft_command in 'version' | 'version '* | 'self '*) set -- --deny-ffi "$@" ;; esac
 if [ "$waft_command" = 'self uninstall' ]; then
-  # Deno writes to its directory when it ends, which would be after everything was removed.
+  # Deno writes to its directory on exit, which would be after the removal.
   DENO_DIR=$(mktemp -d "${TMPDIR:-/tmp}/waft-uninstall.XXXXXX") || exit 1
   "$waft_dir/deno" run -A "$@"
   waft_status=$?
