@@ -80,8 +80,7 @@ export class CallerSlot {
       this.#known.add(memory);
     }
     this.#bound = memory;
-    instance.memories[0] = memory;
-    instance.memoryMoved(memory);
+    instance.replaceMemory(0, memory);
   }
 }
 

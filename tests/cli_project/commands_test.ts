@@ -249,21 +249,23 @@ commandTest("search, tree, outdated; login keeps a token for its owner alone, lo
   assert.equal(outdated.code, 10);
 
   // The registry is on loopback in this process; keeping a token asks it nothing.
-  const keep = (input: string) => {
+  const keep = (input: string, ...flags: string[]) => {
     const env = {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
       DENO_DIR: process.env.DENO_DIR,
       WAFT_HOME: `${project.home}/waft`,
     };
-    const args = [...hostArguments(CLI), "login", "--registry", t.address];
+    const args = [...hostArguments(CLI), "login", "--registry", t.address, ...flags];
     return spawnSync(process.execPath, args, { cwd: project.root, env, input, encoding: "utf8" });
   };
   const yank = ["plugin", "yank", `${KV}@1.2.3`, "--reason", "Old", "--severity", "other"];
   assert.equal((await run(...yank)).code, 8);
   assert.match(keep("short\n").stderr, /auth\.token/);
   assert.match(keep("has spaces in it\n").stderr, /auth\.token/);
-  assert.equal(keep("waft_0123456789\n").status, 0);
+  const kept = keep("waft_0123456789\n", "--json");
+  assert.equal(kept.status, 0);
+  assertOutputSchema(JSON.parse(kept.stdout));
   const file = join(project.home, "waft", "config", "credentials.json");
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.equal((await run(...yank)).code, 0);

@@ -117,19 +117,25 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   memoryMoved(memory: Memory): void {
-    const { region } = this;
     this.#memoryIndices ??= indicesByValue(this.memories);
-    for (const index of this.#memoryIndices.get(memory) ?? []) {
-      const at = this.block.offset + this.module.layout.memoriesOffset + index * MEMORY.SIZE;
-      region.setWord(at + MEMORY.BASE, memory.base);
-      region.setWord(at + MEMORY.LENGTH, memory.byteLength);
-      if (memory.shared !== undefined) {
-        const { sharedLengthsOffset } = this.module.layout;
-        region.setWord(
-          this.block.offset + sharedLengthsOffset + index * SHARED_LENGTH_SIZE,
-          memory.shared.lengthAddress,
-        );
-      }
+    for (const index of this.#memoryIndices.get(memory) ?? []) this.#writeMemory(index, memory);
+  }
+
+  /** Makes `memory` the memory at `index`. No code of the instance may be running. */
+  replaceMemory(index: number, memory: Memory): void {
+    this.memories[index] = memory;
+    this.#memoryIndices = undefined;
+    this.#writeMemory(index, memory);
+  }
+
+  /** Copies base and length of the memory at `index` into the VM context. */
+  #writeMemory(index: number, memory: Memory): void {
+    const { region, block: { offset }, module: { layout } } = this;
+    const at = offset + layout.memoriesOffset + index * MEMORY.SIZE;
+    region.setWord(at + MEMORY.BASE, memory.base);
+    region.setWord(at + MEMORY.LENGTH, memory.byteLength);
+    if (memory.shared !== undefined) {
+      region.setWord(offset + layout.sharedLengthsOffset + index * SHARED_LENGTH_SIZE, memory.shared.lengthAddress);
     }
   }
   #memoryIndices: Map<Memory, number[]> | undefined;
