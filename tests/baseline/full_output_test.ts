@@ -1,13 +1,16 @@
 /**
- * Bodies whose code does not fit what is left of the kernel's output, or all of it. Checked: nothing else of the kernel's memory changes, and the bodies that
- * follow are compiled as if nothing had been.
+ * Bodies whose code exceeds the remaining space of the kernel's output buffer, or the whole buffer. Checks: no other
+ * kernel memory changes, and the following bodies compile normally.
  */
 import assert from "node:assert/strict";
 import * as layout from "../../engine/baseline/kernel/layout.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { NewEngine } from "../../engine/engine.ts";
 
-/** A function that leaves many locals on the operand stack and then opens a block, which writes them all to the frame at once. */
+/**
+ * A function that keeps many locals on the operand stack and then opens a block, which spills them all to the frame at
+ * once.
+ */
 function wideBody(name: string, values: number): string {
   return `(func (export "${name}") (param i32 i64) (result i32)
     ${"local.get 1 ".repeat(values)}
@@ -18,7 +21,7 @@ function wideBody(name: string, values: number): string {
 
 Deno.test("bodies that do not fit the kernel's output leave its memory alone", () => {
   const functions = Array.from({ length: 260 }, (_, k) => wideBody(`f${k}`, 20_000));
-  // One whose code is larger than the whole output is the optimizing compiler's.
+  // The optimizing compiler takes a body whose code exceeds the whole output buffer.
   const module = `(module ${functions.join("\n")} (func (export "last") (result i32) (i32.const 42)))`;
   const before = withKernel(({ memory }) => memory.bytes(0).slice(layout.OPCODES, layout.OPCODES + 4096));
   const instance = NewEngine({ tier: "baseline" }).compile(module).instantiate();

@@ -1,6 +1,6 @@
 /**
- * Asynchronous calls: host functions that return promises, many calls in flight, slices, aborts, deadlines and fuel; what may be called
- * meanwhile; and that an ended call holds nothing.
+ * Asynchronous calls: host functions that return promises, concurrent calls, slices, aborts, deadlines and fuel; the
+ * calls allowed in the meantime; and release of resources by finished calls.
  */
 import assert from "node:assert/strict";
 import { host, type Instance, NewEngine, promising, TrapError } from "@waft/engine";
@@ -9,7 +9,7 @@ import { programBytes, PROGRAMS } from "../../bench/programs.ts";
 const engine = NewEngine();
 const sliced = NewEngine({ interruptible: true });
 
-/** A promise and what settles it. */
+/** A promise with its settling functions. */
 function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;
@@ -251,7 +251,7 @@ Deno.test("running guests are aborted and interrupted between slices while the e
     `(module (func (export "spin") (loop (br 0))) (func (export "answer") (result i32) (i32.const 42)))`,
   )
     .instantiate();
-  // The first slice to end loads what schedules the next one.
+  // The end of the first slice loads the scheduler of the next one.
   await assert.rejects(instance.callAsync({ deadline: 20 }, "spin"), /interrupted/);
   const controller = new AbortController();
   let turns = 0;
@@ -322,7 +322,7 @@ for (const bounds of ["guard", "explicit"] as const) {
         (i32.store (i32.const 140000) (i32.const 42))
         (i32.load (i32.add (local.get $at) (i32.sub (i32.const 140000) (local.get $at))))))`).instantiate();
     const memory = instance.exports["m"] as unknown as { grow(pages: number): number; buffer: ArrayBuffer };
-    assert.equal(memory.grow(1), 1); // an unguarded one now has room to grow without moving
+    assert.equal(memory.grow(1), 1); // an unguarded memory has room to grow in place
     await withSlices(instance, 1, async () => {
       const result = instance.callAsync({ deadline: 5000 }, "run");
       while (threadOf(instance).preempted === 0) await new Promise((done) => setTimeout(done, 1));

@@ -1,6 +1,6 @@
 /**
- * Crafted snapshots: random changes with a checksum that is right again. Each is refused with one line, or makes an instance that
- * keeps the module's types, whose code runs or traps; nothing reaches another instance.
+ * Crafted snapshots: random mutations with a corrected checksum. Each is rejected with a one-line error, or restores an
+ * instance that keeps the module's types and whose code runs or traps; nothing reaches another instance.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -46,7 +46,7 @@ Deno.test(`${COUNT} crafted snapshots are refused or keep the types of the modul
   let refused = 0;
   for (let k = 0; k < COUNT; k++) {
     const bytes = original.slice();
-    // Behind magic, version and the module's hash: every one of those is another refusal.
+    // Mutate mostly after magic, version and module hash, because each of these has its own rejection.
     const from = k % 10 === 0 ? 0 : bytes.length - HASH_BYTES - 120;
     for (let change = 0; change <= random(3); change++) {
       bytes[from + random(bytes.length - HASH_BYTES - from)] = [0, 1, 2, 255, random(256)][random(5)];

@@ -7,7 +7,7 @@ import { hostArguments } from "../support/host_arguments.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/deadline.ts", import.meta.url));
 
-/** A machine that does other things may not let the process run in time: that is no fault of it, unless it happens always. */
+/** Attempts, because a loaded machine may not schedule the process in time; only failure of all attempts is a fault. */
 const TRIES = 5;
 
 Deno.test("a loop, a tree of calls and a start function are stopped within 20 ms after their deadline", () => {

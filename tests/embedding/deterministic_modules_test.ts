@@ -1,6 +1,6 @@
 /**
- * Deterministic mode on generated modules: the same results to the last bit, the same traps, exhaustion of the stack included, and the same fuel under
- * every setting. DETERMINISTIC_SEEDS=FROM-TO runs other seeds.
+ * Deterministic mode on generated modules: bit-identical results, the same traps, including stack exhaustion, and the
+ * same fuel under every setting. DETERMINISTIC_SEEDS=FROM-TO selects other seeds.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -29,7 +29,7 @@ const SUBJECTS = [
   waft("all on, explicit", { ...DETERMINISTIC, bounds: "explicit", optimizations: allOptimizations(true) }),
 ];
 
-/** Of two accesses out of bounds, a setting may report the other one. */
+/** Drops the trap's position: of two out-of-bounds accesses, settings may report either one. */
 function withoutPlace(entry: string): string {
   return entry.replace(/(= trap .*?) at .*$/, "$1");
 }

@@ -1,6 +1,6 @@
 /**
- * Deterministic mode: canonical NaNs wherever arithmetic makes one, bit patterns kept wherever it does not, the depth of calls counted, the same
- * results, traps and fuel under every optimization and bounds mode.
+ * Deterministic mode: canonical NaNs from arithmetic, preserved bit patterns elsewhere, a limit on call depth, and the
+ * same results, traps and fuel under every optimization and bounds mode.
  */
 import assert from "node:assert/strict";
 import {

@@ -1,6 +1,7 @@
 /**
- * Traps name file, line and column when the module has DWARF line tables. The modules come from dwarf/trap.c, with
- * `clang --target=wasm32 -gdwarf-N -O1 -nostdlib -Wl,--no-entry -fdebug-prefix-map=$PWD=/src -fdebug-compilation-dir=/src`.
+ * Traps report file, line and column when the module has DWARF line tables. The modules are built from dwarf/trap.c
+ * with `clang --target=wasm32 -gdwarf-N -O1 -nostdlib -Wl,--no-entry -fdebug-prefix-map=$PWD=/src
+ * -fdebug-compilation-dir=/src`.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

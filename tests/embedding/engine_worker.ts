@@ -1,5 +1,5 @@
 /**
- * A Worker with an engine of its own, for hostile_host_test.ts. Does everything at once, and answers with what came of it.
+ * A Worker with its own engine, for hostile_host_test.ts. Runs all operations at once and posts the results.
  */
 import { NewEngine, TrapError } from "@waft/engine";
 import { serve } from "../support/test_worker.ts";
@@ -31,7 +31,7 @@ serve(async () => {
       await instance.callAsync({ deadline: 1000 }, "work", 1000),
     );
   }
-  // A view that goes to another thread is a copy or moves; what stays behind must not be of memory that is gone.
+  // A view posted to another thread is copied or moved; the remaining view must not refer to freed memory.
   const view = new Uint8Array((instance.exports["m"] as { buffer: ArrayBuffer }).buffer);
   view[0] = 7;
   const copy = view.slice();

@@ -1,4 +1,6 @@
-/** Errors as an embedder reads them: codes, stacks, details; and what `console.log` shows of an engine. */
+/**
+ * Errors as embedders see them: codes, stacks, details; and the `console.log` output for engine objects.
+ */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { type Context, NewEngine, TrapError, WasmException } from "@waft/engine";

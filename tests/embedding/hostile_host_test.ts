@@ -1,6 +1,6 @@
 /**
- * Hosts that misbehave: keep views for ever, trap, throw, close and reset in the middle, run engines in several threads. Each of
- * these is an error or works; none is a crash.
+ * Misbehaving hosts: they keep views forever, trap, throw, close and reset during calls, and run engines in several
+ * threads. Each case works or is an error; none is a crash.
  */
 import assert from "node:assert/strict";
 import { ExhaustionError, type Instance, NewEngine, TrapError, WasmException } from "@waft/engine";

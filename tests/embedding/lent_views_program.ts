@@ -1,6 +1,7 @@
 /**
- * Address space that lent views hold, measured in a process of its own, because the figure is of a whole process: memories are made, grown, looked at
- * and closed, in rounds. Out: one line of JSON, GiB of address space `before` and `after` the later rounds.
+ * Measures the address space held by lent views, in a separate process because the figure covers the whole process:
+ * creates, grows, views and closes memories in rounds. Out: one line of JSON with the GiB of address space `before` and
+ * `after` the later rounds.
  */
 import { readFileSync } from "node:fs";
 import { NewEngine } from "@waft/engine";

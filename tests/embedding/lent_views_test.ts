@@ -1,6 +1,7 @@
 /**
- * Views of memories that programs try to take away: where the runtime can forbid it, it is an error; where it cannot, the pages live as long as
- * any ArrayBuffer has them. Afterwards a view that was kept writes to no other memory, and address space comes back.
+ * Views of memories that programs try to take away. Where the runtime can prevent it, the attempt is an error;
+ * elsewhere the pages live as long as an ArrayBuffer has them. A retained view never writes to another memory, and
+ * address space is reclaimed.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -36,7 +37,7 @@ interface Lender {
 
 const MODULE = `(module (memory (export "m") 1 20) (data (i32.const 0) "\\07"))`;
 
-/** Whose memory it is, by how its buffer behaves. */
+/** Kinds of memory, by the behaviour of their buffers. */
 const LENDERS: Record<string, () => Lender> = {};
 for (const bounds of ["guard", "explicit"] as const) {
   const module = NewEngine({ bounds }).compile(MODULE);
@@ -67,7 +68,7 @@ for (const [lender, make] of Object.entries(LENDERS)) {
     };
     for (const [way, how] of Object.entries(WAYS)) for (const grown of [false, true]) take(way, how, grown);
     await settle();
-    const left = moved.filter((view) => view.length > 0); // not where it was copied, and growing detached the original
+    const left = moved.filter((view) => view.length > 0); // empty where it was copied and growth detached the source
     for (const view of left) view.fill(255);
     for (let n = 0; n < 20; n++) {
       const { memory, close } = make();
@@ -83,7 +84,8 @@ for (const [lender, make] of Object.entries(LENDERS)) {
 Deno.test("a buffer of the engine's own memories cannot be moved where there are detach keys", () => {
   const { memory } = LENDERS["guard"]!();
   const buffer = memory.buffer;
-  if ((globalThis as { Bun?: unknown }).Bun !== undefined || buffer.transfer === undefined) return; // Bun has none, Node 20 no transfer
+  // Bun has no keys, Node 20 no transfer
+  if ((globalThis as { Bun?: unknown }).Bun !== undefined || buffer.transfer === undefined) return;
   assert.throws(() => buffer.transfer(), TypeError);
   assert.throws(() => structuredClone(buffer, { transfer: [buffer] }));
   assert.equal(memory.buffer, buffer);

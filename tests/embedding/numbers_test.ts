@@ -1,6 +1,7 @@
 /**
- * Every number that the API takes, one row each: wrong ones are refused with one line, by a TypeError or RangeError, and change
- * nothing. Conversions of values for WebAssembly (arguments, globals) follow the JavaScript API and are tested there.
+ * Every numeric parameter of the API, one row each: invalid numbers are rejected with a one-line TypeError or
+ * RangeError, without side effects. Conversions to WebAssembly values (arguments, globals) follow the JavaScript API
+ * and are tested there.
  */
 import assert from "node:assert/strict";
 import { type Context, Engine, host, NewEngine } from "@waft/engine";
@@ -8,7 +9,7 @@ import { CodeCache, Memory } from "@waft/engine";
 import { runThreads } from "@waft/engine/wasi/threads";
 import { Wasi } from "@waft/engine/wasi";
 
-/** What is a whole number of at least 0 nowhere. */
+/** Values that are never a whole number of at least 0. */
 const NEVER: readonly unknown[] = [-1, -2, -65536, 1.5, -0.5, NaN, -Infinity, null, "", "x", true, {}, [], Symbol("s")];
 const HUGE: readonly unknown[] = [Infinity, 2 ** 53, 2 ** 64, 1e300];
 const BIGINTS: readonly unknown[] = [1n, -1n, 2n ** 64n];
@@ -23,7 +24,7 @@ const threads = NewEngine().compile(`(module (import "env" "memory" (memory 1 4 
   (import "wasi" "thread-spawn" (func (param i32) (result i32)))
   (func (export "wasi_thread_start") (param i32 i32)) (func (export "_start")))`);
 
-/** The API with a wrong number in one place. */
+/** An API call with an invalid number in one place. */
 interface Row {
   readonly name: string;
   readonly wrong: readonly unknown[];

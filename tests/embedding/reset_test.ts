@@ -1,5 +1,5 @@
 /**
- * Reset, snapshots, pools, and the remains of a closed instance: the state that an instance defines goes back, comes back in another
+ * Reset, snapshots, pools, and closed instances: the state that an instance defines is reset, is restored in another
  * instance, and never leaks to another one.
  */
 import assert from "node:assert/strict";
@@ -68,7 +68,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       assert.throws(() => instance.call({}, "at", 65536), TrapError, "the pages it grew by are out of bounds again");
     }
     assert.equal(kept.length, 65536);
-    kept[9] = 1; // a view of what the memory was: still ours to write to
+    kept[9] = 1; // a view of the memory's previous contents is still writable
   });
 
   Deno.test(`${bounds}: a snapshot brings the state to another instance`, () => {

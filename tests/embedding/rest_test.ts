@@ -1,7 +1,8 @@
 /**
- * What must wait until nothing needs it: results in the slots while a sweep is due, and memory of which another instance's running code knows
- * the length. (A sweep between the end of a call and the reading of its results freed them once; a memory that was reset under an importer that
- * had checked an address let it out.)
+ * Deferred reclamation: results survive in their slots while a sweep is due, and memory survives while another
+ * instance's running code relies on its length. (Regressions: a sweep between the end of a call and the reading of its
+ * results freed them; a reset of a memory under an importer that had checked an address permitted an out-of-bounds
+ * access.)
  */
 import assert from "node:assert/strict";
 import { NewEngine, type TrapError } from "@waft/engine";

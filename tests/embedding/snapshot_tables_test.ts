@@ -1,6 +1,7 @@
 /**
- * Forged snapshots: tables through which code calls without looking at types hold what the module says, or the snapshot is
- * refused. (They were filled with functions of other types once, which took numbers for references.)
+ * Forged snapshots: tables through which code calls without type checks hold the module's own contents, or the snapshot
+ * is rejected. (Regression: such tables were filled with functions of other types, which interpreted numbers as
+ * references.)
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -19,7 +20,7 @@ const TEXT = `(module
   (func $reads (type $b) (struct.get $s 0 (local.get 0)))
   (func (export "call") (param i32 i64) (result i64) (call_indirect (type $a) (local.get 1) (local.get 0))))`;
 
-/** How a table of functions 0, 1, 0 stands in a snapshot: length, then kind and index of each. */
+/** Snapshot encoding of a table of functions 0, 1, 0: length, then kind and index of each. */
 const CONTENT = [3, 1, 0, 1, 1, 1, 0];
 
 function withContent(snapshot: Uint8Array, content: readonly number[]): Uint8Array {
@@ -43,7 +44,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       for (
         const content of [
           [3, 1, 2, 1, 1, 1, 0], // a function of another type
-          [3, 1, 1, 1, 1, 1, 0], // one of the same type, but of another content
+          [3, 1, 1, 1, 1, 1, 0], // the same type with other contents
           [3, 0, 1, 1, 1, 0], // null
         ]
       ) {

@@ -1,5 +1,6 @@
 /**
- * The short forms of scripts/soak.ts and scripts/many_instances.ts: nothing grows, and many instances live where address space is short.
+ * Short forms of scripts/soak.ts and scripts/many_instances.ts: resource use does not grow, and many instances coexist
+ * in scarce address space.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,7 +14,7 @@ import { CHILD_TIMEOUT, hostArguments, hostCommand } from "../support/host_argum
 
 const SOAK = fileURLToPath(new URL("../../scripts/soak.ts", import.meta.url));
 
-// In a process of its own: it counts for the whole process, and tests of other files run in this one.
+// In a separate process: the counts cover the whole process, which also runs tests of other files.
 Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool and restore: nothing grows", () => {
   const directory = mkdtempSync(join(tmpdir(), "waft-soak-"));
   try {
@@ -37,8 +38,8 @@ Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool an
 });
 
 /**
- * Address space in KiB that is too little for guard pages, by host. Deno's V8 reserves 16 GiB and must find them aligned; Bun needs to be told that
- * its own heaps may be smaller.
+ * Address space limit in KiB that is too small for guard pages, by host. Deno's V8 reserves 16 GiB, aligned; Bun needs
+ * settings for smaller heaps of its own.
  */
 const LIMITS: Readonly<Record<string, { kib: number; env: Readonly<Record<string, string>> }>> = {
   deno: { kib: 45_000_000, env: {} },
@@ -56,7 +57,7 @@ Deno.test({
     const { Deno: deno, Bun: bun } = globalThis as { Deno?: unknown; Bun?: unknown };
     const { kib, env } = LIMITS[deno !== undefined ? "deno" : bun !== undefined ? "bun" : "node"]!;
     const program = hostArguments(fileURLToPath(new URL("../../scripts/many_instances.ts", import.meta.url)));
-    // The words by way of "$@": what looks like a call of this program in the text of a command is rewritten by Deno.
+    // Passed through "$@", because Deno rewrites command text that resembles an invocation of the running program.
     const command = `ulimit -v ${kib} && exec "$@" 3000`;
     const { status, stdout, stderr } = spawnSync("bash", ["-c", command, "bash", process.execPath, ...program], {
       encoding: "utf8",

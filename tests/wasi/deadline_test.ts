@@ -1,6 +1,6 @@
 /**
- * Deadlines and fuel bound WASI: whatever a guest waits for, the trap comes; and the bytes it moves cost fuel. Each wait below has no
- * end of its own, so a wait that ignores the deadline hangs the test.
+ * Deadlines and fuel bound WASI: every wait of a guest ends in the trap, and the bytes it moves cost fuel. No wait
+ * below ends by itself, so a wait that ignores the deadline hangs the test.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const IN = 65536;
 const OUT = 2 * 65536;
 const DEADLINE: Context = { deadline: 30 };
 
-/** Gives a test descriptors, and closes them. */
+/** Passes descriptors to a test and closes them. */
 function withDescriptors(make: () => number[], body: (...fds: number[]) => void): void {
   const fds = make();
   try {
@@ -187,7 +187,7 @@ Deno.test("records that WASI reads cost fuel, also where no byte reaches the gue
   }
 });
 
-/** A program with threads whose first one does `start`; nothing is ever written to its standard input. */
+/** A multithreaded program whose first thread runs `start`; its standard input never receives data. */
 function program(start: string) {
   return NewEngine({ interruptible: true }).compile(`(module
     (import "env" "memory" (memory 1 4 shared))

@@ -1,6 +1,6 @@
 /**
- * Nothing outside the preopened directory can be reached: by `..`, absolute paths, links of every kind, moved directories, or a tree that changes
- * while a path is walked.
+ * Nothing outside the preopened directory is reachable: by `..`, absolute paths, links of every kind, moved
+ * directories, or a tree that changes during path resolution.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,7 +14,7 @@ import { makeFifo } from "./system_call.ts";
 /** The rights fd_read and fd_readdir. */
 const READS = 2n | 1n << 14n;
 
-/** Every way to use one path; the error numbers. */
+/** Uses one path in every possible way; returns the error numbers. */
 function attempts(guest: RawGuest, path: string): Record<string, number> {
   const text = () => guest.string(path);
   return {

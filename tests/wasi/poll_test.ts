@@ -30,7 +30,7 @@ interface Event {
   hangup: boolean;
 }
 
-/** Calls poll_oneoff; what came and how long it took. */
+/** Calls poll_oneoff; returns its events and duration. */
 function poll(guest: RawGuest, ...list: (Clock | Stream)[]): { errno: number; events: Event[]; ms: number } {
   const { view } = guest;
   guest.bytes(IN, list.length * 48).fill(0);

@@ -1,6 +1,6 @@
 /**
- * Real programs through the command: the Lisp, the compressor, the file tool and the word counter of examples/wasi, with directories, environment,
- * arguments and standard input, as a user runs them.
+ * Real programs through the command: the Lisp, the compressor, the file tool and the word counter of examples/wasi,
+ * with directories, environment, arguments and standard input, as a user runs them.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -23,7 +23,7 @@ interface Outcome {
 }
 
 interface Surroundings {
-  /** Host path of what the guest sees as /box. */
+  /** Host path of the guest's /box. */
   box?: string;
   env?: [string, string][];
   input?: string | Uint8Array;
@@ -38,7 +38,7 @@ function command({ box, env = [] }: Surroundings, program: string, args: string[
   return [file, [...first, "run", ...flags, fileURLToPath(new URL(`${program}.wasm`, EXAMPLES)), ...args]];
 }
 
-/** Runs an example with `waft run` in a process of its own. */
+/** Runs an example with `waft run` in a separate process. */
 function waftRun(program: string, args: string[] = [], surroundings: Surroundings = {}): Outcome {
   const { input = "" } = surroundings;
   const { status, stdout, stderr } = spawnSync(...command(surroundings, program, args), {

@@ -1,5 +1,5 @@
 /**
- * Protected paths: no call of WASI changes them, by whatever name, link or directory a guest tries it.
+ * Protected paths: no WASI call changes them, under any name, link or directory.
  */
 import assert from "node:assert/strict";
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";

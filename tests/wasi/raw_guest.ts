@@ -1,6 +1,7 @@
 /**
- * A guest for testing WASI function by function: a module that exports every import of `wasi_snapshot_preview1` under its own name, and its
- * memory. In: WASI options. Out: calls that go the whole way through compiled code, and helpers that put strings and records into the memory.
+ * A guest for testing WASI function by function: a module that exports every import of `wasi_snapshot_preview1` under
+ * its own name, and its memory. In: WASI options. Out: calls that pass through compiled code, and helpers that write
+ * strings and records to the memory.
  */
 import { type Context, type Instance, type Module, NewEngine } from "../../engine/engine.ts";
 import { OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
@@ -85,7 +86,7 @@ function guestModule(isLimited: boolean): Module {
   return compiled ??= NewEngine().compile(guestText());
 }
 
-/** Memory of the guest is laid out by hand: scratch results at 0, vectors at 256, strings from 1024, buffers from 65536. */
+/** Fixed layout of the guest's memory: scratch results at 0, vectors at 256, strings from 1024, buffers from 65536. */
 const RESULT = 0;
 const VECTOR = 256;
 const FIRST_STRING = 1024;
@@ -187,20 +188,23 @@ export class RawGuest {
     return { errno, type: view.getUint8(16), links: view.getBigUint64(24, true), size: view.getBigUint64(32, true) };
   }
 
-  /** fd_read into one buffer: the error number and what came. */
+  /** fd_read into one buffer: the error number and the text read. */
   read(fd: number, length: number = 1024): { errno: number; text: string } {
     this.#vector(BUFFER, length);
     const errno = this.call("fd_read", fd, VECTOR, 1, RESULT);
     return { errno, text: errno === 0 ? this.text(BUFFER, this.u32()) : "" };
   }
 
-  /** fd_write of one string: the error number. */
+  /** fd_write of one string; returns the error number. */
   write(fd: number, text: string): number {
     this.#vector(...this.string(text));
     return this.call("fd_write", fd, VECTOR, 1, RESULT);
   }
 
-  /** fd_readdir from `cookie` with a buffer of `size` bytes: names and cookies of the whole entries in it, and the bytes used. */
+  /**
+   * fd_readdir from `cookie` with a buffer of `size` bytes: names and cookies of its complete entries, and the bytes
+   * used.
+   */
   entries(
     fd: number,
     cookie: bigint = 0n,
@@ -220,7 +224,7 @@ export class RawGuest {
     return { errno, used, names, cookies };
   }
 
-  /** Puts one vector at the place that `read` and `write` use, and returns that place. */
+  /** Writes one vector to the address that `read` and `write` use; returns that address. */
   vector(pointer: number, length: number): number {
     this.#vector(pointer, length);
     return VECTOR;

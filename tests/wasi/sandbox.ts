@@ -1,6 +1,6 @@
 /**
- * A folder for one test: `open` is what the guest gets, `secret` lies beside it and must stay out of reach. In: a test body. The folder is removed
- * afterwards.
+ * A temporary folder for one test: `open` is the guest's directory, and its sibling `secret` must stay unreachable. In:
+ * a test body. The folder is removed afterwards.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ export interface Sandbox {
   outside: string;
 }
 
-/** Runs `body` with a guest whose directory holds `a.txt` ("alpha"), `dir/b.txt` ("beta") and nothing else. */
+/** Runs `body` with a guest whose directory holds only `a.txt` ("alpha") and `dir/b.txt` ("beta"). */
 export function withSandbox(
   body: (sandbox: Sandbox) => void,
   options: WasiOptions | ((root: string) => WasiOptions) = {},

@@ -1,6 +1,6 @@
 /**
- * Paths that end in a slash or a dot, and links as last components: errors as Linux and Wasmtime 50 give them (node:wasi agrees
- * where it does not drop the slash). One row each: the operation, its path, the error.
+ * Paths that end in a slash or a dot, and links as last components: the errors match Linux and Wasmtime 50 (and
+ * node:wasi, except where it drops the slash). One row each: the operation, its path, the error.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";

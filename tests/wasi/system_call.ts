@@ -73,7 +73,7 @@ export function makeFifo(path: string): void {
   systemCall("mknodat", AT_FDCWD, scratch.path(path), 0o010666);
 }
 
-/** Opens a file for reading, or made anew for writing. */
+/** Opens a file for reading, or creates it for writing. */
 export function openFile(path: string, writes: boolean): number {
   return systemCall("openat", AT_FDCWD, scratch.path(path), writes ? 0o1101 : 0, 0o600);
 }

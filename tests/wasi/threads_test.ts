@@ -1,4 +1,7 @@
-/** Programs with threads (wasi-threads): how they end, what their threads share, and the example through the command. */
+/**
+ * Multithreaded programs (wasi-threads): exit behaviour, state shared between threads, and the example through the
+ * command.
+ */
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,7 +13,7 @@ import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 const EXAMPLE = fileURLToPath(new URL("../../examples/wasi/threads.wasm", import.meta.url));
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
-/** A program whose first thread does `start` and whose others do `thread`. */
+/** A program whose first thread runs `start` and whose other threads run `thread`. */
 function program(start: string, thread: string, interruptible = false) {
   return NewEngine({ interruptible }).compile(`(module
     (import "env" "memory" (memory 1 4 shared))

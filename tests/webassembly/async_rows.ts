@@ -1,5 +1,5 @@
 /**
- * Rows about what returns promises: compile, instantiate, their streaming forms, Suspending and promising.
+ * Rows about promise-returning operations: compile, instantiate, their streaming forms, Suspending and promising.
  */
 import { describeError, type Namespace, type Row, run, wasm } from "./subject.ts";
 

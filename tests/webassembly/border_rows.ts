@@ -1,5 +1,6 @@
 /**
- * Rows about values and errors on their way between JavaScript and WebAssembly code: conversions, results, traps, exceptions.
+ * Rows about values and errors that cross between JavaScript and WebAssembly code: conversions, results, traps,
+ * exceptions.
  */
 import { type Namespace, type Row, run, thrown } from "./subject.ts";
 

@@ -1,4 +1,6 @@
-/** How the modules of the namespace are compiled is said before the first one, and compiled ones are kept. */
+/**
+ * Compile options of the namespace are set before the first module, and compiled modules are cached.
+ */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** For configure_test.ts: a realm of its own, whose namespace caches compiled modules in the folder that it is sent. */
+/**
+ * For configure_test.ts: a separate realm whose namespace caches compiled modules in the folder that it receives in a
+ * message.
+ */
 import { configure, WebAssembly } from "@waft/engine/webassembly";
 import { serve } from "../support/test_worker.ts";
 import { wasm } from "./subject.ts";

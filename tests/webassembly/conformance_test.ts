@@ -1,12 +1,13 @@
 /**
- * The JavaScript API of waft against V8's: every row must have the same outcome, or be listed here with the reason why not. On Deno the rows run with
- * the host's namespace too, elsewhere they are compared with what that came to (outcomes.ts).
+ * Compares waft's JavaScript API with V8's: every row must have the same outcome, or be listed here with a reason. On
+ * Deno the rows also run with the host's namespace; elsewhere they are compared with its recorded outcomes
+ * (outcomes.ts).
  */
 import { WebAssembly } from "@waft/engine/webassembly";
 import assert from "node:assert/strict";
 import { GROUPS, outcome, recordedOutcomes } from "./outcomes.ts";
 
-/** Outcomes that differ from V8's: what waft's is, and why. */
+/** Outcomes that differ from V8's: waft's outcome, and the reason. */
 const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: string]>> = {
   "bytes in a DataView": [true, "Web IDL: a BufferSource is an ArrayBuffer or any view; V8 takes typed arrays only"],
   ...(typeof ArrayBuffer.prototype.transfer !== "function" ? {} : { // as on Node 20
@@ -32,7 +33,7 @@ const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: s
   "a payload with a length that is not iterable": ["TypeError", "the same"],
 };
 
-/** Is the host's own namespace the one that the outcomes are those of? */
+/** Does the host's own namespace define the expected outcomes? */
 const isOracle = (globalThis as { Deno?: unknown }).Deno !== undefined;
 const recorded = recordedOutcomes();
 

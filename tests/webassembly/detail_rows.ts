@@ -1,6 +1,7 @@
 /**
- * Rows about details that libraries depend on: conversions that happen once, what counts as bytes, objects of the collected heap,
- * types of builtins in recursive groups, buffers of shared memories, stacks of exceptions, suspending.
+ * Rows about details that libraries depend on: conversions that happen once, accepted byte sources, objects of the
+ * garbage-collected heap, types of builtins in recursive groups, buffers of shared memories, stacks of exceptions,
+ * suspending.
  */
 import { type Namespace, type Row, run, thrown, wasm } from "./subject.ts";
 
@@ -10,7 +11,7 @@ function counted(value: string): { address: object; count: () => number } {
   return { address: { toString: () => (count++, value) }, count: () => count };
 }
 
-/** What is, or only looks like, bytes. */
+/** Byte sources, and values that only resemble them. */
 const BYTE_SOURCES: readonly (readonly [string, () => unknown])[] = [
   ["the prototype of ArrayBuffer", () => ArrayBuffer.prototype],
   ["the prototype of SharedArrayBuffer", () => SharedArrayBuffer.prototype],

@@ -1,6 +1,7 @@
 /**
- * Programs that know nothing of waft, after its install module: node:wasi runs a guest on waft's WASI, and `.wasm` files are imported as
- * modules, with imports from JavaScript and from each other. Each program runs in a process of its own.
+ * Programs written without knowledge of waft, run after its install module: node:wasi runs a guest on waft's WASI, and
+ * `.wasm` files are imported as modules, with imports from JavaScript and from each other. Each program runs in a
+ * separate process.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -23,7 +24,7 @@ function outputOf(files: Readonly<Record<string, string | Uint8Array>>, main: st
       timeout: CHILD_TIMEOUT,
     });
     assert.equal(child.status, status, `${child.stdout}${child.stderr}`);
-    // Deno warns of its own node:wasi as soon as that is loaded.
+    // Deno prints a warning when its own node:wasi is loaded.
     assert.equal(child.stderr.replace(/^.*WASI is an experimental feature.*\n/, ""), "", "nothing else is said");
     return child.stdout;
   } finally {
@@ -31,7 +32,10 @@ function outputOf(files: Readonly<Record<string, string | Uint8Array>>, main: st
   }
 }
 
-/** A guest that writes the first 11 bytes of its directory's file `text` to standard output, and exits with status 7. */
+/**
+ * A guest that writes the first 11 bytes of the file `text` in its directory to standard output, and exits with status
+ * 7.
+ */
 const GUEST = wasm(`(module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))

@@ -32,7 +32,7 @@ const CUSTOM = Uint8Array.from([...wasm(EMPTY), ...custom("a", "one"), ...custom
 const NOT_BYTES: readonly unknown[] = [undefined, null, 1, "", {}, [], Symbol("x"), wasm];
 const NOT_IMPORTS: readonly unknown[] = [null, 1, "", true, Symbol("x")];
 
-/** A module with one import, and the value given for it. */
+/** A module with one import, and the value that satisfies it. */
 const GIVEN: readonly (readonly [kind: string, (W: Namespace) => unknown])[] = [
   ["(func)", () => undefined],
   ["(func)", () => null],

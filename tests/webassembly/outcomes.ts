@@ -1,6 +1,7 @@
 /**
- * All rows, what a row comes to with a namespace, and what V8's were when Deno wrote them down: `deno run -A tests/webassembly/outcomes.ts` does,
- * after rows were changed or V8 was. Other JavaScript runtimes have another V8 or none, so there waft is compared with the file.
+ * All rows, the outcome of a row for a namespace, and V8's outcomes as recorded on Deno. `deno run -A
+ * tests/webassembly/outcomes.ts` records them again after a change of the rows or of V8. Other JavaScript runtimes have
+ * another V8 or none, so waft is compared with the recorded file there.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -25,7 +26,7 @@ export const GROUPS: Readonly<Record<string, readonly Row[]>> = {
 
 const FILE = fileURLToPath(new URL("./outcomes.jsonl", import.meta.url));
 
-/** What a row comes to, as plain data that JSON can hold. */
+/** The outcome of a row, as plain data that JSON can represent. */
 export async function outcome(W: Namespace, [, run]: Row): Promise<unknown> {
   let seen: unknown;
   try {

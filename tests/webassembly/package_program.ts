@@ -1,6 +1,7 @@
 /**
- * Runs a package from npm that is written for the global `WebAssembly`, with that of the host or with waft's in its place. In: the arguments
- * `folder` (whose node_modules it is in), `package` and `host` or `waft`. Out: on stdout, as JSON, what the package's work came to.
+ * Runs an npm package written for the global `WebAssembly`, with the host's namespace or waft's. In: the arguments
+ * `folder` (which holds its node_modules), `package` and `host` or `waft`. Out: the results of the package on stdout,
+ * as JSON.
  */
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Packages from npm that were written for the global `WebAssembly` do the same work with waft's in its place, unchanged.
+ * npm packages written for the global `WebAssembly` produce the same results, unmodified, with waft in its place.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { installPackages } from "../support/test_packages.ts";
 
 const PROGRAM = fileURLToPath(new URL("./package_program.ts", import.meta.url));
 
-/** What each is made with. */
+/** The packages and the toolchain of each. */
 const PACKAGES: readonly (readonly [name: string, toolchain: string])[] = [
   ["sql.js", "Emscripten, C"],
   ["quickjs-emscripten", "Emscripten, C"],

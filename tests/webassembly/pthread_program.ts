@@ -1,7 +1,8 @@
 /**
- * For pthread_test.ts, in a process that began with waft's install module. Threads in the way of Emscripten: the main realm compiles a
- * module and makes a shared memory, Workers get both in messages, count together with atomic instructions, and post the module
- * back. And objects of other interfaces cannot be cloned. Out: the name of each case that held, one a line.
+ * For pthread_test.ts, in a process that loads waft's install module first. Threads in Emscripten's manner: the main
+ * realm compiles a module and creates a shared memory, Workers receive both in messages, count together with atomic
+ * instructions, and post the module back. Objects of other interfaces cannot be cloned. Out: the name of each case that
+ * passed, one per line.
  */
 import assert from "node:assert/strict";
 import { MessageChannel, receiveMessageOnPort, Worker as NodeWorker } from "node:worker_threads";
@@ -58,7 +59,7 @@ class Inbox {
 }
 
 const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
-/** The program of a Worker of one kind. */
+/** The Worker program of one kind. */
 function programOf(kind: "node" | "web"): URL {
   return new URL(`./pthread_${kind}_worker.${suffix}`, import.meta.url);
 }

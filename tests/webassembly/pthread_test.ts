@@ -1,4 +1,6 @@
-/** Threads in the way of Emscripten, and clones, in a process that begins with waft's install module (pthread_program.ts). */
+/**
+ * Threads in Emscripten's manner, and clones, in a process that loads waft's install module first (pthread_program.ts).
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import process from "node:process";

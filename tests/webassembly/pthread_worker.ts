@@ -1,6 +1,7 @@
 /**
- * A thread of pthread_test.ts, in the way of Emscripten's glue: it knows nothing of waft, gets module and memory in a message, and checks
- * them as the glue does. pthread_node_worker.ts and pthread_web_worker.ts start it, by the two kinds of Workers.
+ * A thread of pthread_test.ts, modelled on Emscripten's glue: it does not refer to waft, receives module and memory in
+ * a message, and checks them as the glue does. pthread_node_worker.ts and pthread_web_worker.ts start it, one for each
+ * kind of Worker.
  */
 
 interface Load {
@@ -10,7 +11,7 @@ interface Load {
   thread: number;
 }
 
-/** What answers are posted to. */
+/** The destination of answers. */
 export type Port = { postMessage(message: unknown): void };
 
 async function runThread({ wasmModule, wasmMemory, thread }: Load, port: Port): Promise<void> {
@@ -23,7 +24,7 @@ async function runThread({ wasmModule, wasmMemory, thread }: Load, port: Port): 
   port.postMessage({ cmd: "done", result: work(thread), sections, back: wasmModule });
 }
 
-/** Serves messages that `listen` gives to a listener, by answers to `port`. */
+/** Answers the messages that `listen` delivers by posting to `port`. */
 export function startThread(port: Port, listen: (listener: (data: unknown) => void) => void): void {
   listen((data) => {
     const message = data as Load | { cmd: "ping" };

@@ -1,6 +1,6 @@
 /**
- * Random programs on strings: a module whose functions work on a table of strings by the builtins, a model of them in JavaScript, and sequences of
- * operations that must have the same outcome with both.
+ * Random string programs: a module whose functions apply the builtins to a table of strings, a JavaScript model of
+ * them, and sequences of operations whose outcomes must agree.
  */
 import { WebAssembly as waft } from "@waft/engine/webassembly";
 import assert from "node:assert/strict";
@@ -109,7 +109,7 @@ export function oracle(): Exports | undefined {
 
 const TRAP = "trap";
 
-/** What the builtins are to do, in JavaScript, on an array of values. */
+/** Reference model of the builtins in JavaScript, on an array of values. */
 export class Model {
   readonly slots: unknown[] = Array.from({ length: SLOTS }, () => null);
 
@@ -177,7 +177,7 @@ export function randoms(seed: number): (below: number) => number {
   };
 }
 
-/** Units where errors hide: nothing, ASCII, Latin, surrogates in and out of pairs, the last one. */
+/** Code units for edge cases: zero, ASCII, Latin, paired and unpaired surrogates, the last unit. */
 const UNITS = [0, 65, 66, 97, 255, 256, 0x3b1, 0xd7ff, 0xd800, 0xd83d, 0xdbff, 0xdc00, 0xde00, 0xdfff, 0xe000, 0xffff];
 
 function randomText(random: (below: number) => number): string {
@@ -235,7 +235,7 @@ export function heat(ours: Exports): void {
   assert.equal(ours.heat("abc", HEAT), HEAT * 3);
 }
 
-/** What a Worker does: random programs, by the runtime and by machine code. */
+/** The task of a Worker: random programs, in the runtime and in machine code. */
 export function playAlone(seed: number): string {
   const ours = start(waft);
   play([ours], new Model(), randoms(seed), 300);

@@ -1,6 +1,7 @@
 /**
- * The builtins for strings under random programs: results, traps and the contents of a table equal those of a model in JavaScript,
- * and V8's builtins where it has them; before machine code takes over and afterwards, while strings come, go and are swept.
+ * Random programs for the string builtins: results, traps and table contents equal those of a JavaScript model, and
+ * those of V8's builtins where available; before and after machine code takes over, while strings are created, dropped
+ * and swept.
  */
 import { collectGarbage } from "@waft/engine";
 import { WebAssembly as waft } from "@waft/engine/webassembly";

@@ -1,13 +1,13 @@
 /**
- * What the rows of the conformance tests are given: a `WebAssembly`, the host's own or waft's, and a few things made with it. Modules are
- * written as text and compiled by waft's parser for both.
+ * Inputs of the conformance rows: a `WebAssembly`, the host's own or waft's, and helpers that use it. waft's parser
+ * compiles the text of the modules for both.
  *
- * Invariant: an outcome is plain data, so that those of two implementations can be compared; functions, errors and objects of the API are
- * described, not included.
+ * Invariant: an outcome is plain data, so that the outcomes of two implementations can be compared; functions, errors
+ * and objects of the API are described, not included.
  */
 import { NewEngine } from "@waft/engine";
 
-/** A namespace whose members a row may call in any way, wrong ones included. */
+/** A namespace whose members a row may call in any way, including incorrect ones. */
 // deno-lint-ignore no-explicit-any
 export type Namespace = any;
 
@@ -30,7 +30,7 @@ export function run(W: Namespace, text: string, imports?: object): any {
   return new W.Instance(new W.Module(wasm(text)), imports).exports;
 }
 
-/** What `action` throws, in words: the name of the class, and whether it is really one of that class. */
+/** Describes the error that `action` throws: its class name, and whether it is an instance of that class. */
 export function thrown(W: Namespace, action: () => unknown): string {
   try {
     return `no error: ${describe(W, action())}`;
