@@ -64,8 +64,8 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
     if (held === undefined) continue;
     const pid = Number(/^([0-9]{1,10})\n$/.exec(new TextDecoder().decode(held))?.[1] ?? "0");
     const status = await files.status(path);
-    // Without its final newline the lock is from a writer that was killed while it wrote the file, so the digits may name
-    // another process. A living writer needs far less than a second.
+    // Without its final newline the lock is from a writer that was killed while it wrote the file, so the digits may
+    // name another process. A living writer needs far less than a second.
     const dead = pid > 0
       ? !(options.isAlive ?? isAlive)(pid)
       : status !== undefined && Date.now() - status.modifiedMs > 1000;

@@ -146,8 +146,9 @@ export function quote(text: string, limit = 120): string {
   return `"${escapeHostile(cut).replaceAll('"', '\\"')}"`;
 }
 
-// By Unicode's properties, so that none is forgotten: control and format characters (bidi controls, marks without width,
-// tags), lone surrogates, line and paragraph separators, and what fonts draw as nothing (fillers, variation selectors).
+// By Unicode's properties, so that none is forgotten: control and format characters (bidi controls, marks without
+// width, tags), lone surrogates, line and paragraph separators, and characters that fonts draw as nothing (fillers,
+// variation selectors).
 const HOSTILE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]/gu;
 
 /** Every character that could move the cursor, reorder or hide text becomes a visible escape. */

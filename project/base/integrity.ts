@@ -1,8 +1,9 @@
 /**
  * Digests: SHA-256 of bytes and of the canonical form (RFC 8785) of JSON values.
  *
- * In: bytes or a JSON value. Out: `sha256:` and 64 hex digits. Values come from json_read (finite numbers, well-formed
- * strings), so the canonical form always exists. Arrays that are sets must be sorted before (definition.ts does it).
+ * Input: bytes or a JSON value. Output: `sha256:` and 64 hex digits. Values come from json_read (finite numbers,
+ * well-formed strings), so the canonical form always exists. Arrays that are sets must be sorted before (definition.ts
+ * does it).
  */
 import { createHash, randomBytes } from "node:crypto";
 import canonicalize from "canonicalize";

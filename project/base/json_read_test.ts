@@ -1,6 +1,6 @@
 /**
- * Strict JSON: agrees with JSON.parse on what is JSON, knows the place of every key and value, and refuses large hostile
- * files in bounded time.
+ * Strict JSON: agrees with JSON.parse on validity, records the position of every key and value, and refuses large
+ * hostile files in bounded time.
  */
 import assert from "node:assert/strict";
 import { checkLockfile } from "../lockfile/lockfile.ts";

@@ -160,7 +160,7 @@ Deno.test("project: files and directories that other users can write are refused
   for (const name of ["manifest", "lock"] as const) {
     assert.equal(await searched((paths) => chmodSync(paths[name], 0o666)), "project.unsafe", name);
   }
-  // Directories above are passed over in silence: what is in them must not stop the work below.
+  // Parent directories are skipped silently: their contents must not stop the work below.
   for (const mode of [0o777, 0o1777]) assert.equal(await searched(({ top }) => chmodSync(top, mode)), "none");
   // The start directory itself is looked at like all others.
   const manifestInMiddle = ({ middle }: { readonly middle: string }): void => {

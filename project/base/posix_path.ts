@@ -1,6 +1,6 @@
 /**
- * Paths of Linux and macOS. In: text. Out: normalized text. Replaces the part of node:path that `waft run` needs: on Deno the
- * first import of a Node module takes longer than starting an empty script.
+ * Paths of Linux and macOS. Input: text. Output: normalized text. Replaces the part of node:path that `waft run` needs:
+ * on Deno the first import of a Node module takes longer than starting an empty script.
  */
 import { currentDirectory } from "@waft/engine/host/process";
 

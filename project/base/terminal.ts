@@ -53,8 +53,8 @@ const LEAST_WIDTH = 20;
 const INDENT = 4;
 
 /**
- * Columns on a terminal. The caller escapes cells from outside. The last column wraps at `columns`, or continues below the
- * others where it would be too narrow.
+ * Columns on a terminal. The caller escapes cells from outside. The last column wraps at `columns`, or continues below
+ * the others where it would be too narrow.
  */
 export function layoutTable(rows: readonly (readonly string[])[], columns?: number): string[] {
   const widths: number[] = [];

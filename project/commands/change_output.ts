@@ -1,7 +1,7 @@
 /**
  * Changes, reviews and findings of the project commands as text for people.
  *
- * In: results of ops. Out: lines; everything that comes from a registry is escaped.
+ * Input: results of ops. Output: lines; everything that comes from a registry is escaped.
  */
 import type { JsonObject } from "../base/json_read.ts";
 import { describeScope, findAuthority } from "../definitions/authorities.ts";

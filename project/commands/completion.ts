@@ -1,5 +1,6 @@
 /**
- * `waft completion <shell>`: prints a script that completes commands, options and files in bash, zsh, fish or PowerShell.
+ * `waft completion <shell>`: prints a script that completes commands, options and files in bash, zsh, fish or
+ * PowerShell.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";

@@ -1,12 +1,13 @@
 /**
- * Rows of options: what the quick reader accepts, commander reads alike; what it does not accept is left to commander.
+ * Rows of options: commander parses every line that the quick reader accepts to the same values; other lines are left
+ * to commander.
  */
 import assert from "node:assert/strict";
 import { Command } from "commander";
 import { addOptions, readFlags } from "./option_rows.ts";
 import { RUN_OPTION_ROWS } from "./run_flags.ts";
 
-/** What commander makes of the words, or undefined for what it refuses. */
+/** The result of commander for the words, or undefined if it refuses them. */
 function byCommander(words: readonly string[]) {
   let found: { operand: string; rest: string[]; flags: unknown } | undefined;
   const program = new Command("waft").enablePositionalOptions().exitOverride().configureOutput({

@@ -1,8 +1,8 @@
 /**
  * The engine's options for a run: flags over the settings of the nearest project, over the engine's defaults.
  *
- * In: the flags of a command that compiles. Out: engine options; notes on stderr for settings that this build does not
- * implement. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
+ * Input: the flags of a command that compiles. Output: engine options; notes on stderr for settings that this build
+ * does not implement. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import type { EngineOptions } from "@waft/engine";
 import { currentDirectory, writeText } from "@waft/engine/host/process";

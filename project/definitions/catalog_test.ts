@@ -1,5 +1,5 @@
 /**
- * Packages: the catalog and the manifest together give definitions; what contradicts, is missing or is hostile is a
+ * Packages: catalog and manifest together give definitions; contradictory, missing or hostile content is a
  * finding.
  */
 import assert from "node:assert/strict";

@@ -43,7 +43,7 @@ export const CONFIG_FORMATS: Formats = {
       t.length <= 253 && t.split(".").every((l) => /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(l)),
     asks: "a host name",
   },
-  // deno-lint-ignore no-control-regex -- control characters are what is looked for
+  // deno-lint-ignore no-control-regex -- the pattern searches for control characters
   path: { test: (t) => t.length > 0 && t.length <= 4096 && !/[\u0000-\u001f\u007f]/.test(t), asks: "a path" },
   duration: {
     test: (t) => /^[0-9]{1,15}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h|d)$/.test(t),

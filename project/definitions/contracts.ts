@@ -100,7 +100,9 @@ export function bindContracts(
   return { bindings, ambiguous, unbound };
 }
 
-/** The guest-side namespaces that plugins offer: contract namespaces and granted legacy ones, each with its providers. */
+/**
+ * The guest-side namespaces that plugins offer: contract namespaces and granted legacy ones, each with its providers.
+ */
 export function guestOffers(plugins: PluginSet, direct: ReadonlySet<string>): Map<string, string[]> {
   const offers = new Map<string, string[]>();
   const offer = (namespace: string, id: string): void => {

@@ -1,5 +1,5 @@
 /**
- * WASI narrowed by a project: what each group takes away, and that nothing widens it by accident.
+ * WASI narrowed by a project: the functions that each group removes, and that nothing widens it by accident.
  */
 import assert from "node:assert/strict";
 import { Wasi } from "@waft/engine/wasi";

@@ -1,5 +1,5 @@
 /**
- * What is kept of lockfiles that are not valid: sides of a merge, entries that stand by themselves, decisions that agree.
+ * Salvage of invalid lockfiles: sides of a merge, individually valid entries, decisions that agree.
  */
 import assert from "node:assert/strict";
 import { conflictSides, fromLockfile, salvage } from "./lock_merge.ts";

@@ -1,6 +1,6 @@
 /**
  * The strict parse: every code of the lockfile's law is produced, and only it; no single byte can change unnoticed; the
- * writer is deterministic and what it writes is what is read.
+ * writer is deterministic and its output reads back unchanged.
  */
 import assert from "node:assert/strict";
 import { formatDiagnostic } from "../base/diagnostic.ts";

@@ -1,9 +1,9 @@
 /**
- * The manifest, case by case: what is accepted, and for what is not, the code and the pointer of every finding.
+ * The manifest, case by case: accepted manifests, and for rejected ones the code and the pointer of every finding.
  *
  * Rows are built from one valid manifest by setting a value at a path. For every bound and pattern of the specification
- * there are at least three values that hold to it (among them the extreme ones) and three beyond it. Each case is judged
- * by ajv and by the quick path, which must agree.
+ * there are at least three values that hold to it (among them the extreme ones) and three beyond it. Each case is
+ * judged by ajv and by the quick path, which must agree.
  */
 import assert from "node:assert/strict";
 import { checkManifest, MANIFEST_JSON_SCHEMA } from "./manifest.ts";
@@ -32,7 +32,7 @@ const PACKAGE = {
   authors: [AUTHOR],
 };
 
-/** A valid manifest with `value` at `path`; undefined removes what is there. */
+/** A valid manifest with `value` at `path`; undefined removes the present value. */
 function withValue(path: readonly (string | number)[], value: Json | undefined): string {
   const root: { [key: string]: Json } = { package: structuredClone(PACKAGE) };
   if (path[0] !== "package") delete root.package;
@@ -128,7 +128,7 @@ function onceAt(path: string[]): string {
   return `manifest.value ${pointer(path)}`;
 }
 
-// RANGE_PATTERN and its length; then what RANGE_PATTERN lets through though it is no range.
+// RANGE_PATTERN and its length; then texts that match RANGE_PATTERN but are not ranges.
 const GOOD_RANGES = [
   "*",
   "1.2.3",

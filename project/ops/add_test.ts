@@ -1,5 +1,5 @@
 /**
- * `add` and `rm` against a registry in memory: what is written, what is kept, what is refused.
+ * `add` and `rm` against a registry in memory: written files, kept state, refusals.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -311,7 +311,7 @@ withProject("the network: unreachable, strange answers, redirects, offline", asy
   fake.tamper = () => {
     throw new TypeError("no network");
   };
-  // Offline once locked: what is locked and cached is enough.
+  // Offline once locked: the lockfile and the cache are enough.
   assert.equal(await codeOf(addPlugins(await project.context(fake, { offline: true }), add(project, []))), "ok");
 });
 
@@ -372,7 +372,7 @@ withProject("a conflicted lockfile is merged; grants that differ are reviewed ag
   const result = await addPlugins(context, add(project, []));
   assert.match(result.warnings[0]!.message, /merging both sides/);
   lockOf(project);
-  // Two sides that agree on everything but what is unrelated need no review.
+  // Two sides that differ only in unrelated entries need no review.
   const now = project.read("waft-lock.json")!;
   project.write(
     "waft-lock.json",

@@ -1,6 +1,7 @@
 /**
- * The range of versions of waft that a project asks for. In: a directory. Out: `package.engines.waft` of the nearest
- * `waft.json`, or nothing. A manifest that cannot be read is left to the command, which reports it with its place.
+ * The range of versions of waft that a project asks for. Input: a directory. Output: `package.engines.waft` of the
+ * nearest `waft.json`, or nothing. A manifest that cannot be read is left to the command, which reports it with its
+ * place.
  */
 import { readFile } from "@waft/engine/host/files";
 import { MANIFEST_FILE } from "../base/constants.ts";

@@ -1,5 +1,5 @@
 /**
- * Who is asked again and why: each reason of the design, providers before consumers, and what flags can and cannot decide.
+ * Reviews and their reasons: every reason for a new review, providers before consumers, and the limits of flags.
  */
 import assert from "node:assert/strict";
 import { FakeRegistry } from "../../tests/project/fake_registry.ts";
@@ -172,7 +172,7 @@ decideTest(
         decider: ALLOW_ALL,
         ...(bind === undefined ? {} : { bind }),
       });
-    // What was bound stays bound until somebody chooses; two that come together need a choice.
+    // A binding persists until the user makes another choice; two candidates added together need a choice.
     await add();
     assert.equal(lockOf(project).guest.bindings.acme_kv, KV);
     const fresh = new TempProject();

@@ -56,8 +56,8 @@ export async function gitState(root: string): Promise<GitState | undefined> {
 }
 
 /**
- * Settings that switch off every filter of the configuration; listing the configuration runs nothing. Undefined when there
- * is no list, such as one that is too long: a filter that is not known cannot be switched off.
+ * Settings that switch off every filter of the configuration; listing the configuration runs nothing. Undefined when
+ * there is no list, such as one that is too long: a filter that is not known cannot be switched off.
  */
 async function filtersOff(root: string): Promise<Setting[] | undefined> {
   const names = await runGit(root, ["config", "--list", "--name-only", "-z"], HARMLESS);

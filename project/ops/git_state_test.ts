@@ -1,5 +1,5 @@
 /**
- * Reading a repository runs nothing that its configuration names, and what is read is right.
+ * Reading a repository runs no program that its configuration names, and returns correct data.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -110,7 +110,7 @@ Deno.test("git: no filter runs when the configuration is too long to be listed",
     const key = "k".repeat(1000);
     appendFileSync(join(root, ".git", "config"), `[pad "${key}"]\n${`${key} = 1\n`.repeat(9000)}`);
     writeFileSync(join(root, ".gitattributes"), "*.json filter=evil\n");
-    // A file of the same size is compared with what the filter makes of it.
+    // A file of the same size is compared with the filter's output.
     writeFileSync(join(root, "waft.json"), "[]");
     await gitState(root);
     assert.deepEqual(readdirSync(marks), []);

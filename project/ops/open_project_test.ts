@@ -1,5 +1,6 @@
 /**
- * A project opened by a program: settings reach the engine, plugins serve guests, each guest has its own, refusals come first.
+ * A project opened by a program: settings reach the engine, plugins serve guests, each guest has its own, refusals come
+ * first.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Which version a project asks for, and what is done about it. */
+/** The version that a project pins, and the resulting action. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
 /**
- * Archives: what is written is read back; each abuse is refused with its code. Rows build raw tar entries by hand.
+ * Archives: a written archive reads back; each abuse is refused with its code. Rows build raw tar entries by hand.
  */
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
@@ -162,7 +162,7 @@ refuse("bomb by count", () => {
     header.set(encode(`${header.reduce((a, b) => a + b, 0).toString(8).padStart(6, "0")}\0 `), 148);
     many.set(header, i * 512);
   }
-  // Incompressible filling keeps the ratio below its bound, so that the count is what is refused.
+  // Incompressible filling keeps the ratio below its bound, so that the count is the reason for refusal.
   return gzip(many);
 }, "too-many");
 refuse("too large", () => new Uint8Array(ARCHIVE_LIMITS.packedBytes + 1), "too-large");

@@ -1,8 +1,8 @@
 /**
  * Each authority grants exactly its scope, and without it nothing links: executed with real modules.
  *
- * The negative half is made from the table of host functions, so a new row is tested without a new test. The positive half is
- * one test per authority.
+ * The negative half is made from the table of host functions, so a new row is tested without a new test. The positive
+ * half is one test per authority.
  */
 import assert from "node:assert/strict";
 import {

@@ -1,5 +1,5 @@
 /**
- * Loading a project for a run: what is ready when all is right, and each reason to refuse.
+ * Loading a project for a run: the result for a valid project, and each reason to refuse.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";

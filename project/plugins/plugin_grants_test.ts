@@ -1,6 +1,6 @@
 /**
- * The link table: every host function is linked by its authority with exactly the granted scope, by nothing else, and not
- * at all without it; contracts are linked by bindings only. One test for each authority, from the tables.
+ * The link table: every host function is linked by its authority with exactly the granted scope, by nothing else, and
+ * not at all without it; contracts are linked by bindings only. One test for each authority, from the tables.
  */
 import assert from "node:assert/strict";
 import {

@@ -1,4 +1,4 @@
-/** The release index: what is trusted, what is not, and what each refusal says. */
+/** The release index: trusted and untrusted indexes, and the message of each refusal. */
 import assert from "node:assert/strict";
 import { createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
