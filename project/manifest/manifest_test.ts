@@ -86,7 +86,7 @@ function values(path: (string | number)[], good: readonly Json[], bad: readonly 
 const all = (list: readonly Json[], code = "manifest.value"): (readonly [Json, string])[] => list.map((v) => [v, code]);
 const letters = (n: number): string => "x".repeat(n);
 
-// PLUGIN_ID_PATTERN, wherever it stands. 300 characters is the longest.
+// PLUGIN_ID_PATTERN, at any position. 300 characters is the longest.
 const longId = "a.b/" + letters(296);
 const GOOD_IDS = [
   "a.b/c",

@@ -66,7 +66,7 @@ Deno.test("git: no program of the repository's configuration runs, and none sees
     writeFileSync(trap, `#!/bin/sh\nenv > "${marks}/$(date +%s%N)"\ncat\n`);
     chmodSync(trap, 0o755);
     const set = (key: string, value: string): string => git(root, "config", key, value);
-    // What runs programs at the commands in use, with and without a file that looks changed.
+    // Settings that run programs in the commands used, with and without a file that looks changed.
     set("core.fsmonitor", trap);
     set("core.hooksPath", join(root, ".git"));
     for (const name of ["evil", "a.b", "a=b"]) {
