@@ -59,17 +59,17 @@ function nodeUrl(program: unknown, isText: boolean | undefined): string {
   return program instanceof URL ? program.href : nodeModule("node:url").pathToFileURL(String(program)).href;
 }
 
-/** Options by which a Worker of Bun begins with this module. */
+/** Options for a Bun Worker that loads this module first. */
 function bunOptions(options: { preload?: string | string[] }): object {
   return { ...options, preload: [SELF, ...[options.preload ?? []].flat()] };
 }
 
-/** Arguments by which a Worker of the web begins with this module. */
+/** Arguments for a web Worker that loads this module first. */
 function webArguments(program: unknown, options: object = {}): unknown[] {
   return isBun ? [program, bunOptions(options)] : [bootstrap(webUrl(program)), options];
 }
 
-/** Options of a Worker of Node that matter here. */
+/** The options of a Node Worker that this module reads. */
 interface NodeOptions {
   workerData?: unknown;
   execArgv?: string[];
@@ -77,7 +77,7 @@ interface NodeOptions {
   preload?: string | string[];
 }
 
-/** Arguments by which a Worker of Node begins with this module; its data may have objects of the namespace. */
+/** Arguments for a Node Worker that loads this module first; its worker data may contain objects of the namespace. */
 function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   const options = { ...given, workerData: toMessage(given.workerData) };
   if (isBun) return [program, bunOptions(options)];

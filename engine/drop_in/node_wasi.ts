@@ -1,7 +1,7 @@
 /**
  * The class `WASI` of node:wasi on waft's WASI, for packages written for node:wasi, such as every napi-rs package for
- * `wasm32-wasi`. In: options as node:wasi takes them. Out: imports for an instance of waft's WebAssembly, and its start.
- * Works on every host; errors are those of Node, with their codes.
+ * `wasm32-wasi`. In: options as node:wasi takes them. Out: imports for an instance of waft's WebAssembly, and a start
+ * method. Works on every host; errors are those of Node, with their codes.
  *
  * @example
  * ```ts

@@ -11,7 +11,7 @@ import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress
 /** Internal slots of memories. */
 export const MEMORIES: Slot<Memory, RuntimeMemory> = new Slot("Memory");
 
-/** The most pages that a descriptor may ask for; how many there are is another matter. */
+/** Maximum number of pages in a descriptor; the available memory may be less. */
 function mostPages(wide: boolean): bigint {
   return wide ? 2n ** 37n - 1n : 65536n;
 }

@@ -21,13 +21,13 @@ import { Module, type ModuleInside, moduleLimits, MODULES } from "./module.ts";
 import { FUNCTIONS } from "./suspending.ts";
 import { TABLES } from "./table.ts";
 
-/** A module on its way. */
+/** A module in a message. */
 interface ModuleToken extends Omit<ModuleInside, "module"> {
   readonly kind: "module";
   readonly module: SharedModuleToken;
 }
 
-/** A shared memory on its way. */
+/** A shared memory in a message. */
 interface MemoryToken {
   readonly kind: "memory";
   readonly memory: SharedMemoryToken;

@@ -19,7 +19,10 @@ export interface ModuleInside {
 /** Internal slots of modules. */
 export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
 
-/** The most pages that a module's memory may have: those of 32 bits, as in V8, and the engine's limit for 64. */
+/**
+ * Maximum number of pages of a module's memory: all of a 32-bit memory, as in V8; the engine's limit applies to 64-bit
+ * ones.
+ */
 const MOST_PAGES = 0x40000;
 /** The limits of all instances of the namespace. */
 export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
