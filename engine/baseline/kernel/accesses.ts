@@ -1,9 +1,9 @@
 /**
- * Loads, stores and atomic operations in live code. An access of memory 0 with guard pages is just the access, whose fault is the trap; others compare
- * its end with the memory's length first. Of a shared memory the length in the context is one that it has had: an access beyond it looks at
- * the length that it has now (cold.ts).
+ * Loads, stores and atomic operations in live code. An access to memory 0 with guard pages needs no check: its fault is
+ * the trap. All others compare the end of the access with the length of the memory first. For a shared memory, the
+ * context holds a previous length: an access beyond it reads the current length (cold.ts).
  *
- * Traps of atomic operations come in this order: unaligned, out of bounds, not shared.
+ * Traps of atomic operations are checked in this order: unaligned, out of bounds, not shared.
  */
 import { callBuiltin } from "./calls.ts";
 import * as code from "./code.ts";
@@ -30,7 +30,10 @@ function hasExplicitBounds(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
 }
 
-/** Checks an access of `width` bytes at the address in `register` and prepares the machine's operand; the access is to be the next instruction. */
+/**
+ * Checks an access of `width` bytes at the address in `register` and prepares the machine's memory operand. The access
+ * must be the next instruction.
+ */
 export function reachMemory(register: i32, width: i32): void {
   const guarded = memory === 0 && !hasExplicitBounds() && !isMemory64(0);
   if (!guarded) checkBounds(register, width);
@@ -108,7 +111,7 @@ export function emitAtomicStore(width: i32): void {
   operands.release(address);
 }
 
-/** A popped entry's value in a register other than the one that the machine's compare-and-exchange uses. */
+/** The value of a popped entry in a register other than the one that compare-and-exchange uses. */
 function awayFromExchange(entry: i32): i32 {
   const register = operands.toRegister(entry);
   if (register !== machine.EXCHANGE_REGISTER) return register;
@@ -170,7 +173,9 @@ export function emitCompareExchange(width: i32, type: i32): void {
   operands.pushRegister(type, machine.EXCHANGE_REGISTER);
 }
 
-/** Waiting and waking: a routine gets memory, address and the `count` operands above it. */
+/**
+ * `memory.atomic.wait` and `notify`: calls a routine with the memory, the address and the `count` operands above it.
+ */
 export function emitWaiting(operation: i32, count: i32): void {
   const entry = operands.top - (count + 1) * operands.ENTRY;
   const width = operation === op.ATOMIC_WAIT64 ? 3 : 2;

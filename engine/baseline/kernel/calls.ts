@@ -1,6 +1,7 @@
 /**
- * Calls in live code: arguments, which have been checked, are the topmost operands; they go to the registers of the calling convention or to the
- * overflow buffer, results come back the same way. Values that live across the call are in their homes by then.
+ * Calls in live code. The arguments, which have been checked, are the top operands; they are moved to the registers of
+ * the calling convention or to the overflow buffer, and results come back the same way. Values that live across the
+ * call are stored to their homes first.
  */
 import * as code from "./code.ts";
 import { coldCrossCall, coldCrossTailCall } from "./cold_pieces.ts";
@@ -182,7 +183,7 @@ export function callBuiltin(builtin: i32, count: i32): void {
   operands.forgetLocals();
 }
 
-/** The same for one that never leaves machine code. */
+/** The same for a builtin that never leaves machine code. */
 export function callNativeBuiltin(builtin: i32, count: i32): void {
   passArguments(count);
   machine.callNative(builtin);
@@ -205,7 +206,7 @@ export function emitCall(target: i32, type: i32): void {
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
 
-/** Calls the record in the record register; one of our context is a host function's if `isImport`. */
+/** Calls the record in the record register. With `isImport`, a record of this context belongs to a host function. */
 function callRecord(isImport: boolean): void {
   machine.compareRecordContext();
   const cross = machine.jumpIf(cond.NE);
@@ -227,7 +228,10 @@ export function emitCallIndirect(typeIndex: i32, table: i32): void {
   callClaimedRecord(type);
 }
 
-/** The record of the element whose index is on top, in the record register: there is one, and of the type or one below it. */
+/**
+ * Loads the record of the element whose index is on top into the record register. Traps unless the element exists and
+ * its type matches.
+ */
 function loadElementRecord(typeIndex: i32, table: i32): void {
   const entry = operands.popEntry();
   operands.vacate(1 << machine.RECORD_REGISTER);
@@ -243,7 +247,9 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
 }
 
-/** Compares the canonical type id in the scratch register with that of type `index`: EQ if it is that type or one below it. */
+/**
+ * Compares the canonical type id in the scratch register with that of type `index`: EQ if it is that type or a subtype.
+ */
 function compareType(index: i32): void {
   const type = typeRow(index);
   const expected = load32(layout.H_TYPE_IDS_OFFSET) + index * 4;
@@ -292,7 +298,7 @@ export function emitCallRef(typeIndex: i32): void {
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
 
-// Tail calls: the callee gets the place of our frame.
+// Tail calls: the callee takes over the frame.
 
 export function emitTailCall(target: i32, type: i32): void {
   leaveDepth(true);

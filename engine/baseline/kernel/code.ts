@@ -1,7 +1,7 @@
 /**
- * What comes out: bytes of code, call sites, trap sites, relocations (codegen/machine_code.ts says what they mean). Offsets are those in the image.
- * Invariant: rows are in ascending order of offset, because code is written in one direction; out-of-line code of a body, and its rows,
- * come after the body (cold.ts).
+ * The output of the kernel: bytes of code, call sites, trap sites and relocations (see codegen/machine_code.ts).
+ * Offsets are relative to the image. Invariant: rows are in ascending order of offset, because code is written in one
+ * direction; the out-of-line code of a body, and its rows, follow the body (cold.ts).
  */
 import {
   CALLS,
@@ -27,7 +27,7 @@ export let callsAt: i32 = CALLS;
 export let trapsAt: i32 = TRAPS;
 export let relocationsAt: i32 = RELOCATIONS;
 
-/** Room that one instruction may need without asking for more. */
+/** The bytes that one instruction may take without asking for more room. */
 const SLACK_BYTES: i32 = 4096;
 const SLACK_ROWS: i32 = 1024;
 
@@ -49,8 +49,9 @@ export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): voi
 }
 
 /**
- * Ends the body unless there is room for `bytes` of code, and for the rows of an instruction. What is being written goes on, so whatever writes in a loop
- * asks in each turn: without room it overwrites the end of the region, and nothing else.
+ * Fails the body unless there is room for `bytes` of code and for the rows of one instruction. The instruction at hand
+ * is still written, so code that emits in a loop must call this in every iteration: without room it overwrites the end
+ * of the region and nothing else.
  */
 export function reserveCode(bytes: i32): void {
   if (
@@ -101,7 +102,10 @@ export function wordAt(address: i32): i32 {
   return loadAny32(address);
 }
 
-/** The code written last is a call: execution returns here. `landing`: slot of where its exceptions are handled (landings.ts), 0 for nowhere. */
+/**
+ * Records that the instruction written last is a call, to which execution returns here. `landing` is the slot of its
+ * landing pad (landings.ts), or 0.
+ */
 export function callSite(frame: i32, position: i32, landing: i32, cross: i32): void {
   store32(callsAt, here());
   store32(callsAt + 4, frame);
@@ -112,7 +116,7 @@ export function callSite(frame: i32, position: i32, landing: i32, cross: i32): v
   callsAt = callsAt + 24;
 }
 
-/** The instruction written next may fault with `code`, or the one written last called its trap stub. */
+/** Records that the next instruction may fault with `code`, or that the last one called its trap stub. */
 export function trapSite(code: i32, frame: i32, position: i32): void {
   store32(trapsAt, here());
   store32(trapsAt + 4, code);

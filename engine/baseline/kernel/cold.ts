@@ -1,5 +1,5 @@
 /**
- * Out-of-line code of a body, behind it: what the pieces of cold_pieces.ts become.
+ * The out-of-line code of a body, emitted after it: the fragments that cold_pieces.ts has queued.
  */
 import { callSite, trapSite } from "./code.ts";
 import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from "./constants.ts";
@@ -45,7 +45,7 @@ export function emitCold(): void {
         machine.jumpToCrossRecord();
         break;
       case PIECE_FUEL:
-        // What cannot be paid for is given back.
+        // The charge that could not be paid is returned.
         machine.giveFuelBack(a);
         machine.callTrap(TRAP_OUT_OF_FUEL);
         trapSite(TRAP_OUT_OF_FUEL, 0, position);

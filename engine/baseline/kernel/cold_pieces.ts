@@ -1,12 +1,12 @@
 /**
- * Pieces of out-of-line code that a body has asked for so far (cold.ts writes them), in that order. In: branches that are practically never taken, and
- * references to constants. Out: rows at COLD.
+ * The queue of out-of-line fragments of a body, in the order of their requests (cold.ts emits them). In: branches that
+ * are rarely taken, and references to constants. Out: rows at COLD.
  */
 import { COLD, COLD_END, STATUS_TOO_LARGE } from "./layout.ts";
 import { type i32, store32 } from "./memory.ts";
 import { stop } from "./reader.ts";
 
-// A piece: what it is, address of the branch to it, and four words.
+// A fragment: its kind, the address of the branch to it, and four words.
 export const PIECE: i32 = 24;
 /** Calls the trap stub: trap code, position. */
 export const PIECE_TRAP: i32 = 0;
@@ -18,7 +18,7 @@ export const PIECE_BOUNDS: i32 = 2;
 export const PIECE_CROSS_TAIL_CALL: i32 = 3;
 /** Not code but data: four words of a vector. */
 export const PIECE_VECTOR: i32 = 4;
-/** There is too little fuel: price, or −1 for what the scratch register holds; position. */
+/** Out of fuel: the price, or −1 if the scratch register holds it; the position. */
 export const PIECE_FUEL: i32 = 5;
 
 /** Address behind the last piece. */
@@ -42,17 +42,23 @@ function addPiece(kind: i32, branch: i32, a: i32, b: i32, c: i32, d: i32): void 
   next = next + PIECE;
 }
 
-/** The branch whose displacement is at `branch` leads to a trap. */
+/** Queues a trap as the target of the branch whose displacement is at `branch`. */
 export function coldTrapAt(branch: i32, trap: i32, position: i32): void {
   addPiece(PIECE_TRAP, branch, trap, position, 0, 0);
 }
 
-/** The branch leads to a call of the record in the record register in its own context; execution goes on at `back`, exceptions at slot `landing`. */
+/**
+ * Queues a call of the record in the record register in that record's context. Execution continues at `back`,
+ * exceptions at slot `landing`.
+ */
 export function coldCrossCall(branch: i32, back: i32, landing: i32, position: i32): void {
   addPiece(PIECE_CROSS_CALL, branch, back, position, landing, 0);
 }
 
-/** The branch leads to a look at the true length of shared memory `memory`; execution goes on at `back` if the access is in bounds. */
+/**
+ * Queues a comparison with the current length of shared memory `memory`. Execution continues at `back` if the access is
+ * in bounds.
+ */
 export function coldBounds(branch: i32, back: i32, memory: i32, position: i32): void {
   addPiece(PIECE_BOUNDS, branch, back, position, memory, 0);
 }
@@ -67,7 +73,10 @@ export function coldVector(branch: i32, w0: i32, w1: i32, w2: i32, w3: i32): voi
   addPiece(PIECE_VECTOR, branch, w0, w1, w2, w3);
 }
 
-/** The branch leads to the end for lack of fuel, which a charge of `price` (−1: the scratch register) has found. Returns the piece, for setPrice. */
+/**
+ * Queues the exit for a charge of `price` that cannot be paid (−1: the scratch register holds the price). Returns the
+ * fragment, for setPrice.
+ */
 export function coldFuel(branch: i32, price: i32, position: i32): i32 {
   const piece = next;
   addPiece(PIECE_FUEL, branch, price, position, 0, 0);

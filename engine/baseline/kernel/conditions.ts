@@ -1,6 +1,7 @@
 /**
- * Conditions, by numbers that are no processor's. Integer conditions hold of the operands compared last; F… of floats, false for NaN but for FNE;
- * NOT_FGT and NOT_FGE are true for it. A condition and its opposite differ in the lowest bit.
+ * Processor-independent condition codes. Integer conditions apply to the operands compared last. F… conditions apply to
+ * floats and are false for NaN, except FNE; NOT_FGT and NOT_FGE are true for it. A condition and its negation differ in
+ * the lowest bit.
  */
 import type { i32 } from "./memory.ts";
 

@@ -83,7 +83,7 @@ function popCondition(): i32 {
   return cond.NE;
 }
 
-/** What comes next keeps the flags, in which the condition is. */
+/** The following moves preserve the flags, which hold the condition. */
 export function visitIf(): void {
   if (!frames.expect(0, I32)) return;
   if (!frames.live) {
@@ -199,7 +199,7 @@ function jumpWithOperands(target: i32): void {
   frames.linkBranch(target, machine.jump());
 }
 
-/** One or two branches for a condition. */
+/** Emits the one or two branches of a condition. */
 function branchOn(target: i32, condition: i32): void {
   if (condition === cond.FEQ) {
     const unordered = machine.shortUnordered();
@@ -279,7 +279,7 @@ function emitBranchTable(): void {
   operands.release(entry);
 }
 
-/** Do the operands lie where the label expects them? */
+/** Returns whether the operands are already where the label expects them. */
 function isDirect(target: i32): boolean {
   return frames.labelCount(target) === 0 || frames.isAligned(target);
 }
@@ -295,7 +295,7 @@ function emitDefault(branch: i32): void {
   jumpWithOperands(target);
 }
 
-/** The cases whose operands have to be moved first: the jumps from `first` on lead here. */
+/** Emits the cases whose operands must be moved first; the jumps from `first` on are bound to them. */
 function emitFarCases(first: i32): void {
   seek(list);
   for (let k: i32 = 0; k < listCount; k++) {
@@ -331,7 +331,7 @@ export function referenceOnTop(): i32 {
   return type;
 }
 
-/** `br_on_null`: the label does not get the reference; what goes on keeps it. */
+/** `br_on_null`: the branch drops the reference; the fall-through keeps it. */
 export function visitBranchOnNull(): void {
   const type = referenceOnTop();
   const target = frames.frameOf(index);
@@ -353,7 +353,7 @@ export function visitBranchOnNull(): void {
   operands.pushRegister(nonNull(type), register);
 }
 
-/** `br_on_non_null`: the label gets the reference; what goes on does not. */
+/** `br_on_non_null`: the branch carries the reference; the fall-through drops it. */
 export function visitBranchOnNonNull(): void {
   const type = referenceOnTop();
   const target = frames.frameOf(index);

@@ -1,6 +1,7 @@
 /**
- * Encoding of x86-64 instructions. An opcode is one number: its last byte, the escape before it (0x0f00 for 0F, 0x3800 for 0F 38, 0x3a00 for 0F 3A), and a mandatory
- * prefix (0x660000, 0xf20000, 0xf30000). `wide` is REX.W. Registers are 0-15; vector registers are told by the opcode.
+ * Encoding of x86-64 instructions. An opcode is one number: its last byte, its escape (0x0f00 for 0F, 0x3800 for 0F 38,
+ * 0x3a00 for 0F 3A), and its mandatory prefix (0x660000, 0xf20000, 0xf30000). `wide` is REX.W. Registers are 0-15; the
+ * opcode determines whether they are general or vector registers.
  */
 import { emit32, emit8 } from "./code.ts";
 import type { i32 } from "./memory.ts";

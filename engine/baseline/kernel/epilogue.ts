@@ -1,18 +1,19 @@
 /**
- * Ways out of the function: each gives the frame back, whose size is known at the end only. In: epilogues as they are written. Out: their sizes, filled in.
+ * Epilogues of a function. The size of the frame is known only at the end of the body, so each epilogue is emitted with
+ * a placeholder and completed then.
  */
 import * as code from "./code.ts";
 import * as machine from "./machine.ts";
 import type { i32 } from "./memory.ts";
 
-/** The newest epilogue's word, 0 for none; each holds the address of the one before. */
+/** The word of the most recent epilogue, or 0; each word holds the address of the previous one. */
 let newest: i32 = 0;
 
 export function beginEpilogues(): void {
   newest = 0;
 }
 
-/** Gives the frame back. */
+/** Emits the release of the frame. */
 export function dropFrame(): void {
   const at = machine.dropFrame();
   code.patch32(at, newest);

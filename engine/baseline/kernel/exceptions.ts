@@ -1,7 +1,7 @@
 /**
- * Exceptions: tries, their landings, and what throws. A try's locals and operands below it are in their homes, so that a landing finds all it needs. Each
- * landing tells tags apart: a clause gets the payload from the overflow buffer; what no clause catches goes on to the next try around, or to
- * the caller.
+ * Exceptions: tries, landing pads, and throwing instructions. The locals of a try and the operands below it are in
+ * their homes, where the landing pad expects them. Each landing pad compares tags: a clause reads the payload from the
+ * overflow buffer; an exception that no clause catches continues at the enclosing try, or in the caller.
  */
 import * as calls from "./calls.ts";
 import * as code from "./code.ts";
@@ -28,24 +28,27 @@ import * as operands from "./operands.ts";
 import { fail, index, instructionOffset, list, listCount, pos, readByte, readU32, seek, status } from "./reader.ts";
 import { bankOf, HEAP_EXN, I32, I64, matches, refType } from "./types.ts";
 
-/** Homes for what catches have caught: the first, and whether there are any; by depth of legacy tries. */
+/** The first home for caught exceptions, indexed by depth of legacy tries, and whether there are any. */
 let caughtHomes: i32 = 0;
 let keepsCaught: boolean = false;
 let tryDepth: i32 = 0;
 
-/** A body begins: catches keep what they have caught in homes from `home` on, if anything rethrows it. */
+/** Begins a body. If anything rethrows, catches keep their exceptions in homes from `home` on. */
 export function beginExceptions(home: i32, rethrows: boolean): void {
   caughtHomes = home;
   keepsCaught = rethrows;
   tryDepth = 0;
 }
 
-/** The type of what catch_ref and catch_all_ref add to the payload. */
+/** The type that catch_ref and catch_all_ref add to the payload. */
 function caughtType(): i32 {
   return refType(0, HEAP_EXN);
 }
 
-/** Checks that a clause carries what its label takes: the payload of `type` (0: none), and the exception if `withRef`. */
+/**
+ * Checks that a clause provides the operands of its label: the payload of `type` (0: none), and the exception if
+ * `withRef`.
+ */
 function checkClause(type: i32, withRef: boolean, target: i32): void {
   const types = frames.labelTypes(target);
   const payload = type === 0 ? 0 : load32(type + layout.TYPE_PARAM_COUNT);
@@ -58,7 +61,7 @@ function checkClause(type: i32, withRef: boolean, target: i32): void {
   if (!same) fail();
 }
 
-/** Checks the clauses of a try_table, whose labels are counted from outside. */
+/** Checks the clauses of a try_table. Their labels are relative to the enclosing frames. */
 function checkClauses(): void {
   const back = pos;
   seek(list);
@@ -82,7 +85,7 @@ export function visitTryTable(): void {
   store32(frames.frame + frames.FRAME_OUTER, landings.current);
   store32(frames.frame + frames.FRAME_CLAUSES, clauses);
   store32(frames.frame + frames.FRAME_CLAUSE_COUNT, count);
-  // One without clauses sees nothing.
+  // A try_table without clauses catches nothing.
   if (frames.live && count > 0) store32(frames.frame + frames.FRAME_SLOT, landings.openSlot());
 }
 
@@ -107,7 +110,7 @@ function pushCaught(): void {
   operands.pushRegister(caughtType(), machine.resultRegister(0, 0));
 }
 
-/** The end of a try_table, whose results have been checked: its landing. */
+/** `end` of a try_table, whose results have been checked: emits its landing pad. */
 export function endTryTable(): void {
   const frame = frames.frame;
   const slot = load32(frame + frames.FRAME_SLOT);
@@ -146,7 +149,7 @@ function emitClauses(frame: i32): void {
 function handOn(slot: i32): void {
   if (slot !== 0) landings.jumpTo(slot);
   else {
-    // No try of ours sees it, even if there is one around: a delegate may name the caller.
+    // No try of this function catches it, even if one encloses the instruction: a delegate may name the caller.
     const around = landings.current;
     landings.setCurrent(0);
     calls.callBuiltin(BUILTIN_RETHROW, 0);
@@ -156,7 +159,7 @@ function handOn(slot: i32): void {
   frames.depart();
 }
 
-/** What cannot be reached, for a routine that throws has been called. */
+/** Emits a trap in place of unreachable code after a routine that throws. */
 function trapHere(): void {
   machine.callTrap(TRAP_UNREACHABLE);
   code.trapSite(TRAP_UNREACHABLE, 0, instructionOffset);
@@ -205,13 +208,13 @@ function arriveInCatch(): boolean {
   return true;
 }
 
-/** Keeps what was caught for a rethrow. */
+/** Stores the caught exception for a rethrow. */
 function keepCaught(): void {
   calls.callBuiltin(BUILTIN_CAUGHT, 0);
   machine.storeHome(I64, machine.resultRegister(0, 0), load32(frames.frame + frames.FRAME_CAUGHT));
 }
 
-/** The end of a legacy try, whose results have been checked; exceptions that it has not caught go on to `slot`. */
+/** `end` of a legacy try, whose results have been checked; exceptions that it has not caught continue at `slot`. */
 export function endTry(slot: i32): void {
   const isOpen = load32(frames.frame + frames.FRAME_KIND) === frames.IS_TRY;
   tryDepth = tryDepth - 1;
@@ -234,7 +237,10 @@ function slotAt(target: i32): i32 {
   return 0;
 }
 
-/** Ends a legacy try like `end`; its label, counted from outside, names the try that gets its exceptions. Returns whether it is valid. */
+/**
+ * Ends a legacy try like `end`; its label, relative to the enclosing frames, names the try that receives its
+ * exceptions. Returns whether it is valid.
+ */
 export function endWithDelegate(): boolean {
   if (load32(frames.frame + frames.FRAME_KIND) !== frames.IS_TRY) {
     fail();

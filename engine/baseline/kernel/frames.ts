@@ -1,9 +1,9 @@
 /**
- * Control frames, their types, and branches to them. A frame's label is where branches to it lead: the header of a loop, else its end. Values that a
- * branch carries are in the homes of the label's operands, which are the first ones of the frame; and the registers of locals that the label
- * expects are valid.
+ * Control frames, their types, and branches to them. The label of a frame is the header of a loop, or else the frame's
+ * end. Values that a branch carries are in the homes of the label's operands, the first ones of the frame, and the
+ * pinned registers that the label expects are valid.
  *
- * `live`: the instruction in hand can be reached; if not, it is checked and emits nothing.
+ * `live` is true while the current instruction is reachable; otherwise it is validated and emits nothing.
  */
 import * as code from "./code.ts";
 import { FRAMES, FRAMES_END, STATUS_TOO_LARGE } from "./layout.ts";
@@ -23,9 +23,9 @@ export const FRAME_PARAMS: i32 = 12;
 export const FRAME_PARAM_COUNT: i32 = 16;
 export const FRAME_RESULTS: i32 = 20;
 export const FRAME_RESULT_COUNT: i32 = 24;
-/** 1: what follows in the frame cannot be reached, and operands below its height are whatever is asked for. */
+/** 1 if the rest of the frame is unreachable; operands below its height then match any type. */
 const FRAME_DEAD: i32 = 28;
-/** The newest branch to the end, 0 for none; each displacement holds the address of the one before. */
+/** The most recent branch to the end, or 0; each displacement holds the address of the previous one. */
 const FRAME_LINKS: i32 = 32;
 /** Does the label expect registers of locals already, and which? */
 const FRAME_EXPECTS: i32 = 36;
@@ -35,7 +35,7 @@ const FRAME_VECTOR: i32 = 44;
 const FRAME_HEADER: i32 = 48;
 /** The branch to an if's else, and registers of locals there. */
 const FRAME_ELSE: i32 = 52;
-/** Room for a list of one type. */
+/** Storage for a list of one type. */
 const FRAME_TYPE: i32 = 56;
 /** Was the frame reachable when it was entered? */
 const FRAME_LIVE: i32 = 60;
@@ -46,7 +46,10 @@ const FRAME_ELSE_GENERAL: i32 = 72;
 const FRAME_ELSE_VECTOR: i32 = 76;
 /** The br_table that has checked the frame's label last. */
 const FRAME_STAMP: i32 = 80;
-/** Of a try: its slot (landings.ts, 0: it cannot be reached), the one around it, its clauses, and the home of what its catch has caught. */
+/**
+ * For a try: its slot (landings.ts; 0 if it is unreachable), the enclosing slot, its clauses, and the home of the
+ * caught exception.
+ */
 export const FRAME_SLOT: i32 = 84;
 export const FRAME_OUTER: i32 = 88;
 export const FRAME_CLAUSES: i32 = 92;
@@ -90,7 +93,10 @@ function isDead(): boolean {
   return load32(frame + FRAME_DEAD) !== 0;
 }
 
-/** Type of the operand `below` the top one; BOTTOM in unreachable code that has none. Fails where there is none. */
+/**
+ * The type of the operand `below` the top of the stack; BOTTOM in unreachable code without such an operand. Fails if
+ * there is none.
+ */
 export function typeAt(below: i32): i32 {
   const entry = top - (below + 1) * ENTRY;
   if (entry >= base) return entryType(entry);
@@ -98,7 +104,7 @@ export function typeAt(below: i32): i32 {
   return BOTTOM;
 }
 
-/** Checks that the operand `below` the top one has `type`. */
+/** Checks that the operand `below` the top of the stack has `type`. */
 export function expect(below: i32, type: i32): boolean {
   const entry = top - (below + 1) * ENTRY;
   if (entry >= base) {
@@ -132,7 +138,7 @@ export function pushTypes(list: i32, count: i32): void {
 
 // Frames.
 
-/** Opens a frame whose parameters are on the stack; a list of results of one type is kept in the frame. */
+/** Opens a frame whose parameters are on the stack. A list of one result type is stored in the frame. */
 export function openFrame(kind: i32, params: i32, paramCount: i32, results: i32, resultCount: i32, single: i32): void {
   if (frame + FRAME * 2 > FRAMES_END) {
     stop(STATUS_TOO_LARGE);
@@ -172,7 +178,7 @@ export function restoreParams(): void {
   pushTypes(load32(frame + FRAME_PARAMS), load32(frame + FRAME_PARAM_COUNT));
 }
 
-/** What follows in the frame cannot be reached. */
+/** Marks the rest of the frame as unreachable. */
 export function markDead(): void {
   store32(frame + FRAME_DEAD, 1);
   if (live) operands.dropTo(base);
@@ -268,7 +274,7 @@ export function meetLabel(target: i32): void {
   } else operands.loadLocals(load32(target + FRAME_GENERAL), load32(target + FRAME_VECTOR));
 }
 
-/** The branch whose displacement is at `branch` leads to `target`'s label. */
+/** Adds the branch whose displacement is at `branch` to the branches to `target`'s label. */
 export function linkBranch(target: i32, branch: i32): void {
   if (load32(target + FRAME_KIND) === IS_LOOP) {
     machine.patchBranch(branch, load32(target + FRAME_HEADER));
@@ -283,7 +289,10 @@ export function isAligned(target: i32): boolean {
   return top - labelCount(target) * ENTRY === load32(target + FRAME_HEIGHT);
 }
 
-/** Puts the operands that a branch carries where the label expects them, when they are not in their own homes. Keeps the flags. */
+/**
+ * Moves the operands that a branch carries to the homes that the label expects, unless they are already there.
+ * Preserves the flags.
+ */
 export function moveOperands(target: i32): void {
   const count = labelCount(target);
   let home = load32(target + FRAME_HOME);
@@ -320,7 +329,7 @@ export function setElse(branch: i32, branch2: i32): void {
   store32(frame + FRAME_ELSE_VECTOR, operands.validVector);
 }
 
-/** The branch of `setElse` leads here, if there is one: is there? */
+/** Binds the branch of `setElse` here. Returns whether there is one. */
 export function takeElse(): boolean {
   const branch = load32(frame + FRAME_ELSE);
   if (branch === 0) return false;
@@ -336,7 +345,7 @@ function bindElse(): void {
   operands.keepLocals(load32(frame + FRAME_ELSE_GENERAL), load32(frame + FRAME_ELSE_VECTOR));
 }
 
-/** `else`: the innermost frame, whose results have been checked, goes on with its other arm. */
+/** `else`: starts the other arm of the innermost frame, whose results have been checked. */
 export function beginElse(): void {
   if (live) {
     operands.flush(base, true);
@@ -351,7 +360,10 @@ export function beginElse(): void {
   restoreParams();
 }
 
-/** What is on the frame's stack is lost, and control does not come from before: another part of the frame begins, which `reachable` says of. */
+/**
+ * Starts another part of the frame, which is entered only by branches: discards its operands and sets whether it is
+ * `reachable`.
+ */
 export function restartFrame(kind: i32, reachable: boolean): void {
   undoInits();
   store32(frame + FRAME_KIND, kind);
@@ -362,7 +374,7 @@ export function restartFrame(kind: i32, reachable: boolean): void {
   live = reachable;
 }
 
-/** Live code goes to the frame's end with its results. */
+/** Branches from live code to the end of the frame with its results. */
 export function jumpToEnd(): void {
   if (!live) return;
   operands.flush(base, true);
@@ -385,7 +397,7 @@ export function depart(): void {
   live = false;
 }
 
-/** `end` of a frame other than the body's, whose results have been checked. */
+/** `end` of a frame other than the body's. The results have been checked. */
 export function closeFrame(): void {
   const kind = load32(frame + FRAME_KIND);
   const links = load32(frame + FRAME_LINKS);

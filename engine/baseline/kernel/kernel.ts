@@ -1,10 +1,12 @@
 /**
- * The baseline compiler: one pass over each body decodes, validates and writes machine code. In: tables of the module and bytes of its bodies in
- * the kernel's memory (layout.ts). Out: code, sites, relocations, and per body where its code is or why there is none.
+ * The baseline compiler: one pass over each body decodes, validates and emits machine code. In: the module's tables and
+ * the bytes of its bodies in the kernel's memory (layout.ts). Out: code, call and trap sites, relocations, and per body
+ * the location of its code or the reason why there is none.
  *
- * An instruction goes through three hands: the reader (reader.ts) decodes it; the checks here and in control.ts compare its operands' types with
- * what it takes, in reachable code and in unreachable; and, where it can be reached, an emit function (numeric.ts, storage.ts, calls.ts) moves
- * operands and calls the machine (machine.ts). A body that fails has no effect: its code is taken back.
+ * Each instruction takes three steps. The reader (reader.ts) decodes it. The checks here and in control.ts validate its
+ * operand types, in reachable and unreachable code alike. If the instruction is reachable, an emit function
+ * (numeric.ts, storage.ts, calls.ts, …) pops its operands and calls the machine (machine.ts). A body that fails leaves
+ * no code behind.
  */
 import * as accesses from "./accesses.ts";
 import * as calls from "./calls.ts";
@@ -33,7 +35,7 @@ import * as types from "./types.ts";
 import * as vectors from "./vectors.ts";
 import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
 
-/** Locals of one function, parameters not counted (wasm/limits.ts). */
+/** The maximum number of locals of a function, parameters excluded (wasm/limits.ts). */
 const MAX_LOCALS: i32 = 50000;
 const CODE_ALIGNMENT: i32 = 16;
 const FILLER: i32 = 0xcc;
@@ -41,8 +43,8 @@ const FILLER: i32 = 0xcc;
 const MANY_HOMES: i32 = 32;
 
 /**
- * Compiles the bodies from `first` on, at most `count`; results are at RESULTS. Returns how many have a result: fewer when the output is full, or when
- * a body is invalid, whose result is then the last one.
+ * Compiles at most `count` bodies, beginning with body `first`; their results are at RESULTS. Returns the number of
+ * bodies with a result, which is smaller if the output is full, or if a body is invalid: that one is then the last.
  */
 export function compileBodies(first: i32, count: i32): i32 {
   code.beginCode();
@@ -57,7 +59,7 @@ export function compileBodies(first: i32, count: i32): i32 {
   return count < most ? count : most;
 }
 
-/** Compiles one body; its status. */
+/** Compiles one body and returns its status. */
 function compileBody(k: i32, result: i32): i32 {
   const start = code.at;
   const calls = code.callsAt;
@@ -224,7 +226,7 @@ function scanBody(): void {
       hasRethrow = true;
     } else if (isCall(kind)) hasCalls = true;
   }
-  // What is wrong is found again, in its place.
+  // The pass itself reports the error, at its position.
   reader.clearStatus();
   operands.pinLocals(0);
   operands.pinLocals(1);
@@ -246,7 +248,7 @@ function emitPoll(): void {
   machine.afterPoll();
 }
 
-/** Stores the parameters to their homes, and to the registers of those that have one. */
+/** Stores the parameters to their homes, and copies those with a pinned register into it. */
 function takeParameters(params: i32, count: i32): void {
   operands.beginMoves();
   let general: i32 = 0;
@@ -486,7 +488,7 @@ function emitAtomic(row: i32, operation: i32, result: i32): void {
   reader.stop(operation);
 }
 
-/** An instruction with rules of its own. Of one that is not covered, `argument` is the reason. */
+/** Handles an instruction with its own rules. For an instruction that is not covered, `argument` is the reason. */
 function visitSpecial(kind: i32, argument: i32): void {
   switch (kind) {
     case op.KIND_LOCAL_GET:
@@ -817,7 +819,7 @@ function visitCallRef(): void {
   isCallable(type);
 }
 
-/** A tail call's callee has to return what the function returns. */
+/** Checks that the callee of a tail call returns the results of this function. */
 function returnsOurs(type: i32): boolean {
   const body = frames.bodyFrame();
   const count = load32(type + layout.TYPE_RESULT_COUNT);
@@ -955,7 +957,7 @@ function visitRefFunc(): void {
   else operands.pushHome(type);
 }
 
-// Ends of what came out, for the driver.
+// Ends of the output tables, for the driver.
 
 export function callsEnd(): i32 {
   return code.callsAt;

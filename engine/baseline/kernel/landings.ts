@@ -1,6 +1,7 @@
 /**
- * Where exceptions of calls are handled. A try that may catch has a slot: call sites name the slot, and get its offset when the body is complete,
- * for the code there comes after the try. Control may also jump there, from a try inside that has not caught an exception.
+ * Landing pads of calls. A try that may catch has a slot. Call sites name the slot and get the offset of the landing
+ * pad when the body is complete, because it follows the try. A nested try that has not caught an exception may also
+ * jump there.
  */
 import * as code from "./code.ts";
 import { LANDINGS, LANDINGS_END, STATUS_TOO_LARGE } from "./layout.ts";
@@ -22,7 +23,7 @@ export function beginLandings(): void {
   next = LANDINGS;
 }
 
-/** A new slot, which is the current one from here on. */
+/** Opens a new slot and makes it the current one. */
 export function openSlot(): i32 {
   if (next + SLOT > LANDINGS_END) {
     stop(STATUS_TOO_LARGE);
@@ -35,7 +36,7 @@ export function openSlot(): i32 {
   return current;
 }
 
-/** Goes back to a slot further out. */
+/** Makes an enclosing slot the current one again. */
 export function setCurrent(slot: i32): void {
   current = slot;
 }

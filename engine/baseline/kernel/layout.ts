@@ -1,13 +1,14 @@
 /**
- * Where things are in the kernel's memory: what the driver (engine/baseline/) puts there before a run and finds there after it. Every table has
- * rows of fixed size; addresses of tables whose size depends on the module are words of the header.
+ * The layout of the kernel's memory: the input that the driver (engine/baseline/) writes before a run, and the output
+ * that it reads afterwards. Every table has rows of fixed size; addresses of tables whose size depends on the module
+ * are words of the header.
  *
- *     HEADER       words, below: facts of the module and addresses of its tables
+ *     HEADER       words, below: properties of the module and addresses of its tables
  *     OPCODES      row ids by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
- *     MOVES, OWNERS, PINS           moves between registers; the entry in each register; locals with a register
- *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
- *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     what comes out, for many bodies
+ *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register
+ *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: locals, operand stack, control frames, out-of-line code
+ *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     output, for many bodies
  *     MODULE       tables of the module and the bytes of its bodies
  */
 import type { i32 } from "./memory.ts";
@@ -90,7 +91,8 @@ export const CPU_BMI1: i32 = 2;
 export const CPU_BMI2: i32 = 4;
 export const CPU_POPCNT: i32 = 8;
 
-// A type: what it is, its lists, canonical id, index of the declared supertype (−1), 1 if final, depth in the chain of supertypes.
+// A type row: kind, lists, canonical id, index of the declared supertype (−1 for none), 1 if final, depth in the chain
+// of supertypes.
 export const TYPE_ROW: i32 = 36;
 export const TYPE_KIND: i32 = 0;
 export const TYPE_PARAMS: i32 = 4;
@@ -140,7 +142,7 @@ export const RESULT_END: i32 = 4;
 export const RESULT_FRAME: i32 = 8;
 export const RESULT_STATUS: i32 = 12;
 
-/** How a body ended: compiled, invalid, or one of the reasons for leaving it to the optimizing compiler. */
+/** The status of a body: compiled, invalid, or a reason to leave it to the optimizing compiler. */
 export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
@@ -163,14 +165,19 @@ export const ROW_FEATURE: i32 = 7;
 export const ROW_WIDTH: i32 = 8;
 /** Bits: which of the operands from the top on, and (8) the result, are addresses. */
 export const ROW_ADDRESSES: i32 = 9;
-/** Bits: the memory of a memarg (1), of an index (2), a table of an index (4), a lane (8), lanes (16), an atomic access (32). */
+/**
+ * Flags: the memory of a memarg (1), of an index (2), a table of an index (4), a lane (8), lanes (16), an atomic access
+ * (32).
+ */
 export const ROW_CHECKS: i32 = 10;
 export const ROW_LANES: i32 = 11;
 /** How the immediates are read: up to six steps of 5 bits. */
 export const ROW_PLAN: i32 = 12;
 /** Shape of the lanes of a vector instruction. */
 export const ROW_SHAPE: i32 = 16;
-/** Its price in fuel, and log2 of how many of its last operand cost one unit more (0: none). */
+/**
+ * The price in fuel, and the binary logarithm of the number of units of the last operand that cost one more (0: none).
+ */
 export const ROW_PRICE: i32 = 17;
 export const ROW_BULK_SHIFT: i32 = 18;
 export const ROW_FLAGS: i32 = 19;

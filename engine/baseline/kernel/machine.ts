@@ -1,2 +1,4 @@
-/** The machine that the compiler makes code for. The build for another processor puts that one's file in this one's place. */
+/**
+ * The target machine. The build for another processor substitutes that processor's file.
+ */
 export * from "./machine_x64.ts";

@@ -1,10 +1,12 @@
 /**
- * x86-64 as the compiler sees a machine: registers by role, and macro-instructions, each of which becomes one or a few instructions. The compiler
- * calls nothing else that depends on the processor; another processor is another file with the same exports.
+ * The target machine x86-64: registers by role, and macro-instructions, each of which becomes one or a few
+ * instructions. Nothing else in the compiler depends on the processor; another processor is another file with the same
+ * exports.
  *
- * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of backend_x64/abi.ts. Macro-instructions change
- * their destination, the flags and the scratch registers (r11, xmm15), and nothing else; those that keep the flags say so.
- * `home` is the offset of a value's home in the frame. i32 values are zero-extended in registers, always.
+ * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of
+ * backend_x64/abi.ts. A macro-instruction changes its destination, the flags and the scratch registers (r11, xmm15),
+ * and nothing else; those that preserve the flags say so. `home` is the offset of a home in the frame. i32 values in
+ * registers are always zero-extended.
  */
 import * as code from "./code.ts";
 import { emit32, emit8 } from "./code.ts";
@@ -96,7 +98,7 @@ export function temporaries(bank: i32): i32 {
   return bank === 0 ? 0x4c7 : 0xff;
 }
 
-/** The register for local number `k` among those of `bank` that get one, or NO_REGISTER. */
+/** The register for the k-th pinned local of `bank`, or NO_REGISTER. */
 export function pinnedRegister(bank: i32, k: i32): i32 {
   if (bank === 1) return k < 7 ? 40 + k : NO_REGISTER;
   switch (k) {
@@ -376,7 +378,7 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
     rr(0xd3, wide, extension, R11);
     move(wide, RCX, R11);
   } else {
-    // b may be d: the count goes first.
+    // b may be d, so the count is moved first.
     move(1, R11, RCX);
     const source = a === RCX ? R11 : a;
     if (d === b) {
@@ -392,8 +394,8 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
 }
 
 /**
- * The quotient or remainder of a and b; returns its register, which is one of divisionRegisters(). No value but a and b may be in those.
- * The operands' registers keep their values unless they are among them.
+ * Computes the quotient or remainder of a and b and returns its register, one of divisionRegisters(). These may hold no
+ * values but a and b. The operands' registers are preserved unless they are among them.
  */
 export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32): i32 {
   move(wide, R11, b);
@@ -428,7 +430,7 @@ export function wideSum(operation: i32, low: i32, high: i32, b: i32, c: i32): vo
   rr(operation === op.ADD ? 0x13 : 0x1b, 1, high, c);
 }
 
-/** The registers of the two halves that wideProduct gives: those of a division. */
+/** The registers of the two halves of wideProduct, which are those of a division. */
 export const PRODUCT_LOW: i32 = RAX;
 export const PRODUCT_HIGH: i32 = RDX;
 
@@ -500,7 +502,7 @@ export function compareFloats(double: i32, a: i32, b: i32): void {
   rr(double === 1 ? 0x660f2e : 0x0f2e, 0, a, b);
 }
 
-/** The processor's number of a condition that is one. */
+/** The processor's encoding of a condition that is a single one. */
 function hardware(condition: i32): i32 {
   switch (condition) {
     case cond.EQ:
@@ -578,7 +580,8 @@ export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
   }
 }
 
-// Branches within the body. A branch returns the address of its displacement; links of several branches to one place form a list.
+// Branches within the body. A branch returns the address of its displacement; branches to one target form a linked
+// list.
 
 function branchTo(opcode: i32): i32 {
   emit8(0x0f);
@@ -607,7 +610,7 @@ export function jumpIf(condition: i32): i32 {
   return branchTo(0x80 | hardware(condition));
 }
 
-/** Is the condition one that takes two branches? */
+/** Returns whether a condition needs two branches. */
 export function takesTwoBranches(condition: i32): boolean {
   return condition === cond.FEQ || condition === cond.FNE;
 }
@@ -617,7 +620,7 @@ export function jumpIfUnordered(): i32 {
   return branchTo(0x8a);
 }
 
-/** A branch over a few instructions; returns what bindShort takes. */
+/** Branches over a few instructions; returns the argument of bindShort. */
 export function shortBranch(condition: i32): i32 {
   emit8(0x70 | hardware(condition));
   emit8(0);
@@ -814,7 +817,7 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
       setTopBit(d);
     }
   } else {
-    // The hardware's answer 0x80… is right for what truncates to the smallest integer.
+    // The hardware's result 0x80… is correct for values that truncate to the smallest integer.
     const exact = wide === 0 && double === 1;
     compareShared(
       double,
@@ -900,10 +903,11 @@ function coldTrapOn(opcode: i32, trap: i32, position: i32): void {
   coldTrapAt(branchTo(opcode), trap, position);
 }
 
-// Memory 0, whose base is in rbx and, with explicit bounds, its length in r14.
+// Memory 0, with its base in rbx and, with explicit bounds, its length in r14.
 
 /**
- * scratch = end of an access of `width` bytes at address + (low, high); traps where the sum of 64-bit addresses exceeds 2^64. What comes next compares it.
+ * scratch = end of an access of `width` bytes at address + (low, high); traps if the sum of 64-bit addresses exceeds
+ * 2^64. The next instruction compares it.
  */
 export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
   const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
@@ -921,7 +925,10 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
   if (is64) coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** Compares the scratch register with the length of memory 0 in its register, or with the length in the context at `offset`. */
+/**
+ * Compares the scratch register with the length of memory 0 in its register, or with the length in the context at
+ * `offset`.
+ */
 export function compareLength(): void {
   rr(0x3b, 1, R11, R14);
 }
@@ -931,8 +938,9 @@ export function compareContextLength(offset: i32): void {
 }
 
 /**
- * Out of line: the end of an access, in the scratch register, is behind the length that the context knows of a shared memory. Loads the true length into the
- * context, compares, and jumps away (the result is the branch) if the access is in bounds; `isPinned`: the length is in a register, too.
+ * Out of line: the end of an access, in the scratch register, is beyond the length of a shared memory that the context
+ * holds. Loads the current length into the context, compares, and branches (the result is that branch) if the access is
+ * in bounds. `isPinned`: a register holds the length, too.
  */
 export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
   // The base of memory 0 is in the context, too: its register can serve in between.
@@ -945,7 +953,7 @@ export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32
   return jumpIf(cond.LE_U);
 }
 
-/** Traps unless start + count ≤ length; 64-bit operands, small ones unless `is64`. */
+/** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. */
 export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
   if (is64) {
     move(1, R11, start);
@@ -981,7 +989,7 @@ export function zeroExtend(d: i32): void {
   rr(0x8b, 0, d, d);
 }
 
-/** What the next access's operand is: base, index register and displacement. */
+/** The memory operand of the next access: base, index register and displacement. */
 export let accessBase: i32 = RBX;
 export let accessIndex: i32 = 0;
 export let accessOffset: i32 = 0;
@@ -998,7 +1006,7 @@ export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessOffset = 0;
 }
 
-/** The same of a memory whose base is in the context at `base`. */
+/** The same for a memory whose base is in the context at `base`. */
 export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): void {
   const isSmall = high === 0 && low >= 0;
   accessBase = R11;
@@ -1077,7 +1085,10 @@ function handFuelOver(): void {
   rm(hasFuel() ? 0x89 : 0x8b, 1, R13, R11, THREAD_FUEL);
 }
 
-/** The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does otherwise. */
+/**
+ * Restores the fuel register after a call: a metered callee, whose context is still in r15, left the fuel in the register,
+ * any other in memory.
+ */
 function takeFuelBack(): void {
   mi(7, 0, R15, CONTEXT_METERED, 0);
   const done = shortBranch(hasFuel() ? cond.NE : cond.EQ);
@@ -1124,17 +1135,23 @@ export function exchangeMemory(width: i32, s: i32): void {
   onMemory(0x86, width, s, false);
 }
 
-/** Adds `s` to memory; s = what was there. */
+/** Adds `s` to memory; s = the previous value. */
 export function addMemory(width: i32, s: i32): void {
   onMemory(0x0fc0, width, s, true);
 }
 
-/** Stores `s` if the exchange register equals what is in memory, which goes there otherwise. */
+/**
+ * Stores `s` if the exchange register equals the value in memory; otherwise loads that value into the exchange
+ * register.
+ */
 export function compareExchange(width: i32, s: i32): void {
   onMemory(0x0fb0, width, s, true);
 }
 
-/** memory = memory op s; the exchange register gets what was there. Only the first access may fault: memories do not shrink. */
+/**
+ * memory = memory op s; the exchange register receives the previous value. Only the first access may fault: memories do
+ * not shrink.
+ */
 export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32): void {
   loadMemory(width, 0, width === 3 ? WIDE : I32, RAX);
   const again = code.at;
@@ -1174,8 +1191,8 @@ export function jumpToRecord(): void {
 }
 
 /**
- * The same for a record of another instance, after the frame has been dropped. That takes a frame after all, to come back to our caller's context (TAIL_FRAME in
- * abi/context_layout.ts), unless our own return address is such a frame's.
+ * The same for a record of another instance, after the frame has been released. The call then needs a TAIL_FRAME
+ * (abi/context_layout.ts), which restores the caller's context, unless the return address is already that of one.
  */
 export function jumpToCrossRecord(): void {
   handFuelOver();
@@ -1198,7 +1215,7 @@ let stackCheckAt: i32 = 0;
 let stackBranchAt: i32 = 0;
 let prologueEnd: i32 = 0;
 
-/** Begins a function whose frame is not known yet. */
+/** Begins a function, whose frame size is not known yet. */
 export function prologue(): void {
   stackCheckAt = 0;
   if ((load32(H_MODE) & MODE_STACK_FENCE) !== 0) {
@@ -1224,8 +1241,8 @@ export function prologue(): void {
 const PAGE: i32 = 4096;
 
 /**
- * Ends a function: its frame is known now. What the prologue needs out of line is written here. Returns the address of the function's first
- * instruction: a small leaf lives on the slack below the stack's limit, and skips the check.
+ * Ends a function: completes the frame size and emits the out-of-line parts of the prologue. Returns the address of the
+ * first instruction: a small leaf skips the stack check and uses the slack below the limit.
  */
 export function finishFrame(frame: i32, isLeaf: boolean): i32 {
   code.patch32(frameSizeAt, frame);
@@ -1250,7 +1267,7 @@ export function finishFrame(frame: i32, isLeaf: boolean): i32 {
   return stackCheckAt !== 0 ? stackCheckAt - 4 : frameSizeAt - 3;
 }
 
-/** Gives the frame back, whose size is patched in later; returns the address of that word. */
+/** Releases the frame, whose size is filled in later; returns the address of that word. */
 export function dropFrame(): i32 {
   emit8(0x48);
   emit8(0x81);
@@ -1283,7 +1300,10 @@ export function callNative(builtin: i32): void {
   relative(0xe8, RELOC_STUB, STUB_BUILTIN + builtin);
 }
 
-/** Jumps to a routine that may park, with a return address that the processor's return stack does not know. Returns at the next instruction. */
+/**
+ * Jumps to a routine that may park, with a pushed return address that the processor's return stack does not contain.
+ * The routine returns to the next instruction.
+ */
 export function callParking(builtin: i32): void {
   rip(0x8d, 1, R11);
   const link = code.at;
@@ -1306,7 +1326,10 @@ export function callOwnRecord(): void {
   rm(0xff, 0, 2, R10, RECORD_CODE);
 }
 
-/** Compares the context of the record in the record register with ours: EQ if they are the same. May fault for a null record. */
+/**
+ * Compares the context of the record in the record register with the current one: EQ if they are the same. Faults for a
+ * null record.
+ */
 export function compareRecordContext(): void {
   rm(0x3b, 1, R15, R10, RECORD_CONTEXT);
 }

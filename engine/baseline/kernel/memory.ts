@@ -1,9 +1,9 @@
 /**
- * The kernel's linear memory, as TypeScript sees it. In the form that AssemblyScript compiles, these functions are the machine's own loads and
- * stores (scripts/build_baseline.ts holds that half); everything else in this folder is the same text in both.
+ * The kernel's linear memory for the TypeScript form. In the form that AssemblyScript compiles, these functions are
+ * loads and stores (scripts/build_baseline.ts provides them); all other files of this folder are the same text in both.
  *
- * The kernel is written in the subset that both compilers share: `i32` numbers, functions, module variables, no objects. Additions of addresses
- * stay far below 2^31; arithmetic that may wrap says so with `| 0`.
+ * The kernel is written in the subset that both compilers share: `i32` numbers, functions, module variables, no
+ * objects. Sums of addresses stay far below 2^31; arithmetic that may wrap is followed by `| 0`.
  */
 
 /** A 32-bit integer. */
@@ -12,7 +12,7 @@ export type i32 = number;
 let bytes = new Uint8Array(0);
 let words = new Int32Array(0);
 
-/** The bytes of the memory, at least `size`; what it held stays. */
+/** The bytes of the memory, at least `size`; existing content is kept. */
 export function kernelMemory(size: number): Uint8Array {
   if (size > bytes.length) {
     const next = new Uint8Array((size + 0xffff) & ~0xffff);

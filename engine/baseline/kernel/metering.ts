@@ -1,8 +1,9 @@
 /**
- * Fuel and determinism (translate/fuel.ts, translate/deterministic.ts say what they are). In: instructions as they are compiled. Out: a charge where a region
- * begins, whose price is filled in when its end is known; canonical NaNs; a count of how deep calls are.
+ * Fuel and determinism (see translate/fuel.ts and translate/deterministic.ts). In: instructions as they are compiled.
+ * Out: a charge at the start of each region, whose price is filled in at its end; canonical NaNs; a count of the depth
+ * of calls.
  *
- * The price of a region depends on the bytes of the body alone, so that totals are those of every other compiler.
+ * The price of a region depends only on the bytes of the body, so totals equal those of the optimizing compiler.
  */
 import * as code from "./code.ts";
 import { coldFuel, setPrice } from "./cold_pieces.ts";
@@ -21,7 +22,7 @@ import { F64, I32, V128 } from "./types.ts";
 let charge: i32 = 0;
 let piece: i32 = 0;
 let price: i32 = 0;
-/** Homes of the depth that this activation got, and of what it leaves to those it calls. */
+/** The homes of the depth that this activation received and of the depth that it leaves to its callees. */
 let depthHome: i32 = 0;
 
 export function beginMetering(): void {
@@ -47,7 +48,7 @@ function addPrice(units: i32): void {
   price = price + units;
 }
 
-/** The open region ends: what it costs is known. */
+/** Ends the open region and fills in its price. */
 function closeRegion(): void {
   if (charge !== 0) {
     code.patch32(charge, price);
@@ -66,7 +67,7 @@ export function meter(row: i32): void {
   if ((flags & (layout.FLAG_ENDS_REGION | layout.FLAG_REGION_ENDS_BEFORE)) !== 0) closeRegion();
 }
 
-/** Charges for the operand on top, if there is one: it has not been checked yet. */
+/** Charges for the top operand, if there is one; it has not been checked yet. */
 function chargeBulk(shift: i32): void {
   const entry = operands.top - operands.ENTRY;
   if (entry < frames.base) return;
@@ -111,7 +112,9 @@ export function takeDepth(locals: i32): void {
   operands.freeRegister(register);
 }
 
-/** A call is about to be made: its callee may use what is left, or for a tail call, what this activation got. */
+/**
+ * Before a call: stores the remaining depth for the callee, or for a tail call the depth that this activation received.
+ */
 export function leaveDepth(isTail: boolean): void {
   if (!isDeterministic()) return;
   const register = operands.allocate(0);

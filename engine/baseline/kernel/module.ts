@@ -1,6 +1,6 @@
 /**
- * What a body may refer to: types, functions, globals, memories, tables, segments of the module, features that are on. An index that names nothing
- * fails, as does a feature that is off.
+ * The index spaces that a body refers to: types, functions, globals, memories, tables and segments of the module, and
+ * the enabled features. An unknown index fails the body, and so does a disabled feature.
  */
 import {
   FEATURE_EXCEPTION_HANDLING,

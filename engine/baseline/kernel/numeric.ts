@@ -1,6 +1,6 @@
 /**
- * Numeric instructions in live code: operands, which have been checked, come off the stack, a result goes onto it. Comparisons stay in the flags
- * when the next instruction consumes them.
+ * Numeric instructions in live code. Operands have been checked; they are popped, and a result is pushed. Comparisons
+ * stay in the flags if the next instruction consumes them.
  */
 import * as cond from "./conditions.ts";
 import * as machine from "./machine.ts";
@@ -79,7 +79,7 @@ export function emitDivision(operation: i32, type: i32): void {
   operands.vacate(machine.divisionRegisters());
   const x = operands.toRegister(a);
   const y = operands.toRegister(b);
-  // Loading an operand may have taken one of the registers for it: no other value is there.
+  // Loading an operand may have used one of these registers for it; no other value is there.
   const d = machine.divide(operation, isWide(type), x, y, instructionOffset);
   operands.release(a);
   operands.release(b);

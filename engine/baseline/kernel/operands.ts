@@ -1,12 +1,14 @@
 /**
- * The operands and locals of a body while it is compiled: their types, and where their values are. Every local and every entry of the operand stack
- * has a home in the frame. A local's home always holds its value; the most used locals have a register besides, which holds it too while it is
- * marked valid. An entry's value is in its home, in a register, a constant, a local that has not been set since, or in the flags.
+ * The operands and locals of the body under compilation: their types, and the locations of their values. Every local
+ * and every entry of the operand stack has a home in the frame. The home of a local always holds its value; the most
+ * used locals also have a pinned register, which holds the value while it is marked valid. The value of an entry is in
+ * its home, in a register, a constant, a local that has not been set since, or in the flags.
  *
  *     [rsp + home]   locals first, then entries from the bottom of the operand stack up; 8 bytes each, 16 for v128
  *
- * Invariants: an entry in a temporary register is that register's only user, and the register is marked used. Entries that were popped keep
- * their register until they are released. Flags are only on top, and only when the next instruction consumes them.
+ * Invariants: an entry in a temporary register is that register's only user, and the register is marked used. Popped
+ * entries keep their register until they are released. Only the top entry can be in the flags, and only if the next
+ * instruction consumes it.
  */
 import { reserveCode } from "./code.ts";
 import { LOCALS, LOCALS_END, MOVES, OPERANDS, OPERANDS_END, OWNERS, PINS, STATUS_TOO_LARGE } from "./layout.ts";
@@ -43,7 +45,7 @@ const LOCAL_HOME: i32 = 4;
 const LOCAL_PIN: i32 = 8;
 /** Uses, weighted by the depth of loops; afterwards 1 if it has been set, for those without a default. */
 const LOCAL_USES: i32 = 12;
-/** Number of entries on the operand stack that stand for it. */
+/** The number of operand stack entries that refer to the local. */
 const LOCAL_ENTRIES: i32 = 16;
 
 /** Opcode bytes that the compiler looks ahead for. */
@@ -53,7 +55,7 @@ const LOCAL_TEE_BYTE: i32 = 0x22;
 export let localCount: i32 = 0;
 /** Address behind the top entry. */
 export let top: i32 = OPERANDS;
-/** Offset behind the home of the top entry, and the largest that there was. */
+/** The offset after the home of the top entry, and its maximum so far. */
 export let homeTop: i32 = 0;
 let homeMost: i32 = 0;
 /** Registers that hold entries, and locals, as masks by bank. */
@@ -155,7 +157,7 @@ export function setLocalFlag(index: i32, flag: i32): void {
 /** Uses that make a register worth its moves. */
 const LEAST_USES: i32 = 2;
 
-/** Gives registers to the most used locals of `bank`. */
+/** Pins the most used locals of `bank` to registers. */
 export function pinLocals(bank: i32): void {
   for (let k: i32 = 0; machine.pinnedRegister(bank, k) !== machine.NO_REGISTER; k++) {
     let best: i32 = 0;
@@ -227,7 +229,7 @@ export function loadLocals(general: i32, vector: i32): void {
 
 // Registers.
 
-/** Address of the word that holds the entry whose value is in `register`, 0 for none. */
+/** The address of the word that holds the entry whose value is in `register`, or 0. */
 function ownerAt(register: i32): i32 {
   return OWNERS + register * 4;
 }
@@ -249,7 +251,10 @@ export function freeRegister(register: i32): void {
   else usedVector = usedVector & ~(1 << (register - 32));
 }
 
-/** A temporary register that nothing uses; the lowest entry that has one gives it up if need be. Keeps the flags. */
+/**
+ * Allocates a temporary register; if none is free, the lowest entry in a register is stored to its home. Preserves the
+ * flags.
+ */
 export function allocate(bank: i32): i32 {
   const used = bank === 0 ? usedGeneral : usedVector;
   let free = machine.temporaries(bank) & ~used;
@@ -414,7 +419,10 @@ export function currentRegister(entry: i32): i32 {
   return pin !== machine.NO_REGISTER && isValid(pin) ? pin : machine.NO_REGISTER;
 }
 
-/** A register with the value of a popped entry, to be read only: it may be a local's. Keeps the flags, unless the value is in them. */
+/**
+ * Returns a register with the value of a popped entry, for reading only: it may be pinned to a local. Preserves the
+ * flags, unless the value is in them.
+ */
 export function toRegister(entry: i32): i32 {
   const place = load32(entry + ENTRY_PLACE);
   if (place === IN_REGISTER) return load32(entry + ENTRY_A);
@@ -496,7 +504,10 @@ export function storeInto(entry: i32, home: i32): void {
   }
 }
 
-/** Puts the values of the entries from `first` to the top into their homes; of constants only if `constants`. Keeps the flags. */
+/**
+ * Stores the values of the entries from `first` to the top to their homes; constants only if `constants`. Preserves the
+ * flags.
+ */
 export function flush(first: i32, constants: boolean): void {
   for (let entry: i32 = first; entry < top; entry += ENTRY) {
     const place = load32(entry + ENTRY_PLACE);
@@ -511,7 +522,10 @@ export function flush(first: i32, constants: boolean): void {
   }
 }
 
-/** Puts the values of entries below `limit` that are in registers into their homes: what a call makes necessary. Keeps the flags. */
+/**
+ * Stores the values of entries below `limit` that are in registers to their homes, as a call requires. Preserves the
+ * flags.
+ */
 export function flushRegisters(limit: i32): void {
   flushBank(usedGeneral, 0, limit);
   flushBank(usedVector, 32, limit);
@@ -526,7 +540,7 @@ function flushBank(used: i32, first: i32, limit: i32): void {
   }
 }
 
-/** Entries that stand for local `index`, which is about to change, get values of their own. Keeps the flags. */
+/** Gives entries that refer to local `index` their own copies before the local changes. Preserves the flags. */
 export function detachLocal(index: i32): void {
   let left = load32(localRow(index) + LOCAL_ENTRIES);
   for (let entry = top - ENTRY; left > 0; entry -= ENTRY) {
@@ -540,8 +554,8 @@ export function detachLocal(index: i32): void {
 }
 
 /**
- * The register for a result: that of the local which the next instruction sets, else that of operand `a` or `b` if it is a temporary one (0: no
- * operand), else another. Both operands are released. Keeps the flags.
+ * Chooses the register for a result: the one pinned to the local that the next instruction sets, else that of operand
+ * `a` or `b` if it is temporary (0: no operand), else another. Releases both operands. Preserves the flags.
  */
 export function destination(bank: i32, a: i32, b: i32): i32 {
   const pin = nextLocalPin(bank);
@@ -554,15 +568,19 @@ export function destination(bank: i32, a: i32, b: i32): i32 {
   return second !== machine.NO_REGISTER ? second : allocate(bank);
 }
 
-/** A register for a result that none of the operands' registers x, y, z may be: that of the local which the next instruction sets, or another. */
+/**
+ * Chooses a register for a result that must differ from the operands' registers x, y and z: the one pinned to the local
+ * that the next instruction sets, or another.
+ */
 export function freshDestination(bank: i32, x: i32, y: i32, z: i32): i32 {
   const pin = nextLocalPin(bank);
   return pin !== machine.NO_REGISTER && pin !== x && pin !== y && pin !== z ? pin : allocate(bank);
 }
 
 /**
- * A register for the result of an operation that changes its first operand, a popped entry in register x: that of the local which the next instruction
- * sets, x if it is a temporary one, or another; not y. The entry is released.
+ * Chooses the register for the result of an operation that overwrites its first operand, a popped entry in register x:
+ * the one pinned to the local that the next instruction sets, x if it is temporary, or another; never y. Releases the
+ * entry.
  */
 export function tiedDestination(entry: i32, x: i32, y: i32): i32 {
   const pin = nextLocalPin(x >> 5);
@@ -582,7 +600,10 @@ function temporaryOf(entry: i32, bank: i32): i32 {
   return register >> 5 === bank && isTemporary(register) ? register : machine.NO_REGISTER;
 }
 
-/** The register of the local that the next instruction sets, if it has one of `bank`: results go there at once. */
+/**
+ * The register of `bank` pinned to the local that the next instruction sets, if any: the result is computed there
+ * directly.
+ */
 function nextLocalPin(bank: i32): i32 {
   if (pos + 2 > end) return machine.NO_REGISTER;
   const opcode = load8(pos);
@@ -639,7 +660,7 @@ export function widen(entry: i32): void {
   store32(entry + ENTRY_TYPE, machine.WIDE);
 }
 
-/** Gives the entry on the stack the value that `register`, a temporary one, has got. */
+/** Sets the location of an entry on the stack to the temporary register `register`. */
 export function becomeRegister(entry: i32, type: i32, register: i32): void {
   if (load32(entry + ENTRY_PLACE) === IS_LOCAL) countLocalEntry(load32(entry + ENTRY_A), -1);
   use(register);
@@ -670,14 +691,14 @@ export function ownRegisterOf(entry: i32): i32 {
   return register;
 }
 
-/** The value of a popped entry has been moved to `register`; the one where it was is free. */
+/** Records that the value of a popped entry has moved to `register`, and frees its previous register. */
 export function replaceRegister(entry: i32, register: i32): void {
   release(entry);
   store32(entry + ENTRY_PLACE, IN_REGISTER);
   store32(entry + ENTRY_A, register);
 }
 
-/** Puts an i32 constant below the topmost `count` entries, which a call is about to take. It has no home of its own. */
+/** Inserts an i32 constant below the top `count` entries, which a call is about to consume. It has no home. */
 export function insertConstant(value: i32, count: i32): void {
   const home = load32(top - count * ENTRY + ENTRY_HOME);
   for (let k: i32 = 0; k < count; k++) {
@@ -693,7 +714,7 @@ export function insertConstant(value: i32, count: i32): void {
   store32(entry + ENTRY_HOME, home);
 }
 
-/** Pushes what a routine has returned in `register`; of an i32 only the low half counts. */
+/** Pushes the result of a routine, in `register`; only the low half of an i32 is defined. */
 export function pushResult(type: i32, register: i32, wide: i32): void {
   if (wide === 0) machine.zeroExtend(register);
   pushRegister(type, register);

@@ -1,6 +1,7 @@
 /**
- * What rows of the opcode table come to: kinds (which function of the compiler takes the instruction) and operations (what the machine is asked
- * for), by number. scripts/baseline_opcodes.ts gives every row its kind and operation; the machine file knows operations only.
+ * Numbers that connect the opcode table with the kernel: kinds (the function of the compiler that handles the
+ * instruction) and operations (the request to the machine). scripts/baseline_opcodes.ts assigns them to every row; the
+ * machine file uses operations only.
  */
 import type { i32 } from "./memory.ts";
 

@@ -1,9 +1,9 @@
 /**
- * Reads a body: LEB128 integers and immediates. In: bytes of one body in the kernel's memory. Out: the instruction's row and immediates as module
- * variables, which the next instruction overwrites. A failure is noted (`fail`) and reading goes on with zeros; the compiler's loop looks
- * at `status` after every instruction.
+ * Reads a body: LEB128 integers and immediates. In: the bytes of one body in the kernel's memory. Out: the
+ * instruction's row and immediates in module variables, which the next instruction overwrites. A failure is recorded
+ * (`fail`) and reading continues with zeros; the compiler's loop checks `status` after every instruction.
  *
- * The rules are those of wasm/code_reader.ts and base/bytes.ts; the tests compare them on mutated modules.
+ * The rules are those of wasm/code_reader.ts and base/bytes.ts; tests compare both on mutated modules.
  */
 import {
   H_DATA_COUNT_MISSING,
@@ -39,7 +39,10 @@ export const STEP_CATCHES: i32 = 17;
 export const STEP_ORDERING: i32 = 18;
 export const STEP_NEEDS_DATA_COUNT: i32 = 19;
 
-/** The next byte, the end of the body, and what to add to an address for its offset in the module. */
+/**
+ * The address of the next byte, the end of the body, and the difference between an address and its offset in the
+ * module.
+ */
 export let pos: i32 = 0;
 export let end: i32 = 0;
 let toOffset: i32 = 0;
@@ -81,7 +84,7 @@ export function beginReading(start: i32, bodyEnd: i32, offset: i32): void {
   status = STATUS_DONE;
 }
 
-/** Goes on reading at `address`. */
+/** Continues reading at `address`. */
 export function seek(address: i32): void {
   pos = address;
 }
@@ -166,7 +169,7 @@ function readIndexS33(): i32 {
   return value < 0 ? 0x7fffffff : value;
 }
 
-/** A 64-bit LEB128 integer into `low` and `high`; `sign` is 0x40 for a signed one, else 0. */
+/** Reads a 64-bit LEB128 integer into `low` and `high`; `sign` is 0x40 if it is signed, else 0. */
 function read64(sign: i32): void {
   low = 0;
   high = 0;

@@ -1,5 +1,6 @@
 /**
- * Memories, globals, tables and references in live code. Operands, which have been checked, come off the stack, a result goes onto it.
+ * Memories, globals, tables and references in live code. Operands have been checked; they are popped, and a result is
+ * pushed.
  */
 import { callBuiltin, callNativeBuiltin } from "./calls.ts";
 import * as cond from "./conditions.ts";
@@ -76,7 +77,9 @@ export function emitMemorySize(): void {
   operands.pushRegister(isMemory64(index) ? I64 : I32, d);
 }
 
-/** d = byte length of memory `k`; that of a shared one is read anew each time, since any thread may grow it. */
+/**
+ * d = byte length of memory `k`. The length of a shared memory is read anew each time, since any thread may grow it.
+ */
 function loadLength(d: i32, k: i32): void {
   if (isShared(k)) {
     machine.loadContext(I64, d, sharedLength(k));
@@ -106,7 +109,7 @@ function toPointer(below: i32, k: i32): void {
   machine.addContext(register, memoryOffset(k) + MEMORY_BASE_FIELD);
 }
 
-/** The three topmost operands as i64 in registers of their own. */
+/** Zero-extends the top three operands to i64, in temporary registers. */
 function wideOperands(): void {
   for (let below: i32 = 0; below < 3; below++) {
     const entry = operands.top - (below + 1) * operands.ENTRY;

@@ -1,6 +1,6 @@
 /**
- * Value types in the packing of wasm/types.ts, and when one matches another. In: types and the module's table of types. Out: answers; nothing is
- * written.
+ * Value types in the packing of wasm/types.ts, and type matching. In: types and the module's table of types. Out:
+ * answers; nothing is written.
  */
 import {
   H_TYPES,

@@ -1,5 +1,6 @@
 /**
- * Vector instructions in live code. Results get a register that no operand is in, unless the machine's instruction wants the first operand's.
+ * Vector instructions in live code. A result gets a register that differs from those of the operands, unless the
+ * machine's instruction overwrites its first operand.
  */
 import { reachMemory } from "./accesses.ts";
 import * as machine from "./machine.ts";
@@ -114,7 +115,7 @@ export function emitConstant(): void {
   operands.pushRegister(V128, d);
 }
 
-/** Four bytes of the mask that takes from the operand whose bytes begin at `first`; 0x80 gives 0. */
+/** Four bytes of the shuffle mask for the operand whose bytes begin at `first`; 0x80 selects 0. */
 function maskWord(word: i32, first: i32): i32 {
   let mask: i32 = 0;
   for (let k: i32 = 0; k < 4; k++) {

@@ -1,6 +1,7 @@
 /**
- * Vector operations on x86-64 with SSE 4.1, as macro-instructions (machine_x64.ts). `d` and `t` are registers that no operand is in; xmm15 is scratch. An
- * operation that is one instruction has its opcode in a list by shape; the others are the shortest sequences known for them.
+ * Vector operations on x86-64 with SSE 4.1, as macro-instructions (machine_x64.ts). `d` and `t` differ from the
+ * operands' registers; xmm15 is scratch. Operations that are a single instruction have their opcode in a list by shape;
+ * the others are the shortest known sequences.
  */
 import { at, emit8 } from "./code.ts";
 import { coldVector } from "./cold_pieces.ts";
@@ -34,7 +35,7 @@ const PADDD: i32 = 0x660ffe;
 const CVTTPS2DQ: i32 = 0xf30f5b;
 const CVTDQ2PS: i32 = 0x0f5b;
 
-/** One of four opcodes, by an integer shape. */
+/** Selects one of four opcodes by integer shape. */
 function byWidth(shape: i32, b: i32, w: i32, d: i32, q: i32): i32 {
   if (shape === op.I8X16) return b;
   if (shape === op.I16X8) return w;
@@ -46,7 +47,7 @@ function packed(shape: i32, opcode: i32): i32 {
   return (shape === op.F64X2 ? 0x660f00 : 0x0f00) | opcode;
 }
 
-/** The opcode of a binary operation that is one instruction, or 0. */
+/** The opcode of a binary operation that is a single instruction, or 0. */
 function directOpcode(operation: i32, shape: i32): i32 {
   switch (operation) {
     case op.V_AND:
@@ -186,14 +187,14 @@ export function vectorBinary(operation: i32, shape: i32, d: i32, x: i32, y: i32,
       multiplyWide(d, x, y, t);
       return;
     case op.V_SWIZZLE:
-      // Indices above 15 get their highest bit, for which the instruction gives 0.
+      // Indices above 15 get their highest bit set, for which the instruction gives 0.
       words(t, 0x70707070);
       vv(0x660fdc, t, y);
       copy(d, x);
       vv(PSHUFB, d, t);
       return;
     case op.V_Q15MULR_S:
-      // Only −1 × −1 does not fit, whose result is 0x8000.
+      // Only −1 × −1, with the result 0x8000, overflows.
       copy(d, x);
       vv(0x66380b, d, y);
       ones(t);
@@ -366,7 +367,10 @@ function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
   extremum(operation, shape, d, x, y, t);
 }
 
-/** Minimum and maximum: both ways round, for the instruction gives its second operand where they are equal or unordered; then NaNs are made canonical. */
+/**
+ * Minimum and maximum: computed in both operand orders, because the instruction returns its second operand if they are
+ * equal or unordered; NaNs are then made canonical.
+ */
 function extremum(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): void {
   const opcode = packed(shape, operation === op.V_FMIN ? 0x5d : 0x5f);
   copy(t, x);
@@ -429,7 +433,7 @@ function absolute(shape: i32, d: i32, x: i32, t: i32): void {
   vv(PSUBQ, d, t);
 }
 
-/** Numbers of ones of the 16 values of four bits. */
+/** The population counts of the 16 values of four bits. */
 function populationTable(d: i32): void {
   halves(d, 0x02010100, 0x03020201, 0x03020201, 0x04030302);
 }
@@ -450,7 +454,7 @@ function population(d: i32, x: i32, t: i32): void {
 /** Sums of neighbouring lanes, which become lanes of `shape`. */
 function addPairs(operation: i32, shape: i32, d: i32, x: i32, t: i32): void {
   if (shape === op.I16X8) {
-    // The instruction multiplies unsigned bytes of its first operand with signed ones of its second.
+    // The instruction multiplies unsigned bytes of its first operand by signed bytes of its second.
     words(t, 0x01010101);
     if (operation === op.V_EXTADD_S) {
       copy(d, t);
@@ -521,7 +525,7 @@ function floatUnaryVector(operation: i32, shape: i32, d: i32, x: i32, t: i32): v
   else truncateUnsigned(d, x, t);
 }
 
-/** Halves of 16 bits convert exactly; the upper one, halved, is rounded in the sum. */
+/** 16-bit halves convert exactly; the sum rounds. */
 function convertUnsigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
   shiftBy(op.I32X4, 6, t, 16);
@@ -544,7 +548,7 @@ function convertUnsignedWide(d: i32, x: i32): void {
   vv(0x660f5c, d, XMM15);
 }
 
-/** Float lanes to i32, saturated. The hardware gives 0x80… for what does not fit. */
+/** Float lanes to i32, saturating. The hardware gives 0x80… for values out of range. */
 function truncateSigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
   vvi(0x0fc2, t, t, 0);
@@ -557,7 +561,7 @@ function truncateSigned(d: i32, x: i32, t: i32): void {
   vv(PXOR, d, t);
 }
 
-/** The same to u32: what is beyond 2^31 − 1 is converted apart. */
+/** The same to u32: values beyond 2^31 − 1 are converted separately. */
 function truncateUnsigned(d: i32, x: i32, t: i32): void {
   zeros(XMM15);
   copy(d, x);
@@ -628,7 +632,7 @@ export function vectorTernary(operation: i32, shape: i32, d: i32, x: i32, y: i32
   vv(PADDD, d, z);
 }
 
-/** d = d with NaNs made the positive canonical one */
+/** d = d with NaNs replaced by the positive canonical NaN */
 export function canonicalizeLanes(shape: i32, d: i32, t: i32): void {
   copy(t, d);
   vvi(packed(shape, 0xc2), t, t, 3);
