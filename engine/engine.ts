@@ -27,7 +27,8 @@ import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
-import { DENO_INSPECT, nodeModule } from "./host/process.ts";
+import { DENO_INSPECT } from "./host/inspect.ts";
+import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
 import {

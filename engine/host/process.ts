@@ -20,9 +20,6 @@ interface NodeModules {
   "node:worker_threads": typeof import("node:worker_threads");
 }
 
-/** The key of the method with which Deno's `console.log` formats an object. */
-export const DENO_INSPECT: unique symbol = Symbol.for("Deno.customInspect") as typeof DENO_INSPECT;
-
 const own = (globalThis as { Deno?: typeof Deno }).Deno;
 
 /** A Node module, also available on Deno and Bun; the first call loads it. */
