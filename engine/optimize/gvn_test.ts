@@ -1,5 +1,5 @@
 /**
- * GVN, by IR text: which values become one, what is forwarded, which checks and branches are removed, and what must
+ * GVN, by IR text: which values are equal, which stores are forwarded, which checks and branches are removed, and what must
  * stay.
  */
 import { ALL, becomes } from "./testing/golden_text.ts";

@@ -16,7 +16,7 @@ import { CONSTRAINT, operandConstraint, operandRole, operandVreg, ROLE, VCode, V
 const MAX_KEPT = 12;
 
 /**
- * What making the constant of instruction `i` costs, in instructions; 0: the instruction is no constant that could be
+ * The cost of materializing the constant of instruction `i`, in instructions; 0: it is not a constant that can be
  * kept.
  */
 type ConstantCost = (v: VCode, i: number) => number;

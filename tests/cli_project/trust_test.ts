@@ -218,7 +218,7 @@ Deno.test("trust: `add` in a hostile clone takes over none of its grants", async
     const asked = await as("victim", project, "add");
     assert.equal(asked.code, 4);
     assert.match(asked.err, /never accepted on this machine/);
-    // Allowing what it asks for binds the root to the project, not to the attacker's directory.
+    // Allowing the requested grants binds the root to the project, not to the attacker's directory.
     const added = await as("victim", project, "add", "--allow-requested");
     assert.equal(added.code, 0, added.err);
     assert.ok(!readFileSync(join(project, "waft-lock.json"), "utf8").includes(outside));

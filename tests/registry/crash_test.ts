@@ -2,7 +2,7 @@
  * `kill -9` while releases are published, on both databases.
  *
  * Several publishers send releases; the process is killed after some acknowledgements, at a random moment, and started
- * again. Invariants: what was acknowledged is there with its bytes and a valid signature; what was not is there whole
+ * again. Invariants: every acknowledged release has its bytes and a valid signature; any other is stored completely
  * or not at all; sending it again succeeds. WAFT_CRASH_ROUNDS sets the number of kills.
  */
 import assert from "node:assert/strict";
