@@ -5,7 +5,8 @@
  * same time share one transaction, each in a savepoint of its own: they are acknowledged after the one commit, which
  * costs one flush to disk for all of them.
  */
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import process from "node:process";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
 
 /** How many writes share a transaction at most. */
@@ -17,12 +18,24 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
+/**
+ * Opens a file. The host's module is asked for here, not imported: Node 20 lacks it, and completions and manual pages
+ * load the definitions of all commands.
+ */
+function openFile(path: string, readOnly: boolean): DatabaseSync {
+  const sqlite = process.getBuiltinModule("node:sqlite");
+  if (sqlite === undefined) {
+    throw new Error("a registry in a file needs node:sqlite: Node 22.13 or later, Deno or Bun; or set DATABASE_URL");
+  }
+  return new sqlite.DatabaseSync(path, { readOnly });
+}
+
 class Connection implements Queries {
   readonly database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string, readOnly: boolean) {
-    this.database = new DatabaseSync(path, { readOnly });
+    this.database = openFile(path, readOnly);
     this.database.exec("PRAGMA busy_timeout = 10000");
   }
 
