@@ -4,10 +4,10 @@
  * place.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { digestOf, fetchedFolder, type Suite, suiteNamed, SUITES } from "../tests/support/suites.ts";
+import { digestOf, fetchedFolder, hasSuite, type Suite, suiteNamed, SUITES } from "../tests/support/suites.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const task = {
@@ -30,7 +30,7 @@ if (check !== undefined) {
 
 /** Whether `folder` contains the pinned suite. Prints the answer. */
 function verify(suite: Suite, folder: string): boolean {
-  const found = existsSync(join(folder, suite.probe)) ? digestOf(suite, folder) : "nothing";
+  const found = hasSuite(suite, folder) ? digestOf(suite, folder) : "nothing";
   const same = found === suite.digest;
   console.log(
     same
@@ -43,7 +43,7 @@ function verify(suite: Suite, folder: string): boolean {
 /** Fetches a suite unless it is present; returns whether it is present now. */
 function bring(suite: Suite): boolean {
   const folder = fetchedFolder(suite);
-  if (existsSync(folder) && digestOf(suite, folder) === suite.digest) return verify(suite, folder);
+  if (hasSuite(suite, folder) && digestOf(suite, folder) === suite.digest) return verify(suite, folder);
   const fresh = `${folder}.new`;
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(fresh, { recursive: true });

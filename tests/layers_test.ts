@@ -94,12 +94,21 @@ Deno.test("imports go to a lower rank or stay in their unit", () => {
 
 Deno.test("the command's package imports the engine's package by name, and only its exports", () => {
   const wrong: string[] = [];
-  for (const path of FILES.filter((path) => path.startsWith("project/") || path === "cli.ts" || path === "mod.ts")) {
+  for (
+    const path of FILES.filter((path) => /^(project|component)\//.test(path) || path === "cli.ts" || path === "mod.ts")
+  ) {
     for (const match of readFileSync(join(ROOT, path), "utf8").matchAll(/"((?:\.\.?\/)+engine\/[^"]+)"/g)) {
       wrong.push(`${path} imports ${match[1]}`);
     }
     for (const target of importsOf(path)) if (target.startsWith("no such export")) wrong.push(`${path}: ${target}`);
   }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("the engine does not import components", () => {
+  const wrong = FILES.filter((path) => path.startsWith("engine/")).flatMap((path) =>
+    importsOf(path).filter((target) => target.startsWith("component/")).map((target) => `${path} imports ${target}`)
+  );
   assert.deepEqual(wrong, []);
 });
 

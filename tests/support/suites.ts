@@ -19,8 +19,10 @@ export interface Suite {
   readonly variable: string;
   /** Folders that are not part of the suite: proposals that the engine does not implement, and tools. */
   readonly omitted: readonly string[];
-  /** A file that is present if the suite is. */
+  /** A script that is present if the suite is. */
   readonly probe: string;
+  /** Candidates for the folder of the scripts, relative to the suite's; absent means the suite's folder itself. */
+  readonly scripts?: readonly string[];
   /** SHA-256 over the suite's scripts: see {@linkcode digestOf}. */
   readonly digest: string;
 }
@@ -34,6 +36,16 @@ export const SUITES: readonly Suite[] = [
     omitted: ["proposals/custom-descriptors", "proposals/custom-page-sizes", "proposals/wide-arithmetic"],
     probe: "i32.wast",
     digest: "de221db6b9c8873b24330ab597e21c7c3942f9206766f29422d71cf17c65ad7f",
+  },
+  {
+    name: "components",
+    repository: "https://github.com/WebAssembly/component-model",
+    commit: "6d281648bd89caf885a7adcc412962dbd2425ab7",
+    variable: "COMPONENT_TESTSUITE",
+    omitted: [],
+    probe: "binary/binary.wast",
+    scripts: ["suite", "test"],
+    digest: "e3b300c25fa6c82c6e602ffdf4dc17c7b73cda03144239b121a765ab4ef7978c",
   },
 ];
 
@@ -56,9 +68,15 @@ export function suiteFolder(suite: Suite): string {
   return process.env[suite.variable] ?? fetchedFolder(suite);
 }
 
-/** Whether the suite is present. */
-export function hasSuite(suite: Suite): boolean {
-  return existsSync(join(suiteFolder(suite), suite.probe));
+/** The folder of a suite's scripts below `folder`; it need not exist. */
+export function scriptFolder(suite: Suite, folder: string = suiteFolder(suite)): string {
+  const candidates = (suite.scripts ?? ["."]).map((name) => join(folder, name));
+  return candidates.find((path) => existsSync(path)) ?? candidates[0];
+}
+
+/** Whether the suite is present in `folder`. */
+export function hasSuite(suite: Suite, folder: string = suiteFolder(suite)): boolean {
+  return existsSync(join(scriptFolder(suite, folder), suite.probe));
 }
 
 /** Instructions for getting a missing suite, for messages. */
@@ -66,9 +84,9 @@ export function suiteHint({ variable }: Suite): string {
   return `fetch it with deno task testsuite, or set ${variable} to its folder`;
 }
 
-/** Names of a suite's scripts below `folder`, sorted. */
+/** Names of a suite's scripts, relative to {@linkcode scriptFolder}, sorted. */
 export function scriptNames(suite: Suite, folder: string = suiteFolder(suite)): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+  return readdirSync(scriptFolder(suite, folder), { recursive: true, encoding: "utf8" })
     .map((name) => name.replaceAll("\\", "/"))
     .filter((name) => name.endsWith(".wast") && !suite.omitted.some((prefix) => name.startsWith(`${prefix}/`)))
     .sort((a, b) => a < b ? -1 : 1);
@@ -80,7 +98,7 @@ export function scriptNames(suite: Suite, folder: string = suiteFolder(suite)): 
 export function digestOf(suite: Suite, folder: string): string {
   const hash = createHash("sha256");
   for (const name of scriptNames(suite, folder)) {
-    const content = readFileSync(join(folder, name));
+    const content = readFileSync(join(scriptFolder(suite, folder), name));
     hash.update(`${name}\0${content.length}\0`).update(content);
   }
   return hash.digest("hex");
