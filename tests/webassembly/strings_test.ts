@@ -1,6 +1,6 @@
 /**
  * Random programs for the string builtins: results, traps and table contents equal those of a JavaScript model, and
- * those of V8's builtins where available; before and after machine code takes over, while strings are created, dropped
+ * those of the host's builtins where they comply; before and after machine code takes over, while strings are created, dropped
  * and swept.
  */
 import { collectGarbage } from "@waft/engine";
