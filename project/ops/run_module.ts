@@ -35,7 +35,12 @@ export interface PlannedCall {
   readonly values: readonly unknown[];
   /** Types of the results to print; undefined for a program, which prints for itself. */
   readonly printed: readonly number[] | undefined;
+  /** Call `_initialize` first: the module is a WASI reactor, or a library of the same convention. */
+  readonly initialize: boolean;
 }
+
+/** The export that initializes a WASI reactor. It runs once, before every other export. */
+const INITIALIZE = "_initialize";
 
 /** How many exports an error names. */
 const MOST_LISTED = 40;
@@ -77,7 +82,19 @@ export function planCall(
     name,
     values: isCall ? convertArguments(file, name, params, args) : [],
     printed: isCall ? results : undefined,
+    initialize: name !== INITIALIZE && needsInitialization(file, module),
   };
+}
+
+/** True if the module exports `_initialize`. Throws FileFailure if that takes parameters or returns results. */
+function needsInitialization(file: string, module: ModuleShape): boolean {
+  const type = module.functionType(INITIALIZE);
+  if (type === undefined) return false;
+  if (type.params.length === 0 && type.results.length === 0) return true;
+  throw new FileFailure(
+    file,
+    new Error(`its export "${INITIALIZE}" must have no parameters and no results, because it runs before every call`),
+  );
 }
 
 /** WASI for a module, when it imports that: its functions as a namespace, to be attached to the instance. */
@@ -123,15 +140,19 @@ export function withStubs(
   return all;
 }
 
-/** Makes the call and ends the guest. A failure of the end is reported only if the call succeeded. */
+/**
+ * Initializes a reactor, makes the call and ends the guest. A failure of the end is reported only if the call
+ * succeeded.
+ */
 export async function callGuest(
   file: string,
   guest: Runnable,
-  { name, values, printed }: PlannedCall,
+  { name, values, printed, initialize }: PlannedCall,
 ): Promise<string[]> {
   let lines: string[] = [];
   let failed = true;
   try {
+    if (initialize) await inFile(file, () => guest.call(INITIALIZE));
     const result = await inFile(file, () => guest.call(name, ...values));
     const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
     if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]!));
@@ -177,8 +198,10 @@ function listOf(functions: { name: string; type: string }[]): string {
 }
 
 function defaultExport(file: string, module: ModuleShape): string {
-  const functions = functionsOf(module);
-  if (functions.some(({ name }) => name === "_start")) return "_start";
+  const all = functionsOf(module);
+  if (all.some(({ name }) => name === "_start")) return "_start";
+  const others = all.filter(({ name }) => name !== INITIALIZE);
+  const functions = others.length === 0 ? all : others;
   if (functions.length === 1) return functions[0]!.name;
   if (functions.length === 0) throw new UsageError(`${oneLine(file)} exports no function`);
   throw new UsageError(
