@@ -17,13 +17,20 @@ import {
   EXTERN_KIND,
   type ExternKind,
   type Import,
-  type ImportDesc,
   type Module,
   type RawBytes,
 } from "../wasm/module.ts";
 import { readRefType } from "../wasm/type_reader.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
-import { readGlobalType, readMemoryType, readSubType, readTableType, readTagType, REC } from "./types.ts";
+import {
+  readExternType,
+  readGlobalType,
+  readMemoryType,
+  readSubType,
+  readTableType,
+  readTagType,
+  REC,
+} from "./types.ts";
 
 /** State of decoding beside the module, which is checked at the end. */
 export interface Decoding {
@@ -129,27 +136,10 @@ function readTypes(reader: ModuleReader, { module }: Decoding): void {
   checkEntries(reader, "types", types.length, reader.pos);
 }
 
-function readImportDesc(reader: ModuleReader): ImportDesc {
-  switch (reader.u8()) {
-    case EXTERN_KIND.func:
-      return { kind: "func", typeIndex: reader.u32() };
-    case EXTERN_KIND.table:
-      return { kind: "table", type: readTableType(reader) };
-    case EXTERN_KIND.memory:
-      return { kind: "memory", type: readMemoryType(reader) };
-    case EXTERN_KIND.global:
-      return { kind: "global", type: readGlobalType(reader) };
-    case EXTERN_KIND.tag:
-      return { kind: "tag", type: readTagType(reader) };
-    default:
-      reader.fail("malformed import kind", reader.pos - 1);
-  }
-}
-
 function readImports(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "imports", () => {
     const offset = reader.offset;
-    const entry: Import = { module: reader.name(), name: reader.name(), desc: readImportDesc(reader), offset };
+    const entry: Import = { module: reader.name(), name: reader.name(), desc: readExternType(reader), offset };
     module.imports.push(entry);
   });
 }

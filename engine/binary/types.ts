@@ -3,6 +3,7 @@
  * read and written. Value types themselves are read by wasm/type_reader.ts.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { EXTERN_KIND, type ImportDesc } from "../wasm/module.ts";
 import { readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
 import {
   type CompositeType,
@@ -119,6 +120,24 @@ export function readGlobalType(reader: ByteReader): GlobalType {
 export function readTagType(reader: ByteReader): TagType {
   if (reader.u8() !== 0) reader.fail("malformed tag attribute: zero byte expected", reader.pos - 1);
   return { typeIndex: reader.u32() };
+}
+
+/** The type of an import: its kind and the type of that kind. */
+export function readExternType(reader: ByteReader): ImportDesc {
+  switch (reader.u8()) {
+    case EXTERN_KIND.func:
+      return { kind: "func", typeIndex: reader.u32() };
+    case EXTERN_KIND.table:
+      return { kind: "table", type: readTableType(reader) };
+    case EXTERN_KIND.memory:
+      return { kind: "memory", type: readMemoryType(reader) };
+    case EXTERN_KIND.global:
+      return { kind: "global", type: readGlobalType(reader) };
+    case EXTERN_KIND.tag:
+      return { kind: "tag", type: readTagType(reader) };
+    default:
+      reader.fail("malformed import kind", reader.pos - 1);
+  }
 }
 
 /** A heap type. */
