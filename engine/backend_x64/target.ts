@@ -5,10 +5,12 @@ import { BlockEnds } from "../codegen/block_ends.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { putWord } from "../codegen/branch_relaxation.ts";
+import { StubStore } from "../codegen/stored_stubs.ts";
 import type { FunctionBackend, Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
 import { Emission, FILLER } from "./emission.ts";
 import { emitFunction } from "./emit.ts";
+import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
@@ -38,18 +40,20 @@ function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolea
   return true;
 }
 
+const STORE = new StubStore(STUBS);
+
 /** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
   filler: FILLER,
   registers: registerFile,
   functionBackend,
-  emitStubs: emitImageStubs,
+  emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk,
   emitHostThunk,
   relocate,
   writeEntryJump,
-  processStubs: buildProcessStubs,
+  processStubs: STORE.process(buildProcessStubs),
   fastEntry: buildFastEntry,
   disassemble,
 };

@@ -3,6 +3,7 @@
  * WebAssembly. In: the generated files. Out: the kernel's functions and memory. Invariant: the TypeScript source is
  * loaded only on hosts that run it.
  */
+import { fromBase64 } from "../base/base64.ts";
 import { KERNEL_X64 } from "./generated/kernel_x64.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
@@ -22,14 +23,6 @@ export interface Kernel {
 const PAGE = 65_536;
 /** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
-
-/** Decodes base64 text. */
-export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const chars = atob(text);
-  const bytes = new Uint8Array(chars.length);
-  for (let k = 0; k < bytes.length; k++) bytes[k] = chars.charCodeAt(k);
-  return bytes;
-}
 
 /** The kernel compiled by the host; undefined on hosts without WebAssembly. */
 function hostModule(): WebAssembly.Module | undefined {

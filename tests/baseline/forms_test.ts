@@ -1,8 +1,9 @@
 /** The kernel generates the same code as TypeScript and as WebAssembly. */
 import assert from "node:assert/strict";
+import { fromBase64 } from "../../engine/base/base64.ts";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { OPCODE_TABLE } from "../../engine/baseline/generated/opcode_table.ts";
-import { fromBase64, type Kernel, withKernel } from "../../engine/baseline/kernel_forms.ts";
+import { type Kernel, withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";

@@ -1,0 +1,145 @@
+/**
+ * `deno task build:stubs [--check]`: writes the stubs of both backends as data (codegen/stored_stubs.ts). In: the
+ * generators of the stubs. Out: engine/backend_ARCH/generated_stubs.ts. With `--check` nothing is written, and status 1
+ * reports an outdated file.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { layoutContext } from "../engine/abi/context_layout.ts";
+import { emitImageStubs as armStubs } from "../engine/backend_arm64/image_stubs.ts";
+import { buildProcessStubs as armProcess } from "../engine/backend_arm64/process_stubs.ts";
+import { emitImageStubs as x64Stubs } from "../engine/backend_x64/image_stubs.ts";
+import { buildProcessStubs as x64Process } from "../engine/backend_x64/process_stubs.ts";
+import { MachineCode } from "../engine/codegen/machine_code.ts";
+import { callRowsIn, type StoredStub, type StoredStubs, stubVariant } from "../engine/codegen/stored_stubs.ts";
+import type { CodegenContext, ProcessStubs, Target } from "../engine/codegen/target.ts";
+import { optimizationSet } from "../engine/optimizations.ts";
+import { Statistics } from "../engine/statistics.ts";
+import { readTaskLine } from "./task_options.ts";
+
+const FOLDER = new URL("../engine/", import.meta.url);
+/** The exported constant of a generated file. */
+const NAME = "STUBS";
+const SYSTEMS = ["linux", "darwin"];
+
+/** The generators of one backend, and the lists of optional instructions that its stubs distinguish. */
+interface StubGenerators {
+  readonly name: Target["name"];
+  readonly emitStubs: Target["emitStubs"];
+  readonly processStubs: (os: string) => ProcessStubs;
+  readonly cpus: readonly (readonly string[])[];
+}
+
+export const GENERATORS: readonly StubGenerators[] = [
+  { name: "x64", emitStubs: x64Stubs, processStubs: x64Process, cpus: [[], ["avx"]] },
+  { name: "arm64", emitStubs: armStubs, processStubs: armProcess, cpus: [[]] },
+];
+
+/** A context for stubs with the tags at `tagsOffset`. */
+export function stubContext(parts: Partial<CodegenContext>, tagsOffset?: number): CodegenContext {
+  const shape = { memories: 1, tables: 1, globals: 2, importedFuncs: 3, definedFuncs: 4, types: 5 };
+  const layout = layoutContext(shape);
+  return {
+    layout: tagsOffset === undefined ? layout : { ...layout, tagsOffset },
+    explicitBounds: false,
+    fuel: false,
+    signatures: [],
+    functionSignature: new Int32Array(0),
+    optimizations: optimizationSet(),
+    statistics: new Statistics(),
+    cpu: new Set(),
+    stackFence: false,
+    ...parts,
+  };
+}
+
+/** The stubs as the generator emits them. */
+export function generatedStubs(emitStubs: Target["emitStubs"], context: CodegenContext): MachineCode {
+  const code = new MachineCode(0, 0);
+  emitStubs(context, code);
+  return code;
+}
+
+/** Two values of the tags' offset that differ in each byte, so that a comparison finds all bytes of displacements. */
+const OFFSETS = [0x01010100, 0x02020208] as const;
+
+/** The image stubs of one variant, in the order of the image: [number, stub]. */
+function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>): [number, StoredStub][] {
+  const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
+  const starts = [...code.stubStart].map((start, number) => ({ start, number })).filter(({ start }) => start >= 0)
+    .sort((a, b) => a.start - b.start);
+  return starts.map(({ start, number }, k) => {
+    const end = starts[k + 1]?.start ?? code.length;
+    const bytes = code.bytes.slice(start, end);
+    const tags: number[] = [];
+    for (let at = start; at < end; at++) {
+      if (code.bytes[at] === other.bytes[at]) continue;
+      tags.push(at - start);
+      bytes.fill(0, at - start, at - start + 4);
+      at += 3;
+    }
+    const relocs = code.relocAt.map((at, r) => [at - start, code.relocKind[r], code.relocTarget[r]] as const)
+      .filter(([at]) => at >= 0 && at < end - start);
+    return [number, { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, start, end), tags }];
+  });
+}
+
+function storedStubs({ emitStubs, processStubs, cpus }: StubGenerators): StoredStubs {
+  const stubs: StoredStub[] = [];
+  const known = new Map<string, number>();
+  const indexOf = (stub: StoredStub): number => {
+    const key = JSON.stringify(stub);
+    if (!known.has(key)) known.set(key, stubs.push(stub) - 1);
+    return known.get(key)!;
+  };
+  const images: Record<string, [number, number][]> = {};
+  for (const explicitBounds of [false, true]) {
+    for (const fuel of [false, true]) {
+      for (const cpu of cpus) {
+        const parts = { explicitBounds, fuel, cpu: new Set(cpu) };
+        images[stubVariant(stubContext(parts))] = imageStubs(emitStubs, parts).map((
+          [number, stub],
+        ) => [number, indexOf(stub)]);
+      }
+    }
+  }
+  const process = Object.fromEntries(SYSTEMS.map((os) => {
+    const { bytes, ...rest } = processStubs(os);
+    return [os, { code: bytes.toBase64(), ...rest }];
+  }));
+  return { stubs, images, process };
+}
+
+/** The generated files by path below engine/. */
+export function generatedFiles(): Map<string, string> {
+  return new Map(GENERATORS.map((generators) => [
+    `backend_${generators.name}/generated_stubs.ts`,
+    `/** The stubs of ${generators.name} (codegen/stored_stubs.ts). Generated by \`deno task build:stubs\`. */
+export const ${NAME}: string =
+  '${JSON.stringify(storedStubs(generators))}';
+`,
+  ]));
+}
+
+/** Paths of missing or outdated files. */
+export function outOfDate(files: ReadonlyMap<string, string>): string[] {
+  return [...files].filter(([path, text]) => {
+    const file = new URL(path, FOLDER);
+    return !existsSync(file) || readFileSync(file, "utf8") !== text;
+  }).map(([path]) => path);
+}
+
+if (import.meta.main) {
+  const { values: { check } } = readTaskLine({
+    name: "task build:stubs",
+    about: "Writes the stubs of both backends as data.",
+    options: { check: { help: "write nothing; status 1 if a file is outdated" } },
+  });
+  const files = generatedFiles();
+  const old = outOfDate(files);
+  for (const path of old) {
+    console.log(`${check ? "out of date" : "written"}: engine/${path}`);
+    if (!check) writeFileSync(new URL(path, FOLDER), files.get(path)!);
+  }
+  process.exit(check && old.length > 0 ? 1 : 0);
+}

@@ -1,0 +1,57 @@
+/** The stored stubs are those that the generators emit. */
+import assert from "node:assert/strict";
+import { MachineCode } from "../engine/codegen/machine_code.ts";
+import { StubStore } from "../engine/codegen/stored_stubs.ts";
+import { STUBS as ARM64_STUBS } from "../engine/backend_arm64/generated_stubs.ts";
+import { STUBS as X64_STUBS } from "../engine/backend_x64/generated_stubs.ts";
+import { CPU_FEATURES } from "../engine/host/cpu.ts";
+import { generatedFiles, generatedStubs, GENERATORS, outOfDate, stubContext } from "./build_stubs.ts";
+
+const TEXTS = { x64: X64_STUBS, arm64: ARM64_STUBS };
+
+Deno.test("the stored stubs are up to date", () => {
+  assert.deepEqual(outOfDate(generatedFiles()), [], "run `deno task build:stubs`");
+});
+
+/** Everything that stubs put into an image. */
+function contents(code: MachineCode) {
+  const { length, bytes, stubStart, relocAt, relocKind, relocTarget, callRows, trapRows, pollAt } = code;
+  return {
+    bytes: bytes.slice(0, length),
+    stubStart,
+    relocs: relocAt.map((at, k) => [at, relocKind[k], relocTarget[k]]),
+    callRows,
+    trapRows,
+    pollAt,
+  };
+}
+
+Deno.test("stored image stubs equal generated ones for all options, processors and layouts", () => {
+  for (const { name, emitStubs } of GENERATORS) {
+    const stored = new StubStore(TEXTS[name]).emitter(() => assert.fail("a variant is not stored"));
+    const none = Object.fromEntries(Object.keys(stubContext({}).optimizations).map((key) => [key, false]));
+    const optimizations = none as unknown as ReturnType<typeof stubContext>["optimizations"];
+    for (const explicitBounds of [false, true]) {
+      for (const fuel of [false, true]) {
+        for (const cpu of [[], CPU_FEATURES[name], ...CPU_FEATURES[name].map((feature) => [feature])]) {
+          for (
+            const [tagsOffset, extra] of [[undefined, {}], [1 << 20, { optimizations, stackFence: true }]] as const
+          ) {
+            const context = stubContext({ explicitBounds, fuel, cpu: new Set(cpu), ...extra }, tagsOffset);
+            const code = new MachineCode(0, 0);
+            stored(context, code);
+            assert.deepEqual(contents(code), contents(generatedStubs(emitStubs, context)));
+          }
+        }
+      }
+    }
+  }
+});
+
+Deno.test("stored process stubs equal generated ones; unknown systems go to the generator", () => {
+  for (const { name, processStubs } of GENERATORS) {
+    const stored = new StubStore(TEXTS[name]).process(processStubs);
+    for (const os of ["linux", "darwin"]) assert.deepEqual(stored(os), processStubs(os));
+    assert.throws(() => stored("plan9"), /plan9/);
+  }
+});
