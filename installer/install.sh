@@ -27,14 +27,14 @@ Installs waft: the WebAssembly runtime and its version manager.
 
   sh install.sh [options]
 
-  -y, --yes             ask nothing, take the defaults
-  --dir DIR             where the command goes      (WAFT_INSTALL_DIR; default ~/.waft/bin)
+  -y, --yes             use the defaults without prompting
+  --dir DIR             directory of the command    (WAFT_INSTALL_DIR; default ~/.waft/bin)
   --version TARGET      canary, nightly, latest, or an exact version to use  (WAFT_VERSION)
   --no-modify-path      leave the shell's start-up files alone  (WAFT_NO_MODIFY_PATH)
   --base URL            another release site        (WAFT_RELEASE_BASE)
   --from-source         build it here with Deno     (--kind source)
-  --dry-run             say what would be done
-  --uninstall           remove waft and all that it changed
+  --dry-run             show the actions, change nothing
+  --uninstall           remove waft and undo its changes
   -h, --help            this text
 
 WAFT_INSTALL_YES=1 means --yes. With WAFT_HOME set, everything is below that directory.
@@ -101,7 +101,7 @@ main() {
     return
   fi
   case $RELEASE_VERSION in
-    '') [ "$kind" = source ] || fail 'this copy of the script belongs to no release' "take $base/install.sh, or use --from-source in a checkout" ;;
+    '') [ "$kind" = source ] || fail 'this copy of the script is not part of a release' "take $base/install.sh, or use --from-source in a checkout" ;;
   esac
   if [ "$(id -u)" = 0 ] && [ -z "${WAFT_HOME:-}" ]; then
     say "install.sh: warning: this is root; waft goes to root's home directory, other users will not have it"
@@ -167,13 +167,13 @@ musl() {
 need_tools() {
   if has curl; then fetcher=curl
   elif has wget; then fetcher=wget
-  else fail 'neither curl nor wget is there' 'install one of them and run this script again'; fi
+  else fail 'neither curl nor wget is installed' 'install one of them and run this script again'; fi
   if has sha256sum; then hasher=sha256sum
   elif has shasum; then hasher=shasum
   elif has openssl; then hasher=openssl
-  else fail 'none of sha256sum, shasum and openssl is there' 'without one of them nothing that is downloaded can be checked'; fi
+  else fail 'none of sha256sum, shasum and openssl is installed' 'one of them is needed to verify downloads'; fi
   for tool in tar gzip mktemp; do
-    has $tool || fail "$tool is not there" 'install it and run this script again'
+    has $tool || fail "$tool is not installed" 'install it and run this script again'
   done
 }
 
@@ -222,7 +222,7 @@ check() {
       fail "$3 is a web page, not an archive: a proxy or a login page of the network may be in between" 'nothing was changed'
       ;;
   esac
-  fail "$3 is not what the release has" "its SHA-256 is $found" "expected        $2" 'nothing was changed'
+  fail "$3 does not match the release" "its SHA-256 is $found" "expected        $2" 'nothing was changed'
 }
 
 # Succeeds if openssl can verify Ed25519. Older versions and LibreSSL, which macOS ships, cannot.
@@ -270,13 +270,13 @@ signed() {
   fetch "$sums" "$work/SHA256SUMS"
   fetch "$sums.sig" "$work/SHA256SUMS.sig"
   find_signer "$work/SHA256SUMS" ||
-    fail "$sums is signed by no key of release $RELEASE_VERSION" 'the site or the network between is not to be trusted; nothing was changed'
+    fail "$sums is signed by no key of release $RELEASE_VERSION" 'do not trust the site or the network; nothing was changed'
   listed=''
   while read -r listed_digest listed_name; do
     [ "$listed_name" != "$1" ] || listed=$listed_digest
   done <"$work/SHA256SUMS"
   [ "$listed" = "$2" ] ||
-    fail "$1 has another SHA-256 in the signed list than in this script" "list: ${listed:-none}" "script: $2" 'nothing was changed'
+    fail "the SHA-256 of $1 differs between the signed list and this script" "list: ${listed:-none}" "script: $2" 'nothing was changed'
   say "checked: the SHA-256 of $1, and that the release's key $signer signed it"
 }
 
@@ -335,7 +335,7 @@ get_source() {
       fail "the clone is not at the commit of release $RELEASE_VERSION" 'nothing was changed'
     say "checked: the clone is at commit $RELEASE_COMMIT, which this script names"
   else
-    [ -n "$RELEASE_SOURCE_SHA256" ] || fail 'this copy of the script belongs to no release and is in no checkout, so it knows no source' \
+    [ -n "$RELEASE_SOURCE_SHA256" ] || fail 'this copy of the script is neither part of a release nor in a checkout, so it has no sources' \
       "take $base/install.sh"
     name=waft-$RELEASE_VERSION-source.tar.gz
     url=$base/releases/$RELEASE_VERSION/$name
@@ -393,7 +393,7 @@ remove() {
       return
     fi
   done
-  [ -z "$receipt" ] || fail "waft's command is gone, but not all else is ($receipt)" \
+  [ -z "$receipt" ] || fail "waft's command is missing, but other files remain ($receipt)" \
     'an uninstallation was interrupted: run this script to install waft once more, then again with --uninstall'
   fail 'waft is not installed here' 'give the directory of the command with --dir'
 }

@@ -48,10 +48,10 @@ function requireSafe(directory: string): void {
 }
 
 function unsafe(path: string, danger: string): ProjectError {
-  return fail("project.unsafe", `${path} ${danger}, who would decide what runs here`, {
+  return fail("project.unsafe", `${path} ${danger}, who could control the code that runs here`, {
     file: path,
     help:
-      `make it yours alone (chown, chmod go-w), use --bare with \`waft run\`, or name its directory in ${SAFE_DIRECTORIES}`,
+      `restrict it to your user (chown, chmod go-w), use --bare with \`waft run\`, or name its directory in ${SAFE_DIRECTORIES}`,
   });
 }
 

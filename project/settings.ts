@@ -117,7 +117,7 @@ export function resolveSettings(
         diagnostics.push({
           code: "settings.always-on",
           severity: "warning",
-          message: `${key.name} is set to off, but is always on: the compiler works no other way`,
+          message: `${key.name} is set to off, but is always on: the compiler requires it`,
           ...(from === "manifest" && file !== undefined ? { file } : {}),
         });
       }

@@ -193,7 +193,7 @@ function answerUnmatched(c: RequestContext, lookup: TrieRouter<Route>): Response
   const allowed = ["GET", "POST", "PUT", "DELETE"].filter((method) => lookup.match(method, pathname)[0].length > 0)
     .flatMap((method) => method === "GET" ? ["GET", "HEAD"] : [method]);
   if (allowed.length > 0) {
-    throw new Problem("method.unknown", `this address takes ${allowed.join(", ")}`, {
+    throw new Problem("method.unknown", `this address accepts ${allowed.join(", ")}`, {
       headers: { allow: allowed.join(", ") },
     });
   }

@@ -133,7 +133,7 @@ function systemMessage(error: unknown): string | undefined {
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "EISDIR") return "is a directory";
   // Of Deno, for files that would give a program all permissions, which it cannot know that it has.
-  if ((error as Error | null)?.name === "NotCapable") return "not allowed: this belongs to the system";
+  if ((error as Error | null)?.name === "NotCapable") return "operation not permitted";
   return undefined;
 }
 

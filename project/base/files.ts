@@ -94,7 +94,7 @@ export const DISK: Files = {
 async function regularFile(path: string): Promise<{ readonly size: number }> {
   const status = await stat(path);
   if (status.isFile() || status.isDirectory()) return status; // Reading a directory fails with its own error.
-  throw Object.assign(new Error(`${path} is no regular file`), { code: "EINVAL", path });
+  throw Object.assign(new Error(`${path} is not a regular file`), { code: "EINVAL", path });
 }
 
 async function readStart(path: string, count: number): Promise<Uint8Array> {

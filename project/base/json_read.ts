@@ -98,7 +98,7 @@ export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReadi
     const theirs = /^>{7} ?(.*)$/m.exec(text)?.[1]?.trim() || "the other side";
     const reading = stop(
       "conflict-markers",
-      `the file holds an unresolved merge of ${quote(ours, 60)} and ${quote(theirs, 60)}`,
+      `the file contains an unresolved merge of ${quote(ours, 60)} and ${quote(theirs, 60)}`,
       {
         ...placeOf(starts, marker.index),
         help: codes === "lock" ? "run `waft add` to merge and re-resolve" : "resolve the merge and save the file",
@@ -214,7 +214,7 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
     const first = syntax[0] ?? { message: "a value is expected", offset: 0 };
     return stop("syntax", first.message, placeOf(starts, Math.min(first.offset, text.length)));
   }
-  if (encoding >= 0) return stop("encoding", "a string holds half of a surrogate pair", placeOf(starts, encoding));
+  if (encoding >= 0) return stop("encoding", "a string contains an unpaired surrogate", placeOf(starts, encoding));
   const top = root;
   const document: JsonDocument = {
     file,
@@ -247,13 +247,13 @@ const EXPLAIN: { readonly [name: string]: string } = {
   CommaExpected: "a comma is expected",
   CloseBraceExpected: "a closing brace is expected",
   CloseBracketExpected: "a closing bracket is expected",
-  EndOfFileExpected: "the file must end after its one value",
+  EndOfFileExpected: "unexpected data after the JSON value",
   InvalidCommentToken: "comments are not allowed",
   UnexpectedEndOfComment: "comments are not allowed",
-  UnexpectedEndOfString: "the string has no end",
-  UnexpectedEndOfNumber: "the number has no end",
+  UnexpectedEndOfString: "unterminated string",
+  UnexpectedEndOfNumber: "incomplete number",
   InvalidUnicode: "a \\u escape needs four hexadecimal digits",
-  InvalidEscapeCharacter: "this escape does not exist in JSON",
+  InvalidEscapeCharacter: "invalid escape sequence",
   InvalidCharacter: "control characters must be escaped",
 };
 

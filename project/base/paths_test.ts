@@ -92,7 +92,7 @@ Deno.test("machine: prefixes, trust and policy; wrong files are findings", async
   }
   write("config.json", {});
   write("policy.json", { deny: ["fs.everything"] });
-  await assert.rejects(readMachine(paths, { env: {} }), /is no authority/);
+  await assert.rejects(readMachine(paths, { env: {} }), /is not an authority/);
   project.remove();
 });
 

@@ -210,7 +210,7 @@ export function messageOf(
         expected === 1 ? "" : "s"
       }, not ${Array.isArray(value) ? value.length : "another number"}`;
     case "uniqueItems":
-      return `${what} must not hold equal items`;
+      return `${what} must not contain duplicates`;
     case "minimum":
     case "maximum":
       return `${what} must be ${rule === "minimum" ? "at least" : "at most"} ${expected}, not ${value}`;

@@ -1,5 +1,5 @@
 /**
- * `waft add [<id>[@<range>] | <directory>]…`: adds plugins after a review, or brings the lockfile in line with the
+ * `waft add [<id>[@<range>] | <directory>]…`: adds plugins after a review, or updates the lockfile to match the
  * manifest.
  */
 import type { Command } from "commander";
@@ -24,11 +24,11 @@ interface AddFlags extends GlobalFlags, DecisionOptions {
 export function addCommand(program: Command): void {
   const command = program.command("add")
     .description(
-      "Add plugins after a review of what they may do; without arguments, bring the lockfile in line with waft.json.",
+      "Add plugins after a review of their authorities; without arguments, update the lockfile to match waft.json.",
     )
     .argument("[plugins...]", "<id>, <id>@<range>, or a directory of the project such as ./plugins/kv")
     .option("--exact", "Write the exact version into waft.json")
-    .option("--wasi <groups>", "What guests may use of WASI: all, none, or some of args,clock,env,fs,random,stdio");
+    .option("--wasi <groups>", "WASI groups that guests may use: all, none, or some of args,clock,env,fs,random,stdio");
   addGlobalOptions(addDecisionOptions(command)).action((specs: string[], flags: AddFlags) =>
     runCommand("add", flags, async (env) => {
       const { addPlugins } = await import("../ops/add.ts");

@@ -11,9 +11,9 @@ import { codeCacheOptions } from "../base/paths.ts";
 
 /** Adds `cache`. */
 export function addCommand(program: Command): void {
-  const command = program.command("cache").description("The cache of compiled modules, which `waft run` uses.");
+  const command = program.command("cache").description("Manage the cache of compiled modules that `waft run` uses.");
   command.command("dir").description("Print the cache's folder").action(() => print([codeCacheOptions().directory]));
-  command.command("list", { isDefault: true }).description("List what is in the cache, what was used last first")
+  command.command("list", { isDefault: true }).description("List cached modules, most recently used first")
     .action(() => print(listing(new CodeCache(codeCacheOptions()))));
   command.command("clear").description("Remove all compiled modules").action(() => {
     const cache = new CodeCache(codeCacheOptions());

@@ -86,7 +86,7 @@ export function changeText(
   const stays = result.changes.some((c) => c.skipped.some(({ reason }) => reason.startsWith("outside of ")));
   if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
   else if (flags.dryRun === true) lines.push("Nothing was written (--dry-run).");
-  else if (tellsPassed && stays) lines.push("Nothing newer fits the ranges; `waft add <id>@<range>` widens one.");
+  else if (tellsPassed && stays) lines.push("No newer version fits the ranges; `waft add <id>@<range>` widens one.");
   else lines.push("Everything is up to date.");
   return lines.join("\n");
 }
@@ -111,7 +111,9 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
   if (release.publishedAt !== undefined && now - Date.parse(release.publishedAt) < 86_400_000) {
     lines.push(colors.yellow("  ! published less than a day ago"));
   }
-  for (const reason of request.reasons) if (reason.rule !== "new") lines.push(`  review because ${safe(reason.text)}`);
+  for (const reason of request.reasons) {
+    if (reason.rule !== "new") lines.push(`  review required: ${safe(reason.text)}`);
+  }
   lines.push(...layoutTable(
     definition.authorities.map((a) => [
       `  ${requestSign(a, request, colors)} ${a.name}`,

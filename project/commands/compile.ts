@@ -23,13 +23,13 @@ export function addCommand(program: Command): void {
   const command = program.command("compile")
     .description("Compile a module to an artifact: machine code that runs without a compiler.")
     .argument("<file>", "Module, in binary or text form; - is standard input")
-    .requiredOption("-o, --output <file>", "Where to write the artifact")
-    .option("--target <os/arch>", "The machine that it is for: linux/amd64 or linux/arm64 (default: this one)")
-    .option("--cpu <features>", "Instructions besides the base set that the target has, separated by commas");
+    .requiredOption("-o, --output <file>", "Output file")
+    .option("--target <os/arch>", "Target machine: linux/amd64 or linux/arm64 (default: this machine)")
+    .option("--cpu <features>", "Instruction-set extensions of the target, separated by commas");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: CompileFlags) => {
     const engine = NewEngine(engineOptions(flags));
     const machine = flags.target === undefined ? undefined : machineOf(flags.target, flags.cpu);
-    if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu is for a --target");
+    if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
     const done = (await compileProgress())(`compiling ${file}`);
     let artifact: Uint8Array;
     try {

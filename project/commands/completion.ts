@@ -39,7 +39,7 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
 }
 
 const HELP = `
-Where it goes:
+Installation:
   bash        waft completion bash > ~/.local/share/bash-completion/completions/waft
   zsh         waft completion zsh > a directory of $fpath, as _waft
   fish        waft completion fish > ~/.config/fish/completions/waft.fish

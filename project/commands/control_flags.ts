@@ -14,11 +14,11 @@ export interface ControlFlags {
 
 /** The options. */
 export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
-  { flags: "--timeout <ms>", description: "Interrupt the guest after so many milliseconds" },
-  { flags: "--fuel <n>", description: "Stop the guest when it has used so much fuel, about one unit per instruction" },
+  { flags: "--timeout <ms>", description: "Interrupt the guest after this many milliseconds" },
+  { flags: "--fuel <n>", description: "Stop the guest after this many units of fuel, about one per instruction" },
   {
     flags: "--max-memory <pages>",
-    description: "The most pages of 64 KiB that each memory may have (default: 16384)",
+    description: "Maximum size of each memory in pages of 64 KiB (default: 16384)",
   },
 ];
 

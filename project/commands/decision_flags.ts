@@ -28,11 +28,11 @@ export function addDecisionOptions(command: Command): Command {
   return command
     .option("--allow <authority>", "Grant [<id>=]<authority>[:<scope>] (repeatable)", collect, [])
     .option("--deny <authority>", "Deny [<id>=]<authority> (repeatable)", collect, [])
-    .option("--allow-requested", "Grant all that the plugins ask for")
+    .option("--allow-requested", "Grant everything that the plugins request")
     .option("--bind <namespace=id>", "Choose the provider of a contract or guest namespace (repeatable)", collect, [])
     .option("--set <id:key=value>", "Set a plugin's configuration (repeatable)", collect, [])
-    .option("--allow-yanked", "Accept a yanked version that is named exactly")
-    .option("--no-report", "Do not tell the registry about the installation");
+    .option("--allow-yanked", "Accept a yanked version if its exact version is given")
+    .option("--no-report", "Do not report the installation to the registry");
 }
 
 /** The decider that flags and the terminal make together. */
@@ -53,7 +53,7 @@ export async function deciderFor(
     finish() {
       const left = unused();
       if (left.length > 0) {
-        throw fail("usage.unused", `${left.join(" and ")} decided nothing: no plugin under review asks for it`, {
+        throw fail("usage.unused", `${left.join(" and ")} had no effect: no plugin under review requests it`, {
           help: "run the command without it, or `waft plugin grant <id>` to review again",
         });
       }

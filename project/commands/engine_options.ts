@@ -18,7 +18,7 @@ export interface EngineFlags {
 export const ENGINE_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--feature <name=on|off>", description: "Switch a WebAssembly feature (repeatable)", repeatable: true },
   { flags: "--opt <name=on|off>", description: "Switch an optimization (repeatable)", repeatable: true },
-  { flags: "--bounds <mode>", description: "How memory accesses are kept in bounds: guard or explicit" },
+  { flags: "--bounds <mode>", description: "Bounds checking of memory accesses: guard (pages) or explicit" },
 ];
 
 /** The engine options that flags ask for. */

@@ -28,17 +28,17 @@ interface InitFlags extends GlobalFlags {
 export function addCommand(program: Command): void {
   const command = program.command("init")
     .description("Start a project in this directory.")
-    .option("--quick", "Only a minimal waft.json")
-    .option("--full", "An application or a plugin, with everything it needs")
+    .option("--quick", "Create only a minimal waft.json")
+    .option("--full", "Create a complete application or plugin")
     .option("--kind <kind>", "application or plugin (with --full)")
     .option("--name <name>", "Name of the application or plugin")
     .option("--module <id>", "The plugin's id, such as github.com/acme/kv")
-    .option("--description <text>", "What the plugin does")
+    .option("--description <text>", "Description of the plugin")
     .option("--license <spdx>", "The plugin's license, such as Apache-2.0")
     .option("--repository <url>", "The plugin's https:// repository")
     .option("--package-version <version>", "The plugin's first version (default 0.1.0)")
     .option("--author <name>", "The plugin's author")
-    .option("--yes", "Take what is given and ask nothing")
+    .option("--yes", "Use the given options and the defaults; never prompt")
     .option("--upgrade", "Rewrite a waft.json of schema v0")
     .option("--host <host>", "Host for short plugin keys (with --upgrade)");
   addGlobalOptions(command).action((flags: InitFlags) => runCommand("init", flags, (env) => init(env, flags)));
@@ -108,7 +108,7 @@ async function requestFrom(
     );
   }
   if (flags.full !== true) {
-    throw fail("usage.init", "init has to ask, and there is no terminal to ask at", {
+    throw fail("usage.init", "init needs answers, and there is no terminal to prompt on", {
       help: "waft init --quick, or waft init --full --kind application --name <name> --yes",
     });
   }

@@ -18,7 +18,7 @@ export async function askInit(
   let kind = wanted === "full" ? undefined : wanted as InitRequest["kind"] | undefined;
   if (wanted === undefined) {
     const setup = await select({
-      message: "What do you want to start?",
+      message: "What do you want to create?",
       output,
       options: [
         { value: "quick", label: "quick setup", hint: "only waft.json" },
@@ -53,7 +53,7 @@ export async function askInit(
       output,
       ...(proposed === undefined ? {} : { placeholder: proposed, defaultValue: proposed }),
       validate: (value) => {
-        if ((value ?? "") === "") return proposed === undefined ? "this is needed" : undefined;
+        if ((value ?? "") === "") return proposed === undefined ? "required" : undefined;
         return flag === "module" ? explainPluginId(value!)?.help : undefined;
       },
     });
@@ -74,7 +74,7 @@ const QUESTIONS: { readonly [flag: string]: string | undefined } = {
 /** Asks for the host of a short plugin key; undefined when cancelled. */
 export async function askHost(key: string): Promise<string | undefined> {
   const answer = await text({
-    message: `Which host does ${key} live on?`,
+    message: `What is the host of ${key}?`,
     output,
     placeholder: "github.com",
     defaultValue: "github.com",

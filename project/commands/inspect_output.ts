@@ -74,7 +74,7 @@ export function publishText(p: PublishResult, colors: Palette): string {
       ? "Nothing was published (--dry-run)."
       : p.created === true
       ? `Published: ${p.url}`
-      : "The registry had this very version already.",
+      : "The registry already had this version.",
   );
   return lines.join("\n");
 }

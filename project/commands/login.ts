@@ -14,7 +14,7 @@ const MAX_INPUT = 4096;
 export function addCommand(program: Command): void {
   const command = program.command("login")
     .description(
-      "Keep a token for the registry on this machine, for publishing. Without a terminal it is read from stdin.",
+      "Store a registry token on this machine, for publishing. Without a terminal, it is read from stdin.",
     );
   addGlobalOptions(command).action((flags: GlobalFlags) =>
     runCommand("login", flags, async (env) => {

@@ -6,7 +6,7 @@ import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_comman
 
 /** Adds `logout`. */
 export function addCommand(program: Command): void {
-  const command = program.command("logout").description("Forget the registry's token on this machine.");
+  const command = program.command("logout").description("Remove the registry's token from this machine.");
   addGlobalOptions(command).action((flags: GlobalFlags) =>
     runCommand("logout", flags, async (env) => {
       const { Credentials } = await import("../packages/credentials.ts");

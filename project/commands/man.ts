@@ -14,7 +14,7 @@ import type { CommandRow } from "./command_row.ts";
 export function addCommand(program: Command, rows: readonly CommandRow[] = []): void {
   program.command("man")
     .description("Print a manual page (try `waft man run | man -l -`), or write all of them to a directory.")
-    .argument("[command]", "The command; without one, the page of waft itself")
+    .argument("[command]", "Command (default: waft itself)")
     .option("--out <dir>", "Write all pages to this directory, such as ~/.local/share/man/man1")
     .action(async (command: string | undefined, { out }: { readonly out?: string }) => {
       const nodes = await commandTree(rows);

@@ -12,8 +12,8 @@ interface OutdatedFlags extends GlobalFlags {
 /** Adds `outdated`. */
 export function addCommand(program: Command): void {
   const command = program.command("outdated")
-    .description("Show the plugins of which there are newer versions, within their ranges and outside.")
-    .option("--detailed-exitcode", "Exit with 10 when there are any");
+    .description("Show plugins with newer versions, inside and outside their ranges.")
+    .option("--detailed-exitcode", "Exit with status 10 if there are any");
   addGlobalOptions(command).action((flags: OutdatedFlags) =>
     runCommand("outdated", flags, async (env) => {
       const [{ outdatedPlugins }, { layoutTable }] = await Promise.all([
@@ -25,7 +25,7 @@ export function addCommand(program: Command): void {
       const table = layoutTable([["PLUGIN", "CURRENT", "IN RANGE", "NEWEST", "REQUIRED BY"], ...rows], env.columns);
       return {
         data: { plugins },
-        text: plugins.length === 0 ? "Every plugin is the newest." : table.join("\n"),
+        text: plugins.length === 0 ? "All plugins are up to date." : table.join("\n"),
         ...(plugins.length > 0 && flags.detailedExitcode === true ? { exitCode: EXIT.pending } : {}),
       };
     })

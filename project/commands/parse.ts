@@ -12,7 +12,7 @@ export function addCommand(program: Command): void {
   program.command("parse")
     .description("Translate a module's text to its binary form.")
     .argument("<file>", "Module in text form; - is standard input")
-    .requiredOption("-o, --output <file>", "Where to write the binary; - is standard output")
+    .requiredOption("-o, --output <file>", "Output file; - is standard output")
     .action(async (file: string, flags: { output: string }) => {
       let binary: Uint8Array;
       try {

@@ -33,31 +33,31 @@ export function addCommand(program: Command): void {
     });
   };
   sub("list", "List the plugins of the project.", list);
-  sub("check", "Verify lockfile, artifacts, grants, links and what the registry says.", check);
+  sub("check", "Verify the lockfile, artifacts, grants, links and registry records.", check);
   sub<PlanFlags>(
     "plan",
-    "Show what would change, and what each import is linked to.",
+    "Show pending changes and the link of each import.",
     plan,
     (c) =>
-      c.argument("[ids...]", "Plugins to move with --update")
+      c.argument("[ids...]", "Plugins to update (with --update)")
         .option("--update", "Plan an update of the given plugins, or of all")
-        .option("--detailed-exitcode", "Exit with 10 when there are changes"),
+        .option("--detailed-exitcode", "Exit with status 10 if there are changes"),
   );
   sub<GlobalFlags & DecisionOptions>(
     "update",
-    "Move plugins to the newest versions that fit.",
+    "Update plugins to the newest versions within their ranges.",
     update,
-    (c) => addDecisionOptions(c.argument("[ids...]", "Plugins to move (default: all)")),
+    (c) => addDecisionOptions(c.argument("[ids...]", "Plugins to update (default: all)")),
   );
   sub<GlobalFlags & DecisionOptions>(
     "grant",
-    "Review what a plugin may do again.",
+    "Review a plugin's authorities again.",
     grant,
     (c) => addDecisionOptions(c.argument("<id>", "The plugin")),
   );
   sub(
     "inspect",
-    "Show a plugin's definition: what it asks for, provides and consumes.",
+    "Show a plugin's definition: authorities, provided and consumed contracts.",
     inspect,
     (c) => c.argument("<plugin>", "<id>, <id>@<range>, or a directory"),
   );
@@ -71,17 +71,17 @@ export function addCommand(program: Command): void {
     "publish",
     "Check and publish the package of this directory.",
     publish,
-    (c) => c.option("--allow-dirty", "Publish although files that ship are not committed"),
+    (c) => c.option("--allow-dirty", "Publish even if packaged files are not committed"),
   );
   sub<YankFlags>(
     "yank",
-    "Withdraw a version that you published from new resolutions, or take that back.",
+    "Yank a version that you published (exclude it from new resolutions), or un-yank it.",
     yank,
     (c) =>
       c.argument("<release>", "<package>@<version>")
-        .option("--reason <text>", "Why, for those who have it")
+        .option("--reason <text>", "Reason, shown to users of the version")
         .option("--severity <word>", "broken, security or other")
-        .option("--undo", "Take the withdrawal back"),
+        .option("--undo", "Un-yank the version"),
   );
 }
 
@@ -147,7 +147,7 @@ async function plan(env: CommandEnvironment, ids: readonly string[], flags: Plan
     import("./change_output.ts"),
     import("../base/terminal.ts"),
   ]);
-  if (ids.length > 0 && flags.update !== true) throw fail("usage.plan", "ids are given without --update");
+  if (ids.length > 0 && flags.update !== true) throw fail("usage.plan", "plugin ids require --update");
   ids.forEach(requirePluginId);
   const which = flags.update !== true ? undefined : ids.length === 0 ? "all" as const : new Set(ids);
   const { diagnostics, pending, ...data } = await planProject(
@@ -237,7 +237,7 @@ async function requireLocked(env: CommandEnvironment, ids: readonly string[]): P
   const known = state.lock?.lockfile?.plugins;
   for (const id of ids) {
     if (known !== undefined && !(id in known)) {
-      throw fail("usage.not-locked", `${id} is no plugin of this project`, {
+      throw fail("usage.not-locked", `${id} is not a plugin of this project`, {
         help: `plugins: ${Object.keys(known).sort().join(", ") || "none"}`,
       });
     }
@@ -300,7 +300,7 @@ async function yank(env: CommandEnvironment, [spec]: readonly string[], flags: Y
   });
   const { package: id, version, yanked, registry } = data;
   const text = yanked === null
-    ? `${id} ${version} can be chosen again from ${registry}`
-    : `${id} ${version} is withdrawn from ${registry} (${yanked.severity}: ${safe(yanked.reason)})`;
+    ? `un-yanked ${id} ${version} in ${registry}`
+    : `yanked ${id} ${version} in ${registry} (${yanked.severity}: ${safe(yanked.reason)})`;
   return { data, text };
 }

@@ -55,14 +55,14 @@ export interface Outcome {
 export function addGlobalOptions(command: Command): Command {
   return command
     .option("--json", "Print one JSON document on stdout")
-    .option("--no-input", "Ask nothing; what is not decided by flags fails")
+    .option("--no-input", "Never prompt; fail if a decision is missing")
     .option("--locked", "Fail if a file of the project would change")
-    .option("--offline", "Use no network")
-    .option("--dry-run", "Change nothing")
+    .option("--offline", "Do not use the network")
+    .option("--dry-run", "Make no changes")
     .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
     .option("--registry <url>", "The plugin registry")
     .option("--quiet", "Print findings only")
-    .option("--verbose", "Print more")
+    .option("--verbose", "Print more detail")
     .option("--color <when>", "auto, always or never");
 }
 
@@ -158,16 +158,16 @@ const SYSTEM: { readonly [code: string]: string | undefined } = {
   EACCES: "permission denied",
   EPERM: "the operation is not permitted",
   EROFS: "the file system is read-only",
-  ENOSPC: "no space is left on the device",
-  EDQUOT: "the disk quota is used up",
-  EMFILE: "too many files are open",
-  EISDIR: "this is a directory, and a file is needed",
-  ENOTDIR: "a part of the path is no directory",
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is exceeded",
+  EMFILE: "too many open files",
+  EISDIR: "this is a directory; a file is required",
+  ENOTDIR: "a component of the path is not a directory",
   ENOENT: "no such file or directory",
   ELOOP: "too many symbolic links",
   ENAMETOOLONG: "the name is too long",
-  EINVAL: "this is no regular file",
-  EIO: "the device failed",
+  EINVAL: "this is not a regular file",
+  EIO: "input/output error",
 };
 
 /** Collects a repeatable option. */

@@ -29,12 +29,12 @@ export function promptDecider(colors: Palette): Decider {
         output,
         initialValue: "cancel",
         options: [
-          { value: "all", label: "all that it asks for" },
+          { value: "all", label: "everything that it requests" },
           ...(request.plugin.definition.authorities.length > 1 ? [{ value: "select", label: "select" }] : []),
           ...(needed || request.plugin.definition.authorities.length === 0
             ? []
-            : [{ value: "none", label: "nothing, but use it" }]),
-          { value: "help", label: "what do these mean?" },
+            : [{ value: "none", label: "nothing, but add it" }]),
+          { value: "help", label: "explain the authorities" },
           { value: "cancel", label: "no, change nothing" },
         ],
       });
@@ -94,7 +94,7 @@ async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequ
       const known = String(before?.[root] ?? proposed);
       const names = chosen.filter((c) => rootsOf(c).includes(root)).map((c) => c.name).join(" and ");
       const directory = await text({
-        message: `${names}: which directory of this machine is ${root} of ${plugin.id}?`,
+        message: `${names}: directory of this machine for ${root} of ${plugin.id}?`,
         output,
         placeholder: known,
         defaultValue: known,

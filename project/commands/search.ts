@@ -7,8 +7,8 @@ import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_comman
 
 /** Adds `search`. */
 export function addCommand(program: Command): void {
-  const command = program.command("search").description("Find plugins in the registry.")
-    .argument("<words...>", "What to look for: names, tags, words of descriptions");
+  const command = program.command("search").description("Search the registry for plugins.")
+    .argument("<words...>", "Search terms: names, tags, words of descriptions");
   addGlobalOptions(command).action((words: string[], flags: GlobalFlags) =>
     runCommand("search", flags, async (env) => {
       const [{ SourceSet }, { layoutTable, safe }] = await Promise.all([

@@ -27,17 +27,17 @@ interface SelfFlags extends GlobalFlags {
 export function addCommand(program: Command): void {
   const self = program.command("self").description("Install and remove waft itself.");
   addGlobalOptions(self.command("install").description("Install this unpacked bundle (install.sh calls it)"))
-    .option("--yes", "Ask nothing, take the defaults")
-    .option("--dir <dir>", "Where the command goes")
-    .option("--base <url>", "The site that offers releases")
-    .option("--no-modify-path", "Do not touch start-up files of the shell")
+    .option("--yes", "Use the defaults without prompting")
+    .option("--dir <dir>", "Directory of the command")
+    .option("--base <url>", "Release site")
+    .option("--no-modify-path", "Do not edit the shell's start-up files")
     .option("--sha256 <hex>", "Digest of the archive")
-    .option("--commit <hash>", "The commit it was built from")
+    .option("--commit <hash>", "Commit of the build")
     .option("--kind <kind>", "bundle or source")
     .action((flags: SelfFlags) => runCommand("self install", flags, (env) => install(flags, env.interactive)));
-  addGlobalOptions(self.command("uninstall").description("Remove waft, all its versions and what it changed"))
-    .option("--yes", "Do not ask")
-    .option("--purge", "Also configuration and credentials")
+  addGlobalOptions(self.command("uninstall").description("Remove waft and all its versions, and undo its changes"))
+    .option("--yes", "Do not prompt")
+    .option("--purge", "Also remove configuration and credentials")
     .action((flags: SelfFlags) => runCommand("self uninstall", flags, (env) => uninstall(flags, env.interactive)));
 }
 
@@ -134,7 +134,7 @@ async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unk
   const plan = await planUninstall(paths, flags.purge === true);
   if (!plan.isInstalled && flags.purge !== true) {
     throw fail("install.missing", "waft was not installed here by its installer, so there is nothing to uninstall", {
-      help: "use the package manager that installed it; --purge removes waft's caches and records all the same",
+      help: "use the package manager that installed it; --purge still removes waft's caches and records",
     });
   }
   const list = [...plan.remove, ...plan.edits.map((e) => `the lines for waft in ${e.file}`)];

@@ -17,8 +17,8 @@ export function addKeysCommand(program: Command, group: "opts" | "features"): vo
   const command = program.command(group)
     .description(
       group === "opts"
-        ? "List every optimization with its meaning, state and where that came from."
-        : "List every WebAssembly feature with its meaning, state and where that came from.",
+        ? "List every optimization with its meaning, state and the origin of the state."
+        : "List every WebAssembly feature with its meaning, state and the origin of the state.",
     )
     .option(
       group === "opts" ? "--opt <name=on|off>" : "--feature <name=on|off>",

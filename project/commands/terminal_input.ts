@@ -44,7 +44,10 @@ export async function drainInput(): Promise<void> {
   endProgress();
   const { stdin } = process;
   if (stdin.isRaw === true) {
-    throw fail("review.raw-terminal", "another program holds the terminal in raw mode; a review needs it for itself");
+    throw fail(
+      "review.raw-terminal",
+      "another program has the terminal in raw mode; a review needs exclusive use of it",
+    );
   }
   stdin.setRawMode(true);
   stdin.resume();

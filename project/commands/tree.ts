@@ -7,7 +7,7 @@ import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_comman
 
 /** Adds `tree`. */
 export function addCommand(program: Command): void {
-  const command = program.command("tree").description("Show which plugins the project has, and what requires each.");
+  const command = program.command("tree").description("Show the project's plugins as a dependency tree.");
   addGlobalOptions(command).action((flags: GlobalFlags) =>
     runCommand("tree", flags, async (env) => {
       const { pluginTree } = await import("../ops/tree.ts");

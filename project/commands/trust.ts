@@ -15,9 +15,9 @@ interface TrustFlags extends GlobalFlags {
 /** Adds `trust`. */
 export function addCommand(program: Command): void {
   const command = program.command("trust")
-    .description("Accept on this machine what the lockfile grants to plugins.")
-    .argument("[digest]", "Accept exactly the grants with this digest, without a question")
-    .option("--forget", "Forget what was accepted for this project");
+    .description("Accept the lockfile's grants to plugins on this machine.")
+    .argument("[digest]", "Accept exactly the grants with this digest, without prompting")
+    .option("--forget", "Revoke the acceptance for this project");
   addGlobalOptions(command).action((digest: string | undefined, flags: TrustFlags) =>
     runCommand("trust", flags, async (env) => {
       const [{ acceptGrants, forgetGrants }, { holderLines }] = await Promise.all([

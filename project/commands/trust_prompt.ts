@@ -17,7 +17,7 @@ export async function askToAccept(root: string, holders: readonly AuthorityHolde
   await showWhole([head, ...holders.flatMap(holderLines)].join("\n"));
   await drainInput();
   const answer = await confirm({
-    message: "Let these plugins do that?",
+    message: "Accept these grants?",
     output: process.stderr,
     initialValue: false,
   });

@@ -19,11 +19,10 @@ export function addCommand(program: Command): void {
   const version = program.command("version").description("Install and choose versions of waft.");
   const add = (usage: string, summary: string): Command =>
     addGlobalOptions(version.command(usage).description(summary));
-  const site = (command: Command): Command =>
-    command.option("--base <url>", "The site that offers releases (also WAFT_RELEASE_BASE)");
+  const site = (command: Command): Command => command.option("--base <url>", "Release site (also WAFT_RELEASE_BASE)");
 
   site(add("install", "Install canary, nightly, latest or an exact version").argument("<target>"))
-    .option("--use", "Make it the active version, too")
+    .option("--use", "Also make it the active version")
     .action((target: string, flags: VersionFlags) =>
       runCommand("version install", flags, async (env) => {
         const { installVersion, useVersion } = await import("../ops/version.ts");
@@ -54,7 +53,7 @@ export function addCommand(program: Command): void {
       ]);
       const text = rows.length === 0
         ? "no versions are installed"
-        : [...layoutTable(rows), env.colors.dim("* active, - the one before")].join("\n");
+        : [...layoutTable(rows), env.colors.dim("* active, - previous")].join("\n");
       return { data: { versions }, text };
     })
   );
@@ -82,7 +81,7 @@ export function addCommand(program: Command): void {
         return { data: { version, directory }, text: directory };
       })
     );
-  site(add("update", "Install and use what the active version's channel offers now")).action((flags: VersionFlags) =>
+  site(add("update", "Update to the newest version of the active version's channel")).action((flags: VersionFlags) =>
     runCommand("version update", flags, async (env) => {
       const { updateVersion } = await import("../ops/version.ts");
       const result = await updateVersion(await versionContext(env, flags));
@@ -92,7 +91,7 @@ export function addCommand(program: Command): void {
       return { data: result, text };
     })
   );
-  add("rollback", "Go back to the version that was active before").action((flags: VersionFlags) =>
+  add("rollback", "Return to the previously active version").action((flags: VersionFlags) =>
     runCommand("version rollback", flags, async (env) => {
       const { rollbackVersion } = await import("../ops/version.ts");
       const result = await rollbackVersion(await versionContext(env, flags));
@@ -100,7 +99,7 @@ export function addCommand(program: Command): void {
     })
   );
   add("uninstall", "Remove an installed version").argument("<version>")
-    .option("--force", "Also the active one; the one before becomes active")
+    .option("--force", "Also remove the active version; the previous one becomes active")
     .action((target: string, flags: VersionFlags) =>
       runCommand("version uninstall", flags, async (env) => {
         const { uninstallVersion } = await import("../ops/version.ts");
@@ -108,7 +107,7 @@ export function addCommand(program: Command): void {
         return { data: result, text: `removed ${result.version}` };
       })
     );
-  add("prune", "Remove all versions but the active one and the one before").action((flags: VersionFlags) =>
+  add("prune", "Remove all versions except the active and the previous one").action((flags: VersionFlags) =>
     runCommand("version prune", flags, async (env) => {
       const { pruneVersions } = await import("../ops/version.ts");
       const result = await pruneVersions(await versionContext(env, flags));
@@ -140,7 +139,9 @@ async function versionContext(env: CommandEnvironment, flags: VersionFlags): Pro
     platform: platformName(),
     start: startVersion,
     site: () => {
-      if (flags.offline === true) throw fail("release.offline", "--offline forbids to look for releases");
+      if (flags.offline === true) {
+        throw fail("release.offline", "looking up releases needs the network, and --offline forbids it");
+      }
       return {
         base: checkReleaseBase(flags.base ?? (process.env.WAFT_RELEASE_BASE || undefined) ?? recorded ?? BASE_URL),
         keys: trustedReleaseKeys(process.env),

@@ -15,7 +15,7 @@ export function addCommand(program: Command): void {
   const command = program.command("wast")
     .description("Run WebAssembly test scripts (.wast), or all scripts in directories.")
     .argument("<paths...>", "Scripts and directories")
-    .option("-v, --verbose", "A line per script, and why assertions were skipped");
+    .option("-v, --verbose", "Print a line per script, and the reasons for skipped assertions");
   addOptions(command, ENGINE_OPTION_ROWS).action(
     async (paths: string[], flags: EngineFlags & { verbose?: boolean }) => {
       const options = engineOptions(flags);

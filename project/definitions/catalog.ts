@@ -167,7 +167,7 @@ export async function packageManifest(
       severity: "error",
       message: `${MANIFEST_FILE} has no "package"`,
       file: MANIFEST_FILE,
-      help: "an application is not published; `waft init --full --kind plugin` shows what a plugin needs",
+      help: "applications are not published; `waft init --full --kind plugin` shows what a plugin needs",
     }]);
   }
   const found: Diagnostic[] = [];
@@ -244,7 +244,7 @@ function completeDefinition(
     add(
       `${at}/stability`,
       "mismatch",
-      `${readablePointer(`${at}/stability`)} is not what ${MANIFEST_FILE} says (nothing)`,
+      `${readablePointer(`${at}/stability`)} differs from ${MANIFEST_FILE}, where it is absent`,
     );
     wrong = true;
   }
@@ -254,10 +254,8 @@ function completeDefinition(
       add(
         stepInto(at, key),
         "mismatch",
-        `${readablePointer(stepInto(at, key))} is not what ${MANIFEST_FILE} says: ${
-          JSON.stringify(value).slice(0, 200)
-        }`,
-        "leave it out: it is filled in from the manifest",
+        `${readablePointer(stepInto(at, key))} differs from ${MANIFEST_FILE}: ${JSON.stringify(value).slice(0, 200)}`,
+        "omit it: it is filled in from the manifest",
       );
       wrong = true;
     }

@@ -68,7 +68,7 @@ row("129 plugins", (p) => p.catalog.plugins = Array(129).fill(p.catalog.plugins[
 row("foreign id", (p) => first(p.catalog).id = "github.com/evil/kv", "catalog.value");
 row("id twice", (p) => p.catalog.plugins.push(p.catalog.plugins[0]), "catalog.value");
 row("missing entry", (p) => p.catalog.plugins[0].entry = "dist/none.wasm", "catalog.entry");
-row("entry climbs out", (p) => p.catalog.plugins[0].entry = "../x.wasm", "catalog.entry");
+row("entry leads out", (p) => p.catalog.plugins[0].entry = "../x.wasm", "catalog.entry");
 row("empty entry", (p) => p.files.set("dist/0.wasm", new Uint8Array(0)), "catalog.entry");
 row("version contradicts", (p) => first(p.catalog).version = "9.9.9", "catalog.mismatch");
 row(

@@ -127,7 +127,7 @@ export function checkConfigSchema(schema: JsonValue, pointer: string): Violation
           add(
             `${at}/required`,
             "enum",
-            `${readablePointer(at)}.required names ${quote(String(name))}, which is no property`,
+            `${readablePointer(at)}.required names ${quote(String(name))}, which is not a property`,
           );
         }
       }
@@ -137,7 +137,7 @@ export function checkConfigSchema(schema: JsonValue, pointer: string): Violation
       for (
         const v of walkSchema(schema.default, schema as Schema, { formats: CONFIG_FORMATS, pointer: `${at}/default` })
       ) {
-        add(v.pointer, v.rule, `the default breaks the schema: ${v.message}`);
+        add(v.pointer, v.rule, `the default violates the schema: ${v.message}`);
       }
     }
   }

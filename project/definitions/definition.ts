@@ -160,7 +160,7 @@ export function closedMap(keys: string, values: string): Schema {
 
 /**
  * Violations of a definition. With `shape` false only the rules beyond the schema are checked, for callers that have
- * walked a larger schema already. Rule `authority` marks an authority that this waft does not know.
+ * walked a larger schema already. Rule `authority` marks an authority unknown to this version of waft.
  */
 export function checkDefinition(value: JsonValue, pointer: string, shape = true): Violation[] {
   const found: Violation[] = [];
@@ -181,7 +181,7 @@ export function checkDefinition(value: JsonValue, pointer: string, shape = true)
     add(
       "/version",
       "pattern",
-      `${name("/version")} ${quote(d.version, 60)} is no canonical semantic version`,
+      `${name("/version")} ${quote(d.version, 60)} is not a canonical semantic version`,
       "write it without v and leading zeros",
     );
   }
@@ -192,7 +192,7 @@ export function checkDefinition(value: JsonValue, pointer: string, shape = true)
         add(
           stepInto(at, key),
           "pattern",
-          `${name(stepInto(at, key))} ${quote(range, 60)} is no version range: ${wrong.reason}`,
+          `${name(stepInto(at, key))} ${quote(range, 60)} is not a version range: ${wrong.reason}`,
           wrong.help,
         );
       }
@@ -216,7 +216,7 @@ function checkAuthorities(d: Definition, pointer: string, found: Violation[]): v
         pointer: `${at}/name`,
         part: "value",
         rule: "authority",
-        message: `${quote(request.name)} is no authority that this waft knows`,
+        message: `${quote(request.name)} is not an authority known to this version of waft`,
         ...(near === undefined ? {} : { help: `did you mean "${near}"?` }),
       });
       return;
@@ -243,7 +243,7 @@ function checkAuthorities(d: Definition, pointer: string, found: Violation[]): v
         pointer: at,
         part: "value",
         rule: "required",
-        message: `${readablePointer(at)} needs "scope": ${known.name} is never granted whole`,
+        message: `${readablePointer(at)} needs "scope": ${known.name} is never granted without a scope`,
       });
     } else if (request.scope !== undefined) {
       found.push(...walkSchema(request.scope, scopeSchema(known.scope, "request"), { pointer: `${at}/scope` }));
@@ -276,7 +276,7 @@ function checkContracts(d: Definition, add: Add, name: (at: string) => string): 
         (contract as ProvidedContract).namespaces?.forEach((n, j) => {
           const where = `${at}/namespaces/${j}`;
           if (HOST_NAMESPACES.has(n) || n.startsWith("waft:") || n.startsWith("wasi")) {
-            add(where, "enum", `${quote(n)} belongs to the host`);
+            add(where, "enum", `${quote(n)} is reserved for the host`);
           }
           if (!defined.has(n)) add(where, "required", `${quote(n)} needs import.define with that namespace`);
           if (offered.has(n)) add(where, "uniqueItems", `${quote(n)} is offered twice`);

@@ -63,7 +63,7 @@ export function checkLinks(definition: Definition, module: InspectedModule, file
         : item.module === "env" || item.module.startsWith("wasi")
         ? `${quote(item.module)} is never linked for plugins; use the waft:* namespaces`
         : "list it under consumes if another plugin provides it";
-      add("import", `nothing can link the import ${name}`, help);
+      add("import", `the import ${name} cannot be linked`, help);
       continue;
     }
     if (!sameType(host.type, item.type!)) {
@@ -87,8 +87,8 @@ export function checkLinks(definition: Definition, module: InspectedModule, file
     if (!used.has(request.name)) {
       add(
         "unused",
-        `${request.name} is requested but nothing in the module uses it`,
-        "drop the request: reviewers should see only what is needed",
+        `${request.name} is requested but not used by the module`,
+        "remove the request: reviewers should see only required authorities",
       );
     }
   }

@@ -9,7 +9,7 @@ import { explainPluginId, MAX_PLUGIN_ID } from "../base/grammar.ts";
 export function requirePluginId(id: string): void {
   const wrong = explainPluginId(id);
   if (wrong !== undefined) {
-    throw fail("usage.plugin-id", `${quote(id.slice(0, MAX_PLUGIN_ID))} is no plugin id: ${wrong.reason}`, {
+    throw fail("usage.plugin-id", `${quote(id.slice(0, MAX_PLUGIN_ID))} is not a plugin id: ${wrong.reason}`, {
       help: wrong.help,
     });
   }

@@ -36,7 +36,7 @@ export function parseWasiGroups(text: string): string[] | undefined {
   const words = text === "none" ? [] : text.split(",");
   for (const word of words) {
     if (!WASI_GROUP_NAMES.includes(word)) {
-      throw fail("usage.wasi", `--wasi: there is no group ${quote(word, 60)}`, {
+      throw fail("usage.wasi", `--wasi: unknown group ${quote(word, 60)}`, {
         help: `all, none, or some of ${WASI_GROUP_NAMES.join(",")}`,
       });
     }

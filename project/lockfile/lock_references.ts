@@ -34,7 +34,7 @@ export function checkReferences(lock: Lockfile, report: LockReport): void {
       report.add(
         "reference",
         `${at}/package`,
-        `${id} cannot belong to package ${plugin.package}: it is no path below it`,
+        `${id} cannot belong to package ${plugin.package}: it is not a path below it`,
       );
     }
     for (const [needed, range] of Object.entries(plugin.definition.requires)) {
@@ -56,7 +56,7 @@ export function checkReferences(lock: Lockfile, report: LockReport): void {
     report.add(
       "reference",
       pluginAt(order.cycle[0]!),
-      `plugins depend on each other in a circle: ${order.cycle.join(" -> ")}`,
+      `cyclic dependency between plugins: ${order.cycle.join(" -> ")}`,
       undefined,
       "key",
     );
@@ -94,7 +94,7 @@ function checkBindings(lock: Lockfile, id: string, report: LockReport): void {
       report.add(
         "reference",
         at,
-        `${id} requires ${namespace}, which nothing is bound to`,
+        `${id} requires ${namespace}, but no provider is bound`,
         "run `waft add` and choose with --bind",
       );
     }

@@ -116,7 +116,7 @@ function checkValues(lock: Lockfile, report: LockReport): void {
       report.add(
         "value",
         `${at}/version`,
-        `${readablePointer(at)}.version ${quote(entry.version, 60)} is no canonical semantic version`,
+        `${readablePointer(at)}.version ${quote(entry.version, 60)} is not a canonical semantic version`,
       );
     }
     const { source } = entry;
@@ -169,7 +169,7 @@ function checkDigests(lock: Lockfile, report: LockReport): void {
       report.add(
         "digest",
         `${packageAt(id)}/seal`,
-        `the entry of package ${id} is not the one that was sealed`,
+        `the entry of package ${id} does not match its seal`,
         EDITED,
       );
     }
@@ -193,7 +193,7 @@ function checkDigests(lock: Lockfile, report: LockReport): void {
       report.add("digest", `${at}/definitionDigest`, `the definition of ${id} does not have its digest`, EDITED);
     }
     if (sealPlugin(id, plugin) !== plugin.seal) {
-      report.add("digest", `${at}/seal`, `the entry of ${id} is not the one that was sealed`, EDITED);
+      report.add("digest", `${at}/seal`, `the entry of ${id} does not match its seal`, EDITED);
     }
   }
 }
@@ -208,14 +208,14 @@ function checkGrants(lock: Lockfile, report: LockReport): void {
       report.add(
         "grant",
         `${at}/definition/authorities/${i}/name`,
-        `${id} asks for ${quote(request.name)}, an authority that this waft does not know`,
+        `${id} asks for ${quote(request.name)}, an authority unknown to this version of waft`,
       );
     });
     for (const [name, scope] of Object.entries(plugin.grants)) {
       const here = stepInto(`${at}/grants`, name);
       const known = findAuthority(name);
       const request = plugin.definition.authorities.find((a) => a.name === name);
-      if (known === undefined) report.add("grant", here, `${quote(name)} is no authority`, undefined, "key");
+      if (known === undefined) report.add("grant", here, `${quote(name)} is not an authority`, undefined, "key");
       else if (request === undefined) report.add("grant", here, `${id} did not ask for ${name}`, undefined, "key");
       else {
         const shape = walkSchema(scope, scopeSchema(known.scope, "grant"), { pointer: here });
@@ -260,7 +260,7 @@ function checkStale(lock: Lockfile, report: LockReport, context: LockContext): v
       "stale",
       inLock === undefined ? "/requirements" : stepInto("/requirements", id),
       `${id}: ${MANIFEST_FILE} ${said(inManifest)}, the lockfile ${said(inLock)}`,
-      "run `waft add` to bring the lockfile in line",
+      "run `waft add` to update the lockfile",
     );
   }
 }
@@ -284,7 +284,7 @@ function checkReviews(lock: Lockfile, report: LockReport): void {
       report.add(
         "review",
         `${at}/review`,
-        `the grants of ${id} are not the ones that were reviewed`,
+        `the grants of ${id} differ from the reviewed ones`,
         `run \`waft plugin grant ${id}\` to review them`,
       );
     }

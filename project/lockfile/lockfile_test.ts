@@ -340,7 +340,7 @@ Deno.test("lockfile: a stale one says what differs, id by id", () => {
   assert.equal(
     formatDiagnostic(diagnostics[0]!),
     'waft-lock.json:5:27: lock.stale: github.com/acme/kv: waft.json has "^1.3.0", the lockfile has "^1.2.0"\n' +
-      "  help: run `waft add` to bring the lockfile in line",
+      "  help: run `waft add` to update the lockfile",
   );
 });
 

@@ -103,7 +103,7 @@ export function reviewReasons(
     else if (requestWidened(kind, scopeOf(was), scopeOf(request))) {
       reasons.push({ rule: "wider-request", text: `it asks for a wider ${request.name}` });
     } else if (was.mode === "optional" && request.mode === "required" && before.plugin.denied.includes(request.name)) {
-      reasons.push({ rule: "wider-request", text: `it cannot do without ${request.name} any more` });
+      reasons.push({ rule: "wider-request", text: `it now requires ${request.name}` });
     }
   }
   if (authorities.length > 0 || Object.keys(reach).length > 0) {
@@ -114,7 +114,7 @@ export function reviewReasons(
       });
     }
     if (jcs(before.package.source) !== jcs(nextPackage.source)) {
-      reasons.push({ rule: "registry", text: "it comes from another place" });
+      reasons.push({ rule: "registry", text: "its source changed" });
     }
   }
   for (const provider of Object.keys(reach).sort()) {
@@ -127,7 +127,7 @@ export function reviewReasons(
     }
   }
   if (before.unaccepted === true) {
-    reasons.push({ rule: "unaccepted", text: "what the lockfile grants it was never accepted on this machine" });
+    reasons.push({ rule: "unaccepted", text: "its grants in the lockfile were never accepted on this machine" });
   } else if (!before.intact) reasons.push({ rule: "edited", text: "its lockfile entry was edited by hand" });
   return reasons;
 }

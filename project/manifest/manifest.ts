@@ -102,7 +102,7 @@ export const MAX_MANIFEST_BYTES = 1 << 20;
 
 const source = (pattern: RegExp): string => pattern.source.replaceAll("\\/", "/");
 describePattern(source(PLUGIN_ID_PATTERN), "is not a fully qualified plugin id such as github.com/acme/kv");
-describePattern(source(RANGE_PATTERN), "holds characters that no version range has");
+describePattern(source(RANGE_PATTERN), "contains characters that are not allowed in version ranges");
 describePattern(source(VERSION_PATTERN), "is not a version such as 1.2.3");
 describePattern(source(SLUG_PATTERN), "is not a slug: lower-case letters, digits, and . _ - after the first");
 describePattern(source(PLATFORM_PATTERN), "is not a platform such as linux/amd64");
@@ -267,9 +267,9 @@ function fromAjv(error: ErrorObject, root: JsonValue): Violation | undefined {
 const HELP_OF_UNKNOWN: { readonly [key: string]: string | undefined } = {
   dependencies: 'direct requirements are listed under "plugins"',
   devDependencies: 'direct requirements are listed under "plugins"',
-  grants: "grants live in waft-lock.json only; see `waft plugin grant`",
-  permissions: "grants live in waft-lock.json only; see `waft plugin grant`",
-  lock: "exact versions live in waft-lock.json only",
+  grants: "grants are stored in waft-lock.json only; see `waft plugin grant`",
+  permissions: "grants are stored in waft-lock.json only; see `waft plugin grant`",
+  lock: "exact versions are stored in waft-lock.json only",
   name: 'package metadata goes under "package"',
   version: 'package metadata goes under "package"',
 };
@@ -337,7 +337,7 @@ function meaningFindings(root: JsonValue, document: JsonDocument, already: Reado
         add(
           "range.syntax",
           at,
-          `${readablePointer(at)} ${quote(range, 60)} is no version range: ${wrong.reason}`,
+          `${readablePointer(at)} ${quote(range, 60)} is not a version range: ${wrong.reason}`,
           wrong.help,
         );
       }
@@ -356,7 +356,7 @@ function meaningFindings(root: JsonValue, document: JsonDocument, already: Reado
         add(
           "version.syntax",
           "/package/version",
-          `package.version ${quote(pack.version, 60)} is no semantic version: ${wrong}`,
+          `package.version ${quote(pack.version, 60)} is not a semantic version: ${wrong}`,
         );
       }
     }

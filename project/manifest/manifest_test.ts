@@ -497,7 +497,7 @@ Deno.test("manifest: findings name the place, the rule and the way out", async (
   assert.deepEqual(diagnostics.map(formatDiagnostic), [
     'waft.json:3:5: manifest.value: the key "acme/kv" is not a fully qualified plugin id such as github.com/acme/kv\n' +
     '  help: plugin ids are fully qualified since schema v1; did you mean "github.com/acme/kv"?',
-    'waft.json:4:14: manifest.value: plugins["a.b/c"] "^1,^2" holds characters that no version range has\n' +
+    'waft.json:4:14: manifest.value: plugins["a.b/c"] "^1,^2" contains characters that are not allowed in version ranges\n' +
     "  help: use a space for AND, `||` for OR",
     'waft.json:6:3: manifest.unknown-key: "setings" is not allowed in the top level\n  help: did you mean "settings"?',
   ]);

@@ -47,6 +47,6 @@ export const OPTIMIZATIONS: readonly SettingKey[] = OPTIMIZATION_ROWS.filter((
 
 /** Keys of `settings.runtime`, with their default as text. */
 export const RUNTIME_KEYS: readonly { readonly name: string; readonly default: string; readonly meaning: string }[] = [
-  { name: "parallel", default: "auto", meaning: "compiler threads: auto, or a number (0 and 1 mean none besides)" },
+  { name: "parallel", default: "auto", meaning: "compiler threads: auto, or a number (0 and 1: no helper threads)" },
   { name: "deferredBoundsChecking", default: "true", meaning: "guard pages instead of explicit checks where possible" },
 ];

@@ -1,7 +1,7 @@
 /**
  * `add`: adds requirements, brings the lockfile in line, and writes both files as a pair.
  *
- * Input: plugin ids with optional ranges, directories, or nothing (which only brings the lockfile in line with the
+ * Input: plugin ids with optional ranges, directories, or nothing (which only updates the lockfile to match the
  * manifest). Output: a ChangeResult. The constraint written is the range as typed, `^<resolved>` when none was typed,
  * or the exact version with `exact`. Short and bare names are never expanded.
  */
@@ -57,7 +57,7 @@ export async function addPlugins(context: OpsContext, request: AddRequest): Prom
       if (wrong !== undefined) {
         throw fail(
           "usage.range",
-          `${quote(range, 60)} is no version or range: ${wrong.reason}`,
+          `${quote(range, 60)} is not a version or range: ${wrong.reason}`,
           wrong.help === undefined ? {} : { help: wrong.help },
         );
       }
@@ -120,9 +120,9 @@ export async function removePlugins(
       const by = Object.entries(state.lock?.lockfile?.plugins ?? {}).filter(([, p]) => id in p.definition.requires).map(
         ([other]) => other,
       );
-      throw fail("usage.not-required", `${quote(id)} is no requirement of this project`, {
+      throw fail("usage.not-required", `${quote(id)} is not a requirement of this project`, {
         help: by.length > 0
-          ? `it is there because ${by.join(", ")} requires it`
+          ? `it is installed because ${by.join(", ")} requires it`
           : `requirements: ${Object.keys(current).sort().join(", ") || "none"}`,
       });
     }

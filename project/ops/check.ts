@@ -228,7 +228,7 @@ async function checkArtifacts(
         links.push({
           code: "link.module",
           severity: "error",
-          message: `${id}: ${plugin.entry.path} is no valid module: ${error.message}`,
+          message: `${id}: ${plugin.entry.path} is not a valid module: ${error.message}`,
         });
       } else if (error instanceof ProjectError) found.push(...error.diagnostics);
       else throw error;

@@ -79,7 +79,7 @@ export function* reviewRequests(
     const plugin = prepared.plugins[id]!;
     const before = previous.reviewed.get(id);
     const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package]!, prepared.plugins, before)];
-    if (asked.has(id)) reasons.push({ rule: "asked", text: "you asked for it" });
+    if (asked.has(id)) reasons.push({ rule: "asked", text: "a review was requested" });
     const undecided = plugin.definition.authorities.some((a) =>
       !(a.name in plugin.grants) && !plugin.denied.includes(a.name)
     );
@@ -175,7 +175,7 @@ function parseRule(text: string, flag: string): Rule {
   const m = /^(?:([^=:]+\/[^=:]+)=)?([a-z][a-z.]*)(?::(.*))?$/s.exec(text);
   const name = m?.[2];
   if (m === null || name === undefined || findAuthority(name) === undefined) {
-    throw fail("usage.authority", `${flag} ${JSON.stringify(text)} names no authority`, {
+    throw fail("usage.authority", `${flag} ${JSON.stringify(text)} does not name an authority`, {
       help: `write ${flag} <authority>[:<scope>] or ${flag} <plugin id>=<authority>[:<scope>]`,
     });
   }

@@ -111,7 +111,7 @@ function pluginFiles(request: InitRequest): Map<string, Uint8Array> {
   const { name, module, description, license, repository } = request;
   const wrong = explainPluginId(module!);
   if (wrong !== undefined) {
-    throw fail("usage.plugin-id", `--module ${JSON.stringify(module)} is no plugin id: ${wrong.reason}`, {
+    throw fail("usage.plugin-id", `--module ${JSON.stringify(module)} is not a plugin id: ${wrong.reason}`, {
       help: wrong.help,
     });
   }

@@ -79,7 +79,7 @@ export async function inspectPlugin(
     }
   }
   const range = at < 0 ? "*" : spec.slice(at + 1);
-  if (!hasRangeShape(range)) throw fail("usage.range", `${JSON.stringify(range)} is no version or range`);
+  if (!hasRangeShape(range)) throw fail("usage.range", `${JSON.stringify(range)} is not a version or range`);
   const source = new SourceSet(context, start).forId(id);
   const { chosen } = await resolveVersions({ requirements: { [id]: range }, allowYanked: true }, {
     // Only this plugin is inspected; its requirements are shown, not resolved.
@@ -153,7 +153,7 @@ function scaffoldDefinition(id: string, module: InspectedModule, todo: string[])
     }
     const at = item.module.lastIndexOf("@");
     if (item.type === undefined || at < 0 || !isPluginId(item.module.slice(0, at))) {
-      todo.push(`nothing can link the import "${item.module}" "${item.name}"`);
+      todo.push(`the import "${item.module}" "${item.name}" cannot be linked`);
       continue;
     }
     const list = consumes.get(item.module) ?? [];

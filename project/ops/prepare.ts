@@ -142,7 +142,7 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
   }
   const order = loadOrder(plugins);
   if ("cycle" in order) {
-    throw fail("resolve.cycle", `plugins depend on each other in a circle: ${order.cycle.join(" -> ")}`);
+    throw fail("resolve.cycle", `cyclic dependency between plugins: ${order.cycle.join(" -> ")}`);
   }
   return {
     resolution,
@@ -276,7 +276,7 @@ async function checkAllLinks(
       diagnostics.push({
         code: "link.module",
         severity: "error",
-        message: `${id}: ${entry.path} is no valid module: ${error.message}`,
+        message: `${id}: ${entry.path} is not a valid module: ${error.message}`,
         file: entry.path,
       });
     }

@@ -79,7 +79,7 @@ export async function publishPackage(context: OpsContext, request: PublishReques
         links.push({
           code: "link.module",
           severity: "error",
-          message: `${plugin.entry.path} is no valid module: ${error.message}`,
+          message: `${plugin.entry.path} is not a valid module: ${error.message}`,
           file: plugin.entry.path,
         });
       }
@@ -117,7 +117,7 @@ export async function publishPackage(context: OpsContext, request: PublishReques
 function taggedVersion(git: GitState | undefined): string {
   const help = 'write "version" under "package" in waft.json, or tag the commit: git tag v0.1.0';
   if (git === undefined) {
-    throw fail("publish.version", "package.version is absent and this is no Git repository", { help });
+    throw fail("publish.version", "package.version is absent and this is not a Git repository", { help });
   }
   const versions = git.tags.flatMap(({ name, commit }) => {
     const version = canonicalVersion(name);

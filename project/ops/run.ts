@@ -104,7 +104,7 @@ function isArtifact(bytes: Uint8Array): boolean {
 
 function loadArtifact(engine: Engine, bytes: Uint8Array, { allowPrecompiled }: RunOptions): Module {
   if (allowPrecompiled === true) return engine.load(bytes);
-  throw new UsageError("this is machine code, which runs outside of any sandbox: --allow-precompiled if you trust it");
+  throw new UsageError("this is machine code, which runs unsandboxed: pass --allow-precompiled if you trust it");
 }
 
 /**

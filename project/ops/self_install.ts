@@ -84,7 +84,7 @@ export async function installSelf(
   const launcher = join(install.bin, "waft");
   const existing = await readFile(launcher, "utf8").catch(() => undefined);
   if (existing !== undefined && !existing.includes(MARK) || (await DISK.status(launcher))?.kind === "directory") {
-    throw fail("install.exists", "there is another program of that name", {
+    throw fail("install.exists", "another program with this name exists", {
       file: launcher,
       help: "remove it, or choose another directory with --dir",
     });

@@ -121,9 +121,9 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
     diagnostics.push({
       code: "trust.needed",
       severity: "warning",
-      message: `you have not accepted on this machine what ${uncovered.map(({ id }) => id).join(", ")} may do`,
+      message: `you have not accepted the grants of ${uncovered.map(({ id }) => id).join(", ")} on this machine`,
       file: join(root, LOCK_FILE),
-      help: "`waft trust` shows it and asks",
+      help: "run `waft trust` to review and accept them",
     });
   }
   diagnostics.push(...await knownYanks(options, root, lockfile));
@@ -177,7 +177,7 @@ async function leftovers(root: string, files: Files): Promise<Diagnostic[]> {
     found.push({
       code: "project.leftover",
       severity: "note",
-      message: `${name} is from a write that was interrupted or is going on`,
+      message: `${name} is from an interrupted write, or a write is in progress`,
       file: join(root, name),
       help: "the next `waft add` clears it",
     });

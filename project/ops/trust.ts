@@ -66,7 +66,7 @@ function requireSame(given: string, digest: Digest): void {
   if (!isDigest(given)) throw fail("usage.digest", "a digest is `sha256:` and 64 hexadecimal digits");
   if (given !== digest) {
     throw fail("trust.digest", `the lockfile's grants have the digest ${digest}, not ${given}`, {
-      help: "look at what changed: `waft trust` shows it",
+      help: "review the changes with `waft trust`",
     });
   }
 }

@@ -56,7 +56,7 @@ export async function upgradeManifest(
       });
     }
     const full = `${host}/${key}`;
-    if (!isPluginId(full)) throw fail("usage.host", `${JSON.stringify(full)} is no plugin id`);
+    if (!isPluginId(full)) throw fail("usage.host", `${JSON.stringify(full)} is not a plugin id`);
     if (full in plugins || [...renamed.values()].includes(full)) throw fail("usage.host", `${full} would appear twice`);
     renamed.set(key, full);
     changes.push(`${key} -> ${full}`);

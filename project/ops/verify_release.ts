@@ -69,12 +69,12 @@ async function verifyOnce(
   const key = await registryKey(context, source, signature.keyId);
   if (!isSigned(recordBytes(record), signature.value, key)) {
     throw fail("signature.wrong", `the signature of ${name} is not that of ${source.name}'s key ${signature.keyId}`, {
-      help: "what this registry offers was changed after it was published, or it is not the registry",
+      help: "the release was changed after publication, or this is not the registry that signed it",
     });
   }
   const differs = differenceOf(record, release);
   if (differs !== undefined) {
-    throw fail("signature.disagrees", `${source.name} offers ${name} with another ${differs} than the one it signed`);
+    throw fail("signature.disagrees", `${source.name} offers ${name} with a different ${differs} than it signed`);
   }
 }
 

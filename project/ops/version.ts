@@ -68,7 +68,7 @@ export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: s
   for (const [path, bytes] of archive) {
     const name = path.startsWith(folder) ? path.slice(folder.length) : undefined;
     if (name === undefined || !ALLOWED.test(name)) {
-      throw fail("archive.contents", `${quote(path)} does not belong into a bundle of ${version}`);
+      throw fail("archive.contents", `${quote(path)} does not belong in a bundle of ${version}`);
     }
     files.set(name, bytes);
   }
@@ -178,12 +178,12 @@ export async function tryVersion(context: VersionContext, directory: string, ver
       "install.start",
       `${version} does not start on this machine: ${quote(String((error as Error).message))}`,
       {
-        help: "nothing was installed; what was active before still is",
+        help: "nothing was installed; the active version is unchanged",
       },
     );
   }
   if (printed !== version) {
-    throw fail("install.start", `the bundle of ${version} says that it is ${quote(printed)}`, {
+    throw fail("install.start", `the bundle of ${version} identifies itself as ${quote(printed)}`, {
       help: "nothing was installed",
     });
   }
@@ -234,7 +234,7 @@ export async function rollbackVersion(
     const { current, previous } = await readActive(paths);
     if (previous === undefined) throw fail("release.unknown", "there is no version to go back to");
     if (await readReceipt(paths, previous) === undefined) {
-      throw fail("release.unknown", `the version before, ${previous}, is not installed any more`, {
+      throw fail("release.unknown", `the previous version, ${previous}, is no longer installed`, {
         help: `waft version install ${previous}`,
       });
     }
@@ -268,7 +268,7 @@ export async function updateVersion(
     const version = versionOfTarget(index, channel);
     if (current !== undefined && semver.compareBuild(version, current) < 0) {
       throw fail("release.rollback", `${channel} offers ${version}, which is older than the active ${current}`, {
-        help: `if that is meant: waft version install ${version} && waft version use ${version}`,
+        help: `to install it anyway: waft version install ${version} && waft version use ${version}`,
       });
     }
     result = await installFrom(context, site, index, version);

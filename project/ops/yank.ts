@@ -36,7 +36,7 @@ export async function yankRelease(context: OpsContext, root: string, request: Ya
   const at = spec.lastIndexOf("@");
   const version = at < 0 ? undefined : canonicalVersion(spec.slice(at + 1));
   if (version === undefined) {
-    throw fail("usage.version", "one exact version is withdrawn: waft plugin yank github.com/acme/kv@1.2.3");
+    throw fail("usage.version", "yank takes one exact version: waft plugin yank github.com/acme/kv@1.2.3");
   }
   const id = spec.slice(0, at);
   requirePluginId(id);

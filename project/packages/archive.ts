@@ -82,7 +82,7 @@ function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array
   const folded = new Map<string, string>();
   let offset = 0;
   for (;;) {
-    if (offset + BLOCK > tar.length) throw bad("tar", "the archive has no end mark");
+    if (offset + BLOCK > tar.length) throw bad("tar", "the archive has no end-of-archive marker");
     const header = tar.subarray(offset, offset + BLOCK);
     offset += BLOCK;
     if (header.every((byte) => byte === 0)) break;
@@ -113,7 +113,9 @@ function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array
     }
     offset += end;
   }
-  if (!tar.subarray(offset).every((byte) => byte === 0)) throw bad("trailing", "bytes follow the archive's end mark");
+  if (!tar.subarray(offset).every((byte) => byte === 0)) {
+    throw bad("trailing", "bytes follow the end-of-archive marker");
+  }
   for (const path of files.keys()) {
     for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
       const parent = folded.get(path.slice(0, at).normalize("NFC").toLowerCase());
@@ -210,7 +212,7 @@ function pathFault(path: string): string | undefined {
   if (segments.length > pathDepth) return `is deeper than ${pathDepth} levels`;
   for (const segment of segments) {
     if (segment === "" || segment === ".") return "has an empty or . segment";
-    if (segment === "..") return "climbs out of the package";
+    if (segment === "..") return "leads out of the package";
     if (RESERVED.test(segment)) return `uses ${quote(segment)}, a reserved name on Windows`;
     if (/[. ]$/.test(segment)) return "has a segment that ends in a dot or a space";
   }

@@ -61,7 +61,7 @@ export class Credentials {
     ) {
       throw fail("auth.unsafe", "others can read or write the file with your tokens", {
         file: this.#path,
-        help: "chmod 600 it, and replace the tokens in it if others may have read them",
+        help: "run `chmod 600` on it, and replace its tokens if others may have read them",
       });
     }
     const reading = readJson(bytes, { file: this.#path, codes: "auth", maxBytes: MAX_BYTES });

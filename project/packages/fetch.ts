@@ -30,7 +30,7 @@ export async function fetchPackage(context: OpsContext, release: Release, source
   if (bytes === undefined) {
     bytes = await source.archive(release);
     if (bytes.length !== size || digestBytes(bytes) !== digest) {
-      throw fail("integrity.artifact", `the archive of ${name} from ${source.name} is not the one that was promised`, {
+      throw fail("integrity.artifact", `the archive of ${name} from ${source.name} does not match its release`, {
         help: `expected ${digest} (${size} bytes), got ${digestBytes(bytes)} (${bytes.length} bytes)`,
       });
     }
@@ -57,7 +57,7 @@ async function openPath(release: Release, source: PathSource): Promise<OpenPacka
   const { opened, artifact } = await source.open();
   const { digest, size } = release.artifact;
   if (artifact.digest !== digest || artifact.size !== size) {
-    throw fail("integrity.artifact", `${release.package} in ${source.name} is not what was promised`, {
+    throw fail("integrity.artifact", `${release.package} in ${source.name} does not match its release`, {
       help: `expected ${digest} (${size} bytes), got ${artifact.digest} (${artifact.size} bytes)`,
     });
   }
@@ -73,7 +73,7 @@ export function promisedPlugin(opened: OpenPackage, release: Release): PackagePl
   if (plugin.digest !== release.definitionDigest) {
     throw fail(
       "integrity.definition",
-      `the definition of ${release.id} ${release.version} is not the one that was promised`,
+      `the definition of ${release.id} ${release.version} does not match its release`,
       {
         help: `expected ${release.definitionDigest}, got ${plugin.digest}`,
       },
@@ -82,7 +82,7 @@ export function promisedPlugin(opened: OpenPackage, release: Release): PackagePl
   if (jcs(plugin.definition.requires) !== jcs(release.requires)) {
     throw fail(
       "integrity.definition",
-      `the requirements of ${release.id} ${release.version} are not those of its index`,
+      `the requirements of ${release.id} ${release.version} differ from those in its index`,
     );
   }
   return plugin;
@@ -95,6 +95,6 @@ export async function inspectEntry(context: OpsContext, entry: string, bytes: Ui
     return await context.inspect(bytes);
   } catch (error) {
     if (!(error instanceof InspectionError)) throw error;
-    throw fail("link.module", `${entry} is no valid module: ${error.message}`, { file: entry });
+    throw fail("link.module", `${entry} is not a valid module: ${error.message}`, { file: entry });
   }
 }

@@ -88,7 +88,7 @@ export async function readMachine(
   const deny = (policy?.deny ?? []) as string[];
   for (const name of deny) {
     if (findAuthority(name) === undefined) {
-      throw fail("policy.value", `"${name}" in deny is no authority`, { file: policyFile });
+      throw fail("policy.value", `"${name}" in deny is not an authority`, { file: policyFile });
     }
   }
   const env = options.env ?? process.env;
@@ -144,7 +144,7 @@ export function checkRegistryUrl(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw fail("usage.registry", `${JSON.stringify(text.slice(0, 200))} is no registry address`, {
+    throw fail("usage.registry", `${JSON.stringify(text.slice(0, 200))} is not a registry address`, {
       help: "give an https:// address",
     });
   }

@@ -138,7 +138,7 @@ export function parsed(bytes: Uint8Array, url: string, schema: Schema): JsonValu
     ? reading.document.duplicates[0]?.message ?? walkSchema(reading.document.value, schema, { limit: 1 })[0]?.message
     : reading.diagnostics[0]!.message;
   if (!reading.ok || wrong !== undefined) {
-    throw fail("registry.answer", `${url} answers with something broken: ${wrong}`);
+    throw fail("registry.answer", `${url} returned an invalid response: ${wrong}`);
   }
   return reading.document.value;
 }
@@ -151,7 +151,7 @@ async function readPins(files: Files, file: string): Promise<{ readonly [registr
   if (!reading.ok) throw new ProjectError(reading.diagnostics);
   const wrong = reading.document.duplicates[0]?.message ??
     walkSchema(reading.document.value, PINS_SCHEMA, { limit: 1 })[0]?.message;
-  if (wrong !== undefined) throw fail("machine.keys", `this is no list of registry keys: ${wrong}`, { file });
+  if (wrong !== undefined) throw fail("machine.keys", `this is not a list of registry keys: ${wrong}`, { file });
   return reading.document.value as unknown as { readonly [registry: string]: KeySet };
 }
 

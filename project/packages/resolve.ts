@@ -213,7 +213,7 @@ class Solver {
     const missing = ids.filter((id) => !this.#nodes.has(id));
     if (missing.length === 0) return [];
     if (this.#nodes.size + missing.length > 4 * MAX_PLUGINS) {
-      throw limit(`the search met more than ${4 * MAX_PLUGINS} plugins`);
+      throw limit(`resolution visited more than ${4 * MAX_PLUGINS} plugins`);
     }
     const answers = await this.#provider.load(missing);
     for (const id of missing) {
@@ -355,7 +355,7 @@ class Solver {
 
   /** Unit propagation of one incompatibility; returns it when all its terms hold. */
   #apply(incompatibility: Incompatibility, changed: string[]): Incompatibility | undefined {
-    if (++this.#steps > MAX_STEPS) throw limit(`the search took more than ${MAX_STEPS} steps`);
+    if (++this.#steps > MAX_STEPS) throw limit(`resolution took more than ${MAX_STEPS} steps`);
     let open: string | undefined;
     for (const [id, term] of incompatibility.terms) {
       const { possible } = this.#nodes.get(id)!;

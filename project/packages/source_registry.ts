@@ -74,7 +74,7 @@ export class RegistrySource implements Source {
     const kept = await this.#readKept(path);
     if (this.#options.offline === true) {
       if (kept === undefined) {
-        throw fail("registry.offline", `${id} was never looked up in ${this.name}, and --offline forbids it now`);
+        throw fail("registry.offline", `${id} is not cached from ${this.name}, and --offline forbids looking it up`);
       }
       return parseIndex(kept.bytes, id, url);
     }
@@ -104,7 +104,7 @@ export class RegistrySource implements Source {
     const gone = known.find(({ version }) => !listed.has(version));
     if (gone === undefined) return;
     throw fail("registry.rollback", `${this.name} no longer lists ${id} ${gone.version}, which it listed before`, {
-      help: `an old index may be played again; if the registry was set up anew, delete ${path}`,
+      help: `an old index may have been replayed; if the registry was reset, delete ${path}`,
     });
   }
 
@@ -120,7 +120,7 @@ export class RegistrySource implements Source {
     if (this.#options.offline === true) {
       throw fail(
         "registry.offline",
-        `the record of ${packageId} ${version} was never fetched, and --offline forbids it`,
+        `the record of ${packageId} ${version} is not cached, and --offline forbids fetching it`,
       );
     }
     const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
@@ -144,7 +144,7 @@ export class RegistrySource implements Source {
     if (this.#options.offline === true) {
       throw fail(
         "registry.offline",
-        `the archive of ${release.package} ${release.version} is not in the cache, and --offline forbids to fetch it`,
+        `the archive of ${release.package} ${release.version} is not in the cache, and --offline forbids fetching it`,
       );
     }
     const url = `${this.name}/api/blobs/sha256/${digest.slice("sha256:".length)}`;
@@ -183,7 +183,7 @@ export class RegistrySource implements Source {
     const reading = readJson(answer.bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
     const value = reading.ok ? reading.document.value : undefined;
     if (!isObject(value) || !Array.isArray(value.packages)) {
-      throw fail("registry.answer", `${url} answers with no list`);
+      throw fail("registry.answer", `${url} did not return a list`);
     }
     const packages = value.packages.filter(isObject).slice(0, 50).map((p) => ({
       name: String(p.name ?? ""),
@@ -242,7 +242,7 @@ export class RegistrySource implements Source {
   ): Promise<Answer> {
     const { token } = this.#options;
     if (token === undefined) {
-      throw fail("auth.missing", `${this.name} changes nothing without a token`, {
+      throw fail("auth.missing", `${this.name} requires a token for changes`, {
         help: "run `waft login`, or set WAFT_TOKEN to a token of that registry",
       });
     }
@@ -282,7 +282,7 @@ export class RegistrySource implements Source {
         const next = new URL(target, at);
         if (next.origin !== new URL(url).origin) {
           throw fail("registry.redirect", `${url} redirects to another host, ${quote(next.origin)}`, {
-            help: "name that registry itself, if you trust it",
+            help: "use that registry's own address if you trust it",
           });
         }
         at = next.href;
@@ -377,7 +377,7 @@ async function readBody(response: Response, maxBytes: number, url: string): Prom
 function unreachable(url: string, error: unknown): ProjectError {
   const timeout = (error as { readonly name?: string }).name === "TimeoutError";
   const { cause } = error as { readonly cause?: { readonly code?: string; readonly message?: string } };
-  const reason = timeout ? "no answer in time" : cause?.code ??
+  const reason = timeout ? "timed out" : cause?.code ??
     cause?.message?.replace(/^error sending request for url \(.*?\): (?:client error \(\w+\): )?/, "") ??
     (error instanceof Error ? error.message : String(error));
   return fail("registry.unreachable", `${url}: ${quote(reason, 200).slice(1, -1)}`, {
@@ -431,11 +431,11 @@ function unexpected(url: string, answer: Answer): ProjectError {
 export function parseIndex(bytes: Uint8Array, id: string, url: string): Release[] {
   const reading = readJson(bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
   if (!reading.ok) {
-    throw fail("registry.answer", `${url} answers with a broken index: ${reading.diagnostics[0]!.message}`);
+    throw fail("registry.answer", `${url} returned an invalid index: ${reading.diagnostics[0]!.message}`);
   }
   const { value, duplicates } = reading.document;
   const wrong = duplicates[0]?.message ?? walkSchema(value, INDEX_SCHEMA, { limit: 1 })[0]?.message;
-  if (wrong !== undefined) throw fail("registry.answer", `${url} answers with a broken index: ${wrong}`);
+  if (wrong !== undefined) throw fail("registry.answer", `${url} returned an invalid index: ${wrong}`);
   const index = value as unknown as {
     readonly id: string;
     readonly package: string;
@@ -450,7 +450,7 @@ export function parseIndex(bytes: Uint8Array, id: string, url: string): Release[
   const seen = new Set<string>();
   return index.releases.map((release) => {
     if (!isCanonicalVersion(release.version)) {
-      throw fail("registry.answer", `${url} lists ${quote(release.version, 60)}, which is no version`);
+      throw fail("registry.answer", `${url} lists ${quote(release.version, 60)}, which is not a version`);
     }
     if (seen.has(release.version)) throw fail("registry.answer", `${url} lists ${release.version} twice`);
     seen.add(release.version);

@@ -93,8 +93,8 @@ export class TrustStore {
 function requireOwn(path: string, status: FileStatus | undefined, forbidden: number): void {
   if (status === undefined || systemName() === "win32") return;
   if (status.uid === currentUser() && (status.mode & forbidden) === 0) return;
-  throw fail("trust.unsafe", "others can write or read the record of what you accepted, so it does not count", {
+  throw fail("trust.unsafe", "others can read or write the record of accepted grants, so it is ignored", {
     file: path,
-    help: `delete it, or make it yours alone: chown and chmod ${forbidden === 0o077 ? "600" : "700"}`,
+    help: `delete it, or restrict it to your user: chown and chmod ${forbidden === 0o077 ? "600" : "700"}`,
   });
 }

@@ -53,7 +53,7 @@ export function unaccepted(root: string, holders: readonly AuthorityHolder[], di
   return new ProjectError([...notes, {
     code: "trust.needed",
     severity: "error",
-    message: `the user of this machine has not accepted what ${names} may do`,
+    message: `the grants of ${names} were not accepted on this machine`,
     file: join(root, LOCK_FILE),
     help:
       `if you agree to the grants above, run \`waft trust ${digest}\` (in CI: \`waft run --locked --trust ${digest} …\`)`,

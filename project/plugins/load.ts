@@ -162,7 +162,7 @@ async function requireAccepted(
     if (trust === digest) return;
     throw fail("trust.digest", `the grants of ${LOCK_FILE} have the digest ${digest}, not the accepted ${trust}`, {
       file: join(root, LOCK_FILE),
-      help: "look at what changed, then pass the new digest",
+      help: "review the changes, then pass the new digest",
     });
   }
   const store = new TrustStore(context);

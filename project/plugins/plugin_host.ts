@@ -149,7 +149,7 @@ export class PluginHost {
           severity: "error",
           message: known
             ? `the guest's import ${wanted} is not among the functions that the plugin offers`
-            : `nothing links the guest's import ${wanted}`,
+            : `the guest's import ${wanted} is unresolved`,
           ...(known ? {} : { help: "add a plugin that provides it: waft add <plugin>" }),
         });
       } else if (engineType(link.type) !== type) {

@@ -62,7 +62,7 @@ async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: num
     return seen;
   } catch {
     // A damaged memory must not look like a machine that has seen nothing.
-    throw fail("install.state", "the record of what was seen before is damaged", {
+    throw fail("install.state", "the record of the last release index is damaged", {
       file: join(paths.state, "release-seen.json"),
       help: "delete the file if you know why it is damaged",
     });
@@ -180,7 +180,7 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
       const next = URL.parse(target, at);
       if (next === null || next.origin !== new URL(url).origin) {
         throw fail("release.redirect", `${url} redirects to another host, ${quote(next?.origin ?? target)}`, {
-          help: "nothing was installed; name that site yourself with --base, if you trust it",
+          help: "nothing was installed; pass that site with --base if you trust it",
         });
       }
       at = next.href;
@@ -195,9 +195,9 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
 /** A failure of the network as a finding; others as they are. */
 function networkError(url: string, error: unknown, timedOut = false): unknown {
   if (error instanceof ProjectError || typeof (error as { code?: unknown }).code === "string") return error;
-  const reason = timedOut ? "nothing came for too long" : error instanceof Error ? error.message : String(error);
+  const reason = timedOut ? "the transfer stalled" : error instanceof Error ? error.message : String(error);
   return fail("release.network", `${url} cannot be fetched: ${quote(reason, 200)}`, {
-    help: "what was downloaded so far is kept and continued next time",
+    help: "the partial download is kept and resumed next time",
   });
 }
 
@@ -273,7 +273,7 @@ async function downloadRest(site: ReleaseSite, url: string, artifact: ReleaseArt
   }
   if (have < artifact.size) {
     throw fail("release.truncated", `${url} broke off after ${have} of ${artifact.size} bytes`, {
-      help: "nothing was installed; the download is kept and continued next time",
+      help: "nothing was installed; the partial download is kept and resumed next time",
     });
   }
 }

@@ -144,7 +144,7 @@ function strict(bytes: Uint8Array, file: string, codes: string, schema: Schema, 
 export function parseReleaseKeys(bytes: Uint8Array, file: string): ReleaseKeys {
   const keys = strict(bytes, file, "signature", KEYS, 1 << 14) as unknown as ReleaseKeys;
   if (keys.threshold > keys.keys.length) {
-    throw fail("signature.keys", `${keys.threshold} signatures are asked for, but there are ${keys.keys.length} keys`, {
+    throw fail("signature.keys", `${keys.threshold} signatures are required, but there are ${keys.keys.length} keys`, {
       file,
     });
   }
@@ -175,7 +175,7 @@ export function requireSigned(bytes: Uint8Array, signatures: Uint8Array, keys: R
     named === 0
       ? `the release index is signed by none of the ${keys.keys.length} keys that this waft trusts`
       : `the release index has ${good.size} valid signatures of trusted keys; ${keys.threshold} are needed`,
-    { file, help: "nothing was installed; if this lasts, the site or the network between is not to be trusted" },
+    { file, help: "nothing was installed; if this persists, do not trust the site or the network" },
   );
 }
 
@@ -184,14 +184,14 @@ export function parseReleaseIndex(bytes: Uint8Array, file: string): ReleaseIndex
   const index = strict(bytes, file, "release.invalid", SCHEMA, MAX_RELEASE_INDEX) as unknown as ReleaseIndex;
   const wrong = (message: string): ProjectError => fail("release.invalid", message, { file });
   for (const [version, entry] of Object.entries(index.releases)) {
-    if (!isCanonicalVersion(version)) throw wrong(`${quote(version)} is no version`);
+    if (!isCanonicalVersion(version)) throw wrong(`${quote(version)} is not a version`);
     for (const { url } of entry.artifacts) {
-      if (!url.startsWith(`releases/${version}/`)) throw wrong(`${quote(url)} is no file of ${version}`);
+      if (!url.startsWith(`releases/${version}/`)) throw wrong(`${quote(url)} is not a file of ${version}`);
     }
   }
   for (const [channel, version] of Object.entries(index.channels)) {
     if (index.releases[version] === undefined) {
-      throw wrong(`channel ${channel} points at ${quote(version)}, which there is not`);
+      throw wrong(`channel ${channel} points at ${quote(version)}, which does not exist`);
     }
   }
   return index;
@@ -225,7 +225,7 @@ export function versionOfTarget(index: ReleaseIndex, target: string): string {
   if (!Object.hasOwn(index.releases, target)) {
     const some = Object.keys(index.releases).slice(-5).join(", ");
     throw fail("release.unknown", `there is no release ${quote(target)}`, {
-      help: some === "" ? "nothing was released yet" : `releases: ${some}; or canary, nightly, latest`,
+      help: some === "" ? "there are no releases yet" : `releases: ${some}; or canary, nightly, latest`,
     });
   }
   const { yanked } = index.releases[target]!;

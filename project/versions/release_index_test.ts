@@ -157,9 +157,9 @@ Deno.test("release keys: of a file, and a word where there are none", () => {
   try {
     const file = join(folder, "keys.json");
     const trusted = () => trustedReleaseKeys({ WAFT_RELEASE_KEYS: file });
-    assert.throws(trusted, /signature\.keys: this waft knows no keys of releases/);
+    assert.throws(trusted, /signature\.keys: this build of waft has no release keys/);
     writeFileSync(file, '{\n  "threshold": 1,\n  "keys": []\n}\n');
-    assert.throws(trusted, /knows no keys of releases\n.*made of sources: .*WAFT_RELEASE_KEYS/);
+    assert.throws(trusted, /has no release keys\n.*built from source: .*WAFT_RELEASE_KEYS/);
     writeFileSync(file, JSON.stringify({ threshold: 1, keys: [A.publicKey] }));
     assert.deepEqual({ ...trusted() }, { threshold: 1, keys: [A.publicKey] });
     writeFileSync(file, JSON.stringify({ threshold: 1, keys: ["x"] }));

@@ -17,9 +17,9 @@ const OWN = new URL("./release-keys.json", import.meta.url);
 /** The trusted keys. */
 export function trustedReleaseKeys(env: { readonly [name: string]: string | undefined }): ReleaseKeys {
   const file = env.WAFT_RELEASE_KEYS || fileURLToPath(OWN);
-  const none = fail("signature.keys", "this waft knows no keys of releases", {
+  const none = fail("signature.keys", "this build of waft has no release keys", {
     file,
-    help: "it was made of sources: use a waft of a release, or name a key file with WAFT_RELEASE_KEYS",
+    help: "it was built from source: use a released waft, or name a key file with WAFT_RELEASE_KEYS",
   });
   let bytes: Uint8Array;
   try {

@@ -208,7 +208,7 @@ export function diskError(error: unknown, place: string): unknown {
   const full = code === "ENOSPC" || code === "EDQUOT" ||
     (error instanceof Error && /os error 28\b/.test(error.message));
   if (!full) return error;
-  return fail("install.disk-full", "there is no room left on the disk", {
+  return fail("install.disk-full", "no space left on the disk", {
     file: place,
     help:
       "nothing was changed; free some space (`waft version prune` removes versions that are not used) and try again",

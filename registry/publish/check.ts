@@ -140,7 +140,7 @@ async function checkModule(plugin: {
     return [{
       code: "link.module",
       severity: "error",
-      message: `${plugin.entry.path} is no valid module: ${error.message}`,
+      message: `${plugin.entry.path} is not a valid module: ${error.message}`,
       file: plugin.entry.path,
     }];
   }

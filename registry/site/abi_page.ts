@@ -20,7 +20,7 @@ export const FUNCTION_WORDS: { readonly [name: string]: readonly [params: string
   "waft:self@1#config-size": ["", "bytes of the configuration (canonical JSON)"],
   "waft:self@1#config-read": ["to, room", "bytes copied"],
   "waft:self@1#log": ["level, text, length", "nothing; levels 0 error, 1 warn, 2 info, 3 debug, 4 trace"],
-  "waft:self@1#abort": ["text, length", "does not come back: a trap with this text"],
+  "waft:self@1#abort": ["text, length", "does not return: traps with this text"],
   "waft:hooks@1#subject-size": ["", "count"],
   "waft:hooks@1#subject-read": ["to, room", "count: the export's name, or the module's digest"],
   "waft:caller@1#memory-size": ["", "bytes; 0 without a memory"],
@@ -48,7 +48,7 @@ export const FUNCTION_WORDS: { readonly [name: string]: readonly [params: string
   "waft:fs@1#read": ["path, length, offset, to, room", "count; 0 at the end"],
   "waft:fs@1#list": [
     "path, length, to, room",
-    "bytes that all names need, each with a zero byte behind it; written if they fit",
+    "size of all names, each followed by a zero byte; written if they fit",
   ],
   "waft:fs@1#write": ["path, length, offset, from, count", "count; offset -1 appends"],
   "waft:fs@1#truncate": ["path, length, size", "status"],
@@ -69,11 +69,11 @@ export const FUNCTION_WORDS: { readonly [name: string]: readonly [params: string
 };
 
 const CALL_WORDS: { readonly [name: string]: string } = {
-  "waft:self@1#init": "once, before the guest is made; in load order",
+  "waft:self@1#init": "once, before the guest is instantiated; in load order",
   "waft:self@1#stop": "once, when the guest ends; in reverse order",
   "waft:hooks@1#before-call": "before each call of a guest's export",
-  "waft:hooks@1#after-call": "after it: 0 it returned, 1 it trapped or threw",
-  "waft:hooks@1#intercept-call": "before it: 0 lets it happen, anything else refuses it",
+  "waft:hooks@1#after-call": "after the call: 0 if it returned, 1 if it trapped or threw",
+  "waft:hooks@1#intercept-call": "before the call: 0 allows it, any other value refuses it",
   "waft:hooks@1#module-compiled": "for each module that is compiled",
 };
 

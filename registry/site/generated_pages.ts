@@ -35,7 +35,7 @@ function settingsPage(): string {
   return [
     "# Settings",
     "",
-    "Every key of a manifest's `settings`, written from the tables that the program uses.",
+    "Every key of a manifest's `settings`, generated from the program's own tables.",
     "",
     "## Features",
     "",
@@ -65,7 +65,7 @@ async function commandPage(): Promise<string> {
   const lines = [
     "# Commands",
     "",
-    "Every command of `waft` with its arguments and options, written from the command tree. `waft help <command>` " +
+    "Every command of `waft` with its arguments and options, generated from the command tree. `waft help <command>` " +
     "prints the same.",
     "",
     "Exit codes: 0 success, 1 other failure, 2 usage, 3 project invalid or stale, 4 review needed, 5 integrity failure, " +

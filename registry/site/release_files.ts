@@ -34,7 +34,7 @@ export function getReleaseIndex(call: Call): Promise<Response> {
 /** `GET /releases/{version}/{file}`: immutable. */
 export function getReleaseFile(call: Call): Promise<Response> {
   const { version = "", file = "" } = call.params;
-  if (!NAME.test(version) || !NAME.test(file)) throw new Problem("route.unknown", "there is no such file of a release");
+  if (!NAME.test(version) || !NAME.test(file)) throw new Problem("route.unknown", "there is no such release file");
   return send(call, ["releases", version, file], "immutable");
 }
 
@@ -50,7 +50,7 @@ async function send(call: Call, path: readonly string[], cache: keyof typeof CAC
   const { releases } = call.services.settings;
   if (releases === undefined) throw new Problem("route.unknown", "this registry serves no releases of waft");
   const file = await openPlain(join(releases, ...path));
-  if (file === undefined) throw new Problem("route.unknown", "there is no such file of a release");
+  if (file === undefined) throw new Problem("route.unknown", "there is no such release file");
   return await answer(call, file, path.at(-1)!, cache);
 }
 

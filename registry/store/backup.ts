@@ -39,7 +39,7 @@ export async function restoreBackup(file: string, database: Database): Promise<n
       const [state] = await source.all("PRAGMA integrity_check");
       if (state?.integrity_check !== "ok") throw new Error(`${file} is damaged: ${String(state?.integrity_check)}`);
       const [known] = await source.all("SELECT name FROM sqlite_master WHERE name = 'migrations'");
-      if (known === undefined) throw new Error(`${file} is no backup of a registry`);
+      if (known === undefined) throw new Error(`${file} is not a backup of a registry`);
       return await copyDatabase(source, database);
     } finally {
       await source.close();
@@ -51,7 +51,7 @@ function openCopy(path: string, file: string): SqliteDatabase {
   try {
     return new SqliteDatabase(path);
   } catch (error) {
-    throw new Error(`${file} is no backup of a registry`, { cause: error });
+    throw new Error(`${file} is not a backup of a registry`, { cause: error });
   }
 }
 

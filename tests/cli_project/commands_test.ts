@@ -241,7 +241,7 @@ commandTest("search, tree, outdated; login keeps a token for its owner alone, lo
     (await run("tree")).out,
     `└─ ${KV} 1.2.3 (^1.2.3)\n   └─ ${CODEC} 2.0.0 (^2.0.0)\n`,
   );
-  assert.equal((await run("outdated")).out, "Every plugin is the newest.\n");
+  assert.equal((await run("outdated")).out, "All plugins are up to date.\n");
   await fake.publish([kvDefinition("1.3.0")], "github.com/acme", KV_WASM);
   await fake.publish([kvDefinition("2.0.0")], "github.com/acme", KV_WASM);
   const outdated = await run("outdated", "--detailed-exitcode");

@@ -68,9 +68,9 @@ Deno.test({
 
         const yank = ["plugin", "yank", `${ID}@0.1.0`];
         const reason = ["--reason", "greets the wrong ones", "--severity", "broken"];
-        assert.match(await run(plugin, [...yank, ...reason], { WAFT_TOKEN: token }), /is withdrawn .*wrong ones/);
+        assert.match(await run(plugin, [...yank, ...reason], { WAFT_TOKEN: token }), /^yanked .*wrong ones/);
         assert.match(await run(user, ["plugin", "check"]), /passed with 1 warning/);
-        assert.match(await run(plugin, [...yank, "--undo"], { WAFT_TOKEN: token }), /can be chosen again/);
+        assert.match(await run(plugin, [...yank, "--undo"], { WAFT_TOKEN: token }), /un-yanked /);
       } finally {
         rmSync(home, { recursive: true, force: true });
       }

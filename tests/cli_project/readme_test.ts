@@ -44,10 +44,10 @@ Deno.test({
       const all = KEY.up.repeat(3) + KEY.enter;
       const reviews: [string, string][] = [
         ["Allow plugins.waft.example/log?", all],
-        ["which directory", KEY.enter],
+        ["directory of this machine", KEY.enter],
         ["Allow plugins.waft.example/http?", all],
         ["Allow plugins.waft.example/kv?", all],
-        ["which directory", KEY.enter],
+        ["directory of this machine", KEY.enter],
       ];
       const steps = lines.flatMap((line): [string, string][] => {
         const type: [string, string] = [PROMPT, line + KEY.enter];

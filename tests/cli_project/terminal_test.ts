@@ -63,7 +63,10 @@ const untouched = '{\n  "plugins": {}\n}\n';
 terminalTest("a review by a person: all, with the directory chosen", async (project, address) => {
   const run = await waftTyped(
     add(address),
-    [["Allow github.com/acme/store?", KEY.up.repeat(3) + KEY.enter], ["which directory", "./data" + KEY.enter]],
+    [["Allow github.com/acme/store?", KEY.up.repeat(3) + KEY.enter], [
+      "directory of this machine",
+      "./data" + KEY.enter,
+    ]],
     project.root,
     project.home,
   );
@@ -107,7 +110,7 @@ terminalTest("a person selects: what is not selected is denied", async (project,
     [
       ["Allow github.com/acme/store?", KEY.up.repeat(2) + KEY.enter],
       ["Allow which?", KEY.space + KEY.enter],
-      ["which directory", KEY.enter],
+      ["directory of this machine", KEY.enter],
     ],
     project.root,
     project.home,
@@ -179,7 +182,7 @@ terminalTest("init asks for a plugin and makes one that can be published", async
   const run = await waftTyped(
     ["init"],
     [
-      ["What do you want to start?", KEY.down + KEY.down + KEY.enter],
+      ["What do you want to create?", KEY.down + KEY.down + KEY.enter],
       ["Name", "Greeter" + KEY.enter],
       ["Plugin id", "github.com/ada/greeter" + KEY.enter],
       ["What does it do?", "Greets." + KEY.enter],

@@ -152,7 +152,7 @@ Deno.test("trust: a guest confined to --dir . cannot plant a project, and a plan
     for (const name of names) writeFileSync(join(project, name), files[name]!);
     const second = await as("victim", project, "run", "--dir", ".", "guest.wat");
     assert.equal(second.code, 4);
-    assert.match(second.err, /trust\.needed: .* has not accepted what evil\.example\/plugin may do/);
+    assert.match(second.err, /trust\.needed: the grants of evil\.example\/plugin were not accepted/);
     assert.match(second.err, /fs\.write \/=\S+\/outside \(outside of the project: \S+\/outside\)/);
     assert.equal(owned(), false);
   });
@@ -259,10 +259,10 @@ Deno.test({
     await withAttack(async ({ attacker, project, owned, homeOf }) => {
       cpSync(attacker, project, { recursive: true });
       const home = homeOf("victim");
-      const no = await waftTyped(["run", "main.wat"], [["Let these plugins", KEY.enter]], project, home);
+      const no = await waftTyped(["run", "main.wat"], [["Accept these grants", KEY.enter]], project, home);
       assert.match(no.out, /fs\.write/);
       assert.deepEqual([no.code, owned()], [4, false], no.out);
-      const yes = await waftTyped(["run", "main.wat"], [["Let these plugins", "y"]], project, home);
+      const yes = await waftTyped(["run", "main.wat"], [["Accept these grants", "y"]], project, home);
       assert.deepEqual([yes.code, owned()], [0, true], yes.out);
       const again = await waft(["run", "main.wat"], project, home);
       assert.equal(again.out, "7\n", again.err);

@@ -187,7 +187,7 @@ Deno.test({
       const bad = good.slice();
       bad[bad.length - 30]! ^= 1;
       site.served.set(path, bad);
-      await refuses(/is not what the release has\n.*SHA-256.*\n.*expected.*\n.*nothing was changed/);
+      await refuses(/does not match the release\n.*SHA-256.*\n.*expected.*\n.*nothing was changed/);
       site.served.set(path, new TextEncoder().encode("<!DOCTYPE html><html>log in</html>"));
       await refuses(/is a web page, not an archive/);
       site.served.delete(path);
@@ -203,7 +203,7 @@ Deno.test({
         response.end(good.subarray(0, 200));
         return true;
       };
-      await refuses(/is not what the release has/);
+      await refuses(/does not match the release/);
     }),
 });
 
@@ -229,12 +229,14 @@ Deno.test({
       const both = script.replace(site.key.publicKey, `${site.key.publicKey}","${next.publicKey}`);
       site.addSums(VERSION, `${"0".repeat(64)}  another.tar.gz\n${good}`, next);
       await installs(/that the release's key .* signed it/, { script: both });
-      await refuses(/SHA256SUMS is signed by no key of release 0\.3\.0\n.*not to be trusted; nothing was changed/);
+      await refuses(
+        /SHA256SUMS is signed by no key of release 0\.3\.0\n.*do not trust the site or the network; nothing was changed/,
+      );
       site.addSums(VERSION, good);
       site.served.set(`/releases/${VERSION}/SHA256SUMS`, new TextEncoder().encode(`${good}more\n`));
       await refuses(/is signed by no key/);
       site.addSums(VERSION, `${"0".repeat(64)}  ${name}\n`);
-      await refuses(/another SHA-256 in the signed list than in this script\n.*list: 0{64}\n/, ["--yes"], {}, [[
+      await refuses(/differs between the signed list and this script\n.*list: 0{64}\n/, ["--yes"], {}, [[
         "dash",
       ]]);
       site.addSums(VERSION, `${artifact.sha256}  another.tar.gz\n`);
@@ -280,10 +282,10 @@ Deno.test({
           return bin;
         };
         const base = ["uname", "id", "getconf", "mktemp", "rm", "gzip", "tar", "cut", "chmod"];
-        await refuses(/neither curl nor wget is there/, ["--yes"], { PATH: tools(base) }, others);
+        await refuses(/neither curl nor wget is installed/, ["--yes"], { PATH: tools(base) }, others);
         await refuses(/none of sha256sum, shasum and openssl/, ["--yes"], { PATH: tools([...base, "curl"]) }, others);
         const noTar = base.filter((name) => name !== "tar");
-        await refuses(/tar is not there/, ["--yes"], { PATH: tools([...noTar, "curl", "sha256sum"]) }, others);
+        await refuses(/tar is not installed/, ["--yes"], { PATH: tools([...noTar, "curl", "sha256sum"]) }, others);
         for (const fetcher of ["curl", "wget"]) {
           if (which(fetcher) === undefined) continue;
           for (const hasher of ["sha256sum", "openssl"]) {
@@ -351,7 +353,7 @@ Deno.test({
           rmSync(join(bin, "waft"));
           const { status, err } = await run(shell, ["--uninstall", "--yes"], { env });
           assert.equal(status, 1);
-          assert.match(err, /command is gone, but not all else is .*\n.*interrupted: .* install waft once more/);
+          assert.match(err, /command is missing, but other files remain .*\n.*interrupted: .* install waft once more/);
         }
       } finally {
         rmSync(folder, { recursive: true, force: true });

@@ -259,7 +259,7 @@ Deno.test({
           const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
           await assert.rejects(
             installSelf(context, facts, install),
-            /install\.disk-full: there is no room left on the disk/,
+            /install\.disk-full: no space left on the disk/,
           );
         } finally {
           unmount(full);
@@ -339,7 +339,7 @@ Deno.test("self install: another program of that name is not replaced", async ()
     const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
     await assert.rejects(
       installSelf(context, facts, { from, receipt: { ...RECEIPT, version: VERSION }, bin: paths.bin }),
-      /there is another program of that name/,
+      /another program with this name exists/,
     );
     assert.deepEqual(readdirSync(home), [".waft"]);
   } finally {

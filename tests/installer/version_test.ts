@@ -211,7 +211,7 @@ Deno.test("hostile site: a body that never goes on", () =>
       response.write("{");
       return true;
     };
-    await refuses(/^release\.network$/, /nothing came for too long/, "nightly", 300);
+    await refuses(/^release\.network$/, /the transfer stalled/, "nightly", 300);
   }));
 
 Deno.test("hostile site: an index without end", () =>
@@ -264,13 +264,13 @@ Deno.test("hostile archive: foreign names, missing files, a program that lies or
       site.sign();
     };
     offer(fakeBundle(NIGHTLY, { "etc/profile": "x" }));
-    await refuses(/^archive\.contents$/, /does not belong into a bundle/);
+    await refuses(/^archive\.contents$/, /does not belong in a bundle/);
     offer(fakeBundle(NIGHTLY, { deno: "" }));
     await refuses(/^archive\.contents$/, /lacks deno/);
     offer(fakeBundle(OLD));
-    await refuses(/^archive\.contents$/, /does not belong into a bundle/);
+    await refuses(/^archive\.contents$/, /does not belong in a bundle/);
     offer(fakeBundle(NIGHTLY, { waft: "#!/bin/sh\necho 6.6.6\n" }));
-    await refuses(/^install\.start$/, /says that it is "6\.6\.6"/);
+    await refuses(/^install\.start$/, /identifies itself as "6\.6\.6"/);
     offer(fakeBundle(NIGHTLY, { waft: "#!/bin/sh\necho broken >&2; exit 3\n" }));
     await refuses(/^install\.start$/, /does not start.*status 3: broken/);
     offer(new TextEncoder().encode("<html>signed, but no archive</html>"));
@@ -285,7 +285,7 @@ Deno.test("hostile archive: foreign names, missing files, a program that lies or
     for (let i = 0; i < 512; i++) sum += tar[i]!;
     tar.set(Buffer.from(`${sum.toString(8).padStart(6, "0")}\0 `), 148);
     offer(new Uint8Array(gzipSync(tar)));
-    await refuses(/^archive\.path$/, /climbs out/);
+    await refuses(/^archive\.path$/, /leads out/);
   }));
 
 Deno.test("hostile site: no bundle for this machine, a withdrawn release", () =>
@@ -349,7 +349,7 @@ Deno.test("full disk, and a directory that cannot be written", async () => {
       try {
         site.add(NIGHTLY, fakeBundle(NIGHTLY, { "lib/noise.txt": crypto.randomUUID().repeat(10_000) + noise() }));
         site.sign();
-        await refuses(/^install\.disk-full$/, /no room left on the disk/);
+        await refuses(/^install\.disk-full$/, /no space left on the disk/);
       } finally {
         child.spawnSync("umount", ["-l", small]);
       }
@@ -373,7 +373,7 @@ Deno.test("state: damaged files are named, and `version use` repairs the active 
     await assert.rejects(rollbackVersion(context), /record of the active version is damaged/);
     await useVersion(context, OLD);
     writeFileSync(join(paths.state, "release-seen.json"), "{");
-    await refuses(/^install\.state$/, /record of what was seen before is damaged/);
+    await refuses(/^install\.state$/, /record of the last release index is damaged/);
     // A directory without a receipt is not installed.
     mkdirSync(join(paths.versions, "9.9.9"));
     assert.deepEqual((await listVersions(paths)).map((v) => v.version), [OLD]);

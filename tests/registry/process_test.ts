@@ -149,7 +149,7 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
     await writeFile(join(folder, "text"), "no backup".repeat(200));
     assert.match(
       await waft("restore", join(folder, "text"), "--data", join(folder, "c")),
-      /^1 waft: .*text is no backup of a registry$/,
+      /^1 waft: .*text is not a backup of a registry$/,
     );
     assert.match(await account("Bob!"), /^1 waft: "Bob!" is not an account name: /);
     assert.match(await account("bob", "--prefix", "GitHub"), /^1 waft: "GitHub" is not a prefix: /);

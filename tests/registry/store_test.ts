@@ -499,7 +499,11 @@ Deno.test("a damaged backup, and a file that is none, are refused and change not
       await writeFile(empty, "");
       await SQLITE.use(async (target) => {
         for (const path of [damaged, half, text, empty, join(folder, "absent.sqlite")]) {
-          await assert.rejects(restoreBackup(path, target), /damaged|malformed|not a database|no backup|no file/, path);
+          await assert.rejects(
+            restoreBackup(path, target),
+            /damaged|malformed|not a database|not a backup|no file/,
+            path,
+          );
         }
         assert.equal((await target.all("SELECT id FROM accounts")).length, 0);
       });

@@ -19,7 +19,7 @@ export const TERMINAL: readonly { readonly command: string; readonly output: str
     output: `  + caller.memory.read  required  Reads keys and values
   + fs.write  /store    optional  Keeps the store
 Allow plugins.waft.example/kv?
-  ○ all that it asks for  ○ select  ● no, change nothing`,
+  ○ everything that it requests  ○ select  ● no, change nothing`,
   },
 ];
 
