@@ -8,10 +8,19 @@ import { SHARED } from "../engine/backend_x64/image_constants.ts";
 import { BUILTIN } from "../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../engine/codegen/machine_code.ts";
 import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../engine/abi/context_layout.ts";
-import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../engine/abi/gc_layout.ts";
+import {
+  CELLS,
+  DESCRIPTOR,
+  DISPLAY_LENGTH,
+  MAX_SMALL_BYTES,
+  OBJECT,
+  REF_TAG,
+  TYPE_KIND,
+} from "../engine/abi/gc_layout.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "../engine/translate/deterministic.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";
+import { MAX_FIXED_ELEMENTS } from "../engine/validate/limits.ts";
 
 /** `NAME_KEY` for every key of an object of numbers. */
 function named(prefix: string, numbers: Readonly<Record<string, number>>, suffix = ""): [string, number][] {
@@ -42,6 +51,11 @@ function rows(): [string, number][] {
     ...named("CELLS", CELLS),
     ...named("DESCRIPTOR", DESCRIPTOR),
     ["DISPLAY_LENGTH", DISPLAY_LENGTH],
+    ["MAX_SMALL_BYTES", MAX_SMALL_BYTES],
+    ["MAX_FIXED_ELEMENTS", MAX_FIXED_ELEMENTS],
+    ...named("OBJECT", OBJECT),
+    ...named("REF_TAG", REF_TAG),
+    ...named("DESCRIPTOR_IS", TYPE_KIND),
     ["DEPTH_ACTIVATION_UNITS", ACTIVATION_UNITS],
     ["DEPTH_LOCAL_UNITS", LOCAL_UNITS],
     ["TAG_BYTES", TAG_SIZE],

@@ -1,8 +1,7 @@
 /**
- * The opcode table as the kernel reads it: what wasm/opcodes.ts says of every row, and which kind and operation of the kernel it comes to. In: the
- * rows. Out: bytes for kernel/layout.ts's OPCODES.
- *
- * A row whose kind is UNCOVERED has the reason for it as its argument: its body goes to the optimizing compiler.
+ * The opcode table as the kernel reads it: the properties of every row of wasm/opcodes.ts, and the kernel's kind and
+ * operation for it. In: the rows. Out: bytes for kernel/layout.ts's OPCODES. Invariant: every instruction has a kind;
+ * one without fails the build.
  */
 import { LANE_LIMIT, OPCODES, pageOf } from "../engine/wasm/opcodes.ts";
 import type { OpcodeRow } from "../engine/wasm/opcode_row.ts";
@@ -168,6 +167,38 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "ref.as_non_null": [op.KIND_REF_AS_NON_NULL, 0],
   "br_on_null": [op.KIND_BR_ON_NULL, 0],
   "br_on_non_null": [op.KIND_BR_ON_NON_NULL, 0],
+  "struct.new": [op.KIND_STRUCT_NEW, 0],
+  "struct.new_default": [op.KIND_STRUCT_NEW_DEFAULT, 0],
+  "struct.get": [op.KIND_STRUCT_GET, op.ACCESS_WHOLE],
+  "struct.get_s": [op.KIND_STRUCT_GET, op.ACCESS_SIGNED],
+  "struct.get_u": [op.KIND_STRUCT_GET, op.ACCESS_UNSIGNED],
+  "struct.set": [op.KIND_STRUCT_SET, 0],
+  "array.new": [op.KIND_ARRAY_NEW, 0],
+  "array.new_default": [op.KIND_ARRAY_NEW_DEFAULT, 0],
+  "array.new_fixed": [op.KIND_ARRAY_NEW_FIXED, 0],
+  "array.new_data": [op.KIND_ARRAY_NEW_DATA, 0],
+  "array.new_elem": [op.KIND_ARRAY_NEW_ELEM, 0],
+  "array.get": [op.KIND_ARRAY_GET, op.ACCESS_WHOLE],
+  "array.get_s": [op.KIND_ARRAY_GET, op.ACCESS_SIGNED],
+  "array.get_u": [op.KIND_ARRAY_GET, op.ACCESS_UNSIGNED],
+  "array.set": [op.KIND_ARRAY_SET, 0],
+  "array.len": [op.KIND_ARRAY_LEN, 0],
+  "array.fill": [op.KIND_ARRAY_FILL, 0],
+  "array.copy": [op.KIND_ARRAY_COPY, 0],
+  "array.init_data": [op.KIND_ARRAY_INIT_DATA, 0],
+  "array.init_elem": [op.KIND_ARRAY_INIT_ELEM, 0],
+  "ref.test": [op.KIND_REF_TEST, 0],
+  "ref.test(null)": [op.KIND_REF_TEST, 1],
+  "ref.cast": [op.KIND_REF_CAST, 0],
+  "ref.cast(null)": [op.KIND_REF_CAST, 1],
+  "br_on_cast": [op.KIND_BR_ON_CAST, 0],
+  "br_on_cast_fail": [op.KIND_BR_ON_CAST_FAIL, 0],
+  "any.convert_extern": [op.KIND_ANY_CONVERT, 0],
+  "extern.convert_any": [op.KIND_EXTERN_CONVERT, 0],
+  "ref.i31": [op.KIND_REF_I31, 0],
+  "i31.get_s": [op.KIND_I31_GET, op.SHR_S],
+  "i31.get_u": [op.KIND_I31_GET, op.SHR_U],
+  "ref.eq": [op.KIND_REF_EQ, 0],
 };
 
 /** Atomic operations by the word in their mnemonics. */
@@ -265,8 +296,9 @@ function loweringOf(row: OpcodeRow): Lowering {
   const atomic = ATOMIC.exec(row.mnemonic);
   if (atomic !== null) return MODIFY[atomic[1]];
   const scalar = row.ir === undefined ? undefined : BY_IR[row.ir];
-  return BY_NAME[row.mnemonic] ?? scalar ??
-    [op.KIND_UNCOVERED, layout.STATUS_GC];
+  const lowering = BY_NAME[row.mnemonic] ?? scalar;
+  if (lowering === undefined) throw new Bug(`The baseline tier has no kind for ${row.mnemonic}`);
+  return lowering;
 }
 
 function checksOf(id: number): number {

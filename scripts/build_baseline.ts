@@ -31,7 +31,8 @@ function kernelSource(name: string): string | null {
   const file = name === "machine.ts" ? "machine_x64.ts" : name;
   const path = new URL(`kernel/${file}`, FOLDER);
   if (!existsSync(path)) return null;
-  return readFileSync(path, "utf8").replaceAll(/^import (type )?\{ (type )?i32 \} from .*$/gm, "")
+  const text = name === "constants.ts" ? constantsText() : readFileSync(path, "utf8");
+  return text.replaceAll(/^import (type )?\{ (type )?i32 \} from .*$/gm, "")
     .replaceAll(/\btype i32, /g, "").replaceAll('"./machine_x64.ts"', '"./machine.ts"')
     .replaceAll(/^(export \* from "\..*)\.ts";$/gm, '$1";');
 }

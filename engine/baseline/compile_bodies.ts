@@ -15,17 +15,11 @@ import type { Kernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
 import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts";
 
-/** Reasons for leaving a body to the optimizing compiler, by status. */
-const REASONS: Readonly<Record<number, string>> = {
-  [layout.STATUS_TOO_LARGE]: "too-large",
-  [layout.STATUS_GC]: "gc",
-  [layout.STATUS_CPU]: "cpu",
-};
-
 /** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
 export interface Uncovered {
   readonly index: number;
-  readonly reason: string;
+  /** The body or its code exceeds the kernel's memory. Every instruction is covered. */
+  readonly reason: "too-large";
 }
 
 /** Appends the code of every body that the kernel covers to the image; returns the others. Throws validation errors. */
@@ -70,7 +64,8 @@ function takeOutput(
     const index = first + k;
     if (status === layout.STATUS_INVALID) throw invalidBody(valid, index);
     if (status !== layout.STATUS_DONE) {
-      uncovered.push({ index, reason: REASONS[status] ?? `status ${status}` });
+      if (status !== layout.STATUS_TOO_LARGE) throw new Bug(`The baseline compiler reports status ${status}`);
+      uncovered.push({ index, reason: "too-large" });
       continue;
     }
     end = words[row + layout.RESULT_END / 4];

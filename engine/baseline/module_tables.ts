@@ -4,10 +4,11 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
+import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
-import { I64 } from "../wasm/types.ts";
+import { type ArrayType, byteSize, type CompositeType, type FieldType, I64, type StructType } from "../wasm/types.ts";
 import * as layout from "./kernel/layout.ts";
 
 /** Code generation settings other than the module itself. */
@@ -38,7 +39,9 @@ function tableBytes(valid: ValidModule): number {
   let words = 0;
   for (const { composite } of valid.types) {
     words += layout.TYPE_ROW / 4;
-    if (composite.kind === "func") words += composite.params.length + composite.results.length;
+    words += composite.kind === "func"
+      ? composite.params.length + composite.results.length
+      : fieldsOf(composite).length * (layout.FIELD_ROW / 4);
   }
   words += valid.funcTypeIndices.length + valid.elems.length + valid.tagTypeIndices.length;
   words += (valid.globalTypes.length * layout.GLOBAL_ROW + valid.tableTypes.length * layout.TABLE_ROW) / 4;
@@ -67,25 +70,55 @@ class TableWriter {
   }
 }
 
+/** The fields of a structure; the element of an array as its only field. */
+function fieldsOf(type: StructType | ArrayType): readonly FieldType[] {
+  return type.kind === "struct" ? type.fields : [type.field];
+}
+
+function writeFields(w: TableWriter, type: StructType | ArrayType): void {
+  const fields = fieldsOf(type);
+  const { offsets } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
+  fields.forEach(({ storage, mutable }, k) => {
+    w.word(storage);
+    w.word(mutable ? 1 : 0);
+    w.word(offsets[k]);
+  });
+}
+
+function writeLists(w: TableWriter, composite: CompositeType): void {
+  if (composite.kind !== "func") {
+    writeFields(w, composite);
+    return;
+  }
+  for (const type of composite.params) w.word(type);
+  for (const type of composite.results) w.word(type);
+}
+
+const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY };
+
+/** The words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT; the type's lists begin at `list`. */
+function shapeOf(composite: CompositeType, list: number): readonly number[] {
+  if (composite.kind === "func") {
+    const { params, results } = composite;
+    return [list, params.length, list + params.length * 4, results.length];
+  }
+  if (composite.kind === "array") return [list, 1, Math.log2(byteSize(composite.field.storage)), 0];
+  const { bytes } = layoutFields(composite.fields.map(({ storage }) => byteSize(storage)));
+  return [list, composite.fields.length, bytes, sizeClassOf(bytes)];
+}
+
 function writeTypes(w: TableWriter, valid: ValidModule): void {
   const { types, canonicalIds } = valid;
-  const lists: number[] = [];
-  for (const { composite } of types) {
-    lists.push(w.at);
-    if (composite.kind !== "func") continue;
-    for (const type of composite.params) w.word(type);
-    for (const type of composite.results) w.word(type);
-  }
+  const lists = types.map(({ composite }) => {
+    const list = w.at;
+    writeLists(w, composite);
+    return list;
+  });
   w.header(layout.H_TYPES, w.at);
   w.header(layout.H_TYPE_COUNT, types.length);
   types.forEach(({ composite, final, supertypes }, k) => {
-    const { kind } = composite;
-    const params = kind === "func" ? composite.params.length : 0;
-    w.word(kind === "func" ? layout.TYPE_IS_FUNC : kind === "struct" ? layout.TYPE_IS_STRUCT : layout.TYPE_IS_ARRAY);
-    w.word(lists[k]);
-    w.word(params);
-    w.word(lists[k] + params * 4);
-    w.word(kind === "func" ? composite.results.length : 0);
+    w.word(KINDS[composite.kind]);
+    for (const word of shapeOf(composite, lists[k])) w.word(word);
     w.word(canonicalIds[k]);
     w.word(supertypes[0] ?? -1);
     w.word(final ? 1 : 0);
@@ -118,7 +151,7 @@ function writeStorage(w: TableWriter, valid: ValidModule, context: ContextLayout
   });
 }
 
-function writeLists(w: TableWriter, valid: ValidModule): void {
+function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
   w.header(layout.H_FUNCS, w.at);
   w.header(layout.H_FUNC_COUNT, valid.funcTypeIndices.length);
   w.header(layout.H_IMPORTED_FUNCS, valid.importedFuncCount);
@@ -186,7 +219,7 @@ export function writeModule(
   writeFeatures(w, options.features);
   writeTypes(w, valid);
   writeStorage(w, valid, context);
-  writeLists(w, valid);
+  writeIndexSpaces(w, valid);
   const rows = w.at;
   w.header(layout.H_BODIES, rows);
   let at = rows + funcs.length * layout.BODY_ROW;

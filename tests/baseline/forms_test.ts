@@ -21,7 +21,7 @@ function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
   const valid = validateModule(decodeModule(binary), features, { bodies: false });
   const { layout, signatures } = moduleEnv(valid, { optimizations: optimizationSet(), summaries: NO_SUMMARIES });
   const code = new MachineCode(valid.funcs.length, signatures.length);
-  const cpu = new Set(explicitBounds ? ["popcnt"] : ["popcnt", "bmi2", "lzcnt", "bmi1"]);
+  const cpu = new Set(explicitBounds ? [] : ["popcnt", "bmi2", "lzcnt", "bmi1"]);
   const options = {
     explicitBounds,
     stackFence: !explicitBounds,

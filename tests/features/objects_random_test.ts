@@ -267,6 +267,8 @@ function outcome(action: () => unknown): string {
 Deno.test(`${COUNT} random programs over objects agree with V8`, () => {
   const engines = [
     NewEngine({ bounds: "guard", verify: true }),
+    NewEngine({ bounds: "guard", tier: "baseline" }),
+    NewEngine({ bounds: "explicit", tier: "baseline" }),
     NewEngine({ bounds: "explicit", optimizations: { "inline": false, "store-forward": false } }),
   ];
   const { heap } = engines[0].compile("(module)").instantiate().internal.store;

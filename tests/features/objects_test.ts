@@ -3,12 +3,17 @@
  * target type of generated hierarchies, and the corner cases of layouts.
  */
 import assert from "node:assert/strict";
-import { NewEngine } from "../../engine/mod.ts";
+import { type EngineOptions, NewEngine } from "../../engine/mod.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 
 type Exports = Record<string, (...args: unknown[]) => unknown>;
 
 const MODES = ["guard", "explicit"] as const;
+const CONFIGURATIONS: readonly EngineOptions[] = [
+  {},
+  { optimizations: { "inline": false, "bounds-facts": false, "store-forward": false } },
+  { tier: "baseline" },
+];
 
 function outcome(action: () => unknown): string {
   try {
@@ -18,8 +23,8 @@ function outcome(action: () => unknown): string {
   }
 }
 
-function ours(text: string, bounds: "guard" | "explicit", optimizations = {}): Exports {
-  const instance = NewEngine({ bounds, verify: true, optimizations }).compile(text).instantiate();
+function ours(text: string, bounds: "guard" | "explicit", options: EngineOptions = {}): Exports {
+  const instance = NewEngine({ bounds, verify: true, ...options }).compile(text).instantiate();
   return instance.exports as unknown as Exports;
 }
 
@@ -31,9 +36,9 @@ function theirs(text: string): Exports {
 /** Calls every export with every list of arguments on both sides. */
 function sameAsV8(text: string, calls: (name: string) => readonly (readonly unknown[])[]): void {
   for (const bounds of MODES) {
-    for (const optimizations of [{}, { "inline": false, "bounds-facts": false, "store-forward": false }]) {
+    for (const options of CONFIGURATIONS) {
       const expected = theirs(text);
-      const found = ours(text, bounds, optimizations);
+      const found = ours(text, bounds, options);
       for (const name of Object.keys(expected)) {
         for (const args of calls(name)) {
           const [mine, v8] = [found, expected].map((exports) => outcome(() => exports[name](...args)));

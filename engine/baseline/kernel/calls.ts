@@ -243,14 +243,25 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   operands.claim(machine.RECORD_REGISTER);
   code.trapSite(TRAP_UNINITIALIZED_ELEMENT, 0, instructionOffset);
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
-  compareType(typeIndex);
+  const t = operands.allocate(0);
+  compareType(typeIndex, t);
+  operands.freeRegister(t);
   machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
+}
+
+/** d = the address of the descriptor of the type whose canonical id is in the scratch register, which is changed. */
+export function loadDescriptor(d: i32): void {
+  machine.loadContext(I64, d, CONTEXT_HEAP);
+  machine.loadFrom(I64, d, d, CELLS_TYPES);
+  machine.shiftImmediate(op.SHL, 1, machine.SCRATCH, machine.SCRATCH, trailingZeros(DESCRIPTOR_SIZE));
+  machine.binary(op.ADD, 1, d, d, machine.SCRATCH);
 }
 
 /**
  * Compares the canonical type id in the scratch register with that of type `index`: EQ if it is that type or a subtype.
+ * Changes `register`.
  */
-function compareType(index: i32): void {
+export function compareType(index: i32, register: i32): void {
   const type = typeRow(index);
   const expected = load32(layout.H_TYPE_IDS_OFFSET) + index * 4;
   if (load32(type + layout.TYPE_FINAL) !== 0) {
@@ -258,18 +269,13 @@ function compareType(index: i32): void {
     return;
   }
   const depth = load32(type + layout.TYPE_DEPTH);
-  const register = operands.allocate(0);
-  machine.loadContext(I64, register, CONTEXT_HEAP);
-  machine.loadFrom(I64, register, register, CELLS_TYPES);
-  machine.shiftImmediate(op.SHL, 1, machine.SCRATCH, machine.SCRATCH, trailingZeros(DESCRIPTOR_SIZE));
-  machine.binary(op.ADD, 1, register, register, machine.SCRATCH);
+  loadDescriptor(register);
   if (depth < DISPLAY_LENGTH) machine.loadFrom(I32, register, register, DESCRIPTOR_DISPLAY + depth * 4);
   else {
     machine.loadFrom(I64, register, register, DESCRIPTOR_DEEP);
     machine.loadFrom(I32, register, register, depth * 4);
   }
   machine.compareContext(0, register, expected);
-  operands.freeRegister(register);
 }
 
 function callClaimedRecord(type: i32): void {

@@ -6,6 +6,7 @@ import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from
 import {
   next,
   PIECE,
+  PIECE_ALLOCATION,
   PIECE_BOUNDS,
   PIECE_CROSS_CALL,
   PIECE_CROSS_TAIL_CALL,
@@ -50,11 +51,23 @@ export function emitCold(): void {
         machine.callTrap(TRAP_OUT_OF_FUEL);
         trapSite(TRAP_OUT_OF_FUEL, 0, position);
         break;
+      case PIECE_ALLOCATION:
+        emitAllocation(load32(piece + 16), load32(piece + 20), position);
+        machine.patchBranch(machine.jump(), a);
+        break;
       case PIECE_VECTOR:
         for (let word: i32 = 8; word < PIECE; word += 4) code.emit32(load32(piece + word));
         break;
     }
   }
+}
+
+function emitAllocation(object: i32, bytes: i32, position: i32): void {
+  if (bytes < 0) machine.move(1, machine.SCRATCH, -1 - bytes);
+  else machine.constant(machine.SCRATCH, bytes, 0, 0);
+  machine.callAllocate();
+  callSite(0, position, 0, 0);
+  machine.move(1, object, machine.SCRATCH);
 }
 
 function emitBounds(memory: i32, back: i32, position: i32): void {

@@ -20,6 +20,10 @@ export const PIECE_CROSS_TAIL_CALL: i32 = 3;
 export const PIECE_VECTOR: i32 = 4;
 /** Out of fuel: the price, or −1 if the scratch register holds it; the position. */
 export const PIECE_FUEL: i32 = 5;
+/**
+ * Allocates an object: address to go on at, position, its register, its size in bytes, or −1 − the register of that.
+ */
+export const PIECE_ALLOCATION: i32 = 6;
 
 /** Address behind the last piece. */
 export let next: i32 = COLD;
@@ -81,6 +85,14 @@ export function coldFuel(branch: i32, price: i32, position: i32): i32 {
   const piece = next;
   addPiece(PIECE_FUEL, branch, price, position, 0, 0);
   return next === piece ? COLD : piece;
+}
+
+/**
+ * Queues the allocation of an object of `bytes`, or of −1 − `bytes` if that is a register. Execution continues at
+ * `back` with the object in register `object`.
+ */
+export function coldAllocation(branch: i32, back: i32, object: i32, bytes: i32, position: i32): void {
+  addPiece(PIECE_ALLOCATION, branch, back, position, object, bytes);
 }
 
 /** The price of a charge is known now. */

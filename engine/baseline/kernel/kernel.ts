@@ -9,11 +9,13 @@
  * no code behind.
  */
 import * as accesses from "./accesses.ts";
+import * as aggregates from "./aggregates.ts";
 import * as calls from "./calls.ts";
 import * as code from "./code.ts";
 import { emitCold } from "./cold.ts";
 import { beginCold } from "./cold_pieces.ts";
 import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
+import * as cond from "./conditions.ts";
 import * as control from "./control.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
 import { beginExceptions } from "./exceptions.ts";
@@ -460,7 +462,7 @@ function emitVector(row: i32, operation: i32): void {
       vectors.emitStoreLane(shape, width);
       return;
   }
-  reader.stop(operation);
+  reader.fail();
 }
 
 function emitAtomic(row: i32, operation: i32, result: i32): void {
@@ -485,10 +487,10 @@ function emitAtomic(row: i32, operation: i32, result: i32): void {
       machine.fence();
       return;
   }
-  reader.stop(operation);
+  reader.fail();
 }
 
-/** Handles an instruction with its own rules. For an instruction that is not covered, `argument` is the reason. */
+/** Handles an instruction with its own rules. */
 function visitSpecial(kind: i32, argument: i32): void {
   switch (kind) {
     case op.KIND_LOCAL_GET:
@@ -659,8 +661,15 @@ function visitReference(kind: i32, argument: i32): void {
     case op.KIND_BR_ON_NON_NULL:
       control.visitBranchOnNonNull();
       return;
+    case op.KIND_REF_EQ: {
+      const type = types.refType(1, types.HEAP_EQ);
+      if (!frames.expect(0, type) || !frames.expect(1, type)) return;
+      if (frames.live) numeric.emitCompare(cond.EQ, type);
+      else replaceTypes(2, I32);
+      return;
+    }
   }
-  reader.stop(argument);
+  aggregates.visitAggregate(kind, argument);
 }
 
 // Locals and globals.

@@ -92,7 +92,8 @@ export const CPU_BMI2: i32 = 4;
 export const CPU_POPCNT: i32 = 8;
 
 // A type row: kind, lists, canonical id, index of the declared supertype (−1 for none), 1 if final, depth in the chain
-// of supertypes.
+// of supertypes. Structures and arrays have a list of fields in place of the parameters, an array a single one, and
+// their size in place of the results.
 export const TYPE_ROW: i32 = 36;
 export const TYPE_KIND: i32 = 0;
 export const TYPE_PARAMS: i32 = 4;
@@ -103,9 +104,21 @@ export const TYPE_CANONICAL: i32 = 20;
 export const TYPE_PARENT: i32 = 24;
 export const TYPE_FINAL: i32 = 28;
 export const TYPE_DEPTH: i32 = 32;
+export const TYPE_FIELDS: i32 = 4;
+export const TYPE_FIELD_COUNT: i32 = 8;
+/** Structures: size in bytes and size class (gc_layout.ts); arrays: log2 of the size of an element. */
+export const TYPE_BYTES: i32 = 12;
+export const TYPE_CLASS: i32 = 16;
+export const TYPE_ELEMENT_SHIFT: i32 = 12;
 export const TYPE_IS_FUNC: i32 = 1;
 export const TYPE_IS_STRUCT: i32 = 2;
 export const TYPE_IS_ARRAY: i32 = 3;
+
+// A field: storage type, 1 if it is mutable, offset in the object.
+export const FIELD_ROW: i32 = 12;
+export const FIELD_STORAGE: i32 = 0;
+export const FIELD_IS_MUTABLE: i32 = 4;
+export const FIELD_OFFSET: i32 = 8;
 
 // A global: type, flags, offset in the context.
 export const GLOBAL_ROW: i32 = 12;
@@ -146,8 +159,6 @@ export const RESULT_STATUS: i32 = 12;
 export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
-export const STATUS_GC: i32 = 8;
-export const STATUS_CPU: i32 = 9;
 /** Not a result: the output is full, and the body is to be compiled again. */
 export const STATUS_FULL: i32 = 100;
 

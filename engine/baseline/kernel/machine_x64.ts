@@ -36,6 +36,7 @@ import {
   SHARED_SIGN32,
   SHARED_SIGN64,
   STACK_SLACK,
+  STUB_ALLOCATE,
   STUB_BUILTIN,
   STUB_TRAP,
   THREAD_FUEL,
@@ -46,7 +47,7 @@ import {
   TRAP_STACK_EXHAUSTED,
   TRAP_UNALIGNED_ATOMIC,
 } from "./constants.ts";
-import { mi, ri, rip, rm, rmx, rr, rrByte, vexShift } from "./encoding_x64.ts";
+import { mi, NO_INDEX, ri, rip, rm, rmx, rr, rrByte, vexShift } from "./encoding_x64.ts";
 import {
   CPU_BMI1,
   CPU_BMI2,
@@ -58,12 +59,10 @@ import {
   MODE_EXPLICIT_BOUNDS,
   MODE_FUEL,
   MODE_STACK_FENCE,
-  STATUS_CPU,
 } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { coldTrapAt } from "./cold_pieces.ts";
-import { stop } from "./reader.ts";
 import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
 
 export * from "./vectors_x64.ts";
@@ -454,8 +453,8 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
       else scan(0x0fbc, wide, d, a, wide === 0 ? 32 : 64, 0);
       break;
     case op.POPCNT:
-      if ((cpu & CPU_POPCNT) === 0) stop(STATUS_CPU);
-      rr(0xf30fb8, wide, d, a);
+      if ((cpu & CPU_POPCNT) !== 0) rr(0xf30fb8, wide, d, a);
+      else population(wide, d, a);
       break;
     case op.EXTEND8:
       rrByte(0x0fbe, wide, d, a);
@@ -473,6 +472,40 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
       move(0, d, a);
       break;
   }
+}
+
+/** d = the number of bits of a, by sums of neighbouring groups of bits. */
+function population(wide: i32, d: i32, a: i32): void {
+  // A third register holds the masks; xmm15 keeps its value.
+  const mask = d !== RAX && a !== RAX ? RAX : d !== RCX && a !== RCX ? RCX : RDX;
+  rr(0x660f6e, 1, XMM15, mask);
+  move(wide, R11, a);
+  move(wide, d, a);
+  rr(0xd1, wide, 5, R11);
+  maskBits(wide, mask, 0x55555555, R11);
+  rr(0x2b, wide, d, R11);
+  move(wide, R11, d);
+  rr(0xc1, wide, 5, R11);
+  emit8(2);
+  maskBits(wide, mask, 0x33333333, R11);
+  rr(0x23, wide, d, mask);
+  rr(0x03, wide, d, R11);
+  move(wide, R11, d);
+  rr(0xc1, wide, 5, R11);
+  emit8(4);
+  rr(0x03, wide, d, R11);
+  maskBits(wide, mask, 0x0f0f0f0f, d);
+  constant(mask, 0x01010101, 0x01010101, wide);
+  rr(0x0faf, wide, d, mask);
+  rr(0xc1, wide, 5, d);
+  emit8(wide === 1 ? 56 : 24);
+  rr(0x660f7e, 1, XMM15, mask);
+}
+
+/** d = d and the word, repeated in both halves; `mask` keeps it. */
+function maskBits(wide: i32, mask: i32, word: i32, d: i32): void {
+  constant(mask, word, word, wide);
+  rr(0x23, wide, d, mask);
 }
 
 /** The index of a bit, `none` for 0; then xor `flip`. */
@@ -496,6 +529,12 @@ export function compareImmediate(wide: i32, a: i32, immediate: i32): void {
 
 export function compareHome(wide: i32, a: i32, home: i32): void {
   rm(0x3b, wide, a, RSP, home);
+}
+
+/** Compares the bits of `a` that are in `mask` with 0. */
+export function compareBits(a: i32, mask: i32): void {
+  rr(0xf7, 0, 0, a);
+  emit32(mask);
 }
 
 export function compareFloats(double: i32, a: i32, b: i32): void {
@@ -989,15 +1028,35 @@ export function zeroExtend(d: i32): void {
   rr(0x8b, 0, d, d);
 }
 
-/** The memory operand of the next access: base, index register and displacement. */
+/** The memory operand of the next access: base, index register or NO_INDEX, log2 of its scale, and displacement. */
 export let accessBase: i32 = RBX;
 export let accessIndex: i32 = 0;
+export let accessScale: i32 = 0;
 export let accessOffset: i32 = 0;
+
+/** Prepares the operand of an access of the object in `base`. */
+export function prepareField(base: i32, offset: i32): void {
+  accessBase = base;
+  accessIndex = NO_INDEX;
+  accessScale = 0;
+  accessOffset = offset;
+}
+
+/** The same of base + (index << shift) + offset. */
+export function prepareElement(base: i32, index: i32, shift: i32, offset: i32): void {
+  const isScaled = shift < 4;
+  if (!isScaled) shiftImmediate(op.SHL, 1, R11, index, shift);
+  accessBase = base;
+  accessIndex = isScaled ? index : R11;
+  accessScale = isScaled ? shift : 0;
+  accessOffset = offset;
+}
 
 /** Prepares the operand of an access of memory 0 at address + (low, high). */
 export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessBase = RBX;
   accessIndex = address;
+  accessScale = 0;
   accessOffset = low;
   if (high === 0 && low >= 0) return;
   constant(R11, low, high, 1);
@@ -1011,6 +1070,7 @@ export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): 
   const isSmall = high === 0 && low >= 0;
   accessBase = R11;
   accessIndex = address;
+  accessScale = 0;
   accessOffset = isSmall ? low : 0;
   if (isSmall) rm(0x8b, 1, R11, R15, base);
   else {
@@ -1032,20 +1092,29 @@ export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
     wide = isSigned !== 0 && type !== I32 ? 1 : 0;
     opcode = (width === 0 ? 0x0fb6 : 0x0fb7) + (isSigned !== 0 ? 8 : 0);
   }
-  rmx(opcode, wide, d, accessBase, accessIndex, 0, accessOffset, 0);
+  rmx(opcode, wide, d, accessBase, accessIndex, accessScale, accessOffset, 0);
 }
 
 /** The lowest 2^width bytes of s, of `type`, to the prepared operand */
 export function storeMemory(width: i32, type: i32, s: i32): void {
-  if (bankOf(type) === 1) rmx(storeOpcode(type), 0, s, accessBase, accessIndex, 0, accessOffset, 0);
-  else if (width === 0) rmx(0x88, 0, s, accessBase, accessIndex, 0, accessOffset, 1);
-  else rmx(width === 1 ? 0x660089 : 0x89, width === 3 ? 1 : 0, s, accessBase, accessIndex, 0, accessOffset, 0);
+  if (bankOf(type) === 1) rmx(storeOpcode(type), 0, s, accessBase, accessIndex, accessScale, accessOffset, 0);
+  else if (width === 0) rmx(0x88, 0, s, accessBase, accessIndex, accessScale, accessOffset, 1);
+  else {rmx(
+      width === 1 ? 0x660089 : 0x89,
+      width === 3 ? 1 : 0,
+      s,
+      accessBase,
+      accessIndex,
+      accessScale,
+      accessOffset,
+      0,
+    );}
 }
 
 /** The same of a constant, which is sign-extended where 8 bytes are stored. */
 export function storeMemoryConstant(width: i32, value: i32): void {
   const opcode = width === 0 ? 0xc6 : width === 1 ? 0x6600c7 : 0xc7;
-  rmx(opcode, width === 3 ? 1 : 0, 0, accessBase, accessIndex, 0, accessOffset, 0);
+  rmx(opcode, width === 3 ? 1 : 0, 0, accessBase, accessIndex, accessScale, accessOffset, 0);
   emit8(value);
   if (width >= 1) emit8(value >> 8);
   if (width < 2) return;
@@ -1367,6 +1436,14 @@ export function restoreContext(): void {
   takeFuelBack();
   pop(R15);
   reloadMemory((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0);
+}
+
+/**
+ * Calls the routine that allocates an object of the bytes in the scratch register, which then holds its address. It
+ * preserves all other registers.
+ */
+export function callAllocate(): void {
+  relative(0xe8, RELOC_STUB, STUB_ALLOCATE);
 }
 
 /** The overflow buffer's address. */

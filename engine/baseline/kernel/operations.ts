@@ -6,7 +6,6 @@
 import type { i32 } from "./memory.ts";
 
 // Kinds.
-export const KIND_UNCOVERED: i32 = 0;
 export const KIND_BINARY: i32 = 1;
 export const KIND_SHIFT: i32 = 2;
 export const KIND_DIVIDE: i32 = 3;
@@ -93,6 +92,32 @@ export const KIND_THROW_REF: i32 = 83;
 export const KIND_RETHROW: i32 = 84;
 export const KIND_WIDE_SUM: i32 = 85;
 export const KIND_WIDE_PRODUCT: i32 = 86;
+// Structures, arrays and casts. The operation of an access is one of ACCESS.
+export const KIND_STRUCT_NEW: i32 = 87;
+export const KIND_STRUCT_NEW_DEFAULT: i32 = 88;
+export const KIND_STRUCT_GET: i32 = 89;
+export const KIND_STRUCT_SET: i32 = 90;
+export const KIND_ARRAY_NEW: i32 = 91;
+export const KIND_ARRAY_NEW_DEFAULT: i32 = 92;
+export const KIND_ARRAY_NEW_FIXED: i32 = 93;
+export const KIND_ARRAY_NEW_DATA: i32 = 94;
+export const KIND_ARRAY_NEW_ELEM: i32 = 95;
+export const KIND_ARRAY_GET: i32 = 96;
+export const KIND_ARRAY_SET: i32 = 97;
+export const KIND_ARRAY_LEN: i32 = 98;
+export const KIND_ARRAY_FILL: i32 = 99;
+export const KIND_ARRAY_COPY: i32 = 100;
+export const KIND_ARRAY_INIT_DATA: i32 = 101;
+export const KIND_ARRAY_INIT_ELEM: i32 = 102;
+export const KIND_REF_TEST: i32 = 103;
+export const KIND_REF_CAST: i32 = 104;
+export const KIND_BR_ON_CAST: i32 = 105;
+export const KIND_BR_ON_CAST_FAIL: i32 = 106;
+export const KIND_ANY_CONVERT: i32 = 107;
+export const KIND_EXTERN_CONVERT: i32 = 108;
+export const KIND_REF_I31: i32 = 109;
+export const KIND_I31_GET: i32 = 110;
+export const KIND_REF_EQ: i32 = 111;
 
 // Operations of two integers.
 export const ADD: i32 = 0;
@@ -121,6 +146,10 @@ export const EXTEND16: i32 = 4;
 export const EXTEND32: i32 = 5;
 export const WRAP: i32 = 6;
 export const EXTEND_U: i32 = 7;
+// Accesses of fields and elements: unpacked, or packed with sign or zero extension.
+export const ACCESS_WHOLE: i32 = 0;
+export const ACCESS_SIGNED: i32 = 1;
+export const ACCESS_UNSIGNED: i32 = 2;
 // Operations of two floats.
 export const FADD: i32 = 0;
 export const FSUB: i32 = 1;

@@ -20,6 +20,9 @@ export const I64: i32 = 0x7e;
 export const F32: i32 = 0x7d;
 export const F64: i32 = 0x7c;
 export const V128: i32 = 0x7b;
+/** Packed storage types of fields. */
+export const I8: i32 = 0x78;
+export const I16: i32 = 0x77;
 
 const REF: i32 = 1 << 28;
 const NULLABLE: i32 = 1 << 27;
@@ -87,6 +90,31 @@ export function homeBytes(type: i32): i32 {
   return type === V128 ? 16 : 8;
 }
 
+export function isPacked(storage: i32): boolean {
+  return storage === I8 || storage === I16;
+}
+
+/** The type of a field's value on the operand stack. */
+export function unpacked(storage: i32): i32 {
+  return isPacked(storage) ? I32 : storage;
+}
+
+/** log2 of the size of a value of `storage`. */
+export function storageWidth(storage: i32): i32 {
+  switch (storage) {
+    case I8:
+      return 0;
+    case I16:
+      return 1;
+    case I32:
+    case F32:
+      return 2;
+    case V128:
+      return 4;
+  }
+  return 3;
+}
+
 /** Address of the row of type `index`. */
 export function typeRow(index: i32): i32 {
   return load32(H_TYPES) + index * TYPE_ROW;
@@ -128,6 +156,11 @@ function bottomHeap(top: i32): i32 {
   if (top === HEAP_FUNC) return HEAP_NOFUNC;
   if (top === HEAP_EXTERN) return HEAP_NOEXTERN;
   return top === HEAP_EXN ? HEAP_NOEXN : HEAP_NONE;
+}
+
+/** Does an abstract heap type have no values but null? */
+export function isBottomHeap(heap: i32): boolean {
+  return heap === HEAP_NONE || heap === HEAP_NOFUNC || heap === HEAP_NOEXTERN || heap === HEAP_NOEXN;
 }
 
 export function heapMatches(a: i32, b: i32): boolean {

@@ -1,0 +1,385 @@
+/**
+ * Structures, arrays, i31 references and casts: checked here (validate/aggregates.ts, validate/references.ts), and
+ * compiled where they can be reached (objects.ts, casts.ts).
+ */
+import * as casts from "./casts.ts";
+import { referenceOnTop } from "./control.ts";
+import * as frames from "./frames.ts";
+import * as layout from "./layout.ts";
+import { MAX_FIXED_ELEMENTS } from "./constants.ts";
+import { type i32, load32 } from "./memory.ts";
+import { elemType, hasData, hasElem, isIndex, useType } from "./module.ts";
+import * as objects from "./objects.ts";
+import * as operands from "./operands.ts";
+import * as op from "./operations.ts";
+import { fail, heap, heap2, index, index2, nullable, nullable2, status } from "./reader.ts";
+import {
+  EXTERNREF,
+  HEAP_ANY,
+  HEAP_ARRAY,
+  HEAP_EXTERN,
+  HEAP_I31,
+  I32,
+  isNullable,
+  isPacked,
+  isRef,
+  matches,
+  nonNull,
+  refType,
+  topHeap,
+  typeRow,
+  unpacked,
+} from "./types.ts";
+
+/** Replaces `count` operands in unreachable code by `result` (0: none). */
+function replaceTypes(count: i32, result: i32): void {
+  frames.dropTypes(count);
+  if (result !== 0) operands.pushHome(result);
+}
+
+/** The row of type `k`, which must be of `kind`, or 0. */
+function typeOfKind(k: i32, kind: i32): i32 {
+  if (!isIndex(k, load32(layout.H_TYPE_COUNT))) return 0;
+  const row = typeRow(k);
+  if (load32(row + layout.TYPE_KIND) === kind) return row;
+  fail();
+  return 0;
+}
+
+function storageOf(field: i32): i32 {
+  return load32(field + layout.FIELD_STORAGE);
+}
+
+/** Fails unless a field has a default value. */
+function expectDefault(field: i32): void {
+  if (isRef(storageOf(field)) && !isNullable(storageOf(field))) fail();
+}
+
+/** Fails unless `access` suits the field: sign or zero extension for packed fields only. */
+function expectAccess(field: i32, access: i32): void {
+  if (isPacked(storageOf(field)) !== (access !== op.ACCESS_WHOLE)) fail();
+}
+
+/** The type of a reference to the type at hand. */
+function ownType(isNull: i32): i32 {
+  return refType(isNull, index);
+}
+
+// Structures.
+
+function visitStructNew(): void {
+  const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
+  if (type === 0) return;
+  const count = load32(type + layout.TYPE_FIELD_COUNT);
+  for (let k: i32 = 0; k < count; k++) {
+    if (!frames.expect(k, unpacked(storageOf(objects.fieldRow(type, count - 1 - k))))) return;
+  }
+  if (frames.live) objects.emitStructNew();
+  else replaceTypes(count, ownType(0));
+}
+
+function visitStructNewDefault(): void {
+  const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
+  if (type === 0) return;
+  const count = load32(type + layout.TYPE_FIELD_COUNT);
+  for (let k: i32 = 0; k < count; k++) expectDefault(objects.fieldRow(type, k));
+  if (status !== layout.STATUS_DONE) return;
+  if (frames.live) objects.emitStructNewDefault();
+  else replaceTypes(0, ownType(0));
+}
+
+/** The row of the field at hand, or 0. */
+function fieldAtHand(): i32 {
+  const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
+  if (type === 0 || !isIndex(index2, load32(type + layout.TYPE_FIELD_COUNT))) return 0;
+  return objects.fieldRow(type, index2);
+}
+
+function visitStructGet(access: i32): void {
+  const field = fieldAtHand();
+  if (field === 0) return;
+  expectAccess(field, access);
+  if (!frames.expect(0, ownType(1)) || status !== layout.STATUS_DONE) return;
+  if (frames.live) objects.emitStructGet(access);
+  else replaceTypes(1, unpacked(storageOf(field)));
+}
+
+function visitStructSet(): void {
+  const field = fieldAtHand();
+  if (field === 0) return;
+  if (load32(field + layout.FIELD_IS_MUTABLE) === 0) fail();
+  if (!frames.expect(0, unpacked(storageOf(field))) || !frames.expect(1, ownType(1))) return;
+  if (status !== layout.STATUS_DONE) return;
+  if (frames.live) objects.emitStructSet();
+  else frames.dropTypes(2);
+}
+
+// Arrays.
+
+/** The row that describes the elements of array type `k`, or 0. */
+function elementOf(k: i32): i32 {
+  const type = typeOfKind(k, layout.TYPE_IS_ARRAY);
+  return type === 0 ? 0 : objects.fieldRow(type, 0);
+}
+
+/** The same of the type at hand, whose elements must be mutable. */
+function mutableElement(): i32 {
+  const field = elementOf(index);
+  if (field === 0 || load32(field + layout.FIELD_IS_MUTABLE) !== 0) return field;
+  fail();
+  return 0;
+}
+
+function visitArrayNew(): void {
+  const field = elementOf(index);
+  if (field === 0 || !frames.expect(0, I32) || !frames.expect(1, unpacked(storageOf(field)))) return;
+  if (frames.live) objects.emitArrayNew();
+  else replaceTypes(2, ownType(0));
+}
+
+function visitArrayNewDefault(): void {
+  const field = elementOf(index);
+  if (field === 0) return;
+  expectDefault(field);
+  if (!frames.expect(0, I32) || status !== layout.STATUS_DONE) return;
+  if (frames.live) objects.emitArrayNewDefault();
+  else replaceTypes(1, ownType(0));
+}
+
+function visitArrayNewFixed(): void {
+  const field = elementOf(index);
+  if (field === 0 || !isIndex(index2, MAX_FIXED_ELEMENTS + 1)) return;
+  const type = unpacked(storageOf(field));
+  for (let k: i32 = 0; k < index2; k++) if (!frames.expect(k, type)) return;
+  if (frames.live) objects.emitArrayNewFixed();
+  else replaceTypes(index2, ownType(0));
+}
+
+/** Checks the array type and the segment at hand of an instruction that reads a segment; `field` is not 0. */
+function hasSegment(field: i32, isData: boolean): boolean {
+  if (isData) {
+    if (isRef(storageOf(field))) fail();
+    return hasData(index2) && status === layout.STATUS_DONE;
+  }
+  if (!hasElem(index2)) return false;
+  if (!matches(elemType(index2), storageOf(field))) fail();
+  return status === layout.STATUS_DONE;
+}
+
+function visitArrayNewSegment(isData: boolean): void {
+  const field = elementOf(index);
+  if (field === 0 || !hasSegment(field, isData) || !frames.expect(0, I32) || !frames.expect(1, I32)) return;
+  if (!frames.live) replaceTypes(2, ownType(0));
+  else if (isData) objects.emitArrayNewData();
+  else objects.emitArrayNewElem();
+}
+
+function visitArrayInitSegment(isData: boolean): void {
+  const field = mutableElement();
+  if (field === 0 || !hasSegment(field, isData)) return;
+  if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, I32)) return;
+  if (!frames.expect(3, ownType(1))) return;
+  if (!frames.live) frames.dropTypes(4);
+  else if (isData) objects.emitArrayInitData();
+  else objects.emitArrayInitElem();
+}
+
+function visitArrayGet(access: i32): void {
+  const field = elementOf(index);
+  if (field === 0) return;
+  expectAccess(field, access);
+  if (!frames.expect(0, I32) || !frames.expect(1, ownType(1)) || status !== layout.STATUS_DONE) return;
+  if (frames.live) objects.emitArrayGet(access);
+  else replaceTypes(2, unpacked(storageOf(field)));
+}
+
+function visitArraySet(): void {
+  const field = mutableElement();
+  if (field === 0 || !frames.expect(0, unpacked(storageOf(field)))) return;
+  if (!frames.expect(1, I32) || !frames.expect(2, ownType(1))) return;
+  if (frames.live) objects.emitArraySet();
+  else frames.dropTypes(3);
+}
+
+function visitArrayLen(): void {
+  if (!frames.expect(0, refType(1, HEAP_ARRAY))) return;
+  if (frames.live) objects.emitArrayLen();
+  else replaceTypes(1, I32);
+}
+
+function visitArrayFill(): void {
+  const field = mutableElement();
+  if (field === 0 || !frames.expect(0, I32) || !frames.expect(1, unpacked(storageOf(field)))) return;
+  if (!frames.expect(2, I32) || !frames.expect(3, ownType(1))) return;
+  if (frames.live) objects.emitArrayFill();
+  else frames.dropTypes(4);
+}
+
+function visitArrayCopy(): void {
+  const to = mutableElement();
+  const from = to === 0 ? 0 : elementOf(index2);
+  if (from === 0) return;
+  if (!matches(storageOf(from), storageOf(to))) {
+    fail();
+    return;
+  }
+  if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, refType(1, index2))) return;
+  if (!frames.expect(3, I32) || !frames.expect(4, ownType(1))) return;
+  if (frames.live) objects.emitArrayCopy();
+  else frames.dropTypes(5);
+}
+
+// i31 references and conversions.
+
+function visitRefI31(): void {
+  if (!frames.expect(0, I32)) return;
+  if (frames.live) objects.emitRefI31();
+  else replaceTypes(1, refType(0, HEAP_I31));
+}
+
+function visitI31Get(shift: i32): void {
+  if (!frames.expect(0, refType(1, HEAP_I31))) return;
+  if (frames.live) objects.emitI31Get(shift);
+  else replaceTypes(1, I32);
+}
+
+/** References of both hierarchies have the same representation, so a conversion emits nothing. */
+function visitConvert(from: i32, to: i32): void {
+  const type = referenceOnTop();
+  if (!matches(type, from)) fail();
+  if (status !== layout.STATUS_DONE) return;
+  const result = refType(isNullable(type) ? 1 : 0, to);
+  if (frames.live) operands.setEntryType(operands.top - operands.ENTRY, result);
+  else replaceTypes(1, result);
+}
+
+// Casts.
+
+/** The target type of a test or cast, whose operand is checked; 0 if it is invalid. */
+function castTarget(): i32 {
+  const to = refType(nullable, heap);
+  useType(to);
+  if (status !== layout.STATUS_DONE || !frames.expect(0, refType(1, topHeap(heap)))) return 0;
+  return to;
+}
+
+function visitRefTest(): void {
+  const to = castTarget();
+  if (to === 0) return;
+  if (frames.live) casts.emitRefTest(to);
+  else replaceTypes(1, I32);
+}
+
+function visitRefCast(): void {
+  const to = castTarget();
+  if (to === 0) return;
+  if (frames.live) casts.emitRefCast(to);
+  else replaceTypes(1, to);
+}
+
+/** `br_on_cast` branches with the target type and falls through with the rest of the source type, or the reverse. */
+function visitBranchOnCast(onFail: boolean): void {
+  const from = refType(nullable, heap);
+  const to = refType(nullable2, heap2);
+  useType(from);
+  useType(to);
+  if (status !== layout.STATUS_DONE) return;
+  if (!matches(to, from)) fail();
+  const rest = isNullable(to) ? nonNull(from) : from;
+  const target = frames.frameOf(index);
+  if (target === 0) return;
+  const types = frames.labelTypes(target);
+  const below = frames.labelCount(target) - 1;
+  if (below < 0 || !matches(onFail ? rest : to, load32(types + below * 4))) fail();
+  if (status !== layout.STATUS_DONE || !frames.expect(0, from) || !frames.expectList(types, below, 1)) return;
+  const left = onFail ? to : rest;
+  if (!frames.live) {
+    frames.dropTypes(below + 1);
+    frames.pushTypes(types, below);
+    operands.pushHome(left);
+    return;
+  }
+  casts.emitBranchOnCast(target, to, onFail);
+  frames.retypeTop(types, below + 1);
+  operands.setEntryType(operands.top - operands.ENTRY, left);
+}
+
+/** Handles an instruction of this file. */
+export function visitAggregate(kind: i32, argument: i32): void {
+  switch (kind) {
+    case op.KIND_STRUCT_NEW:
+      visitStructNew();
+      return;
+    case op.KIND_STRUCT_NEW_DEFAULT:
+      visitStructNewDefault();
+      return;
+    case op.KIND_STRUCT_GET:
+      visitStructGet(argument);
+      return;
+    case op.KIND_STRUCT_SET:
+      visitStructSet();
+      return;
+    case op.KIND_ARRAY_NEW:
+      visitArrayNew();
+      return;
+    case op.KIND_ARRAY_NEW_DEFAULT:
+      visitArrayNewDefault();
+      return;
+    case op.KIND_ARRAY_NEW_FIXED:
+      visitArrayNewFixed();
+      return;
+    case op.KIND_ARRAY_NEW_DATA:
+    case op.KIND_ARRAY_NEW_ELEM:
+      visitArrayNewSegment(kind === op.KIND_ARRAY_NEW_DATA);
+      return;
+    case op.KIND_ARRAY_GET:
+      visitArrayGet(argument);
+      return;
+    case op.KIND_ARRAY_SET:
+      visitArraySet();
+      return;
+    case op.KIND_ARRAY_LEN:
+      visitArrayLen();
+      return;
+    case op.KIND_ARRAY_FILL:
+      visitArrayFill();
+      return;
+    case op.KIND_ARRAY_COPY:
+      visitArrayCopy();
+      return;
+    case op.KIND_ARRAY_INIT_DATA:
+    case op.KIND_ARRAY_INIT_ELEM:
+      visitArrayInitSegment(kind === op.KIND_ARRAY_INIT_DATA);
+      return;
+  }
+  visitCast(kind, argument);
+}
+
+function visitCast(kind: i32, argument: i32): void {
+  switch (kind) {
+    case op.KIND_REF_TEST:
+      visitRefTest();
+      return;
+    case op.KIND_REF_CAST:
+      visitRefCast();
+      return;
+    case op.KIND_BR_ON_CAST:
+    case op.KIND_BR_ON_CAST_FAIL:
+      visitBranchOnCast(kind === op.KIND_BR_ON_CAST_FAIL);
+      return;
+    case op.KIND_ANY_CONVERT:
+      visitConvert(EXTERNREF, HEAP_ANY);
+      return;
+    case op.KIND_EXTERN_CONVERT:
+      visitConvert(refType(1, HEAP_ANY), HEAP_EXTERN);
+      return;
+    case op.KIND_REF_I31:
+      visitRefI31();
+      return;
+    case op.KIND_I31_GET:
+      visitI31Get(argument);
+      return;
+  }
+  // The table of opcodes has no other kind.
+  fail();
+}

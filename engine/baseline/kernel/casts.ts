@@ -1,0 +1,177 @@
+/**
+ * Type tests and casts of references in live code (translate/casts.ts). In: the static type of the operand and the
+ * target type. Out: those of these checks that the static type does not decide, in this order: null, the tag in the low
+ * bits, the type in the header of the object.
+ *
+ * Invariant: all registers are allocated before the first branch, since an allocation may store an operand to its home.
+ */
+import { compareType, loadDescriptor } from "./calls.ts";
+import * as code from "./code.ts";
+import * as cond from "./conditions.ts";
+import {
+  DESCRIPTOR_IS_ARRAY,
+  DESCRIPTOR_IS_STRUCT,
+  DESCRIPTOR_KIND,
+  OBJECT_TYPE_ID,
+  RECORD_TYPE_ID,
+  REF_TAG_HOST,
+  REF_TAG_I31,
+  TRAP_CAST_FAILURE,
+} from "./constants.ts";
+import { branchIf } from "./control.ts";
+import * as machine from "./machine.ts";
+import type { i32 } from "./memory.ts";
+import * as operands from "./operands.ts";
+import * as op from "./operations.ts";
+import { instructionOffset } from "./reader.ts";
+import {
+  HEAP_ANY,
+  HEAP_EQ,
+  HEAP_FUNC,
+  HEAP_I31,
+  HEAP_STRUCT,
+  heapMatches,
+  heapOf,
+  I32,
+  isBottomHeap,
+  isNullable,
+  topHeap,
+} from "./types.ts";
+
+/** The low bits that distinguish objects from all other references of their hierarchy. */
+const OBJECT_TAG_MASK: i32 = 3;
+
+// Tests of a reference that is not null, as in translate/cast_question.ts.
+const ALWAYS: i32 = 0;
+const NEVER: i32 = 1;
+const BY_TAG: i32 = 2;
+const BY_TYPE: i32 = 3;
+
+/** The test that decides whether a reference of heap type `from` is of heap type `to`. */
+function testOf(from: i32, to: i32): i32 {
+  if (heapMatches(from, to)) return ALWAYS;
+  if (!heapMatches(to, from) || isBottomHeap(to)) return NEVER;
+  return to === HEAP_I31 || to === HEAP_EQ ? BY_TAG : BY_TYPE;
+}
+
+/** Does a reference of heap type `from` need a tag check before the type in its header is read? */
+function isTagged(from: i32, to: i32): boolean {
+  return topHeap(to) === HEAP_ANY && heapMatches(HEAP_I31, from);
+}
+
+/** Compares the tag of the reference in x, which is not null; returns the condition for an i31, or for type eq. */
+function testTag(x: i32, to: i32): i32 {
+  if (to === HEAP_I31) {
+    machine.compareBits(x, REF_TAG_I31);
+    return cond.NE;
+  }
+  machine.binaryImmediate(op.AND, 0, machine.SCRATCH, x, OBJECT_TAG_MASK);
+  machine.compareImmediate(0, machine.SCRATCH, REF_TAG_HOST);
+  return cond.NE;
+}
+
+/** Compares the type in the header of the object, or function record, in x with `to`: EQ if it matches. Changes t. */
+function testHeader(x: i32, to: i32, t: i32): void {
+  machine.loadFrom(I32, machine.SCRATCH, x, topHeap(to) === HEAP_FUNC ? RECORD_TYPE_ID : OBJECT_TYPE_ID);
+  if (to >= 0) {
+    compareType(to, t);
+    return;
+  }
+  loadDescriptor(t);
+  machine.loadFrom(I32, machine.SCRATCH, t, DESCRIPTOR_KIND);
+  machine.compareImmediate(0, machine.SCRATCH, to === HEAP_STRUCT ? DESCRIPTOR_IS_STRUCT : DESCRIPTOR_IS_ARRAY);
+}
+
+/** d = 1 if the reference in x, of type `from`, is of type `to`, else 0. d differs from x. */
+function emitTest(d: i32, x: i32, from: i32, to: i32): void {
+  const test = testOf(heapOf(from), heapOf(to));
+  const nullPasses = isNullable(to);
+  const isDecided = nullPasses ? test === ALWAYS : test === NEVER;
+  let ofNull: i32 = 0;
+  let ofTag: i32 = 0;
+  if (isNullable(from) && !isDecided) {
+    machine.compareImmediate(1, x, 0);
+    machine.constant(d, nullPasses ? 1 : 0, 0, 0);
+    ofNull = machine.shortBranch(cond.EQ);
+  }
+  if (test === ALWAYS || test === NEVER) machine.constant(d, test === ALWAYS ? 1 : 0, 0, 0);
+  else if (test === BY_TAG) machine.setCondition(testTag(x, heapOf(to)), d);
+  else {
+    if (isTagged(heapOf(from), heapOf(to))) {
+      machine.compareBits(x, OBJECT_TAG_MASK);
+      machine.constant(d, 0, 0, 0);
+      ofTag = machine.shortBranch(cond.NE);
+    }
+    testHeader(x, heapOf(to), d);
+    machine.setCondition(cond.EQ, d);
+  }
+  if (ofTag !== 0) machine.bindShort(ofTag);
+  if (ofNull !== 0) machine.bindShort(ofNull);
+}
+
+/** Tests whether the reference on top is of type `to`. */
+export function emitRefTest(to: i32): void {
+  const entry = operands.popEntry();
+  const from = operands.entryType(entry);
+  const x = operands.toRegister(entry);
+  const d = operands.allocate(0);
+  emitTest(d, x, from, to);
+  operands.release(entry);
+  operands.pushRegister(I32, d);
+}
+
+/** Traps unless the reference on top is of type `to`, its type from now on. */
+export function emitRefCast(to: i32): void {
+  const entry = operands.top - operands.ENTRY;
+  const from = operands.entryType(entry);
+  const x = operands.ownRegister(entry);
+  const t = operands.allocate(0);
+  emitCast(x, t, from, to);
+  operands.freeRegister(t);
+  operands.setEntryType(entry, to);
+}
+
+function failIf(condition: i32): void {
+  machine.coldTrapIf(condition, TRAP_CAST_FAILURE, instructionOffset);
+}
+
+/** Traps unless the reference in x, of type `from`, is of type `to`. Changes t. */
+function emitCast(x: i32, t: i32, from: i32, to: i32): void {
+  const test = testOf(heapOf(from), heapOf(to));
+  if (test === NEVER && !(isNullable(from) && isNullable(to))) {
+    machine.callTrap(TRAP_CAST_FAILURE);
+    code.trapSite(TRAP_CAST_FAILURE, 0, instructionOffset);
+    return;
+  }
+  let ofNull: i32 = 0;
+  if (isNullable(from) && (test !== ALWAYS || !isNullable(to))) {
+    machine.compareImmediate(1, x, 0);
+    if (!isNullable(to)) failIf(cond.EQ);
+    else if (test === NEVER) failIf(cond.NE);
+    else ofNull = machine.shortBranch(cond.EQ);
+  }
+  if (test === BY_TAG) failIf(cond.opposite(testTag(x, heapOf(to))));
+  else if (test === BY_TYPE) {
+    if (isTagged(heapOf(from), heapOf(to))) {
+      machine.compareBits(x, OBJECT_TAG_MASK);
+      failIf(cond.NE);
+    }
+    testHeader(x, heapOf(to), t);
+    failIf(cond.NE);
+  }
+  if (ofNull !== 0) machine.bindShort(ofNull);
+}
+
+/**
+ * Branches to `target` if the reference on top is of type `to`, or with `onFail` if it is not; the operands stay. The
+ * caller sets their types.
+ */
+export function emitBranchOnCast(target: i32, to: i32, onFail: boolean): void {
+  const entry = operands.top - operands.ENTRY;
+  const x = operands.ownRegister(entry);
+  const d = operands.allocate(0);
+  emitTest(d, x, operands.entryType(entry), to);
+  machine.compareImmediate(0, d, 0);
+  operands.freeRegister(d);
+  branchIf(target, onFail ? cond.EQ : cond.NE);
+}
