@@ -349,7 +349,9 @@ Deno.test("programs compute the same in slices as in one go", async () => {
       });
     }
   }
-  assert.ok(thread.preemptions - before > 100, `${thread.preemptions - before} preemptions`);
+  // A slice is a span of time: how many a program takes depends on the machine, but on average each is interrupted.
+  const runs = 2 * names.length;
+  assert.ok(thread.preemptions - before >= runs, `${thread.preemptions - before} preemptions in ${runs} runs`);
 });
 
 Deno.test("fuel follows a call through promises and slices, to the same total", async () => {
