@@ -303,7 +303,10 @@ function rejectUncompiled(valid: ValidModule): void {
   }
 }
 
-/** Thunks for every signature with which the host or an import may be called. */
+/**
+ * Entry thunks for the signatures of functions that JavaScript can get hold of: the start function, and functions that
+ * are exported, in a segment or otherwise referenced outside of bodies. Host thunks for the signatures of imports.
+ */
 function emitThunks(
   valid: ValidModule,
   env: ModuleEnv,
@@ -311,8 +314,11 @@ function emitThunks(
   code: MachineCode,
   target: Target,
 ): void {
-  for (let signature = 0; signature < env.signatures.length; signature++) {
-    target.emitEntryThunk(signature, context, code);
+  const { declaredFuncs, start } = valid;
+  for (let index = 0; index < declaredFuncs.length; index++) {
+    const signature = env.funcSignature[index];
+    const isReachable = declaredFuncs[index] === 1 || index === start;
+    if (isReachable && code.entryThunk[signature] < 0) target.emitEntryThunk(signature, context, code);
   }
   for (let i = 0; i < valid.importedFuncCount; i++) {
     const signature = env.funcSignature[i];

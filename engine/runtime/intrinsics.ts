@@ -83,7 +83,7 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
   region.setWord(block.offset + CONTEXT.STACK_LIMIT, low + SLACK_BYTES);
   const callable = (name: string) => {
     const { index, record, code, context } = addressesOf(instance, name);
-    const thunk = module.image.base + module.image.tables.entryThunk[module.signatureIds[index]];
+    const thunk = module.entryThunk(index);
     return () => {
       const guest = state.word(THREAD.GUEST_SP);
       state.setWord(THREAD.GUEST_SP, top);

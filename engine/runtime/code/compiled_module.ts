@@ -4,7 +4,7 @@
  * imports and exports.
  */
 import type { ContextLayout } from "../../abi/context_layout.ts";
-import type { SourcePlace } from "../../errors.ts";
+import { Bug, type SourcePlace } from "../../errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import type { CodeImage } from "../../link/image.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
@@ -100,6 +100,14 @@ export class CompiledModule implements ImageOwner {
     this.tableTypes = same?.tableTypes ?? valid.tableTypes.map((type) => closeTableType(type, ids));
     this.globalInits = same?.globalInits ?? valid.globals.map((global) => prepareConst(global.init));
     this.tableInits = same?.tableInits ?? valid.tables.map((table) => table.init && prepareConst(table.init));
+  }
+
+  /** Address of the thunk by which JavaScript enters function `funcIndex`. Throws a Bug for an unreachable function. */
+  entryThunk(funcIndex: number): number {
+    const { base, tables } = this.image;
+    const offset = tables.entryThunk[this.signatureIds[funcIndex]];
+    if (offset < 0) throw new Bug(`Function ${funcIndex} has no entry thunk: JavaScript should not know it`);
+    return base + offset;
   }
 
   /** The data segments, prepared by the first instantiation. */

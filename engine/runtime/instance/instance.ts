@@ -205,7 +205,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       record: region.address + record,
       code: region.word(record + RECORD.CODE),
       context: region.word(record + RECORD.CONTEXT),
-      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]],
+      thunk: module.entryThunk(index),
     };
   }
 

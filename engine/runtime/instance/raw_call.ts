@@ -24,8 +24,7 @@ function call(instance: Instance, funcIndex: number, args: Uint32Array): Uint32A
   state.u32.set(args, THREAD.SLOTS >> 2);
   state.setWord(THREAD.CALL_CODE, region.word(record + RECORD.CODE));
   state.setWord(THREAD.CALL_CONTEXT, region.word(record + RECORD.CONTEXT));
-  const thunk = module.image.tables.entryThunk[module.signatureIds[funcIndex]];
-  state.setWord(THREAD.CALL_THUNK, module.image.base + thunk);
+  state.setWord(THREAD.CALL_THUNK, module.entryThunk(funcIndex));
   state.setWord(THREAD.CALL_RECORD, region.address + record);
   const status = thread.call();
   const { address } = instance.block;
