@@ -1,6 +1,6 @@
 /**
- * Compiled code that modules of one realm have in common. In: the bytes of a module, and everything else that decides its code. Out:
- * the code that was compiled from equal bytes with equal settings, while something uses it.
+ * Compiled code that modules of one realm have in common. In: the bytes of a module, and everything else that decides
+ * its code. Out: the code that was compiled from equal bytes with equal settings, while something uses it.
  *
  * Invariant: bytes are compared with a copy that no program can change, so code never belongs to other bytes.
  */

@@ -114,7 +114,9 @@ export class TrapError extends WaftError {
   readonly frames: readonly TrapFrame[];
   /** More about the trap, where more is known: the limit that a call has reached, or the address of an access. */
   detail: string | undefined;
-  /** The address that an access to memory was out of bounds at, and the memory's size in bytes, where both are known. */
+  /**
+   * The address that an access to memory was out of bounds at, and the memory's size in bytes, where both are known.
+   */
   access: { readonly address: number; readonly bytes: number } | undefined;
 
   /** Creates a trap with the specification's `message` and the given frames. */
@@ -124,7 +126,9 @@ export class TrapError extends WaftError {
     defineGuestStack(this, () => `${this.name}: ${describeTrap(this)}`, () => frames);
   }
 
-  /** Which trap it is, such as `integer-divide-by-zero` or `memory-out-of-bounds`; see the table in docs/embedding.md. */
+  /**
+   * Which trap it is, such as `integer-divide-by-zero` or `memory-out-of-bounds`; see the table in docs/embedding.md.
+   */
   get code(): string {
     return trapName(this.message);
   }

@@ -63,7 +63,7 @@ export interface LoadFigures {
   readonly status503: number;
   readonly other5xx: number;
   readonly unanswered: number;
-  /** Of what was acknowledged. */
+  /** Of acknowledged requests. */
   readonly lostOrDoubled: number;
   readonly processors: number;
   /** Load average of the machine over the minute before the run. */

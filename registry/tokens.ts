@@ -32,7 +32,7 @@ export function makeSecret(): string {
   return `waft_${text}`;
 }
 
-/** What is kept of a secret. */
+/** The stored hash of a secret. */
 export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

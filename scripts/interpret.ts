@@ -1,7 +1,7 @@
 /**
- * Finds the pass that miscompiles: `deno task interpret SCRIPT` runs a test script in the IR interpreter, with functions
- * as translated, then after their first pass, their first two, and so on. In: a `.wast` script and the optimizations.
- * Out: one line per step; exit status 1 if an assertion fails at any step.
+ * Finds the pass that miscompiles: `deno task interpret SCRIPT` runs a test script in the IR interpreter, with
+ * functions as translated, then after their first pass, their first two, and so on. In: a `.wast` script and the
+ * optimizations. Out: one line per step; exit status 1 if an assertion fails at any step.
  *
  * A pass that is not needed for a function does not count there, so the steps of different functions may be different
  * passes: reduce the script to one function first.

@@ -103,7 +103,7 @@ export class StubCode extends Emission {
     this.rrr(X.RET, 0, LINK, 0);
   }
 
-  /** Aligns what follows. */
+  /** Aligns the following code. */
   align(): void {
     this.fixup(KIND.ALIGN, 16, 1, 0, 0);
   }

@@ -55,7 +55,7 @@ export function unknownName(what: string, name: string, known: readonly string[]
   return new TypeError(`There is no ${what} "${name}"${hint}`);
 }
 
-/** The known name that `name` probably stands for: in another case, or with at most a third of its characters wrong. */
+/** The known name that `name` probably means: in another case, or with at most a third of its characters wrong. */
 function nearestName(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;

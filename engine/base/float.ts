@@ -99,7 +99,7 @@ function parseDecimal(body: string, width: 32 | 64, out: FloatBits): FloatParse 
     return "ok";
   }
   let single = Math.fround(value);
-  // Double rounding is wrong only if the double lies exactly between two singles and the literal does not.
+  // Double rounding is wrong only if the double is exactly halfway between two singles and the literal is not.
   if (single !== value && value < 2 ** 129) {
     const low = single < value ? single : f32FromBits(bitsOfF32(single) - 1);
     const high = single < value ? f32FromBits(bitsOfF32(single) + 1) : single;

@@ -1,6 +1,7 @@
 /**
- * The text of `error.stack` for errors that end a guest's call. In: the error's first line, the guest's frames, and the stack that
- * the host made. Out: the guest's frames, then the program's own; the engine's are left out, and a recursion is shown once.
+ * The text of `error.stack` for errors that end a guest's call. In: the error's first line, the guest's frames, and the
+ * stack that the host made. Out: the guest's frames, then the program's own; the engine's are left out, and a recursion
+ * is shown once.
  */
 
 /** A frame of a guest, as far as its text goes. */
@@ -14,7 +15,7 @@ export interface StackFrame {
   readonly column?: number;
 }
 
-/** Where the engine's files are: what a host writes of their places. */
+/** The prefix of the engine's files in a host's stack traces. */
 const ENGINE = ((url: string) => url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url)(
   new URL("../", import.meta.url).href,
 );

@@ -133,8 +133,8 @@ export interface Target {
   /** Resolves relocations in place once all offsets are known. */
   relocate(code: MachineCode): void;
   /**
-   * Overwrites the start of a function at offset `at` of `bytes` with a jump to `distance` bytes from there. Returns false,
-   * and writes nothing, if the distance does not fit one instruction.
+   * Overwrites the start of a function at offset `at` of `bytes` with a jump to `distance` bytes from there. Returns
+   * false, and writes nothing, if the distance does not fit one instruction.
    */
   writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean;
   /** Process-wide stubs, for `os` "linux" or "darwin". */

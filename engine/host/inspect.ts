@@ -1,6 +1,6 @@
 /**
- * The key of custom formatting on Deno. In a file of its own because public types refer to it: their declarations must not
- * need the types of Node.
+ * The key of custom formatting on Deno. In a file of its own because public types refer to it: their declarations must
+ * not need the types of Node.
  */
 
 /** The key of the method with which Deno's `console.log` formats an object. */

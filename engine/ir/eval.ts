@@ -143,7 +143,10 @@ function countOnes(a: number): number {
   return Math.imul((a + (a >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** The high half of a product of 64-bit integers: schoolbook multiplication on 16-bit digits, whose sums are exact as numbers. */
+/**
+ * The high half of a product of 64-bit integers: schoolbook multiplication on 16-bit digits, whose sums are exact as
+ * numbers.
+ */
 function multiplyHigh(signed: boolean, aLo: number, aHi: number, bLo: number, bHi: number): number {
   const a = [aLo & 0xffff, aLo >>> 16, aHi & 0xffff, aHi >>> 16];
   const b = [bLo & 0xffff, bLo >>> 16, bHi & 0xffff, bHi >>> 16];

@@ -67,7 +67,8 @@ export function bodySharing(threads: number): CompileOptions["share"] {
 }
 
 /**
- * Sends a job to a helper thread, which is kept for as long as `isUnderWay` says. Returns false if no thread can be had.
+ * Sends a job to a helper thread, which is kept for as long as `isUnderWay` says. Returns false if no thread can be
+ * had.
  */
 export function sendJob(message: unknown, isUnderWay: () => boolean): boolean {
   const [send] = helpers(2);

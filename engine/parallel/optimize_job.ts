@@ -1,7 +1,7 @@
 /**
  * A request to compile a whole module with the optimizing compiler in another thread, which also places the code. In: a
- * module and options. Out: the description of the code in shared memory, and the code at the address that the requesting
- * thread allocates when it learns the size. Loads nothing of the compiler (run_optimize_job.ts does).
+ * module and options. Out: the description of the code in shared memory, and the code at the address that the
+ * requesting thread allocates when it learns the size. Loads nothing of the compiler (run_optimize_job.ts does).
  *
  *     requester                                  worker
  *     RUNNING ─────────────────────────────────▶ compiles
@@ -44,7 +44,7 @@ export interface OptimizeJob {
   readonly pollPage: number;
 }
 
-/** What the requester reads from the output: everything but the bytes of the code. */
+/** The output without the bytes of the code, as the requester reads it. */
 export interface OptimizedCode {
   readonly description: CodeDescription;
   readonly tables: CodeTables;

@@ -1,6 +1,6 @@
 /**
- * The worker's side of optimize_job.ts: compiles the module of a job and places its code. In: a job. Out: the description in
- * its output, and executable code at the address that the requester allocated.
+ * The worker's side of optimize_job.ts: compiles the module of a job and places its code. In: a job. Out: the
+ * description in its output, and executable code at the address that the requester allocated.
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";

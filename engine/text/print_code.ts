@@ -104,7 +104,7 @@ export class CodePrinter {
     for (;;) {
       const id = reader.next();
       if (id === K.end && this.#blocks.length === 0) return parts;
-      // A line comment would hide what follows on the line.
+      // A line comment would hide the rest of the line.
       parts.push(this.#instruction(id).replace(/ ;; label = @\d+$/, ""));
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Scratch columns for joining edges (block_parameters.ts). In: the number of local slots or operands of the join. Out: columns with
- * room for them. Invariant: `count` and `parameter` are 0 for every slot between merges.
+ * Scratch columns for joining edges (block_parameters.ts). In: the number of local slots or operands of the join. Out:
+ * columns with room for them. Invariant: `count` and `parameter` are 0 for every slot between merges.
  */
 export class MergeColumns {
   /** By slot: the number of edges with a pair for it, the value they agree on, its parameter number + 1. */

@@ -82,7 +82,7 @@ function structNewDefault(t: Translation, imm: Immediates): void {
   t.push(allocateStruct(t, imm.index, t.env.objectTypes[imm.index]!));
 }
 
-/** The null check of a field that lies beyond the first page. */
+/** The null check of a field beyond the first page. */
 function checkFarField(t: Translation, object: number, word: number): void {
   if ((word & 0xff) !== REGION.STRUCT) trapIfNull(t, object, TRAP.NULL_STRUCTURE);
 }

@@ -1,6 +1,6 @@
 /**
- * The pool of v128 constants of a function (`f.vectors`). In: 16 bytes. Out: their index in the pool, into which they are
- * copied unless a recent constant has the same bytes.
+ * The pool of v128 constants of a function (`f.vectors`). In: 16 bytes. Out: their index in the pool, into which they
+ * are copied unless a recent constant has the same bytes.
  */
 import { grown } from "../base/columns.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -12,7 +12,10 @@ export const ZERO_VECTOR: Uint8Array = new Uint8Array(16);
 const RECENT = 256;
 
 export class VectorConstants {
-  /** Index in f.vectors, plus one, of the most recent constants, by a hash of their words. Stale entries fail the comparison. */
+  /**
+   * Index in f.vectors, plus one, of the most recent constants, by a hash of their words. Stale entries fail the
+   * comparison.
+   */
   readonly #recent = new Int32Array(RECENT);
   readonly #words = new Int32Array(4);
   readonly #bytes = new Uint8Array(this.#words.buffer);

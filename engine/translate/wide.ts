@@ -1,6 +1,7 @@
 /**
- * The proposal "wide arithmetic": integers of 128 bits as two i64 on the stack, the low half below the high half. In: operands on the
- * translator's stack. Out: 64-bit additions with an explicit carry, and products as MUL (low half) and MULHI (high half).
+ * The proposal "wide arithmetic": integers of 128 bits as two i64 on the stack, the low half below the high half. In:
+ * operands on the translator's stack. Out: 64-bit additions with an explicit carry, and products as MUL (low half) and
+ * MULHI (high half).
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

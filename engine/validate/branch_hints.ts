@@ -1,6 +1,6 @@
 /**
- * The strict check of branch hints (wasm/branch_hints.ts), for tools that ask for it. In: a valid module. Out: nothing, or an
- * InvalidError for a hint that belongs to neither `if` nor `br_if`.
+ * The strict check of branch hints (wasm/branch_hints.ts), for tools that ask for it. In: a valid module. Out: nothing,
+ * or an InvalidError for a hint that belongs to neither `if` nor `br_if`.
  */
 import { InvalidError } from "../errors.ts";
 import type { Immediates } from "../wasm/immediates.ts";

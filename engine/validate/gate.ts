@@ -10,7 +10,7 @@ import { UnsupportedError } from "../errors.ts";
 import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
 import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
 
-/** Number of each feature: its index in ALL_FEATURE_ROWS plus 1; 0 stands for WebAssembly 1.0. */
+/** Number of each feature: its index in ALL_FEATURE_ROWS plus 1; 0 means WebAssembly 1.0. */
 export const FEATURE: Readonly<Record<FeatureName, number>> = Object.fromEntries(
   ALL_FEATURE_ROWS.map((row, index) => [row.name, index + 1]),
 ) as Record<FeatureName, number>;

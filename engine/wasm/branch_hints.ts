@@ -1,6 +1,7 @@
 /**
- * The custom section of branch hints (specification, appendix A.6). In: a module. Out: its hints by function and offset. Reading is lenient,
- * since a custom section cannot make a module invalid: if the section is damaged, the module has no hints.
+ * The custom section of branch hints (specification, appendix A.6). In: a module. Out: its hints by function and
+ * offset. Reading is lenient, since a custom section cannot make a module invalid: if the section is damaged, the
+ * module has no hints.
  */
 import { ByteReader } from "../base/bytes.ts";
 import { MalformedError } from "../errors.ts";
@@ -10,8 +11,8 @@ import type { Module } from "./module.ts";
 export const BRANCH_HINTS = "metadata.code.branch_hint";
 
 /**
- * Hints by function index, then by the offset of the instruction in its function's body: 1 if the branch, or the first arm of an
- * `if`, is likely taken, 0 if it is unlikely.
+ * Hints by function index, then by the offset of the instruction in its function's body: 1 if the branch, or the first
+ * arm of an `if`, is likely taken, 0 if it is unlikely.
  */
 export type BranchHints = ReadonlyMap<number, ReadonlyMap<number, number>>;
 

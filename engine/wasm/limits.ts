@@ -1,9 +1,9 @@
 /**
- * Implementation limits that decoding enforces. They bound the memory that a hostile module can make the decoder allocate
- * before validation looks at it: a count is first bounded by the bytes left, then by these limits, so that a large file of
- * tiny entries cannot fill memory with objects. The figures are those of the JavaScript interface (its appendix
- * "Implementation-defined Limits") where it has one, so a module that runs in a browser decodes. validate/limits.ts has the
- * limits of validation.
+ * Implementation limits that decoding enforces. They bound the memory that a hostile module can make the decoder
+ * allocate before validation looks at it: a count is first bounded by the bytes left, then by these limits, so that a
+ * large file of tiny entries cannot fill memory with objects. The figures are those of the JavaScript interface (its
+ * appendix "Implementation-defined Limits") where it has one, so a module that runs in a browser decodes.
+ * validate/limits.ts has the limits of validation.
  */
 
 /** Bytes of a module in binary form. */

@@ -1,7 +1,7 @@
 /**
  * Opcode rows of prefix 0xfb: structures, arrays, casts, i31 references (specification, 5.4.2). `ref.test(null)` is the
- * form of `ref.test` whose target type includes null; see opcodes_core.ts about the parentheses. The notation is that of
- * opcode_row.ts.
+ * form of `ref.test` whose target type includes null; see opcodes_core.ts about the parentheses. The notation is that
+ * of opcode_row.ts.
  */
 
 /** Rows of prefix 0xfb. */

@@ -1,6 +1,6 @@
 /**
- * Opcode rows of prefix 0xfe: atomic memory instructions (threads proposal). All are simple; that their alignment must be
- * exactly the natural one follows from the prefix. The notation is that of opcode_row.ts.
+ * Opcode rows of prefix 0xfe: atomic memory instructions (threads proposal). All are simple; that their alignment must
+ * be exactly the natural one follows from the prefix. The notation is that of opcode_row.ts.
  */
 
 /** Rows of prefix 0xfe. */

@@ -1,6 +1,6 @@
 /**
- * Opcode rows of the proposal "wide arithmetic", in the notation of opcode_row.ts. They come after all other pages, so that
- * the ids of the standard's rows do not depend on them.
+ * Opcode rows of the proposal "wide arithmetic", in the notation of opcode_row.ts. They come after all other pages, so
+ * that the ids of the standard's rows do not depend on them.
  */
 
 /** Rows of prefix 0xfc that take or make integers of 128 bits, as two i64: the low half, then the high half. */

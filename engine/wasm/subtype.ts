@@ -40,7 +40,7 @@ export const REF_BOTTOM: ValType = refType(false, HEAP_BOTTOM);
 /** Longest chain of declared supertypes (the limit of the JavaScript API). */
 export const MAX_SUBTYPE_DEPTH = 63;
 
-/** Largest canonical id: what fits a heap type's 24 bits (types.ts). */
+/** Largest canonical id: a heap type has 24 bits for it (types.ts). */
 const MAX_CANONICAL_ID = 0xffff00;
 
 /** Canonical types, closed, by id. */

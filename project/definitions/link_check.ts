@@ -83,7 +83,8 @@ export function checkLinks(definition: Definition, module: InspectedModule, file
   for (const request of definition.authorities) {
     const hooks = findAuthority(request.name)?.hooks ?? [];
     if (hooks.some((hook) => module.exports.some((e) => e.name === `waft:hooks@1#${hook}`))) used.add(request.name);
-    if (request.name === "import.define") used.add(request.name); // Its use is a provided namespace, which checkDefinition demands.
+    // Its use is a provided namespace, which checkDefinition requires.
+    if (request.name === "import.define") used.add(request.name);
     if (!used.has(request.name)) {
       add(
         "unused",

@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeRegistry, packageFiles } from "../../tests/project/fake_registry.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../../tests/project/sample_plugins.ts";
-import { ALLOW_ALL, NOBODY, TempProject } from "../../tests/project/temp_project.ts";
+import { ALLOW_ALL, NO_TERMINAL, TempProject } from "../../tests/project/temp_project.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { readLockfile } from "../lockfile/lockfile.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
@@ -70,7 +70,7 @@ withProject("a plugin and what it requires are resolved, reviewed and locked", a
   });
   assert.deepEqual(fake.installs.sort(), [CODEC, KV]);
   // Nothing changes the second time, and nothing is asked or downloaded.
-  const again = await addPlugins(await project.context(fake), add(project, [], { decider: NOBODY }));
+  const again = await addPlugins(await project.context(fake), add(project, [], { decider: NO_TERMINAL }));
   assert.deepEqual([again.written, again.changes.map((c) => c.action)], [[], ["keep", "keep"]]);
 });
 
@@ -107,10 +107,10 @@ withProject("the bytes do not depend on the order of answers", async (project, f
   }
 });
 
-withProject("nobody to ask: nothing is written, and the flags to paste are named", async (project, fake) => {
+withProject("no terminal to prompt on: nothing is written, and the flags to paste are named", async (project, fake) => {
   const before = project.read("waft.json");
   try {
-    await addPlugins(await project.context(fake), add(project, [KV], { decider: NOBODY }));
+    await addPlugins(await project.context(fake), add(project, [KV], { decider: NO_TERMINAL }));
     assert.fail();
   } catch (error) {
     assert.ok(error instanceof ProjectError);
@@ -135,12 +135,14 @@ withProject("nobody to ask: nothing is written, and the flags to paste are named
 });
 
 withProject(
-  "nobody to ask about several plugins: one failure names all, and its one command line does",
+  "several plugins without a terminal: one failure names all, and its one command line decides all",
   async (project, fake) => {
     const ids = ["a", "b", "c"].map((name) => `github.com/acme/${name}`);
     const authorities = [{ name: "random", mode: "required" as const, reason: "For dice." }];
     for (const id of ids) await fake.publish([definition(id, "1.0.0", id.endsWith("c") ? {} : { authorities })]);
-    const error = await addPlugins(await project.context(fake), add(project, ids, { decider: NOBODY })).catch((e) => e);
+    const error = await addPlugins(await project.context(fake), add(project, ids, { decider: NO_TERMINAL })).catch((
+      e,
+    ) => e);
     assert.ok(error instanceof ProjectError);
     assert.equal(
       error.message,
@@ -184,7 +186,7 @@ withProject("wrong flags and ids are usage errors", async (project, fake) => {
     "usage.scope 2",
   );
   assert.equal(
-    await codeOf(removePlugins(context, { root: project.root, ids: [KV], decider: NOBODY })),
+    await codeOf(removePlugins(context, { root: project.root, ids: [KV], decider: NO_TERMINAL })),
     "usage.not-required 2",
   );
 });
@@ -197,11 +199,11 @@ withProject("locked versions are kept; update moves them; wider requests are rev
   const wider = kvDefinition("1.4.0");
   wider.authorities.push({ name: "random", mode: "optional", reason: "Shuffles." });
   await fake.publish([wider]);
-  const kept = await addPlugins(await project.context(fake), add(project, [], { decider: NOBODY }));
+  const kept = await addPlugins(await project.context(fake), add(project, [], { decider: NO_TERMINAL }));
   assert.deepEqual(kept.written, []);
   const update = { root: project.root, update: new Set([KV]) };
   assert.equal(
-    await codeOf(changeProject(await project.context(fake), { ...update, decider: NOBODY })),
+    await codeOf(changeProject(await project.context(fake), { ...update, decider: NO_TERMINAL })),
     "review.needed 4",
   );
   const { decide } = deciderFromFlags({ allow: [], deny: ["random"], allowRequested: false, command: "" });
@@ -221,9 +223,9 @@ withProject("locked versions are kept; update moves them; wider requests are rev
 
 withProject("another publisher is a new review", async (project, fake) => {
   await addPlugins(await project.context(fake), add(project, [`${KV}@^1.2.0`]));
-  await fake.publish([kvDefinition("1.3.0")], "github.com/somebody");
-  const work = changeProject(await project.context(fake), { root: project.root, update: "all", decider: NOBODY });
-  await assert.rejects(work, /its publisher changed from github\.com\/acme to github\.com\/somebody/);
+  await fake.publish([kvDefinition("1.3.0")], "github.com/mallory");
+  const work = changeProject(await project.context(fake), { root: project.root, update: "all", decider: NO_TERMINAL });
+  await assert.rejects(work, /its publisher changed from github\.com\/acme to github\.com\/mallory/);
 });
 
 withProject("a replaced version, a damaged archive, a lying index are integrity failures", async (project, fake) => {
@@ -331,9 +333,9 @@ withProject(
 withProject("rm removes a requirement and what nothing needs any more", async (project, fake) => {
   const context = await project.context(fake);
   await addPlugins(context, add(project, [KV, "github.com/acme/codec@^2.0.0"]));
-  await removePlugins(context, { root: project.root, ids: [KV], decider: NOBODY });
+  await removePlugins(context, { root: project.root, ids: [KV], decider: NO_TERMINAL });
   assert.deepEqual(Object.keys(lockOf(project).plugins), [CODEC]);
-  await removePlugins(context, { root: project.root, ids: [CODEC], decider: NOBODY });
+  await removePlugins(context, { root: project.root, ids: [CODEC], decider: NO_TERMINAL });
   assert.deepEqual(Object.keys(lockOf(project).plugins), []);
   assert.equal(project.read("waft.json"), '{\n  "plugins": {}\n}\n');
 });
@@ -353,7 +355,7 @@ withProject("a directory of the project is a source, and a change of it is notic
   assert.equal(lock.packages[CODEC]!.version, "2.0.5");
   assert.equal(lock.requirements[CODEC], "^2.0.5");
   write("two");
-  const result = await addPlugins(await project.context(fake), add(project, [], { decider: NOBODY }));
+  const result = await addPlugins(await project.context(fake), add(project, [], { decider: NO_TERMINAL }));
   assert.deepEqual(result.written, ["waft-lock.json"]);
 });
 
@@ -367,7 +369,7 @@ withProject("a conflicted lockfile is merged; grants that differ are reviewed ag
   assert.notEqual(ours, theirs);
   const conflict = `<<<<<<< ours\n${ours}=======\n${theirs}>>>>>>> theirs\n`;
   project.write("waft-lock.json", conflict);
-  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NOBODY }))), "review.needed 4");
+  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NO_TERMINAL }))), "review.needed 4");
   assert.equal(project.read("waft-lock.json"), conflict);
   const result = await addPlugins(context, add(project, []));
   assert.match(result.warnings[0]!.message, /merging both sides/);
@@ -378,7 +380,7 @@ withProject("a conflicted lockfile is merged; grants that differ are reviewed ag
     "waft-lock.json",
     now.replace('  "lockVersion": 1,\n', '<<<<<<< a\n  "lockVersion": 1,\n=======\n  "lockVersion": 1,\n>>>>>>> b\n'),
   );
-  await addPlugins(context, add(project, [], { decider: NOBODY }));
+  await addPlugins(context, add(project, [], { decider: NO_TERMINAL }));
   assert.equal(project.read("waft-lock.json"), now);
 });
 
@@ -391,14 +393,14 @@ withProject("a damaged lockfile is repaired; what was not touched is not asked a
     "waft-lock.json",
     good.replace(/"config": \{\}(?![^]*"config": \{\})/, '"config": {\n        "maxEntries": 5\n      }'),
   );
-  await addPlugins(context, add(project, [], { decider: NOBODY }));
+  await addPlugins(context, add(project, [], { decider: NO_TERMINAL }));
   assert.match(JSON.stringify(lockOf(project).plugins), /"maxEntries":5/);
   // A grant edited by hand is a review.
   project.write("waft-lock.json", good.replace('"/store": "./store"', '"/store": "/etc"'));
-  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NOBODY }))), "review.needed 4");
+  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NO_TERMINAL }))), "review.needed 4");
   // Cut off in the middle: all is reviewed again.
   project.write("waft-lock.json", good.slice(0, 2000));
-  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NOBODY }))), "review.needed 4");
+  assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NO_TERMINAL }))), "review.needed 4");
   await addPlugins(context, add(project, []));
   assert.equal(project.read("waft-lock.json"), good);
 });
@@ -417,7 +419,7 @@ withProject("several providers need a choice, contracts pull nothing in", async 
   await addPlugins(context, add(project, specs, { bind: new Map([[namespace, ["git.example.org/fast/codec"]]]) }));
   assert.deepEqual(lockOf(project).plugins[KV]!.bindings[namespace], ["git.example.org/fast/codec"]);
   // The choice stays.
-  assert.deepEqual((await addPlugins(context, add(project, [], { decider: NOBODY }))).written, []);
+  assert.deepEqual((await addPlugins(context, add(project, [], { decider: NO_TERMINAL }))).written, []);
   const lonely = definition("a.b/lonely", "1.0.0", { consumes: kvDefinition().consumes });
   await fake.publish([lonely]);
   const other = new TempProject();

@@ -1,5 +1,5 @@
 /**
- * Signatures of releases, against registries that lie: wrong, missing and foreign signatures, keys that change.
+ * Signatures of releases, against hostile registries: wrong, missing and foreign signatures, keys that change.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

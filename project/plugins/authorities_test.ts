@@ -447,7 +447,7 @@ Deno.test("authorities: net.connect reaches the granted host and port only", asy
       const connect = (host: string, to: number) => t.do("connect", ...t.put(0, host), to) as number;
       assert.equal(connect("127.0.0.1", port + 1), -3);
       assert.equal(connect("localhost", port), -3);
-      assert.equal(connect("127.0.0.1", 1), -7, "granted, but nobody is there");
+      assert.equal(connect("127.0.0.1", 1), -7, "granted, but the connection is refused");
       const socket = connect("127.0.0.1", port);
       assert.equal(socket, 0);
       assert.equal(t.do("send", socket, ...t.put(100, "hello!")), 6);

@@ -41,7 +41,7 @@ export function drawPlot(text: string): string | undefined {
   }<ul>${rows}</ul></figure>`;
 }
 
-/** The range of a plot, and where values lie in it, in percent. */
+/** The range of a plot, and the positions of values in it, in percent. */
 interface Scale {
   readonly steps: readonly number[];
   readonly x: (value: number) => number;

@@ -78,7 +78,7 @@ export function bytesOf(row: Row, column: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(value.buffer as ArrayBuffer, value.byteOffset, value.byteLength);
 }
 
-/** A pattern for LIKE with `\` as escape, matching what contains `text`. */
+/** A LIKE pattern, with `\` as escape, that matches strings containing `text`. */
 export function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, (c) => `\\${c}`)}%`;
 }

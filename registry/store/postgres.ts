@@ -263,8 +263,8 @@ function connect(url: string, schema: string | undefined, onLoss: () => void): C
     connect_timeout: CONNECT_MS / 1000,
     idle_timeout: 60,
     onnotice: () => {},
-    // Else the client asks for array types after connecting, and a connection lost then is a rejection that no caller can
-    // handle: it ends the process. We use no arrays.
+    // Otherwise the client requests array types after connecting, and a connection lost then is a rejection that no
+    // caller can handle: it ends the process. We use no arrays.
     fetch_types: false,
     connection: {
       application_name: "waft-registry",

@@ -1,5 +1,5 @@
 /**
- * `waft run` compiles a module once; `waft cache` shows and clears what it kept.
+ * `waft run` compiles a module once; `waft cache` shows and clears the cache.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -86,7 +86,7 @@ function commandTest(
 const ajv = new Ajv({ allErrors: true, strict: false });
 const seenCommands = new Set<string>();
 
-/** What a command prints has the shape that the site publishes. */
+/** A command's output has the shape that the site publishes. */
 function assertOutputSchema(envelope: Envelope): void {
   const schema = OUTPUT_SCHEMAS[envelope.command];
   assert.ok(schema !== undefined, `${envelope.command} has a schema`);
@@ -175,7 +175,7 @@ commandTest(
       const list = await json("plugin", "list");
       assert.deepEqual([list.code, codes(list)[0]], [exit, code]);
     }
-    // Another form of the same content is a warning, and add writes the canonical one again.
+    // Non-canonical JSON of the same content is a warning; `add` rewrites it in canonical form.
     project.write("waft-lock.json", JSON.stringify(JSON.parse(good)));
     const reformed = await json("plugin", "check", "--offline");
     assert.deepEqual([reformed.code, codes(reformed), reformed.ok], [0, ["lock.format"], true]);
@@ -344,7 +344,7 @@ commandTest("init makes what builds and publishes; the version may come from a t
     "waft.json",
   ]]);
   assert.equal((await run("init", "--quick")).code, 3);
-  // The build that its README names gives the same module.
+  // The build command in its README gives the same module.
   const built = execFileSync("cat", [join(project.root, "dist/plugin.wasm")]);
   assert.equal((await run("parse", "src/plugin.wat", "-o", "dist/plugin.wasm")).code, 0);
   assert.deepEqual(execFileSync("cat", [join(project.root, "dist/plugin.wasm")]), built);

@@ -1,5 +1,6 @@
 /**
- * `waft run` looks at the function, its arguments and the imports before it compiles, and names all that is missing at once.
+ * `waft run` checks the function, its arguments and the imports before it compiles, and reports all missing imports at
+ * once.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

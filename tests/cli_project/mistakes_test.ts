@@ -1,4 +1,6 @@
-/** Mistakes at the command line are answered with what is wrong, where, and what there is; modules come from pipes, too. */
+/**
+ * Mistakes on the command line: the message names the error, its place and the alternatives. Modules from pipes.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -47,7 +49,7 @@ Deno.test("mistakes: one line that says what and where, with the status for it",
     }
   }));
 
-/** A line that a hostile name would add, and characters that would hide or reorder what is around it. */
+/** A name that forges a line of output, and characters that hide or reorder the text around them. */
 const FORGED = "x\nwaft: everything is fine\u200b\u200e\u200f\u061c\u202e\u2066\u001b[2K\ufeff\u00ad";
 
 Deno.test("mistakes: names in modules and files forge no line and hide nothing", () =>
@@ -115,7 +117,7 @@ Deno.test("modules come from standard input and from pipes, and go to standard o
 
 Deno.test({
   name: "what is written to a slow pipe arrives as a whole",
-  // Bun makes pipes that it inherits non-blocking, for the shell and cat as well, which then lose what they write.
+  // Bun makes inherited pipes non-blocking, also for the shell and cat, which then lose output.
   ignore: "Bun" in globalThis,
   fn: () =>
     inFolder((home) => {
@@ -127,7 +129,7 @@ Deno.test({
       const whole = printed('"$@" -o printed.wat && cat printed.wat');
       assert.ok(whole.length > 500_000);
       assert.equal(printed('"$@" | (sleep 1; cat)'), whole);
-      assert.equal(printed('"$@" | head -1'), whole.slice(0, whole.indexOf("\n") + 1), "nobody reads the rest");
+      assert.equal(printed('"$@" | head -1'), whole.slice(0, whole.indexOf("\n") + 1), "no reader for the rest");
     }),
 });
 

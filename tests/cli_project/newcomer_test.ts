@@ -1,7 +1,7 @@
 /**
- * A newcomer's path, command by command as examples/app/README.md tells it: from an empty directory to a guest with three plugins.
+ * The commands of examples/app/README.md, one by one: from an empty directory to a guest with three plugins.
  *
- * Uses the plugins and the guest of examples/, as they are checked in. The page comes from a server on a thread of its own.
+ * Uses the plugins and the guest of examples/ as they are checked in. A server on another thread serves the page.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ async function inNewDirectory(work: (place: Place) => Promise<void>): Promise<vo
   const home = mkdtempSync(join(tmpdir(), "waft-newcomer-"));
   const root = join(home, "visits");
   mkdirSync(root);
-  // A registry that nobody answers at: nothing here may need one.
+  // A registry without a listener: no command here may need it.
   const env = { WAFT_REGISTRY: "http://127.0.0.1:1" };
   const run = (...args: string[]) => waft(args, root, home, env);
   try {
@@ -75,12 +75,12 @@ Deno.test("a newcomer: init, add, review, run, status; offline once locked", asy
       assert.equal((await expect(0, "run", "main.wat", "20", "22")).out, "42\n");
       copyExamples(root, port);
 
-      // Without plugins the guest cannot be linked, and the message says what is missing.
+      // Without plugins, linking the guest fails and the message names the missing import.
       assert.match(
         (await expect(1, "run", "--invoke", "visit", "visits.wasm")).err,
         /plugins\.waft\.example\/contracts/,
       );
-      // Nobody reviewed: nothing is written, and the flags to paste are named.
+      // Without a terminal to review at, nothing is written, and the message lists the flags to pass.
       const asked = await expect(4, "add", ...PLUGINS);
       assert.match(asked.err, /--allow/);
       assert.ok(!existsSync(join(root, "waft-lock.json")));
@@ -177,7 +177,7 @@ Deno.test("a newcomer: a server that never answers holds up a run no longer than
       await expect(0, "init", "--quick");
       copyExamples(root, port);
       await expect(0, "add", ...PLUGINS, "--allow-requested");
-      // Where the machine has other things to do, what comes before the wait may take longer than a short deadline: then a longer one is tried.
+      // On a busy machine, the work before the wait may exceed a short deadline; retry with a longer one.
       for (let timeout = 1500, late = ""; !/in plugin plugins\.waft\.example\/http/.test(late); timeout *= 3) {
         assert.ok(timeout < 20_000, late);
         const begun = Date.now();

@@ -1,5 +1,5 @@
 /**
- * From `init --full --kind plugin` to a stranger who uses the plugin, at the command line, against a registry on loopback.
+ * From `init --full --kind plugin` to another user of the plugin, on the command line, against a registry on loopback.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

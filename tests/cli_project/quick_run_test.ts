@@ -1,5 +1,5 @@
 /**
- * `waft run` of what the cache has: it loads little, and does and says what the long way does.
+ * `waft run` of a cached module: loads few modules and behaves like the full path.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -16,7 +16,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const ENTRY = "project/commands/quick_run.ts";
 const ENGINE = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as { exports: Record<string, string> };
 
-/** The modules that are loaded with `entry`, and everything else that their imports name; imports of types load nothing. */
+/** The modules that `entry` loads, and all other names in their imports. Type imports load nothing. */
 function loadedWith(entry: string): { files: string[]; others: string[] } {
   const files = new Set([entry]);
   const others = new Set<string>();
@@ -118,14 +118,14 @@ Deno.test("what the cache has does and says what is compiled anew", async () => 
     }
     // Two engines: with and without interruptible code; and the collector.
     assert.equal(readdirSync(compiled).length, 5);
-    // No compiler: the collector is there as well.
+    // No compiler is loaded: the collector is cached, too.
     const alone = spawnSync(process.execPath, ["eval", "--no-check", RUN_QUICKLY, join(place, "objects.wasm")], {
       cwd: ROOT,
       encoding: "utf8",
       env: { ...process.env, WAFT_HOME: join(home, "waft") },
     });
     assert.equal(alone.stdout, "200200000\nquick, with collections\n", alone.stderr);
-    // A manifest above changes what is run, also one that is broken.
+    // A manifest in a parent directory affects the run, even a broken one.
     writeFileSync(join(home, "waft.json"), "{");
     const broken = await waft(["run", ...RUNS[2]!], place, home);
     assert.equal(broken.code, 3, broken.err);

@@ -1,5 +1,5 @@
 /**
- * The path that the first page tells a newcomer, typed into a shell in a (pseudo-)terminal, line by line, with the reviews answered by keys.
+ * README's first steps, typed into a shell in a pseudo-terminal line by line, with reviews answered by keys.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ Deno.test({
       const { code, out } = await typed(["sh"], [...steps, [PROMPT, "exit" + KEY.enter]], home, home, {
         PATH: `${join(home, "bin")}:${process.env.PATH}`,
         ENV: join(home, "prompt.sh"),
-        // Nobody answers there: what is locked needs no network, and paths need none at all.
+        // Nothing listens there: locked plugins need no network, and plugins from paths never do.
         WAFT_REGISTRY: "http://127.0.0.1:1",
       });
       assert.equal(code, 0, out);

@@ -1,5 +1,6 @@
 /**
- * Completions and manual pages follow the command table; the short forms of command lines; errors in text show the line.
+ * Completions and manual pages follow the command table; abbreviated command lines; errors in text modules show the
+ * line.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -22,7 +23,7 @@ async function inFolder(
 
 const NAMES = COMMANDS.map(({ name }) => name);
 
-/** What bash completes after these words. */
+/** Bash's completions of these words. */
 function completed(script: string, words: readonly string[], cwd: string): string[] {
   const list = words.map((word) => `'${word}'`).join(" ");
   const run = spawnSync("bash", [

@@ -163,7 +163,7 @@ terminalTest("a long scope is shown whole, page by page, before the question", a
     const shown = run.out.replace(/\s/g, "");
     for (const host of HOSTS) assert.ok(shown.includes(host), host);
     assert.doesNotMatch(run.out, /…/);
-    // Without a terminal as well, and where it is listed afterwards.
+    // Also without a terminal, and afterwards in the list.
     const piped = await waft(spec, project.root, project.home);
     for (const host of HOSTS) assert.ok(piped.err.includes(host), host);
     const added = await waft([...spec, "--allow-requested"], project.root, project.home);

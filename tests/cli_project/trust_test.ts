@@ -1,6 +1,6 @@
 /**
- * What a lockfile grants counts only where the user accepted it: a guest that plants a project, a hostile clone, a plugin
- * that may write into the project, and the ways to accept.
+ * A lockfile's grants count only after the user has accepted them: a guest that plants a project, a hostile clone, a
+ * plugin that may write into the project, and the ways to accept.
  */
 import assert from "node:assert/strict";
 import {
@@ -62,7 +62,7 @@ interface Place {
   homeOf(home: "attacker" | "victim"): string;
 }
 
-/** An attacker's project whose lockfile grants the plugin everything below `outside`, made by waft itself. */
+/** An attacker's project, created by waft, whose lockfile grants the plugin everything below `outside`. */
 async function withAttack(work: (place: Place) => Promise<void>): Promise<void> {
   const base = mkdtempSync(join(tmpdir(), "waft-trust-"));
   const outside = join(base, "outside");
@@ -90,7 +90,7 @@ async function withAttack(work: (place: Place) => Promise<void>): Promise<void> 
   }
 }
 
-/** A WASI guest that writes these files below its first directory and exits with the number of those that it could not. */
+/** A WASI guest that writes these files below its first directory and exits with the number of failed writes. */
 function writer(files: { readonly [path: string]: Uint8Array }): string {
   const escape = (bytes: Uint8Array): string => [...bytes].map((b) => `\\${b.toString(16).padStart(2, "0")}`).join("");
   let at = 1024;
@@ -141,7 +141,7 @@ Deno.test("trust: a guest confined to --dir . cannot plant a project, and a plan
   await withAttack(async ({ attacker, project, owned, as }) => {
     const files = filesBelow(attacker);
     const names = Object.keys(files);
-    // The names of manifests and lockfiles are refused, in every directory: the project's two and the plugin's one.
+    // Manifests and lockfiles are refused in every directory: two in the project and one in the plugin.
     const refused = names.filter((name) => /(?:^|\/)waft(?:-lock)?\.json$/.test(name)).length;
     assert.equal(refused, 3);
     writeFileSync(join(project, "guest.wat"), writer(files));

@@ -1,5 +1,5 @@
 /**
- * Runs the command `waft` as a user does: a process of its own, with its own home, with or without a terminal. Test data only.
+ * Runs the command `waft` as a process with a separate home directory, with or without a terminal. Tests only.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { hostArguments } from "../support/host_arguments.ts";
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const TYPIST = fileURLToPath(new URL("./typist.py", import.meta.url));
 
-/** What a run gave. */
+/** The result of a run. */
 export interface Run {
   readonly code: number;
   readonly out: string;
@@ -56,7 +56,7 @@ export function waft(
   return run(process.execPath, [...hostArguments(CLI), ...args], cwd, environment(home, env));
 }
 
-/** Starts it without a terminal; nobody reads what it says. */
+/** Starts it without a terminal; its output is discarded. */
 export function startWaft(
   args: readonly string[],
   cwd: string,

@@ -1,7 +1,7 @@
 /**
- * Damaged and hostile binaries: any input bytes decode and validate to a module, or to one MalformedError or InvalidError
- * that names a place. growth_test.ts measures the cost. Set HOSTILE_FULL for every prefix of every module and more
- * mutations.
+ * Damaged and hostile binaries: any input bytes decode and validate to a module, or to one MalformedError or
+ * InvalidError that names a place. growth_test.ts measures the cost. Set HOSTILE_FULL for every prefix of every module
+ * and more mutations.
  */
 import assert from "node:assert/strict";
 import process from "node:process";

@@ -1,7 +1,8 @@
 /**
- * A release for all platforms, built twice: the same bytes, and what is in them. Bundles hold the Deno of their platform and are alike otherwise; that
- * for 64-bit Arm is installed and started through its launcher (under qemu elsewhere), the packages for JSR run, those for npm name each other.
- * Fetches Denos from npm and takes minutes, so it runs only when WAFT_TEST_INSTALLER is `platforms` (`deno task test:release`).
+ * A release for all platforms, built twice: equal bytes and the expected contents. Bundles contain the Deno of their
+ * platform and are otherwise equal. The arm64 bundle is installed and started through its launcher (under qemu on other
+ * machines), the JSR packages run, the npm packages name each other. Fetches Denos from npm and takes minutes, so it
+ * runs only when WAFT_TEST_INSTALLER is `platforms` (`deno task test:release`).
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -46,7 +47,7 @@ function run(program: string, args: readonly string[], options: { cwd?: string; 
   return stdout.trim();
 }
 
-/** What is released, whatever is committed meanwhile. */
+/** The released commit; commits made during the test do not change it. */
 const COMMIT = WHOLE ? run("git", ["rev-parse", "HEAD"], { cwd: ROOT }) : "";
 
 /** Runs the script of a clone. */

@@ -1,6 +1,7 @@
 /**
- * Installs a version, or waft itself, or takes waft off again, and kills its own process (kill -9) at the step with the given number; prints the number of
- * steps when it is allowed to finish. In: a JSON argument, as `Deadly` says. Used by version_test.ts and self_install_test.ts.
+ * Installs a version or waft itself, or uninstalls waft, and kills its own process (kill -9) at the given step; prints
+ * the number of steps if it runs to the end. In: a `Deadly` as JSON argument. Used by version_test.ts and
+ * self_install_test.ts.
  */
 import { spawn } from "node:child_process";
 import process from "node:process";
@@ -12,7 +13,7 @@ import { type MachineFacts, machinePaths } from "../../project/base/paths.ts";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
 import { contextFor } from "./release_fixture.ts";
 
-/** What to do, on which machine, and where to die; never when `step` is negative. */
+/** The operation, the machine, and the step to die at; a negative `step` never kills. */
 export type Deadly =
   & { readonly facts: MachineFacts; readonly step: number }
   & (

@@ -1,7 +1,8 @@
 /**
- * The whole way, on loopback, in temporary home directories: release → serve → `curl … | sh` in a terminal → a new shell finds waft → another version
- * → run → use → roll back → uninstall, which leaves nothing; under each shell, with and without WAFT_HOME. Builds two real
- * releases of HEAD with this machine's Deno, so it runs only when WAFT_TEST_INSTALLER is `whole` (`deno task test:installer`).
+ * The whole path, on loopback, in temporary home directories: release → serve → `curl … | sh` in a terminal → a new
+ * shell finds waft → another version → run → use → roll back → uninstall, which leaves nothing; under each shell, with
+ * and without WAFT_HOME. Builds two real releases of HEAD with this machine's Deno, so it runs only when
+ * WAFT_TEST_INSTALLER is `whole` (`deno task test:installer`).
  */
 import { NEEDS_TESTSUITE, TESTSUITE } from "../support/testsuite.ts";
 import assert from "node:assert/strict";
@@ -33,7 +34,7 @@ function has(command: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
 }
 
-/** What is released, whatever is committed meanwhile. */
+/** The released commit; commits made during the test do not change it. */
 const COMMIT = WHOLE ? spawnSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).stdout.trim() : "";
 
 /** Runs the script of a clone. */
@@ -73,7 +74,7 @@ function release(clone: string, out: string, key: string, channel: string, base:
   return stdout.trim();
 }
 
-/** Runs a program to its end; the server of this process goes on meanwhile. */
+/** Runs a program to its end without blocking this process's server. */
 function finish(
   program: string,
   args: readonly string[],
@@ -93,7 +94,7 @@ function finish(
   });
 }
 
-/** Runs a command in a terminal and answers its questions: [what it asks, the answer]. */
+/** Runs a command in a terminal and answers its prompts: [prompt, answer]. */
 function inTerminal(
   command: string,
   env: { [name: string]: string },
@@ -287,7 +288,7 @@ Deno.test({
           assert.deepEqual(readdirSync(home), []);
         },
       );
-      /** Installs from source with a script and takes it off again; what the script said. */
+      /** Installs from source with a script and uninstalls; returns the script's output. */
       const fromSource = async (command: string, path: string, more?: (waft: string) => Promise<void>) => {
         const home = mkdtempSync(join(folder, "home "));
         const env = {

@@ -1,6 +1,6 @@
 /**
- * install.sh under each shell that is here, piped, against a server on loopback that serves a small bundle: what it passes on, what it refuses, and
- * that it leaves nothing behind when it does.
+ * install.sh under each installed shell, piped, against a server on loopback with a small bundle: the arguments it
+ * passes on, the inputs it refuses, and that a refusal leaves nothing behind.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -13,7 +13,7 @@ import { fakeBundle, ReleaseFixture, releaseKey } from "./release_fixture.ts";
 
 const SCRIPT = readFileSync(fileURLToPath(new URL("../../installer/install.sh", import.meta.url)), "utf8");
 const VERSION = "0.3.0";
-/** Says what it was started with, as the real one would install itself. */
+/** Prints its arguments in place of installing itself. */
 const PROGRAM = `#!/bin/sh\necho "waft $*"\n[ ! -e "$FAIL" ] || exit 3\n`;
 
 function which(command: string): string | undefined {
@@ -224,7 +224,7 @@ Deno.test({
         }
       };
       await installs(/checked: the SHA-256 of waft-.*, and that the release's key .{43}= signed it/);
-      // Two keys, as while one replaces the other; the script knows both, the list is signed by the second.
+      // Two keys, as during a key rotation: the script knows both, the second signs the list.
       const next = releaseKey();
       const both = script.replace(site.key.publicKey, `${site.key.publicKey}","${next.publicKey}`);
       site.addSums(VERSION, `${"0".repeat(64)}  another.tar.gz\n${good}`, next);
@@ -247,7 +247,7 @@ Deno.test({
       }
       site.served.delete(`/releases/${VERSION}/SHA256SUMS.sig`);
       await refuses(/SHA256SUMS\.sig cannot be downloaded/);
-      // Without an OpenSSL that knows how, the digest is checked as ever, and what is not checked is said.
+      // Without an OpenSSL that verifies Ed25519, the digest is still checked, and the skipped check is reported.
       const folder = mkdtempSync(join(tmpdir(), "waft-tools-"));
       try {
         writeFileSync(join(folder, "openssl"), "#!/bin/sh\necho LibreSSL 3.3.6\n", { mode: 0o755 });
@@ -272,7 +272,7 @@ Deno.test({
       await refuses(/a standalone build is one program/, ["--kind", "standalone"]);
       await refuses(/waft is not installed here/, ["--uninstall", "--yes"]);
       await refuses(/neither HOME nor WAFT_HOME is set/, ["--yes"], { HOME: "" });
-      // busybox has its own tools whatever the PATH says.
+      // busybox uses its built-in tools regardless of PATH.
       const others = SHELLS.filter(([name]) => name !== "busybox");
       const folder = mkdtempSync(join(tmpdir(), "waft-tools-"));
       try {

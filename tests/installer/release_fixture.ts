@@ -1,7 +1,8 @@
 /**
- * A release site for tests: small bundles whose `waft` is a shell script, a signed index, and a server on loopback that can be told to misbehave.
+ * A release site for tests: small bundles whose `waft` is a shell script, a signed index, and a server on loopback with
+ * configurable misbehaviour.
  *
- * In: versions. Out: an address, keys, and knobs. Nothing leaves loopback.
+ * In: versions. Out: an address, keys, and knobs. No traffic leaves loopback.
  */
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
@@ -34,7 +35,7 @@ export function releaseKey(): { pem: string; publicKey: string } {
   };
 }
 
-/** A bundle whose program prints its version and does nothing else. */
+/** A bundle whose program only prints its version. */
 export function fakeBundle(version: string, more: Record<string, string> = {}): Uint8Array {
   const files: Record<string, string> = {
     waft: `#!/bin/sh\nif [ "$1" = --version ]; then echo ${version}; else echo "ran ${version} $*"; fi\n`,
@@ -99,7 +100,7 @@ export class ReleaseFixture {
     this.served.set(`/releases/${version}/SHA256SUMS.sig`, utf8(`${keyIdOf(key.publicKey)} ${value}\n`));
   }
 
-  /** Where the archive of a version lies. */
+  /** Path of a version's archive. */
   path(version: string): string {
     return `/releases/${version}/waft-${version}-linux-amd64.tar.gz`;
   }
@@ -143,7 +144,7 @@ export class ReleaseFixture {
   }
 }
 
-/** A clone of this repository at a commit: what is built there is that commit's, whatever lies in the work tree meanwhile. */
+/** A clone of this repository at a commit, so that uncommitted changes do not affect builds in it. */
 export function cloneAt(commit: string, folder: string): void {
   const git = (...args: string[]): void => {
     const { status, stderr } = spawnSync("git", args, { encoding: "utf8" });
@@ -153,7 +154,7 @@ export function cloneAt(commit: string, folder: string): void {
   git("-C", folder, "checkout", "--quiet", commit);
 }
 
-/** A machine of its own in a temporary directory. */
+/** A machine in a temporary directory. */
 export function temporaryMachine(os = "linux"): { home: string; facts: MachineFacts; paths: MachinePaths } {
   const home = mkdtempSync(join(tmpdir(), "waft-machine-"));
   const facts = { env: { PATH: "/usr/bin:/bin", SHELL: "/bin/bash" }, os, home };

@@ -1,6 +1,6 @@
 /**
- * The parts that a release is made of, each for itself and on small inputs: the pinned Deno, packages for JSR, programs of `deno compile`, what stays
- * of old releases. Whole releases are built by end_to_end_test.ts and all_platforms_test.ts.
+ * The parts of a release, each on small inputs: the pinned Deno, packages for JSR, programs of `deno compile`, files
+ * kept from old releases. end_to_end_test.ts and all_platforms_test.ts build whole releases.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -135,7 +135,7 @@ Deno.test("packages for JSR: what deno publish would send, the same bytes each t
     await assert.rejects(buildJsr(join(folder, "b")), /deno publish failed in .*engine:\n[\s\S]*not_there/);
   }));
 
-/** A stand-in for Deno's runtime binary: `deno compile` embeds in any program of the platform's format. */
+/** Replaces Deno's runtime binary: `deno compile` embeds in any program of the platform's format. */
 const ELF = "/bin/true";
 
 Deno.test({

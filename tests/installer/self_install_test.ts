@@ -1,6 +1,6 @@
 /**
- * Putting waft on a machine and taking it off: on both layouts, with and without WAFT_HOME, under each shell that is here. The bundle is a
- * small one of the fixture, with the real launcher; afterwards the home directory is what it was, byte for byte.
+ * Installing and uninstalling waft: on both layouts, with and without WAFT_HOME, under each installed shell, with a
+ * small bundle of the fixture and the real launcher. Afterwards the home directory is unchanged, byte for byte.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -41,7 +41,7 @@ const SHELLS: readonly (readonly string[])[] = [["dash"], ["bash"], ["zsh"], ["b
   has(name!)
 );
 
-/** All names below a directory with what they hold. */
+/** All names below a directory with their contents. */
 function snapshot(root: string, below = ""): string[] {
   return readdirSync(join(root, below)).sort().flatMap((name) => {
     const path = join(below, name);
@@ -131,7 +131,7 @@ for (const os of ["linux", "darwin"]) {
   }
 }
 
-/** A machine with start-up files of its own, an unpacked bundle, and what installing it there means. */
+/** A machine with start-up files, an unpacked bundle, and the expected installation of that bundle. */
 async function onMachine(
   work: (all: { home: string; facts: MachineFacts; install: SelfInstall; before: string[] }) => Promise<void>,
 ): Promise<void> {
@@ -148,12 +148,12 @@ async function onMachine(
   }
 }
 
-/** All steps in the whole test (`deno task test:installer`), every third one otherwise: each costs two processes. */
+/** All steps in the full test (`deno task test:installer`), otherwise every third: each step costs two processes. */
 const STRIDE = process.env["WAFT_TEST_INSTALLER"] === "whole" ? 1 : 3;
 
 /**
- * Only empty directories were left, which are removed here: which ones there were before is not known while there is no receipt yet, or
- * none any more.
+ * Asserts that only empty directories are left, and removes them: without a receipt, the directories that existed
+ * before are unknown.
  */
 function requireOnlyDirectories(home: string, before: readonly string[], step: number): void {
   const left = snapshot(home).filter((entry) => !before.includes(entry));
@@ -162,7 +162,7 @@ function requireOnlyDirectories(home: string, before: readonly string[], step: n
   assert.deepEqual(snapshot(home), before);
 }
 
-/** What the launcher says. */
+/** The launcher's output. */
 function launch(facts: MachineFacts, bin: string): { status: number | null; stdout: string; stderr: string } {
   return spawnSync(join(bin, "waft"), ["x"], { env: facts.env as { [name: string]: string }, encoding: "utf8" });
 }
@@ -176,7 +176,7 @@ Deno.test("kill -9 at every step of self install: it works, or says what is miss
         const { stdout, stderr } = launch(facts, install.bin);
         assert.equal(stdout, `started ${VERSION} x\n`, stderr);
       }
-      // Every other time a second attempt begins with what was left.
+      // In every other case, a second attempt starts from the remains of the first.
       if (step % 2 === 1) {
         await dieAtStep({ kind: "self install", facts, install, step: -1 });
         assert.equal(launch(facts, install.bin).stdout, `started ${VERSION} x\n`);
@@ -204,7 +204,7 @@ Deno.test("kill -9 at every step of self uninstall: again, or after installing a
         const { stdout, stderr } = launch(facts, install.bin);
         if (stdout === "") assert.match(stderr, /not installed|no version is active/);
       }
-      // By the waft that is still there, or by one that is installed for it.
+      // By the remaining waft, or by a newly installed one.
       if (step % 2 === 1) await dieAtStep(again);
       await dieAtStep({ kind: "self uninstall", facts, step: -1 });
       requireOnlyDirectories(home, before, step);
@@ -217,7 +217,7 @@ Deno.test("path: what a killed process left beside the start-up files goes with 
   onMachine(async ({ home, facts, install, before }) => {
     const left = join(home, ".bashrc.0123456789ab.tmp");
     writeFileSync(left, "half of it");
-    writeFileSync(join(home, ".bashrc.mine.tmp"), "somebody else's");
+    writeFileSync(join(home, ".bashrc.mine.tmp"), "another program's");
     await dieAtStep({ kind: "self install", facts, install, step: -1 });
     assert.equal(existsSync(left), false);
     writeFileSync(left, "half of it");
@@ -226,7 +226,7 @@ Deno.test("path: what a killed process left beside the start-up files goes with 
     assert.deepEqual(snapshot(home), before);
   }));
 
-/** Mounts a disk that is full after one page. */
+/** Mounts a file system that is full after one page. */
 function mountFull(directory: string): boolean {
   return spawnSync("mount", ["-t", "tmpfs", "-o", "size=4k", "tmpfs", directory]).status === 0;
 }

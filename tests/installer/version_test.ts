@@ -1,6 +1,6 @@
 /**
- * The version manager against servers, networks and disks that misbehave: after each refusal the old version is active and starts, nothing
- * half-installed is left, and the message says what happened.
+ * The version manager against failing servers, networks and disks: after each refusal the old version is active and
+ * starts, no partial installation is left, and the message names the cause.
  */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ import { contextFor, fakeBundle, ReleaseFixture, releaseKey, temporaryMachine } 
 const OLD = "0.1.0";
 const NIGHTLY = "0.2.0-nightly.20260901000000.g1a2b3c4";
 
-/** A site with two versions and a machine on which the old one is active. */
+/** A site with two versions, and a machine with the old one active. */
 async function prepared(
   work: (all: {
     site: ReleaseFixture;
@@ -59,7 +59,7 @@ async function prepared(
   }
 }
 
-/** The old version is active, starts, and is the only one. */
+/** Asserts that the old version is active, starts, and is the only one. */
 async function holds(paths: ReturnType<typeof temporaryMachine>["paths"]): Promise<void> {
   assert.deepEqual(readdirSync(paths.versions), [OLD]);
   assert.equal((await readActive(paths)).current, OLD);
@@ -131,7 +131,7 @@ Deno.test("hostile site: wrong hash", () =>
     assert.deepEqual(readdirSync(join(paths.cache, "downloads")), []);
   }));
 
-Deno.test("hostile site: index signed by somebody else", () =>
+Deno.test("hostile site: index signed by another key", () =>
   prepared(async ({ site, refuses }) => {
     site.sign(releaseKey());
     await refuses(/^signature\.index$/, /signed by none of the 1 keys/);
@@ -246,7 +246,7 @@ Deno.test("hostile network: a web page instead of an archive, and instead of the
     await refuses(/^signature\.index$/, /./);
   }));
 
-Deno.test("hostile network: nobody there", () =>
+Deno.test("hostile network: connection refused", () =>
   prepared(async ({ site, paths }) => {
     const gone = { base: "http://127.0.0.1:1", keys: site.keys };
     await assert.rejects(installVersion(contextFor(paths, gone), "nightly"), (error) => {
@@ -312,7 +312,7 @@ Deno.test("kill -9 at every step of an installation: the old version stays, the 
       assert.equal(await startVersion(join(paths.versions, OLD)), `${OLD}\n`);
       const installed = (await listVersions(paths)).map((v) => v.version);
       if (installed.includes(NIGHTLY)) {
-        // Killed after the rename: what is there is whole.
+        // Killed after the rename: the installed version is complete.
         assert.equal(await startVersion(join(paths.versions, NIGHTLY)), `${NIGHTLY}\n`);
         await uninstallVersion(contextFor(paths, site), NIGHTLY);
       }

@@ -1,5 +1,6 @@
 /**
- * Plugins that import their caller's memory: memory 0 is the caller's, whoever calls; in both bounds modes, through traps and growth.
+ * Plugins that import their caller's memory: memory 0 is the current caller's, in both bounds modes, across traps and
+ * growth.
  */
 import assert from "node:assert/strict";
 import { NewEngine, TrapError } from "@waft/engine";
@@ -89,7 +90,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     }
   });
 
-  Deno.test(`caller memory, ${bounds}: nobody's before there is a caller; a 64-bit one is refused`, () => {
+  Deno.test(`caller memory, ${bounds}: empty before there is a caller; a 64-bit one is refused`, () => {
     const early = {
       ...PLUGIN_WITH_SLOT,
       wat: PLUGIN_WITH_SLOT.wat.replace(
@@ -125,7 +126,7 @@ Deno.test("caller memory: other types are refused before anything runs; each cal
       functions: [{ name: "peek", params: ["i32"], results: ["i32"] }],
     }],
     bindings: { [NS]: [PLUGIN] },
-    // Its export "memory" is what the inner plugin sees; its memory 0 is the guest's, before and after.
+    // The inner plugin sees this module's export "memory"; its memory 0 is the guest's, before and after.
     wat: `(module (import "${NS}" "peek" (func $peek (param i32) (result i32)))
       (import "waft:caller@1" "memory" (memory 0)) (memory $own (export "memory") 1) (data (memory $own) (i32.const 0) "\\02")
       (func (export "${between}/c@1#both") (param i32) (result i32)

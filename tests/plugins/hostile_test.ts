@@ -1,5 +1,5 @@
 /**
- * Hostile plugins: each tries what it was not granted, gets a clean error, and the host goes on.
+ * Hostile plugins: each attempts an operation that was not granted and gets a clear error; the host keeps running.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { CONTRACT, contractFunction, findingOf, guestModule, hostOf, PLUGIN, wit
 
 const NS = `${CONTRACT}@1`;
 
-/** The host goes on: an engine of its own compiles and runs. */
+/** The host still works: a new engine compiles and runs. */
 function hostGoesOn(): void {
   const module = NewEngine().compile(`(module (memory 1) (func (export "f") (param i32) (result i32)
     (i32.store (i32.const 8) (local.get 0)) (i32.load (i32.const 8))))`);
@@ -65,7 +65,7 @@ Deno.test("hostile: other guests' state, memory and traps stay theirs", () => {
   const two = host.start(guestModule(guest("BBBB")));
   one.call({}, "store", 1000);
   assert.deepEqual([one.call({}, "load"), two.call({}, "load")], [2000, 0]);
-  // The plugin reads its own caller, whatever the order of calls.
+  // The plugin reads its own caller, in any order of calls.
   assert.deepEqual([one.call({}, "steal", 0n), two.call({}, "steal", 0n), one.call({}, "steal", 0n)], [
     0x41414141,
     0x42424242,
@@ -282,7 +282,7 @@ Deno.test("hostile: endless allocation of structures, arrays and exceptions ends
       );
       assert.throws(() => graph.call({}, "make"), /graph is closed/);
     });
-    // What it took is free again: another guest of the same process allocates.
+    // Its memory is free again: another guest of the same process allocates.
     withPlugins([{ provides: ["grab ->"], wat: `(module (func (export "${NS}#grab")))` }], guest, ({ call }) => {
       assert.equal(call("make"), 5);
     });

@@ -1,5 +1,6 @@
 /**
- * The example key-value store under load and after damage: what was set is there, after compaction, restart and a cut log.
+ * The example key-value store under load and after damage: stored values survive compaction, restart and a truncated
+ * log.
  */
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
@@ -110,7 +111,7 @@ Deno.test("kv example: values survive restarts; a cut or damaged log costs its e
     kv = open();
     assert.equal(kv.get("d"), "4");
     kv.close();
-    // A log that is mostly outdated is written anew.
+    // A log with mostly stale entries is rewritten.
     kv = open();
     for (let i = 0; i < 20; i++) assert.equal(kv.set("a", `${i}`.padEnd(1000, "x")), 0);
     kv.close();

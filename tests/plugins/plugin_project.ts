@@ -1,8 +1,8 @@
 /**
- * Projects made of plugins in text form, linked as a lockfile would have it, and guests that run with them. Test data only.
+ * Projects of plugins in text form, linked as by a lockfile, and guests that run with them. Tests only.
  *
- * In: plugin texts with what they request, what is granted, how they are bound. Out: a LoadedProject whose link tables come from
- * the same functions as a real one's, or the ProjectError of an import that nothing links.
+ * In: plugin texts with their requests, grants and bindings. Out: a LoadedProject whose link tables come from the
+ * functions that real projects use, or the ProjectError of an import that cannot be linked.
  */
 import { NewEngine } from "@waft/engine";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,11 +20,11 @@ import { effectiveGrants, guestLinks, linkPlugin } from "../../project/plugins/p
 import { type Guest, type HostOptions, type InstanceGraph, PluginHost } from "../../project/plugins/plugin_host.ts";
 import { definition } from "../project/sample_plugins.ts";
 
-/** Id of the plugin, and of the contract, that most tests have one of. */
+/** Id of the plugin, and of its contract, in most tests. */
 export const PLUGIN = "t.example/p";
 export const CONTRACT = "t.example/c";
 
-/** One plugin of a test. */
+/** A plugin of a test. */
 export interface TestPlugin {
   readonly id?: string;
   /** Text of the module. */
@@ -140,7 +140,7 @@ export function guestModule(wat: string): { readonly module: Guest["module"]; re
   return { module: engine.compile(wat), digest: digestBytes(bytes) };
 }
 
-/** Runs `work` with a guest and plugins in a project folder of its own, which is removed afterwards. */
+/** Runs `work` with a guest and plugins in a temporary project folder. */
 export function withPlugins(
   plugins: readonly TestPlugin[],
   guest: string,
@@ -163,7 +163,7 @@ export function withPlugins(
   }
 }
 
-/** A host for these plugins, for tests of their own guests. */
+/** A host for these plugins, for tests that supply the guests. */
 export function hostOf(plugins: readonly TestPlugin[], root: string, options: HostOptions = {}): PluginHost {
   return new PluginHost(projectOf(plugins, root), engine, options);
 }

@@ -1,5 +1,6 @@
 /**
- * Plugins that wait for the network in asynchronous calls: the event loop goes on, calls take turns, deadline, signal and fuel hold.
+ * Plugins that wait for the network in asynchronous calls: the event loop keeps running, calls take turns, and
+ * deadline, signal and fuel apply.
  */
 import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
@@ -8,7 +9,7 @@ import { CONTRACT, guestModule, hostOf, PLUGIN, type TestPlugin } from "./plugin
 
 const NS = `${CONTRACT}@1`;
 
-/** Connects, sends 4 bytes of its own memory, and returns what comes back plus `work` rounds of a loop. */
+/** Connects, sends 4 bytes of its memory, and returns the answer plus `work` rounds of a loop. */
 function client(port: number): TestPlugin {
   return {
     provides: ["ask i32,i32->i32", "calls ->i32"],
@@ -47,7 +48,7 @@ const GUEST = `(module
   (func (export "work") (param i32) (result i32) (call $ask (i32.const 0) (local.get 0)))
   (func (export "calls") (export "f") (result i32) (call $calls)))`;
 
-/** A server that answers each connection with what it got, after `delay` milliseconds; never when that is infinite. */
+/** A server that echoes each connection's bytes after `delay` milliseconds; never if that is infinite. */
 async function withServer(delay: number, work: (port: number) => Promise<void>): Promise<void> {
   const sockets = new Set<Socket>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
@@ -68,7 +69,7 @@ async function withServer(delay: number, work: (port: number) => Promise<void>):
   }
 }
 
-/** Whether the server is in this thread or not does not matter: the event loop goes on while plugins wait. */
+/** The server may be in this thread: the event loop keeps running while plugins wait. */
 function waitingTest(name: string, delay: number, work: (port: number) => Promise<void>): void {
   Deno.test({
     name: `waiting: ${name}`,
@@ -202,7 +203,8 @@ waitingTest("through a plugin between, a callback into the guest, init and hooks
     (memory (export "memory") 1) (data (i32.const 0) "\\02\\00\\00\\00")
     (func (export "back") (param i32) (result i32) (call $ask (local.get 0) (i32.const 0)))
     (func (export "go") (param i32) (result i32) (call $go (local.get 0))))`));
-  // init: 100 and the plugin's own 0; back: 5 and the guest's 2; hooks: before "go" (2), before "back" (4), after "back" (100).
+  // init: 100 and the plugin's own 0; back: 5 and the guest's 2; hooks: before "go" (2), before "back" (4), after
+  // "back" (100).
   assert.equal(await graph.callAsync({}, "go", 5), 100 + 7 + 1_060_000);
   await graph.closeAsync();
 });

@@ -1,5 +1,5 @@
 /**
- * Hostile input that reaches the project through ids, ranges, versions, graphs and names: each gives one clear error, soon.
+ * Hostile ids, ranges, versions, graphs and names: each gives one clear error, quickly.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -205,7 +205,7 @@ Deno.test("abuse: a token goes to its registry only, and never across a redirect
     asked.length = 0;
     assert.equal(await codeOf(source.releases("github.com/acme/kv")), "registry.redirect 7");
     assert.deepEqual(asked, [{ origin: "https://plugins.example", token: null }], "reading needs no token");
-    // Another registry than the one that the token was made for gets none.
+    // The token is sent only to the registry that it was issued for.
     asked.length = 0;
     const context = await project.context(undefined, { fetch, env: { WAFT_TOKEN: "waft_secret" } });
     const other = new SourceSet(context, project.root).registry("https://other.example");
@@ -216,7 +216,7 @@ Deno.test("abuse: a token goes to its registry only, and never across a redirect
   }
 });
 
-Deno.test("abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant nobody asked for", async () => {
+Deno.test("abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant that was not requested", async () => {
   const fake = new FakeRegistry();
   const project = await lockedProject(fake);
   const good = project.read("waft-lock.json")!;
@@ -231,7 +231,7 @@ Deno.test("abuse: a lockfile with a foreign registry, a swapped digest, a wider 
     return code;
   };
   try {
-    // The seal of the entry finds each of these; whoever can write seals too is stopped by the checks behind it.
+    // The seal of the entry detects each change; an attacker who can write seals meets the checks behind it.
     const digest = /"artifact": \{\s*"digest": "sha256:[0-9a-f]{4}/;
     assert.match(await outcome(digest, '"artifact": { "digest": "sha256:beef'), /^lock\.(?:digest|review) /);
     assert.match(await outcome("https://plugins.example", "https://evil.example"), /^(?:lock\.|registry\.untrusted)/);
@@ -305,7 +305,7 @@ Deno.test("abuse: log fork: a registry that signs other bytes for a locked versi
   const project = await lockedProject(fake);
   try {
     const locked = project.read("waft-lock.json");
-    // Another history, signed by the registry's own key: what a client without a lockfile would be shown.
+    // Another history, signed by the registry's own key, as a client without a lockfile would see it.
     const rest = fake.published.filter((p) => p.id !== CODEC);
     fake.published.splice(0, fake.published.length, ...rest);
     await fake.publish([{ ...codecDefinition("2.0.0"), description: "The same, but not quite." }]);

@@ -1,7 +1,7 @@
 /**
- * Files that die: after a number of changing operations every operation fails, as if the process were gone. Test data only.
+ * Files that fail: after a number of changing operations every operation fails, as if the process had died. Tests only.
  *
- * `before` dies without doing the last operation, `after` right after it, `half` in the middle of writing a file.
+ * `before` fails before the last operation, `after` right after it, `half` in the middle of writing a file.
  */
 import { openSync, writeSync } from "node:fs";
 import { DISK, type Files } from "../../project/base/files.ts";

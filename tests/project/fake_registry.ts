@@ -1,8 +1,8 @@
 /**
  * A registry in memory, with the routes that the client uses, as a `fetch` and as a server on loopback. Test data only.
  *
- * In: packages as definitions. Out: archives made as publishing makes them, indexes, blobs, install counts. Answers can be
- * shuffled, delayed, damaged or yanked by a test.
+ * In: packages as definitions. Out: archives made as publishing makes them, indexes, blobs, install counts. Answers can
+ * be shuffled, delayed, damaged or yanked by a test.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -16,7 +16,7 @@ import type { Yank } from "../../project/packages/source.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The files of a package whose plugins are the given definitions; the first one's id is the package's. */
+/** The files of a package with plugins of the given definitions; the package has the first one's id. */
 export function packageFiles(
   definitions: readonly Definition[],
   wasm?: Uint8Array,
@@ -43,7 +43,7 @@ export function packageFiles(
   );
   const plugins = definitions.map((definition, i) => {
     const entry = `dist/${i}.wasm`;
-    // Without a real module each entry has bytes of its own; nothing inspects them then.
+    // Without a real module, each entry has distinct bytes; no code inspects them then.
     files.set(entry, wasm ?? encode(`\0asm${i}${definition.id}${definition.version}`));
     const { name: _n, description: _d, stability: _s, compatibility: _c, provenance: _p, ...rest } = definition;
     return { entry, definition: rest };
@@ -86,7 +86,7 @@ const FIRST_KEY = new TestKey();
 
 /** The registry. */
 export class FakeRegistry {
-  /** Keys that it publishes; the last one signs. */
+  /** Published keys; the last one signs. */
   keys: TestKey[] = [FIRST_KEY];
   readonly published: Published[] = [];
   readonly installs: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * A hostile registry, or a mirror between, against `add`: answers are cut, flipped, swapped, stripped of signatures, frozen and
- * rolled back. Whatever it does, a lockfile that is written is one that an honest registry would have given.
+ * `add` against a hostile registry or mirror: answers are cut, flipped, swapped, stripped of signatures, frozen and
+ * rolled back. Any lockfile that is written is one that an honest registry would have given.
  */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
@@ -49,7 +49,7 @@ function at(bytes: Uint8Array, random: Random): number {
   return random(Math.max(1, bytes.length));
 }
 
-/** The text with one of the places that fit changed; as it was where none fits. */
+/** The text with one matching place changed; unchanged if none matches. */
 function edited(bytes: Uint8Array, pattern: RegExp, random: Random, change: (found: string) => string): Uint8Array {
   const text = new TextDecoder("latin1").decode(bytes);
   const found = [...text.matchAll(pattern)];

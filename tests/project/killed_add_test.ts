@@ -1,6 +1,6 @@
 /**
- * `add` killed at every write, rename and removal, before, in the middle and after: the project is then in the old state,
- * in the new one, or in one that `status` explains; and `add` run again brings it to the new one.
+ * `add` killed at every write, rename and removal, before, in the middle and after: the project is then in the old
+ * state, in the new one, or in one that `status` explains; and `add` run again brings it to the new one.
  */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
@@ -15,10 +15,10 @@ import { FakeRegistry } from "./fake_registry.ts";
 import { CODEC, codecDefinition, KV, kvDefinition } from "./sample_plugins.ts";
 import { ALLOW_ALL, REGISTRY, TempProject } from "./temp_project.ts";
 
-/** A pid that no process has: larger than any system gives out. */
+/** A pid that no process has: above the system's maximum. */
 const NO_PID = 2 ** 31 - 2;
 
-/** After a kill the writer is gone; in this test it is this process, so its mark gets another pid. */
+/** After a real kill the writer is gone; here it is this process, so its mark gets another pid. */
 function bury(project: TempProject): void {
   const mark = project.read(WRITE_LOCK_FILE);
   if (mark?.trim() === String(process.pid)) project.write(WRITE_LOCK_FILE, `${NO_PID}\n`);
@@ -67,7 +67,7 @@ Deno.test("add killed anywhere leaves what status explains and add repairs", asy
       seen.add(state);
       const extra = readdirSync(project.root).filter((n) => n !== "waft.json" && n !== "waft-lock.json");
       assert.equal(status.diagnostics.filter((d) => d.code === "project.leftover").length, extra.length, extra.join());
-      // Repair: the same command, or `add` alone once the manifest says what is wanted.
+      // Repair: the same command, or `add` alone if the manifest already has the requirement.
       await run(project);
       assert.deepEqual([project.read("waft.json"), project.read("waft-lock.json")], [newManifest, newLock]);
       assert.deepEqual(

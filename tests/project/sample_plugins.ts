@@ -32,7 +32,7 @@ export const KV = "github.com/acme/kv";
 export const CODEC = "github.com/acme/codec";
 export const LOG = "git.example.org/tools/log";
 
-/** What provides the codec's contract. */
+/** A provider of the codec's contract. */
 export const CODEC_WASM = assemble(`(module
   (func (export "github.com/acme/contracts/codec@1#encode") (param i32 i32) (result i32) (i32.const 0))
   (func (export "github.com/acme/contracts/codec@1#decode") (param i32 i32) (result i32) (i32.const 0)))`);

@@ -51,6 +51,6 @@ export class TempProject {
 export const ALLOW_ALL: Decider =
   deciderFromFlags({ allow: [], deny: [], allowRequested: true, command: "waft add" }).decide;
 
-/** Nobody can be asked. */
-export const NOBODY: Decider =
+/** A decider without a user. */
+export const NO_TERMINAL: Decider =
   deciderFromFlags({ allow: [], deny: [], allowRequested: false, command: "waft add" }).decide;

@@ -1,9 +1,8 @@
 /**
- * The check-off of the design's abuse cases (§3.5): each with the test, or the step of a test, that shows what becomes
- * of it.
+ * The list of abuse cases, each with its test or step of a test.
  *
- * A case whose test is renamed or removed fails here. What the registry meets is tested over HTTP; what a client meets,
- * in projects; archives both ways.
+ * A case whose test is renamed or removed fails here. Cases of the registry are tested over HTTP, cases of a client in
+ * projects, archives in both.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -62,17 +61,17 @@ const CASES: readonly (readonly [abuse: string, file: string, test: string])[] =
   [
     "supply: lock with foreign registry",
     CLIENT,
-    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant nobody asked for",
+    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant that was not requested",
   ],
   [
     "supply: swapped digest",
     CLIENT,
-    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant nobody asked for",
+    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant that was not requested",
   ],
   [
     "supply: changed scope in lock",
     CLIENT,
-    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant nobody asked for",
+    "abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant that was not requested",
   ],
   ["supply: any change of a lock", LOCK, "lockfile: any single-byte change is rejected or equal in meaning"],
   ["supply: same version re-uploaded", HTTP, "same version re-uploaded with other bytes"],

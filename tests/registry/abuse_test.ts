@@ -1,7 +1,7 @@
 /**
- * The abuse cases of the design (§3.5) that a registry meets, each a named test or step. Those of archives go over HTTP
- * here, so that the whole way is tested; project/packages/archive_test.ts has them one by one for the reader.
- * abuse_cases_test.ts is the list of all cases, with those that a client meets.
+ * The registry's abuse cases, each a named test or step. Those of archives go over HTTP here, to cover the whole path;
+ * project/packages/archive_test.ts has them for the reader alone. abuse_cases_test.ts lists all cases, including the
+ * client's.
  */
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
@@ -47,7 +47,7 @@ function entry(path: string, bytes: Uint8Array, change: (header: Uint8Array) => 
   return block;
 }
 
-/** A valid package with one more entry. */
+/** A valid package with an additional entry. */
 function archiveWith(
   extra: Uint8Array | readonly Uint8Array[],
   tail: Uint8Array = new Uint8Array(1024),
@@ -310,7 +310,7 @@ Deno.test("HTTP: the client's address is taken from a proxy only when that is tr
   }, { settings: { rates, trustProxy: true } });
 });
 
-/** What a CI service would send: a token of its own, signed for whatever audience and repository it says. */
+/** A CI service's token, signed for any audience and repository. */
 function ciToken(claims: { readonly aud: string; readonly repository: string }): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -357,7 +357,8 @@ Deno.test("identity: who may publish what", (t) =>
       assert.equal(claim.code, "owner.prefix");
     });
     await t.step("tokens of a CI service, for whatever audience and repository", async () => {
-      // This registry takes only tokens that it made, so no such token publishes anything, right claims or wrong ones.
+      // This registry accepts only its own tokens, so no such token publishes anything, with right claims or wrong
+      // ones.
       for (const aud of [r.url, "https://waft.sh", "https://other.example"]) {
         for (const repository of ["acme/codec", "evil/codec"]) {
           const jwt = ciToken({ aud, repository });
@@ -447,7 +448,7 @@ Deno.test("supply: an account publishes at most so much", () =>
     assert.equal((await r.publish(token, [codecDefinition("1.0.2")])).status, 201);
   }, { settings: { publishPerHour: 2 } }));
 
-/** Kind of abuse, Markdown of an author, what no page may hold because of it. */
+/** Kind of abuse, Markdown of an author, pattern that no page may contain. */
 const README_CASES: readonly (readonly [string, string, RegExp])[] = [
   [
     "raw HTML",
@@ -465,7 +466,7 @@ const README_CASES: readonly (readonly [string, string, RegExp])[] = [
   ["ANSI and bidi in text", "\u001b[31mred\u001b[0m \u202eevil\u202c", /[\u001b\u202c\u202e]/],
 ];
 
-/** A page without the one script of the site, which must be there. */
+/** A page without the site's single script, which must be present. */
 function withoutOwnScript(html: string): string {
   const own = /<script src="\/static\/site\.[0-9a-f]{12}\.js" defer><\/script>/;
   assert.match(html, own);

@@ -121,7 +121,7 @@ async function crash(folder: string, databaseUrl: string): Promise<{ acknowledge
       const before = acknowledged.length;
       const target = before + 1 + randomInt(6);
       await Promise.all(sent.map(async (releases, p) => {
-        // The one that was cut off comes first: sent again, it succeeds.
+        // First the interrupted publication: sent again, it succeeds.
         let next = releases.at(-1);
         if (next === undefined || acknowledged.includes(next)) releases.push(next = makeRelease(p, releases.length));
         for (let status: number | undefined = 0; status !== undefined;) {

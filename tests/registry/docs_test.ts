@@ -104,7 +104,7 @@ Deno.test("every environment variable of waft is in the documentation", () => {
   const docs = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))
     .map((name) => readFileSync(join(root, "docs", name), "utf8")).join("\n");
   assert.deepEqual([...named].filter((name) => !docs.includes(`\`${name}`)).sort(), [
-    "WAFT_BLESS", // Writes expected results of tests anew.
+    "WAFT_BLESS", // Rewrites expected results of tests.
   ]);
 });
 

@@ -75,7 +75,7 @@ const LAYERS: readonly ((random: Random) => Uint8Array)[] = [
   (random) => new Uint8Array(gzipSync(damaged(gunzipSync(realArchive([codecDefinition()])), random))),
   // The tar, with checksums that are right.
   (random) => new Uint8Array(gzipSync(resealed(damaged(gunzipSync(realArchive([codecDefinition()])), random)))),
-  // One file of the package: manifest, catalog, module, README.
+  // A file of the package: manifest, catalog, module, README.
   (random) => {
     const files = realFiles([codecDefinition()], { "README.md": "# Codec\n\n| a | b |\n|---|---|\n| `c` | <d> |\n" });
     const path = [...files.keys()][random.below(files.size)]!;
@@ -88,7 +88,7 @@ const LAYERS: readonly ((random: Random) => Uint8Array)[] = [
 const KNOWN =
   /^(?:archive|manifest|catalog|definition|link|publish|schema|package|json|plugin|config|version|range|usage)\./;
 
-/** The part of a finding that says what kind of damage it is. */
+/** The part of a finding that names the kind of damage. */
 function kindOf(result: CheckResult): string {
   return result.ok ? "accepted" : result.diagnostics[0]!.code;
 }

@@ -1,6 +1,6 @@
 /**
- * What operators rely on, on SQLite and on PostgreSQL: processes that start together on a new database, a stop in the
- * middle of a publication, limits that hold over several processes, a backup that another registry goes on with.
+ * Guarantees for operators, on SQLite and on PostgreSQL: processes that start together on a new database, a stop in the
+ * middle of a publication, limits shared by several processes, a backup that another registry continues with.
  */
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
@@ -43,7 +43,7 @@ eachDatabase("processes that start together on a new database agree", async (dat
   }
 }, false);
 
-/** Sends all of a publication but its last byte; then the rest, and gives the answer. */
+/** Sends a publication except for its last byte; then the rest, and returns the answer. */
 async function publishSlowly(
   r: TestRegistry,
   token: string,

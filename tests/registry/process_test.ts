@@ -1,6 +1,6 @@
 /**
- * The registry as a process: one command starts it, the token shows once, it stops cleanly, and kill -9 loses nothing
- * that was acknowledged.
+ * The registry as a process: one command starts it, the token is shown once, it stops cleanly, and kill -9 loses no
+ * acknowledged change.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -70,11 +70,11 @@ Deno.test("one command starts a registry; kill -9 loses nothing acknowledged; SI
       assert.ok(detail.installs.total >= acknowledged, `${detail.installs.total} of ${acknowledged}`);
       assert.ok(detail.installs.total <= acknowledged + unknown, `${detail.installs.total} of ${acknowledged}`);
       await (await fetch(`${again}/api/packages/odd%0A%7B%22event%22`)).body?.cancel();
-      // Not child.kill: it makes Deno report the signal whatever the process answers to it.
+      // Not child.kill: it makes Deno report the signal regardless of the process's exit status.
       process.kill(second.child.pid!, "SIGTERM");
       assert.equal(await second.ended, 0);
       assert.match(second.text, /registry: stopping/);
-      // Logs are one JSON object on a line, whatever the request says.
+      // Each log entry is a JSON object on one line, for any request.
       const events = second.text.split("\n").filter((line) => line.startsWith("{")).map((line) =>
         JSON.parse(line) as { at: string; event: string; path?: string; status?: number; requestId?: string }
       );
@@ -229,13 +229,13 @@ Deno.test("the first steps of the documentation, word for word", async () => {
     };
     for (const line of authoring!.trim().replaceAll("\\\n", "").split("\n")) await run(author, line);
     for (const line of using!.trim().split("\n")) {
-      // Nobody is there to review.
+      // There is no terminal to review at.
       const last = await run(user, line.startsWith("waft add") ? `${line} --allow-requested` : line);
       if (line.startsWith("waft plugin check")) assert.match(last, /^passed$/m);
     }
     const withToken = (line: string): string => `WAFT_REGISTRY=${url} WAFT_TOKEN=${token} ${line}`;
     for (const line of yanking!.trim().split("\n")) await run(author, withToken(line));
-    // The page for beginners, from its first module to the last command; the installer has tests of its own.
+    // docs/getting-started.md, from its first module to the last command; the installer has separate tests.
     const start = await readFile(new URL("../../docs/getting-started.md", import.meta.url), "utf8");
     const beginner = join(folder, "beginner");
     await mkdir(beginner);

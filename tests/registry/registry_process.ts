@@ -1,5 +1,5 @@
 /**
- * The registry as a process of its own, for tests that start, kill and restart it.
+ * Runs the registry as a process, for tests that start, kill and restart it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";

@@ -1,6 +1,6 @@
 /**
- * waft's own releases on a registry's site: what `deno task release` lays out is served as it lies there, in parts and
- * in a stream, and nothing else is; waft installs from it.
+ * waft's own releases on a registry's site: the output of `deno task release` is served unchanged, in ranges and as a
+ * stream, and no other file is; waft installs from it.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readlinkSync } from "node:fs";
@@ -97,7 +97,7 @@ Deno.test("releases: parts of a large file, and readers that are slow or go away
         socket.once("close", () => resolve());
         socket.on("error", () => {});
       })));
-    // A slow one gets all of it.
+    // A slow client gets all of it.
     const slow = await new Promise<number>((resolve, reject) => {
       request(r.url + path, (answer) => {
         let got = 0;

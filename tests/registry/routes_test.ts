@@ -1,7 +1,7 @@
 /**
- * The checklist of addresses: every route of the application and every kind of address of the site, each asked once,
- * with what its answer must have: type, caching, a strong tag that answers 304, a HEAD that agrees, the kind of its
- * rate limit, a refusal of parameters that it does not know. A route that is added without a row fails here.
+ * The checklist of addresses: every route of the application and every kind of address of the site, each requested once
+ * and checked for type, caching, a strong ETag that answers 304, an agreeing HEAD, the kind of its rate limit, and
+ * refusal of unknown parameters. A new route without a row fails here.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -32,7 +32,7 @@ const SCHEMA = "application/schema+json";
 const ARCHIVE_HEX = createHash("sha256").update(realArchive([codecDefinition("2.0.1")])).digest("hex");
 const KV_PATH = "github.com:acme:kv";
 
-/** Route ("" for what is found by path), an address of it, type, caching. */
+/** Route ("" if found by path), an address of it, type, caching. */
 const READS: readonly (readonly [route: string, address: string, type: string, cache: Cache])[] = [
   ["/api/packages", "/api/packages", JSON_TYPE, "short"],
   ["/api/packages/:name", `/api/packages/${KV_PATH}`, JSON_TYPE, "short"],
@@ -89,7 +89,7 @@ const READS: readonly (readonly [route: string, address: string, type: string, c
   ]),
 ];
 
-/** Everything that changes something, or needs a token: tested below in one life. */
+/** Routes that change something or need a token: tested together below. */
 const CHANGES = [
   "PUT /api/packages/:name/versions/:version",
   "POST /api/packages/:name/versions/:version/yank",
@@ -159,7 +159,7 @@ Deno.test("routes: type, caching, tags, HEAD, limits and unknown parameters of e
         assert.equal((await same.arrayBuffer()).byteLength, 0, path);
         assert.equal(same.headers.get("cache-control"), CACHING[cache], path);
       }
-      // Pages without a query of their own may carry what others put into links to them.
+      // Pages without query parameters accept tracking parameters of other sites' links.
       if (route.startsWith("/api/") || route === "/plugins" || route === "/search" || route.startsWith("/releases/")) {
         const odd = await fetch(`${r.url}${path}${path.includes("?") ? "&" : "?"}colour=red`);
         assert.equal(odd.status, 400, path);
@@ -331,7 +331,7 @@ Deno.test("routes: the OpenAPI document is consistent in itself", () =>
       }
     }
     assert.equal(operations, OPERATIONS.length);
-    // What the document says of 503 holds: a database that is gone is a problem with a time to wait.
+    // 503 is as described: a lost database is a problem with Retry-After.
     await r.database.close();
     const { response, body } = await r.api(
       "/api/prefixes",

@@ -23,7 +23,7 @@ async function text(r: TestRegistry, path: string, status = 200): Promise<string
   return body;
 }
 
-/** What every page must have, and what none may have. */
+/** Required elements of every page, and forbidden ones. */
 function checkPage(html: string, path: string): void {
   assert.match(html, /^<!doctype html>/i, path);
   assert.match(html, /<html lang="en">/, path);
@@ -250,7 +250,7 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
       "added",
       "removed",
     ]);
-    assert.equal(fileChange({ path: "a", size: 1 }, { path: "a", size: 1 }), "", "without digests nobody knows");
+    assert.equal(fileChange({ path: "a", size: 1 }, { path: "a", size: 1 }), "", "unknown without digests");
     const differences = compareReleases(
       (await findRelease(r.database, KV, "1.2.3"))!,
       (await findRelease(r.database, KV, "1.3.0"))!,

@@ -387,7 +387,7 @@ eachDatabase("keys and secrets are made once and shared", async (database, open)
   assert.deepEqual(listed.map((k) => [k.id, k.retiredAt]), [[own.id, undefined], [keys[0]!.id, AT + 1]]);
   const stored = await database.all("SELECT private_key FROM signing_keys WHERE id = ?", own.id);
   assert.equal(stored[0]!.private_key, "", "a key from the environment is not written down");
-  // A key made here endorses the one that replaces it; one from the environment does when it is given along.
+  // A key made here endorses its successor; one from the environment does so if it is passed along.
   const endorsed = (id: string, by: SigningKey): void => {
     const key = all.find((k) => k.id === id)!;
     assert.equal(key.endorsement?.keyId, by.id);
@@ -466,7 +466,7 @@ eachDatabase("copies know every table, and read pieces of any size", async (data
     : "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()";
   const names = (await database.all(made)).map((row) => row.name).filter((name) => name !== "migrations");
   assert.deepEqual(names.sort(), TABLES.map((t) => t.name).sort());
-  // More rows than one piece, with keys of several columns.
+  // More rows than one batch, with keys of several columns.
   await database.write(async (queries) => {
     for (let i = 0; i < 1203; i++) {
       await queries.run("INSERT INTO install_marks (day, mark) VALUES (?, ?)", i % 7, `m${i}`);
@@ -532,7 +532,7 @@ Deno.test("containing() escapes what LIKE would read as a pattern", () => {
   assert.equal(containing("a%b_c\\"), "%a\\%b\\_c\\\\%");
 });
 
-/** A way to a server that can be cut: connections through it, and new ones, end. */
+/** A proxy to a server that can be cut: existing connections end, new ones are refused. */
 async function cuttable(
   target: URL,
 ): Promise<{ url: string; sent: () => string; cut(): void; mend(): Promise<void>; close(): void }> {

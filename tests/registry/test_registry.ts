@@ -1,7 +1,8 @@
 /**
- * A registry on loopback for tests, with helpers to publish and to check every answer against the API's description.
+ * A registry on loopback for tests, with helpers that publish and that check every answer against the API's
+ * description.
  *
- * In: choices of a test. Out: a running registry whose clock, name servers and limits the test decides.
+ * In: options of a test. Out: a running registry with the test's clock, name servers and limits.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -29,7 +30,7 @@ import { packageFiles } from "../project/fake_registry.ts";
 
 const RATES = { read: 1e6, search: 1e6, installs: 1e6, write: 1e6, refused: 1e6 };
 
-/** The module of a definition, in text form: it imports what was asked for and exports what is provided. */
+/** The module of a definition, in text form, with the requested imports and the provided exports. */
 export function moduleText(definition: Definition): string {
   const imports: string[] = [];
   const signature = (f: { readonly params: readonly string[]; readonly results: readonly string[] }): string =>
@@ -156,7 +157,7 @@ export class TestRegistry {
     return { account, token: made.secret, tokenId: made.token.id };
   }
 
-  /** What a client sends to publish an archive. */
+  /** A client's request to publish an archive. */
   publishing(id: string, version: string, archive: Uint8Array<ArrayBuffer>, token: string): [string, RequestInit] {
     return [`/api/packages/${segmentOfId(id)}/versions/${encodeURIComponent(version)}`, {
       method: "PUT",
@@ -201,7 +202,7 @@ export async function allDocuments(): Promise<StoredDocument[]> {
   return [...await canaryDocuments(), ...await loadReference()];
 }
 
-/** Runs a test against a registry of its own. */
+/** Runs a test against a new registry. */
 export async function withRegistry(
   test: (registry: TestRegistry) => Promise<void>,
   choices: Partial<RegistryChoices> = {},

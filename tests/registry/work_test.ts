@@ -1,8 +1,8 @@
 /**
  * The work that requests cause: counted, not timed.
  *
- * A publisher chooses READMEs, definitions and archives once; readers ask for pages again and again. These tests count
- * what a request renders, parses and copies in the registry's own process.
+ * Publishers choose READMEs, definitions and archives once; readers request pages repeatedly. These tests count the
+ * work of a request in the registry's process: rendering, parsing, copying.
  */
 import assert from "node:assert/strict";
 import MarkdownIt from "markdown-it";

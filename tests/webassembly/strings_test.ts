@@ -1,7 +1,7 @@
 /**
  * Random programs for the string builtins: results, traps and table contents equal those of a JavaScript model, and
- * those of the host's builtins where they comply; before and after machine code takes over, while strings are created, dropped
- * and swept.
+ * those of the host's builtins where they comply; before and after machine code takes over, while strings are created,
+ * dropped and swept.
  */
 import { collectGarbage } from "@waft/engine";
 import { WebAssembly as waft } from "@waft/engine/webassembly";

@@ -266,7 +266,10 @@ function describeException(exception: WasmException): string {
   return types === "" ? "wasm exception of an empty tag" : `wasm exception of tag (${types}): ${values}`;
 }
 
-/** Gives an exception that leaves compiled code, because nothing there catches it, its frames and a stack that shows tag and values. */
+/**
+ * Gives an exception that leaves compiled code, because nothing there catches it, its frames and a stack that shows tag
+ * and values.
+ */
 export function leaveGuest(outgoing: unknown, frames: () => readonly TrapFrame[]): void {
   if (!isWasmException(outgoing) || FRAMES.has(outgoing)) return;
   const found = frames();
@@ -314,7 +317,9 @@ export class WasmException extends Error {
     this[INSIDE] = new Exception(of, cells, this);
   }
 
-  /** The guest's frames when it left compiled code, innermost first; none for an exception that the host constructed. */
+  /**
+   * The guest's frames when it left compiled code, innermost first; none for an exception that the host constructed.
+   */
   get frames(): readonly TrapFrame[] {
     return FRAMES.get(this) ?? [];
   }

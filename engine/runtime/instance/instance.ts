@@ -221,8 +221,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   /**
-   * Runs the code of `module`, another compilation of the same module, from the next call of each function on. Frames on the
-   * stack and functions that JavaScript has keep the code that they were made for, so that stays alive.
+   * Runs the code of `module`, another compilation of the same module, from the next call of each function on. Frames
+   * on the stack and functions that JavaScript has keep the code that they were made for, so that stays alive.
    */
   adoptCode(module: CompiledModule): void {
     this.retained.add(this.module);

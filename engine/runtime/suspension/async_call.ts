@@ -208,7 +208,7 @@ class AsyncCall {
     else if (ended) this.#end(this.#resolve, outcome);
   }
 
-  /** Enters the guest and returns its STATUS. Except with ENTER.CALL, guest code may handle what this throws. */
+  /** Enters the guest and returns its STATUS. Except with ENTER.CALL, guest code may catch its exceptions. */
   #enter(how: number): number {
     if (how === ENTER.CALL) return this.#begin();
     if (how === ENTER.RESUME) return this.#thread.resume();

@@ -49,7 +49,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
   const frames: TrapFrame[] = [];
   if (owner !== undefined && site !== undefined) {
-    // The return address of a call to a trap stub may lie after the last instruction of the function.
+    // The return address of a call to a trap stub may be past the last instruction of the function.
     addFrames(frames, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
     walk(frames, thread, sp + site.frame, lookup);
   } else if (owner !== undefined) {
