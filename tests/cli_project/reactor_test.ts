@@ -53,7 +53,7 @@ Deno.test("a failing or malformed _initialize ends the run before the export", (
     writeFileSync(join(home, "traps.wat"), `(module (func $start (export "_initialize") unreachable) ${plus})`);
     const traps = await run("run", "--invoke", "one", "traps.wat");
     assert.deepEqual([traps.code, traps.out], [134, ""]);
-    assert.match(traps.err, /^waft: traps\.wat: unreachable/);
+    assert.match(traps.err, /^waft: traps\.wat: trap: unreachable/);
     writeFileSync(join(home, "typed.wat"), `(module (func (export "_initialize") (param i32)) ${plus})`);
     const typed = await run("run", "--invoke", "one", "typed.wat");
     assert.deepEqual([typed.code, typed.out], [1, ""]);
