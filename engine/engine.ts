@@ -326,7 +326,7 @@ export class Engine implements Settings {
    */
   async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
     requireRecord(machine, "A machine");
-    requireKnownNames("field of a machine", machine, { os: true, arch: true, cpu: true });
+    requireKnownNames("machine field", machine, { os: true, arch: true, cpu: true });
     const { os, arch, cpu = [] } = machine;
     if (os !== "linux" || !Object.hasOwn(CPU_FEATURES, arch)) {
       throw new TypeError(`Unsupported machine ${os}/${arch}: expected linux/x64 or linux/arm64`);

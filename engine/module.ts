@@ -235,7 +235,7 @@ export class Module {
    */
   pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
     requireRecord(options, "The options of a pool");
-    requireKnownNames("option of a pool", options, { size: true, context: true, imports: true });
+    requireKnownNames("pool option", options, { size: true, context: true, imports: true });
     const { size = 16, context, imports } = options;
     checkContext(context ?? {});
     return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
@@ -419,7 +419,7 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
     if (typeof value === "function") return value;
     if (typeof name !== "string") throw new TypeError(`The name of an export must be a string, not ${inWords(name)}`);
     throw new TypeError(
-      value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
+      value === undefined ? `Unknown export "${name}"` : `The export "${name}" is not a function`,
     );
   }
 

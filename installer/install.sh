@@ -109,7 +109,7 @@ main() {
   platform
   need_tools
   umask 022
-  work=$(mktemp -d "${TMPDIR:-/tmp}/waft-install.XXXXXX") || fail "no temporary directory can be made in ${TMPDIR:-/tmp}"
+  work=$(mktemp -d "${TMPDIR:-/tmp}/waft-install.XXXXXX") || fail "cannot create a temporary directory in ${TMPDIR:-/tmp}"
   trap 'rm -rf "$work"' EXIT
   trap 'exit 129' HUP
   trap 'exit 130' INT

@@ -198,7 +198,7 @@ function parseSwitches(keys: readonly SettingKey[], given: readonly string[], fl
       const near = nearestName(name, keys.map((k) => k.name));
       throw fail(
         "usage.switch",
-        `${flag}: there is no ${quote(name, 80)}`,
+        `${flag}: unknown name ${quote(name, 80)}`,
         near === undefined ? {} : { help: `did you mean "${near}"?` },
       );
     }

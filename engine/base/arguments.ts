@@ -51,8 +51,8 @@ export function requireKnownNames(what: string, given: object, known: object): v
 /** The error for an unknown name. */
 export function unknownName(what: string, name: string, known: readonly string[]): TypeError {
   const near = nearestName(name, known);
-  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
-  return new TypeError(`There is no ${what} "${name}"${hint}`);
+  const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+  return new TypeError(`Unknown ${what} "${name}"${hint}`);
 }
 
 /** The known name that `name` probably means: in another case, or with at most a third of its characters wrong. */

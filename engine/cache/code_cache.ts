@@ -115,7 +115,7 @@ export class CodeCache {
    */
   constructor(options: CacheOptions) {
     requireRecord(options, "The option cache");
-    requireKnownNames("option of a cache", options, { directory: true, maxBytes: true, label: true });
+    requireKnownNames("cache option", options, { directory: true, maxBytes: true, label: true });
     const { directory, maxBytes = DEFAULT_MAX_BYTES, label = "" } = options;
     if (typeof directory !== "string" || directory === "") {
       throw new TypeError("The cache option directory must be a non-empty string");

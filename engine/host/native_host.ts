@@ -100,7 +100,7 @@ export function nativeHost(ffi: Ffi): Host {
   function addressOf(bytes: Uint8Array): number {
     // memcpy returns its first argument
     const address = ffi.addressOf?.(bytes) ?? Number(late(ADDRESSES).memcpy(bytes, bytes, 0n));
-    if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
+    if (address === 0) throw new RangeError(`${ffi.name} returns no address for an empty buffer`);
     return address;
   }
 
@@ -119,7 +119,7 @@ export function nativeHost(ffi: Ffi): Host {
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at);
       const written = files!.write(fd, part);
-      if (written <= 0) throw new Error("Cannot create executable memory: the system does not take it");
+      if (written <= 0) throw new Error("Cannot create executable memory: writing the code failed");
       at += written;
     }
   }
@@ -208,7 +208,7 @@ export function nativeHost(ffi: Ffi): Host {
       const bytes = files.lseek(fd, 0, SEEK_END);
       if (bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER) return { image: fd, bytes };
       files.close(fd);
-      throw new Error(`${path} is no file that can be mapped`);
+      throw new Error(`Cannot map ${path}: not a regular file`);
     },
     mapImage: (address, bytes, image, offset = 0, prot = PROT.READ | PROT.WRITE) => {
       const flags = system.MAP_PRIVATE | system.MAP_FIXED;

@@ -73,7 +73,7 @@ export class Watchdog {
   /** Takes the deadline back; says whether it had passed. */
   disarm(): boolean {
     const status = this.#disarm();
-    if (status < 0) throw new Error("The system does not give the poll page back: out of mappings");
+    if (status < 0) throw new Error("Cannot restore the poll page: the process has too many mappings");
     return status !== 0;
   }
 

@@ -155,7 +155,7 @@ class ScriptRun {
     if (index < 0) {
       this.result.failures.push({
         line: command.line,
-        message: `there is no thread ${command.thread === undefined ? "to wait for" : "$" + command.thread}`,
+        message: command.thread === undefined ? "no thread to wait for" : `unknown thread $${command.thread}`,
       });
       return;
     }
@@ -333,7 +333,7 @@ class ScriptRun {
     const instance = this.#find(action.module).internal;
     const { valid } = instance.module;
     const entry = valid.exports.find(({ name }) => name === action.field);
-    if (entry === undefined) throw new Failure(`there is no export "${action.field}"`);
+    if (entry === undefined) throw new Failure(`unknown export "${action.field}"`);
     if (action.kind === "get") {
       const { region, offset } = instance.globals[entry.index];
       return region.u32.slice(offset >> 2, (offset >> 2) + 4);

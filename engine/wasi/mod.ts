@@ -174,7 +174,7 @@ const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
 /** Refuses unknown options, and descriptors that no process has. */
 function checkOptions(options: WasiOptions): void {
   requireRecord(options, "The options of WASI");
-  requireKnownNames("option of WASI", options, OPTION_NAMES);
+  requireKnownNames("WASI option", options, OPTION_NAMES);
   const { stdio } = options;
   if (stdio === undefined) return;
   if (!Array.isArray(stdio) || stdio.length !== 3) {

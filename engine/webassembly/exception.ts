@@ -85,7 +85,7 @@ export class Exception {
     if (wanted !== own) throw new TypeError(`${where}: the exception has another tag`);
     const { params } = own.type;
     if (at >= params.length) {
-      throw new RangeError(`${where}: the exception has ${params.length} values, there is no ${at}`);
+      throw new RangeError(`${where}: index ${at} is out of bounds: the exception has ${params.length} values`);
     }
     if (params[at] === V128 || isException(params[at]!)) {
       throw new TypeError(`${where}: v128 and exnref have no JavaScript values`);

@@ -39,7 +39,7 @@ export function checkStringImports(module: WasmModule, { builtins, constants }: 
       }
     } else if (builtins && namespace === STRING_MODULE) {
       if (!Object.hasOwn(STRING_BUILTINS, name)) {
-        throw new InvalidError(`There is no builtin "${STRING_MODULE}" "${name}"`, { offset });
+        throw new InvalidError(`Unknown builtin "${STRING_MODULE}" "${name}"`, { offset });
       }
       if (!hasBuiltinType(module, entry, name as StringBuiltin)) {
         throw new InvalidError(`The builtin "${STRING_MODULE}" "${name}" has another type`, { offset });

@@ -47,7 +47,7 @@ function switches<Name extends string>(
     }
     if (name === undefined || !rows.some((row) => row.name === name)) {
       const near = nearestName(name ?? "", rows.map((row) => row.name));
-      throw new UsageError(`${flag}: there is no "${name}"${near === undefined ? "" : `; did you mean ${near}?`}`);
+      throw new UsageError(`${flag}: unknown name "${name}"${near === undefined ? "" : `; did you mean "${near}"?`}`);
     }
     set[name as Name] = state === "on";
   }

@@ -25,7 +25,7 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
         return;
       }
       const text = pages.get(command === undefined ? "waft" : `waft-${command}`);
-      if (text === undefined) throw new UsageError(`there is no command "${command}"`);
+      if (text === undefined) throw new UsageError(`unknown command "${command}"`);
       writeText(1, text);
     });
 }

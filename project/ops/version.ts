@@ -232,7 +232,7 @@ export async function rollbackVersion(
   const { paths } = context;
   return await withVersionLock(paths, async () => {
     const { current, previous } = await readActive(paths);
-    if (previous === undefined) throw fail("release.unknown", "there is no version to go back to");
+    if (previous === undefined) throw fail("release.unknown", "no earlier version is recorded");
     if (await readReceipt(paths, previous) === undefined) {
       throw fail("release.unknown", `the previous version, ${previous}, is no longer installed`, {
         help: `waft version install ${previous}`,

@@ -27,7 +27,7 @@ export function startVersion(directory: string): Promise<string> {
     child.on("close", (status, signal) => {
       clearTimeout(timer);
       if (status === 0) resolve(out);
-      else reject(new Error(`it ended with ${signal ?? `status ${status}`}: ${err.trim()}`));
+      else reject(new Error(`it exited with ${signal ?? `status ${status}`}: ${err.trim()}`));
     });
   });
 }

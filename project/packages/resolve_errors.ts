@@ -64,7 +64,7 @@ function describe(conflict: Conflict, request: ResolveRequest): string[] {
 function offers(id: string, range: string, conflict: Conflict, _request: ResolveRequest): string {
   const node = conflict.nodes.get(id);
   if (node === undefined) return "";
-  if (!node.exists) return ": there is no such plugin";
+  if (!node.exists) return ": the plugin does not exist";
   if (node.candidates.some((r) => satisfies(r.version, range))) return "";
   const skipped = node.skipped.filter((s) => satisfies(s.version, range));
   if (skipped.length > 0) {

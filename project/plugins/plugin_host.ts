@@ -339,7 +339,7 @@ function contractImport(graph: InstanceGraph, caller: Party, { type, target }: L
       const entries = target.ordinals.map((id) => graph.entry(id, target.export, caller));
       return (ordinal: unknown, ...args: unknown[]) => {
         const entry = entries[(ordinal as number) >>> 0];
-        if (entry === undefined) throw new TrapError(`there is no provider ${(ordinal as number) >>> 0}`);
+        if (entry === undefined) throw new TrapError(`unknown provider ${(ordinal as number) >>> 0}`);
         return entry(...args);
       };
     }

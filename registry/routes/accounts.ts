@@ -224,7 +224,7 @@ async function givenAccount(call: Call, identity: Identity, body: JsonObject): P
   requireScope(identity, "admin");
   const name = textField(body, "account", { min: 1, max: 39 });
   const account = await accountByName(call.services.database, name);
-  if (account === undefined) throw new Problem("account.unknown", `there is no account ${name}`);
+  if (account === undefined) throw new Problem("account.unknown", `unknown account ${name}`);
   return account.id;
 }
 

@@ -91,9 +91,9 @@ Deno.test("command lines: FILE runs it, -v, help of sub-commands", () =>
     assert.match((await run("help", "plugin", "list")).out, /^Usage: waft plugin list/);
     assert.match(
       (await run("run", "--feature", "smid=on", "f.wat", "1")).err,
-      /there is no "smid"; did you mean simd\?/,
+      /unknown name "smid"; did you mean "simd"\?/,
     );
-    assert.match((await run("run", "--opt", "inlin=on", "f.wat", "1")).err, /did you mean inline\?/);
+    assert.match((await run("run", "--opt", "inlin=on", "f.wat", "1")).err, /did you mean "inline"\?/);
     // A command's name wins over a file's.
     writeFileSync(join(home, "opts"), "");
     assert.match((await run("opts")).out, /inline/);

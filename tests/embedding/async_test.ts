@@ -79,7 +79,7 @@ Deno.test("a call without promises, a trap, wrong arguments and wrong names sett
   assert.equal(await instance.callAsync({}, "add", 2, 3), 5);
   await assert.rejects(instance.callAsync({}, "trap"), TrapError);
   await assert.rejects(instance.callAsync({}, "wide", 1), TypeError);
-  await assert.rejects(instance.callAsync({}, "nothing"), /no export/);
+  await assert.rejects(instance.callAsync({}, "nothing"), /Unknown export/);
   await assert.rejects(instance.callAsync({}, "m"), /not a function/);
   instance.close();
   await assert.rejects(instance.callAsync({}, "add", 1, 2), /closed/);

@@ -10,12 +10,12 @@ const instance = module.instantiate();
 
 /** Contexts that a program might pass by mistake, and the sentence for each. */
 const WRONG: readonly (readonly [context: unknown, message: string])[] = [
-  [{ deadLine: 50 }, 'There is no field of a context "deadLine": did you mean "deadline"?'],
-  [{ timeout: 50 }, 'There is no field of a context "timeout"'],
-  [{ fule: 5 }, 'There is no field of a context "fule": did you mean "fuel"?'],
-  [{ deadline: 5, Signal: undefined }, 'There is no field of a context "Signal": did you mean "signal"?'],
-  [{ limit: {} }, 'There is no field of a context "limit": did you mean "limits"?'],
-  [Object.create({ deadLine: 50 }), 'There is no field of a context "deadLine": did you mean "deadline"?'],
+  [{ deadLine: 50 }, 'Unknown context field "deadLine"; did you mean "deadline"?'],
+  [{ timeout: 50 }, 'Unknown context field "timeout"'],
+  [{ fule: 5 }, 'Unknown context field "fule"; did you mean "fuel"?'],
+  [{ deadline: 5, Signal: undefined }, 'Unknown context field "Signal"; did you mean "signal"?'],
+  [{ limit: {} }, 'Unknown context field "limit"; did you mean "limits"?'],
+  [Object.create({ deadLine: 50 }), 'Unknown context field "deadLine"; did you mean "deadline"?'],
   [undefined, "The first argument must be a context, such as {}, not undefined"],
   [null, "The first argument must be a context, such as {}, not null"],
   ["f", 'The first argument must be a context, such as {}, not "f"'],
@@ -48,7 +48,7 @@ Deno.test("contexts: other values are refused with a sentence, by every operatio
 Deno.test("contexts: a signal that is none is refused with a sentence", async () => {
   for (const [signal, words] of SIGNALS) {
     const context = { signal } as Context;
-    const expected = { name: "TypeError", message: `The signal of a context must be an AbortSignal, not ${words}` };
+    const expected = { name: "TypeError", message: `The context's signal must be an AbortSignal, not ${words}` };
     assert.throws(() => instance.call(context, "f"), expected);
     await assert.rejects(instance.callAsync(context, "f"), expected);
   }
@@ -57,10 +57,13 @@ Deno.test("contexts: a signal that is none is refused with a sentence", async ()
 Deno.test("contexts: settings of an instantiation are checked", () => {
   assert.throws(
     () => module.instantiate({ promises: "wait" as never }),
-    /promises of a context must be "await" or "values"/,
+    /The context field promises must be "await" or "values"/,
   );
-  assert.throws(() => module.instantiate({ errors: {} as never }), /errors of a context must be a function/);
-  assert.throws(() => module.instantiate({ resettable: 1 as never }), /resettable of a context must be true or false/);
+  assert.throws(() => module.instantiate({ errors: {} as never }), /The context field errors must be a function/);
+  assert.throws(
+    () => module.instantiate({ resettable: 1 as never }),
+    /The context field resettable must be true or false/,
+  );
   assert.throws(
     () => module.instantiate({ limits: { maxMemorypages: 5 } as never }),
     /did you mean "maxMemoryPages"\?/,
@@ -78,18 +81,18 @@ Deno.test("contexts: a call without one says what comes first", () => {
 
 /** Options with a mistake, and the sentence. */
 const OPTIONS: readonly (readonly [make: () => unknown, message: RegExp])[] = [
-  [() => NewEngine({ interruptable: true } as never), /no option "interruptable": did you mean "interruptible"\?/],
-  [() => new Engine({ limit: {} } as never), /no option "limit": did you mean "limits"\?/],
+  [() => NewEngine({ interruptable: true } as never), /Unknown option "interruptable"; did you mean "interruptible"\?/],
+  [() => new Engine({ limit: {} } as never), /Unknown option "limit"; did you mean "limits"\?/],
   [() => NewEngine({ features: { SIMD: true } } as never), /no feature "SIMD": did you mean "simd"\?/],
   [() => NewEngine({ optimizations: { inlin: true } } as never), /no optimization "inlin": did you mean "inline"\?/],
   [() => NewEngine({ limits: { maxPages: 1 } } as never), /no limit "maxPages"/],
-  [() => NewEngine({ cache: { folder: "x" } } as never), /no option of a cache "folder"/],
+  [() => NewEngine({ cache: { folder: "x" } } as never), /Unknown cache option "folder"/],
   [() => NewEngine({ interruptible: "yes" } as never), /option interruptible must be true or false, not "yes"/],
   [() => NewEngine({ fuel: 1000 } as never), /option fuel must be true or false, not 1000/],
   [() => NewEngine({ features: { simd: 1 } } as never), /feature simd must be true or false, not 1/],
   [() => NewEngine(5 as never), /options of an engine must be an object, not 5/],
-  [() => module.pool({ sise: 5 } as never), /no option of a pool "sise": did you mean "size"\?/],
-  [() => new Wasi({ preopen: [] } as never), /no option of WASI "preopen": did you mean "preopens"\?/],
+  [() => module.pool({ sise: 5 } as never), /Unknown pool option "sise"; did you mean "size"\?/],
+  [() => new Wasi({ preopen: [] } as never), /Unknown WASI option "preopen"; did you mean "preopens"\?/],
   [() => new Wasi({ stdio: [0, 1] } as never), /stdio is three descriptors/],
 ];
 

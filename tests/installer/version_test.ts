@@ -74,7 +74,7 @@ Deno.test("version: install, list, use, roll back, uninstall, prune", () =>
     assert.equal((await installVersion(context, `v${OLD}`)).already, true);
     assert.deepEqual(readdirSync(join(paths.cache, "downloads")), []);
     assert.equal((await readActive(paths)).current, OLD, "installing does not activate");
-    await assert.rejects(rollbackVersion(context), /no version to go back to/);
+    await assert.rejects(rollbackVersion(context), /no earlier version is recorded/);
     assert.deepEqual(await useVersion(context, "nightly"), { version: NIGHTLY, previous: OLD });
     assert.deepEqual((await listVersions(paths)).map((v) => [v.version, v.channel, v.active, v.previous]), [
       [OLD, "official", false, true],

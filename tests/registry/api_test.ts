@@ -256,7 +256,7 @@ Deno.test("what a release requires must exist", () =>
     const token = await acme(r);
     const missing = await r.publish(token, [kvDefinition()]);
     assert.equal(missing.status, 422);
-    assert.match(JSON.stringify(missing.body), /requires github.com\/acme\/codec \^2.0.0: there is no such plugin/);
+    assert.match(JSON.stringify(missing.body), /requires github.com\/acme\/codec \^2.0.0: the plugin does not exist/);
     await r.publish(token, [codecDefinition("3.0.0")]);
     const conflict = await r.publish(token, [kvDefinition()]);
     assert.equal((conflict.body as { code: string }).code, "publish.graph");

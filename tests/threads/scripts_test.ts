@@ -54,7 +54,7 @@ Deno.test("threads of scripts nest; failures in them and unknown threads are fai
   const { passed, failures } = await runScript(NESTED);
   equal(passed, 1);
   deepEqual(failures, [
-    { line: 14, message: 'there is no export "no such function"' },
-    { line: 17, message: "there is no thread $Missing" },
+    { line: 14, message: 'unknown export "no such function"' },
+    { line: 17, message: "unknown thread $Missing" },
   ]);
 });

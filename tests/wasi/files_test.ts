@@ -74,7 +74,7 @@ Deno.test("preopened directories have the names of the command line", () => {
   });
 });
 
-Deno.test("a preopen that is no directory is refused with its path", () => {
+Deno.test("a preopen that is not a directory is refused with its path", () => {
   withSandbox(({ root }) => {
     assert.throws(
       () => withSandbox(() => {}, { preopens: [{ host: join(root, "nothing"), guest: "/" }] }),

@@ -71,25 +71,25 @@ export function checkContext(context: unknown): void {
   if (!isRecord(context)) {
     throw new TypeError(`The first argument must be a context, such as {}, not ${inWords(context)}`);
   }
-  requireKnownNames("field of a context", context, CONTEXT_NAMES);
+  requireKnownNames("context field", context, CONTEXT_NAMES);
 }
 
 /** Throws TypeError if `signal` is not an AbortSignal. */
 export function checkSignal(signal: unknown): void {
   if (typeof (signal as AbortSignal | null)?.throwIfAborted !== "function") {
-    throw new TypeError(`The signal of a context must be an AbortSignal, not ${inWords(signal)}`);
+    throw new TypeError(`The context's signal must be an AbortSignal, not ${inWords(signal)}`);
   }
 }
 
 /** Throws TypeError for invalid settings of an instantiation. */
 export function checkSettings({ promises, errors, resettable }: ControlContext): void {
   if (promises !== undefined && promises !== "await" && promises !== "values") {
-    throw new TypeError(`The field promises of a context must be "await" or "values", not ${inWords(promises)}`);
+    throw new TypeError(`The context field promises must be "await" or "values", not ${inWords(promises)}`);
   }
   if (errors !== undefined && typeof errors !== "function") {
-    throw new TypeError(`The field errors of a context must be a function, not ${inWords(errors)}`);
+    throw new TypeError(`The context field errors must be a function, not ${inWords(errors)}`);
   }
-  requireBoolean(resettable, "The field resettable of a context");
+  requireBoolean(resettable, "The context field resettable");
 }
 
 /** Runs `action`, which calls into `instance`, under the limits of `context`. */
@@ -110,10 +110,10 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
 /** Converts a context's deadline to the clock of performance.now(). */
 export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
-    throw new TypeError(`The deadline of a context must be milliseconds or a Date, not ${inWords(deadline)}`);
+    throw new TypeError(`The context's deadline must be milliseconds or a Date, not ${inWords(deadline)}`);
   }
   const delay = typeof deadline === "number" ? deadline : deadline.getTime() - Date.now();
-  if (Number.isNaN(delay)) throw new RangeError("The deadline of a context must be milliseconds or a valid Date");
+  if (Number.isNaN(delay)) throw new RangeError("The context's deadline must be milliseconds or a valid Date");
   return performance.now() + delay;
 }
 
@@ -171,7 +171,7 @@ export function deadlineInWords(deadline: number | Date): string {
 /** Converts a context's fuel. Throws RangeError unless it is an integer from 0 to UNLIMITED_FUEL. */
 export function fuelUnits(fuel: number | bigint): bigint {
   if (typeof fuel === "bigint" ? fuel < 0n || fuel > UNLIMITED_FUEL : !Number.isSafeInteger(fuel) || fuel < 0) {
-    throw new RangeError(`The fuel of a context must be a whole number from 0 to 2^62, not ${inWords(fuel)}`);
+    throw new RangeError(`The context's fuel must be a whole number from 0 to 2^62, not ${inWords(fuel)}`);
   }
   return BigInt(fuel);
 }
