@@ -83,9 +83,9 @@ Deno.test("contexts: a call without one says what comes first", () => {
 const OPTIONS: readonly (readonly [make: () => unknown, message: RegExp])[] = [
   [() => NewEngine({ interruptable: true } as never), /Unknown option "interruptable"; did you mean "interruptible"\?/],
   [() => new Engine({ limit: {} } as never), /Unknown option "limit"; did you mean "limits"\?/],
-  [() => NewEngine({ features: { SIMD: true } } as never), /no feature "SIMD": did you mean "simd"\?/],
-  [() => NewEngine({ optimizations: { inlin: true } } as never), /no optimization "inlin": did you mean "inline"\?/],
-  [() => NewEngine({ limits: { maxPages: 1 } } as never), /no limit "maxPages"/],
+  [() => NewEngine({ features: { SIMD: true } } as never), /Unknown feature "SIMD"; did you mean "simd"\?/],
+  [() => NewEngine({ optimizations: { inlin: true } } as never), /Unknown optimization "inlin"; did you mean "inline"\?/],
+  [() => NewEngine({ limits: { maxPages: 1 } } as never), /Unknown limit "maxPages"/],
   [() => NewEngine({ cache: { folder: "x" } } as never), /Unknown cache option "folder"/],
   [() => NewEngine({ interruptible: "yes" } as never), /option interruptible must be true or false, not "yes"/],
   [() => NewEngine({ fuel: 1000 } as never), /option fuel must be true or false, not 1000/],
