@@ -84,7 +84,10 @@ const OPTIONS: readonly (readonly [make: () => unknown, message: RegExp])[] = [
   [() => NewEngine({ interruptable: true } as never), /Unknown option "interruptable"; did you mean "interruptible"\?/],
   [() => new Engine({ limit: {} } as never), /Unknown option "limit"; did you mean "limits"\?/],
   [() => NewEngine({ features: { SIMD: true } } as never), /Unknown feature "SIMD"; did you mean "simd"\?/],
-  [() => NewEngine({ optimizations: { inlin: true } } as never), /Unknown optimization "inlin"; did you mean "inline"\?/],
+  [
+    () => NewEngine({ optimizations: { inlin: true } } as never),
+    /Unknown optimization "inlin"; did you mean "inline"\?/,
+  ],
   [() => NewEngine({ limits: { maxPages: 1 } } as never), /Unknown limit "maxPages"/],
   [() => NewEngine({ cache: { folder: "x" } } as never), /Unknown cache option "folder"/],
   [() => NewEngine({ interruptible: "yes" } as never), /option interruptible must be true or false, not "yes"/],
