@@ -1,9 +1,10 @@
 /**
  * Foreign functions on Bun: `bun:ffi`, which compiles a direct machine call for every symbol.
  */
-import { type Ffi, type ForeignType, supportedSystem } from "./ffi.ts";
+import type { Ffi, ForeignType } from "./ffi.ts";
 import { PROT } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
+import { nodeMachine } from "./node_machine.ts";
 
 const TYPES: Record<ForeignType, string> = {
   i32: "i32",
@@ -117,8 +118,7 @@ export function bunFfi(): Ffi {
   const opened: object[] = []; // collecting a library frees its functions
   return {
     name: "bun",
-    os: supportedSystem(process.platform),
-    arch: process.arch === "x64" ? "x64" : "arm64",
+    ...nodeMachine(),
     maxViewBytes: 2 ** 32,
     open: (path, signatures) => {
       const definitions: Record<string, { args: string[]; returns: string }> = {};

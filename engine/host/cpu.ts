@@ -100,7 +100,7 @@ function probeX64(host: Host): ReadonlySet<string> {
 }
 
 function probeArm64(host: Host): ReadonlySet<string> {
-  if (host.os === "darwin") return new Set(["lse"]);
+  if (host.system.arm64Features !== undefined) return new Set(host.system.arm64Features);
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
   host.runOnce(ARM64_PROBE, page);
   const words = new Uint32Array(host.view(page, 8)).slice();

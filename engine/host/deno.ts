@@ -1,8 +1,9 @@
 /**
  * Foreign functions on Deno: `Deno.dlopen`, which compiles a direct machine call for every symbol.
  */
-import { type Ffi, type ForeignType, supportedSystem } from "./ffi.ts";
+import type { Ffi, ForeignType } from "./ffi.ts";
 import { lendWithKeys } from "./lent_views.ts";
+import { isBigEndian, supportedMachine } from "./systems.ts";
 
 const TYPES: Record<Exclude<ForeignType, "void">, Deno.NativeType & Deno.NativeResultType> = {
   i32: "i32",
@@ -20,8 +21,12 @@ export function denoFfi(): Ffi {
     Deno.UnsafePointerView.getArrayBuffer(Deno.UnsafePointer.create(BigInt(address))!, bytes);
   return {
     name: "deno",
-    os: supportedSystem(Deno.build.os),
-    arch: Deno.build.arch === "x86_64" ? "x64" : "arm64",
+    ...supportedMachine({
+      os: Deno.build.os,
+      arch: Deno.build.arch,
+      bigEndian: isBigEndian(),
+      libc: Deno.build.env,
+    }),
     maxViewBytes: Number.MAX_SAFE_INTEGER,
     open: (path, signatures) => {
       const definitions: Record<string, Deno.ForeignFunction> = {};

@@ -4,6 +4,7 @@
  */
 import type { Host, NativeFunction, NativeType } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
+import type { SystemName } from "./systems.ts";
 
 /** Types of foreign functions: machine types, and `buffer` (the address of a typed array's first byte, or null). */
 export type ForeignType = NativeType | "buffer";
@@ -20,7 +21,7 @@ export type ForeignFunction = (...args: (number | bigint | Uint8Array | BigUint6
 /** The foreign function interface of one JavaScript runtime. */
 export interface Ffi {
   readonly name: "deno" | "node" | "bun";
-  readonly os: "linux" | "darwin";
+  readonly os: SystemName;
   readonly arch: "x64" | "arm64";
   /** Maximum size of an ArrayBuffer in this runtime, in bytes. */
   readonly maxViewBytes: number;
@@ -40,10 +41,4 @@ export interface Ffi {
   view(address: number, bytes: number): ArrayBuffer;
   /** Creates the lender of memory to programs, given the other parts of the host. */
   lentViews(host: Pick<Host, "arch" | "nativeLibrary" | "pageSize" | "reserve">): LentViews;
-}
-
-/** The operating system, from the runtime's name for it. Throws an Error on an unsupported system. */
-export function supportedSystem(name: string): "linux" | "darwin" {
-  if (name === "linux" || name === "darwin") return name;
-  throw new Error(`waft runs on Linux and macOS, not on ${name}`);
 }

@@ -6,6 +6,7 @@
  */
 
 import type { LentViews } from "./lent_views.ts";
+import type { SystemFacts, SystemName } from "./systems.ts";
 
 /** Memory protection bits of mmap and mprotect. */
 export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
@@ -26,7 +27,9 @@ export interface NativeSymbol {
 
 export interface Host {
   readonly name: "deno" | "node" | "bun";
-  readonly os: "linux" | "darwin";
+  readonly os: SystemName;
+  /** The facts about the operating system. */
+  readonly system: SystemFacts;
   readonly arch: "x64" | "arm64";
   readonly pageSize: number;
   /** Maximum size of an ArrayBuffer or SharedArrayBuffer, in bytes. */
@@ -44,17 +47,18 @@ export interface Host {
   /** Unmaps a range. */
   release(address: number, bytes: number): void;
   /**
-   * Discards the pages of a range and keeps its protection: the contents revert to zeros, or to those of the mapped
-   * image.
+   * Discards the pages of a readable and writable range: the contents revert to zeros, or to those of the mapped image.
+   * Where the system cannot revert pages of an image, the range becomes zeros and `mapAgain` must map the image.
    */
-  discard(address: number, bytes: number): void;
+  discard(address: number, bytes: number, mapAgain?: () => void): void;
   /** Creates an in-memory file of `bytes` (whole pages) for `mapImage`. Throws an Error where the system has none. */
   createImage(bytes: Uint8Array): number;
   /** Opens a file as an image; returns it with its size in bytes. Throws an Error when the system refuses. */
   openImage(path: string): { image: number; bytes: number };
   /**
    * Maps `bytes` of an image, starting at `offset` (whole pages), copy-on-write to `address`, in place of the mapping
-   * there. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses.
+   * there. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses, as for code where it must be
+   * signed; the mapping there is then unchanged.
    */
   mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;
   /** Closes an image; its mappings remain. */
@@ -85,6 +89,14 @@ export interface Host {
     offsets: Readonly<Record<Name, number>>,
     pointer: number,
   ): Record<Name, () => number>;
+
+  /** Addresses of functions of the C library. Throws an Error for one that it lacks. */
+  functionAddresses<Name extends string>(names: readonly Name[]): Record<Name, number>;
+  /**
+   * Makes stores to [first, end) visible to instruction fetch on all processors; undefined where the backend's machine
+   * code does it, or where no processor needs it.
+   */
+  readonly invalidateInstructions: ((first: number, end: number) => void) | undefined;
 
   /**
    * Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system

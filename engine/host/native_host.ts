@@ -1,94 +1,44 @@
 /**
- * Builds the host interface on an FFI: libc for memory, threads and signals, and generated machine code as an ELF
- * object in a memfd, which the dynamic loader opens. In: the FFI of a runtime (ffi.ts). Out: a {@linkcode Host}.
- *
- * The fastest entry is a call without parameters that returns an i32: every runtime compiles it to a direct machine
- * call. A function of one constant pointer therefore gets its own entry point, which loads the pointer as a constant.
+ * Builds the host interface on an FFI: libc for memory, threads and signals, and a way into generated machine code
+ * (object_entry.ts, bsearch_entry.ts). In: the FFI of a runtime (ffi.ts) and the facts about the operating system
+ * (systems.ts). Out: a {@linkcode Host}.
  */
-import { writeSharedObject } from "./elf.ts";
+import { bsearchEntry } from "./bsearch_entry.ts";
+import type { CodeEntry } from "./code_entry.ts";
 import type { Ffi, ForeignSignature } from "./ffi.ts";
 import type { LentViews } from "./lent_views.ts";
-import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
-import { OS_CALLS } from "./os_calls.ts";
+import { type Host, PROT } from "./host.ts";
+import { objectEntry } from "./object_entry.ts";
 import { endProcessBy } from "./process.ts";
 import { systemCalls } from "./system_calls.ts";
+import { type SystemFacts, SYSTEMS } from "./systems.ts";
 
 const ADDRESSES = {
   memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
-/** Where the processor alone does not say it. */
+/** The size of a page, where the processor alone does not say it. */
 const PAGES = {
   getpagesize: { params: [], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
-const X64_PAGE_BYTES = 4096;
 
 const THREADS = {
   pthread_create: { params: ["buffer", "i64", "i64", "i64"], result: "i32" },
   pthread_detach: { params: ["i64"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
-const MFD_CLOEXEC = 1;
-const MEMFD_NAME = new TextEncoder().encode("waft\0");
-const MADV_DONTNEED = 4;
-const MADV_HUGEPAGE = 14;
-/** Read only, not inherited; does not wait for the other end of a pipe. The same on x64 and arm64. */
-const O_READ = 0x80000 | 0x800;
+const DLSYM = {
+  dlsym: { params: ["i64", "buffer"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
 const SEEK_END = 2;
 const SIGNAL_STACK_BYTES = 1 << 16;
 
 /**
- * A path to descriptor `fd` that has not been used before. The loader identifies libraries by path, even after the
- * descriptor refers to another file, so random redundant "/" and "./" make the path unique.
+ * Creates the host interface of a runtime. `system` is the record of its operating system; tests give others.
  */
-function uniqueFdPath(fd: number): string {
-  const bits = Math.floor(Math.random() * 2 ** 48).toString(2);
-  return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
-}
-
-/**
- * Appends an entry point to `text` that calls `offset` with `pointer` as its only argument; returns both with the
- * entry's offset.
- */
-function withBoundEntry(
-  text: Uint8Array,
-  offset: number,
-  pointer: number,
-  arch: "x64" | "arm64",
-): { text: Uint8Array; entry: number } {
-  const entry = Math.ceil(text.length / 16) * 16;
-  const bytes = new Uint8Array(entry + 16);
-  bytes.set(text);
-  const view = new DataView(bytes.buffer);
-  if (arch === "x64") {
-    bytes.set([0x48, 0xbf], entry); // movabs rdi, pointer
-    view.setBigUint64(entry + 2, BigInt(pointer), true);
-    bytes[entry + 10] = 0xe9; // jmp offset
-    view.setInt32(entry + 11, offset - (entry + 15), true);
-  } else {
-    view.setUint32(entry, 0x58000040, true); // ldr x0, pointer
-    view.setUint32(entry + 4, 0x14000000 | (((offset - (entry + 4)) >> 2) & 0x3ffffff), true); // b offset
-    view.setBigUint64(entry + 8, BigInt(pointer), true);
-  }
-  return { text: bytes, entry };
-}
-
-/**
- * `() => enter()`, compiled from its own source. V8 makes a direct machine call of a foreign symbol only at a
- * monomorphic call site, and closures of one function literal share their call sites.
- */
-function ownClosure(enter: () => number): () => number {
-  try {
-    return new Function("enter", "return () => enter();")(enter) as () => number;
-  } catch {
-    return () => enter(); // code from strings is not allowed here
-  }
-}
-
-/** Creates the host interface of a runtime. */
-export function nativeHost(ffi: Ffi): Host {
+export function nativeHost(ffi: Ffi, system: SystemFacts = SYSTEMS[ffi.os]): Host {
   const { os, arch } = ffi;
-  const system = OS_CALLS[os];
   const opened = new Map<object, ReturnType<Ffi["open"]>>();
   /** Opens the symbols of a table on first use; not every process needs them. */
   function late<Name extends string>(signatures: Readonly<Record<Name, ForeignSignature>>) {
@@ -106,8 +56,8 @@ export function nativeHost(ffi: Ffi): Host {
 
   const calls = systemCalls(ffi, addressOf);
   const { files } = calls;
-  if (ffi.name === "node" && calls.exitGroup !== undefined) endProcessBy(calls.exitGroup);
-  const pageSize = arch === "x64" ? X64_PAGE_BYTES : late(PAGES).getpagesize() as number;
+  if (ffi.name === "node") endProcessBy(calls.exitGroup);
+  const pageSize = arch === "x64" ? system.x64PageBytes : late(PAGES).getpagesize() as number;
 
   function map(address: number, bytes: number, prot: number, flags: number): number {
     const at = calls.mmap(address, bytes, prot, flags, -1, 0);
@@ -118,53 +68,91 @@ export function nativeHost(ffi: Ffi): Host {
   function writeAll(fd: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at);
-      const written = files!.write(fd, part);
-      if (written <= 0) throw new Error("Cannot create executable memory: writing the code failed");
+      const written = files.write(fd, part);
+      if (written <= 0) throw new Error("Cannot create a file without a name: writing it failed");
       at += written;
     }
   }
 
-  function nativeLibrary<Name extends string>(
-    text: Uint8Array,
-    symbols: Record<Name, NativeSymbol>,
-  ): Record<Name, NativeFunction> {
-    if (files === undefined) throw new Error("waft needs Linux to run machine code; macOS is not supported yet");
-    const offsets: Record<string, number> = {};
-    for (const name in symbols) offsets[name] = symbols[name].offset;
-    const file = writeSharedObject(text, offsets, arch);
-    const fd = files.memfdCreate(MEMFD_NAME, MFD_CLOEXEC);
-    if (fd < 0) throw new Error("Cannot create executable memory: memfd_create failed");
+  /** A file without a name that contains `bytes`. */
+  function createFile(bytes: Uint8Array, purpose: string): number {
+    const fd = files.createUnnamed();
+    if (fd < 0) throw new Error(`Cannot create ${purpose}: the system does not give a file without a name`);
     try {
-      writeAll(fd, file);
-      return ffi.open(uniqueFdPath(fd), symbols);
-    } finally {
+      writeAll(fd, bytes);
+    } catch (error) {
       files.close(fd);
+      throw error;
     }
+    return fd;
+  }
+
+  function reserve(bytes: number, prot: number): number {
+    return map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE);
+  }
+
+  function replace(address: number, bytes: number, prot: number): void {
+    const flags = system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED;
+    map(address, bytes, prot, flags);
+  }
+
+  const invalidateInstructions = arch === "x64" || system.invalidateInstructions === undefined
+    ? undefined
+    : cacheMaintenance(system.invalidateInstructions);
+
+  /** The C library's function for making new code visible. */
+  function cacheMaintenance(name: string): (first: number, end: number) => void {
+    const { [name]: invalidate } = ffi.open(system.libc, { [name]: { params: ["i64", "i64"], result: "void" } });
+    return (first, end) => void invalidate!(BigInt(first), BigInt(end - first));
+  }
+
+  /** Makes pages with `text`, readable and executable. On arm64 only where `invalidateInstructions` exists. */
+  function placeCode(text: Uint8Array): number {
+    const bytes = Math.ceil(text.length / pageSize) * pageSize;
+    const code = reserve(bytes, PROT.READ | PROT.WRITE);
+    new Uint8Array(ffi.view(code, text.length)).set(text);
+    if (calls.mprotect(code, bytes, PROT.READ | PROT.EXEC) !== 0) {
+      throw new Error("Cannot create executable memory: the system does not allow it");
+    }
+    invalidateInstructions?.(code, code + text.length);
+    return code;
+  }
+
+  let entry: CodeEntry | undefined;
+  const way = (): CodeEntry =>
+    entry ??= system.entry === "object"
+      ? objectEntry(ffi, { create: (bytes) => createFile(bytes, "executable memory"), close: files.close })
+      : bsearchEntry(ffi, system.libc, { allocate: allocateWords(), placeCode, view: ffi.view });
+  const nativeLibrary: Host["nativeLibrary"] = (text, symbols) => way().nativeLibrary(text, symbols);
+
+  /** Allocates a few words at a time from one page. */
+  function allocateWords(): (bytes: number) => number {
+    let next = reserve(pageSize, PROT.READ | PROT.WRITE);
+    const end = next + pageSize;
+    return (bytes) => {
+      if (next + bytes > end) throw new RangeError("Too many entry points into machine code");
+      next += bytes;
+      return next - bytes;
+    };
   }
 
   function runOnce(text: Uint8Array, pointer: number): void {
     // on other architectures, instruction fetch is not coherent with stores
-    if (ffi.call === undefined || arch !== "x64") {
+    if (ffi.call === undefined || arch !== "x64" || system.entry !== "object") {
       const { run } = nativeLibrary(text, { run: { offset: 0, params: ["i64"], result: "void" } });
       run(BigInt(pointer));
       return;
     }
-    const code = reserve(text.length, PROT.READ | PROT.WRITE);
-    new Uint8Array(ffi.view(code, text.length)).set(text);
-    if (calls.mprotect(code, text.length, PROT.READ | PROT.EXEC) !== 0) {
-      throw new Error("Cannot create executable memory: the system does not allow it");
-    }
+    const code = placeCode(text);
     ffi.call(code, pointer);
     calls.munmap(code, text.length);
   }
 
   let lent: LentViews | undefined;
-  const reserve = (bytes: number, prot: number): number =>
-    map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE);
-
   return {
     name: ffi.name,
     os,
+    system,
     arch,
     pageSize,
     get lent() {
@@ -172,9 +160,7 @@ export function nativeHost(ffi: Ffi): Host {
     },
     maxViewBytes: ffi.maxViewBytes,
     reserve,
-    replace: (address, bytes, prot) => {
-      map(address, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED);
-    },
+    replace,
     protect: (address, bytes, prot) => {
       if (calls.mprotect(address, bytes, prot) !== 0) {
         throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
@@ -183,27 +169,18 @@ export function nativeHost(ffi: Ffi): Host {
     release: (address, bytes) => {
       calls.munmap(address, bytes);
     },
-    discard: (address, bytes) => {
-      if (calls.madvise(address, bytes, MADV_DONTNEED) !== 0) {
+    discard: (address, bytes, mapAgain) => {
+      if (system.MADV_ZERO === undefined) {
+        replace(address, bytes, PROT.READ | PROT.WRITE);
+        mapAgain?.();
+      } else if (calls.madvise(address, bytes, system.MADV_ZERO) !== 0) {
         throw new RangeError(`Out of memory: cannot drop ${bytes} bytes`);
       }
     },
-    createImage: (bytes) => {
-      if (files === undefined) throw new Error("Files in memory need Linux");
-      const fd = files.memfdCreate(MEMFD_NAME, MFD_CLOEXEC);
-      if (fd < 0) throw new Error("Cannot make a file in memory: memfd_create failed");
-      try {
-        writeAll(fd, bytes);
-      } catch (error) {
-        files.close(fd);
-        throw error;
-      }
-      return fd;
-    },
+    createImage: (bytes) => createFile(bytes, "an image"),
     openImage: (path) => {
-      if (files === undefined) throw new Error("Mapping files needs Linux");
       if (path.includes("\0")) throw new TypeError("A path cannot hold a zero byte");
-      const fd = files.open(new TextEncoder().encode(`${path}\0`), O_READ);
+      const fd = files.open(new TextEncoder().encode(`${path}\0`), system.OPEN_TO_READ);
       if (fd < 0) throw new Error(`Cannot open ${path}`);
       const bytes = files.lseek(fd, 0, SEEK_END);
       if (bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER) return { image: fd, bytes };
@@ -211,15 +188,16 @@ export function nativeHost(ffi: Ffi): Host {
       throw new Error(`Cannot map ${path}: not a regular file`);
     },
     mapImage: (address, bytes, image, offset = 0, prot = PROT.READ | PROT.WRITE) => {
+      if ((prot & PROT.EXEC) !== 0 && !system.mapsCode) throw new RangeError("This system maps only signed code");
       const flags = system.MAP_PRIVATE | system.MAP_FIXED;
       const at = calls.mmap(address, bytes, prot, flags, image, offset);
       if (at !== address) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
     },
     closeImage: (image) => {
-      files!.close(image);
+      files.close(image);
     },
     preferLargePages: (address, bytes) => {
-      if (os === "linux") calls.madvise(address, bytes, MADV_HUGEPAGE);
+      if (system.MADV_HUGEPAGE !== undefined) calls.madvise(address, bytes, system.MADV_HUGEPAGE);
     },
     view: (address, bytes) => {
       if (bytes === 0) return new ArrayBuffer(0);
@@ -231,18 +209,17 @@ export function nativeHost(ffi: Ffi): Host {
     addressOf,
     nativeLibrary,
     runOnce,
-    boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
-      const symbols = {} as Record<Name, NativeSymbol>;
-      let bound = text;
-      for (const name in offsets) {
-        const next = withBoundEntry(bound, offsets[name], pointer, arch);
-        bound = next.text;
-        symbols[name] = { offset: next.entry, params: [], result: "i32" };
+    boundCalls: (text, offsets, pointer) => way().boundCalls(text, offsets, pointer),
+    invalidateInstructions,
+    functionAddresses: <Name extends string>(names: readonly Name[]) => {
+      const { dlsym } = late(DLSYM);
+      const found = {} as Record<Name, number>;
+      for (const name of names) {
+        const at = Number(dlsym(BigInt(system.dlsymDefault), new TextEncoder().encode(`${name}\0`)));
+        if (at === 0) throw new Error(`The C library of this ${system.title} lacks the function ${name}`);
+        found[name] = at;
       }
-      const library = nativeLibrary(bound, symbols);
-      const calls = {} as Record<Name, () => number>;
-      for (const name in offsets) calls[name] = ownClosure(library[name] as () => number);
-      return calls;
+      return found;
     },
     startThread: (code, argument) => {
       const threads = ffi.open(system.libc, THREADS);

@@ -3,8 +3,9 @@
  * symbol with only numeric parameters; otherwise the package `koffi`, which is installed beside this one. Calls without
  * parameters are the fastest on both.
  */
-import { type Ffi, type ForeignFunction, type ForeignType, supportedSystem } from "./ffi.ts";
+import type { Ffi, ForeignFunction, ForeignType } from "./ffi.ts";
 import { lendWithKeys } from "./lent_views.ts";
+import { nodeMachine } from "./node_machine.ts";
 
 type Signatures = Parameters<Ffi["open"]>[1];
 type Functions = ReturnType<Ffi["open"]>;
@@ -48,8 +49,7 @@ export function nodeFfi(): Ffi {
   const own = builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin);
   return {
     name: "node",
-    os: supportedSystem(process.platform),
-    arch: process.arch === "x64" ? "x64" : "arm64",
+    ...nodeMachine(),
     ...own,
     lentViews: () => lendWithKeys(own.view, builtin !== undefined),
   };

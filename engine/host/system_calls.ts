@@ -8,7 +8,8 @@
  */
 import type { Ffi, ForeignSignature } from "./ffi.ts";
 import { callNumber, type LinuxCall } from "./linux_calls.ts";
-import { OS_CALLS } from "./os_calls.ts";
+import { environmentVariable } from "./process.ts";
+import { SYSTEMS } from "./systems.ts";
 
 /** The calls, by their names in C; addresses and sizes are numbers. */
 export interface SystemCalls {
@@ -18,15 +19,15 @@ export interface SystemCalls {
   madvise(address: number, bytes: number, advice: number): number;
   sigaltstack(stack: Uint8Array | null, old: Uint8Array | null): number;
   sigaction(signal: number, action: Uint8Array | null, old: Uint8Array | null): number;
-  /** Ends the process without exit handlers; undefined where the system call is unavailable. */
-  readonly exitGroup: ((status: number) => void) | undefined;
-  /** Undefined on systems without in-memory files. */
-  readonly files: FileCalls | undefined;
+  /** Ends the process without exit handlers. */
+  exitGroup(status: number): void;
+  readonly files: FileCalls;
 }
 
 /** Calls for in-memory and mapped files; paths and names end with a zero byte. */
 export interface FileCalls {
-  memfdCreate(name: Uint8Array, flags: number): number;
+  /** Creates a file that has no name and is not inherited. */
+  createUnnamed(): number;
   write(file: number, bytes: Uint8Array): number;
   close(file: number): number;
   open(path: Uint8Array, flags: number): number;
@@ -49,7 +50,18 @@ const DARWIN = {
   munmap: { params: ["i64", "i64"], result: "i32" },
   madvise: { params: ["i64", "i64", "i32"], result: "i32" },
   sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
+  mkstemp: { params: ["buffer"], result: "i32" },
+  unlink: { params: ["buffer"], result: "i32" },
+  write: { params: ["i32", "buffer", "i64"], result: "i64" },
+  close: { params: ["i32"], result: "i32" },
+  // Variadic functions: no argument beyond the fixed ones may be passed this way, because arm64 passes it on the stack.
+  open: { params: ["buffer", "i32"], result: "i32" },
+  lseek: { params: ["i32", "i64", "i32"], result: "i64" },
+  _exit: { params: ["i32"], result: "void" },
 } as const satisfies Record<string, ForeignSignature>;
+
+const MFD_CLOEXEC = 1;
+const MEMFD_NAME = new TextEncoder().encode("waft\0");
 
 /** `openat` relative to the current directory. */
 const AT_FDCWD = -100;
@@ -60,7 +72,7 @@ export function systemCalls(ffi: Ffi, addressOf: (bytes: Uint8Array) => number):
 }
 
 function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
-  const { syscall, sigaction } = ffi.open(OS_CALLS.linux.libc, LINUX);
+  const { syscall, sigaction } = ffi.open(SYSTEMS.linux.libc, LINUX);
   const call = (name: LinuxCall, a: number, b = 0, c = 0, d = 0, e = 0, f = 0): number =>
     Number(
       syscall(BigInt(callNumber(name, ffi.arch)), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)),
@@ -83,7 +95,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
     sigaction: (signal, action, old) => sigaction(signal, action, old) as number,
     exitGroup: (status) => void call("exit_group", status),
     files: {
-      memfdCreate: (name, flags) => withBytes(name, (address) => call("memfd_create", address, flags)),
+      createUnnamed: () => withBytes(MEMFD_NAME, (address) => call("memfd_create", address, MFD_CLOEXEC)),
       write: (file, bytes) => withBytes(bytes, (address) => call("write", file, address, bytes.length)),
       close: (file) => call("close", file),
       open: (path, flags) => withBytes(path, (address) => call("openat", AT_FDCWD, address, flags)),
@@ -96,7 +108,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
 const KEPT: (Uint8Array | null)[] = [];
 
 function darwinSystem(ffi: Ffi): SystemCalls {
-  const libc = ffi.open(OS_CALLS.darwin.libc, DARWIN);
+  const libc = ffi.open(SYSTEMS.darwin.libc, DARWIN);
   return {
     mmap: (address, bytes, prot, flags, file, offset) =>
       Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, file, BigInt(offset))),
@@ -105,7 +117,27 @@ function darwinSystem(ffi: Ffi): SystemCalls {
     madvise: (address, bytes, advice) => libc.madvise(BigInt(address), BigInt(bytes), advice) as number,
     sigaltstack: (stack, old) => libc.sigaltstack(stack, old) as number,
     sigaction: (signal, action, old) => libc.sigaction(signal, action, old) as number,
-    exitGroup: undefined,
-    files: undefined,
+    exitGroup: (status) => void libc._exit(status),
+    files: {
+      createUnnamed: () => {
+        const path = new TextEncoder().encode(`${temporaryDirectory()}/waft-XXXXXX\0`);
+        const file = libc.mkstemp(path) as number; // writes the name that it chose into the path
+        if (file >= 0) libc.unlink(path);
+        return file;
+      },
+      write: (file, bytes) => Number(libc.write(file, bytes, BigInt(bytes.length))),
+      close: (file) => libc.close(file) as number,
+      open: (path, flags) => libc.open(path, flags) as number,
+      lseek: (file, offset, whence) => Number(libc.lseek(file, BigInt(offset), whence)),
+    },
   };
+}
+
+/** The directory for temporary files, which on macOS is private to the user. */
+function temporaryDirectory(): string {
+  try {
+    return environmentVariable("TMPDIR")?.replace(/\/+$/, "") || "/tmp";
+  } catch {
+    return "/tmp"; // Deno without the permission for the variable
+  }
 }

@@ -142,7 +142,7 @@ export class Range {
   clear(): void {
     if (this.#committed === 0) return;
     if (this.image === undefined && this.#committed <= CLEAR_BY_WRITING) this.own.fill(0);
-    else this.host.discard(this.address, this.#committed);
+    else this.host.discard(this.address, this.#committed, () => this.image?.map(this.address));
   }
 
   /**

@@ -16,7 +16,6 @@ import { Bug, SuspensionError } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
-import { OS_CALLS } from "../../host/os_calls.ts";
 import { canWatch, Watchdog } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
@@ -104,8 +103,9 @@ export function processCodeOf(target: Target, os: string): ProcessCode {
   return { stubs: target.processStubs(os), maintenance: target.cacheMaintenance?.() };
 }
 
-/** Makes the cache-maintenance code callable; undefined if the target needs none. */
+/** The host's cache maintenance, or that of the target as a function; undefined if neither exists. */
 function cacheMaintenance(host: Host, text: Uint8Array | undefined): CacheMaintenance | undefined {
+  if (host.invalidateInstructions !== undefined) return host.invalidateInstructions;
   if (text === undefined) return undefined;
   const { maintain } = host.nativeLibrary(text, { maintain: { offset: 0, params: ["i64", "i64"], result: "void" } });
   return (first, end) => void maintain(BigInt(first), BigInt(end));
@@ -159,7 +159,7 @@ export class GuestThread {
     this.host = host;
     this.services = services;
     this.code = code;
-    const system = OS_CALLS[host.os];
+    const { system } = host;
     this.arena = new CodeArena(host, cacheMaintenance(host, code.maintenance));
     this.contexts = new ContextArena(host);
     const stateBytes = Math.ceil((HANDLERS + OLD_HANDLERS.SIZE) / host.pageSize) * host.pageSize;

@@ -1,0 +1,8 @@
+/**
+ * A way into machine code: how JavaScript calls position-independent code. The record of the system (systems.ts) names
+ * the way; object_entry.ts and bsearch_entry.ts implement them.
+ */
+import type { Host } from "./host.ts";
+
+/** The parts of a host that depend on the way into machine code. */
+export type CodeEntry = Pick<Host, "nativeLibrary" | "boundCalls">;
