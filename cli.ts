@@ -3,7 +3,7 @@
  * thrown value into an error on stderr and an exit code. Input: the command-line words. Output: an exit status.
  * Start-up time counts, so a plain `waft run` does not even load the option parser.
  */
-import { exitProcess, programArguments } from "@waft/engine/host/process";
+import { exitProcess, programArguments } from "@waft/engine/internal/host/process";
 import { exitStatus, report } from "./project/base/failure.ts";
 import { fileStatus } from "./project/base/file_status.ts";
 import { type CommandRow, COMMANDS } from "./project/commands/table.ts";

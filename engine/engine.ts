@@ -27,7 +27,7 @@ import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
-import { DENO_INSPECT } from "./host/inspect.ts";
+import { formatAs } from "./host/inspect.ts";
 import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
@@ -227,22 +227,6 @@ export class Engine implements Settings {
     this.#cache = options.cache && new CodeCache(options.cache);
     const { features, optimizations, tier, interruptible, fuel, deterministic } = settings;
     this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic]);
-  }
-
-  /** One line for `console.log` of Node and Bun. */
-  [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return this.#inWords();
-  }
-
-  /** One line for `console.log` of the host that has a key of its own. */
-  [DENO_INSPECT](): string {
-    return this.#inWords();
-  }
-
-  #inWords(): string {
-    const { bounds, tier } = this;
-    const switches = (["interruptible", "fuel", "deterministic"] as const).filter((name) => this[name]);
-    return `Engine { ${[`bounds: ${bounds}`, `tier: ${tier}`, ...switches].join(", ")} }`;
   }
 
   /**
@@ -485,6 +469,12 @@ export class Engine implements Settings {
     return isBinary ? decodeModule(given) : parseModule(given, { places });
   }
 }
+
+formatAs(Engine.prototype, (engine) => {
+  const { bounds, tier } = engine;
+  const switches = (["interruptible", "fuel", "deterministic"] as const).filter((name) => engine[name]);
+  return `Engine { ${[`bounds: ${bounds}`, `tier: ${tier}`, ...switches].join(", ")} }`;
+});
 
 /** Code as a module needs it. */
 interface CompiledCode extends ReusableCode {

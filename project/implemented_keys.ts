@@ -1,8 +1,8 @@
 /**
  * Which setting keys this build implements, from the engine's own tables. Loads no other part of the engine.
  */
-import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/features";
-import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/optimizations";
+import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/internal/features";
+import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/internal/optimizations";
 import type { ImplementedKeys } from "./settings.ts";
 
 const FEATURES = new Set<string>(FEATURE_ROWS.filter((row) => row.compiled).map((row) => row.name));

@@ -6,7 +6,7 @@
  * the user or to root, and no other user can write them. Separate from project.ts because every `waft run` looks for a
  * project and few find one.
  */
-import { currentUser, environmentVariable, systemName } from "@waft/engine/host/process";
+import { currentUser, environmentVariable, systemName } from "@waft/engine/internal/host/process";
 import { fail, type ProjectError } from "./base/diagnostic.ts";
 import { type FileStatus, fileStatus } from "./base/file_status.ts";
 import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";

@@ -26,7 +26,7 @@ const KOFFI = "3.3.4";
 
 /** The command's entry point on hosts without `import.meta.main`. */
 const BIN = `#!/usr/bin/env node
-import { exitProcess, programArguments } from "@waft/engine/host/process";
+import { exitProcess, programArguments } from "@waft/engine/internal/host/process";
 import { main } from "../cli.js";
 
 await exitProcess(await main(programArguments()));

@@ -65,17 +65,50 @@ function jsonModule(bytes: Uint8Array): Uint8Array {
   return encoder.encode(`export default ${JSON.stringify(value, null, 2)};\n`);
 }
 
+const INTERNAL = /\/\*\*(?:(?!\*\/)[^])*@internal(?:(?!\*\/)[^])*\*\/\s*/g;
+
+/** The index behind the declaration that begins at `at`: the first semicolon outside of brackets. */
+function endOfDeclaration(text: string, at: number): number {
+  let depth = 0;
+  for (let k = at; k < text.length; k++) {
+    if ("{([".includes(text[k])) depth++;
+    else if ("})]".includes(text[k])) depth--;
+    else if (text[k] === ";" && depth === 0) return k + 1;
+    if (depth < 0) return k;
+  }
+  return text.length;
+}
+
+/**
+ * Removes the members that are tagged `@internal` from the declarations of a module; such a constructor becomes
+ * private. Throws an Error for a tag at the top level, where a removal would break other declarations.
+ */
+export function stripInternal(declarations: string): string {
+  let stripped = "";
+  let from = 0;
+  for (const match of declarations.matchAll(INTERNAL)) {
+    const at = match.index + match[0].length;
+    const isMember = /\n +$/.test(declarations.slice(0, match.index));
+    if (!isMember) throw new Error(`@internal is for members, not for "${declarations.slice(at, at + 60)}"`);
+    const isConstructor = declarations.startsWith("constructor(", at);
+    stripped += declarations.slice(from, match.index) + (isConstructor ? "private constructor();" : "");
+    from = endOfDeclaration(declarations, at);
+  }
+  return (stripped + declarations.slice(from)).replace(/\n +(?=\n)/g, "");
+}
+
 /** Finishes every module of `files`, in place. */
 export function finishModules(files: Files): void {
   for (const [path, bytes] of [...files]) {
     if (!path.endsWith(".js") && !path.endsWith(".d.ts")) continue;
-    const { text, json } = finishModule(decoder.decode(bytes));
+    const source = decoder.decode(bytes);
+    const { text, json } = finishModule(path.endsWith(".d.ts") ? stripInternal(source) : source);
     files.set(path, encoder.encode(text));
     for (const name of json) {
       const target = new URL(name, `file:///${path}`).pathname.slice(1);
-      const source = files.get(target);
-      if (source === undefined) throw new Error(`"${path}" imports "${name}", which is not in the package`);
-      files.set(`${target}.js`, jsonModule(source));
+      const data = files.get(target);
+      if (data === undefined) throw new Error(`"${path}" imports "${name}", which is not in the package`);
+      files.set(`${target}.js`, jsonModule(data));
     }
   }
 }

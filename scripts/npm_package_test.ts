@@ -3,7 +3,16 @@
  * packages themselves by installing them.
  */
 import assert from "node:assert/strict";
-import { type Files, finishModule, finishModules, lockedVersions, missingExports } from "./npm_package.ts";
+import { readFileSync } from "node:fs";
+import { REFERENCE_MODULES } from "../registry/site/reference/pages.ts";
+import {
+  type Files,
+  finishModule,
+  finishModules,
+  lockedVersions,
+  missingExports,
+  stripInternal,
+} from "./npm_package.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (files: Files, path: string) => new TextDecoder().decode(files.get(path));
@@ -42,6 +51,46 @@ Deno.test("finishModules() turns imported JSON into modules beside the JSON file
   files.delete("project/manifest/schema.json");
   files.set("project/manifest/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };'));
   assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which is not in the package/);
+});
+
+Deno.test("stripInternal() removes tagged members from declarations, whatever they contain", () => {
+  const declarations = `/** About. */ export declare class Table {
+  /** @internal */ readonly [EXTERN]: { a: number; b(): void; };
+  /**
+   * Creates a table.
+   *
+   * @internal
+   */ constructor(store: Store, make?: () => { a: number; });
+  /** The length; not an internal one. */ get length(): number;
+  /** @internal */ static of(store: Store): [a: string, b: string];
+}
+interface Token {
+  /** The kind. */ readonly kind: "table";
+  /** @internal */ readonly base: number;
+}
+`;
+  assert.equal(
+    stripInternal(declarations),
+    `/** About. */ export declare class Table {
+  private constructor();
+  /** The length; not an internal one. */ get length(): number;
+}
+interface Token {
+  /** The kind. */ readonly kind: "table";
+}
+`,
+  );
+  assert.throws(() => stripInternal("/** @internal */ export interface A {\n}\n"), /@internal is for members/);
+});
+
+Deno.test("the engine's package exports documented modules; every other export is below ./internal/", () => {
+  const { exports } = JSON.parse(readFileSync(new URL("../engine/deno.json", import.meta.url), "utf8")) as {
+    exports: Record<string, string>;
+  };
+  const open = Object.keys(exports).filter((entry) => !entry.startsWith("./internal/"));
+  // ./install has effects and exports nothing, so it has no page.
+  const documented = [...REFERENCE_MODULES.map(({ entry }) => entry), "./install"];
+  assert.deepEqual(open.sort(), documented.sort());
 });
 
 Deno.test("missingExports() returns the files that package.json names and the package lacks", () => {

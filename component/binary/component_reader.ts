@@ -2,8 +2,8 @@
  * A cursor over the binary form of components: the engine's reader of bytes, with the values that only components have
  * and a count of the nesting. Errors are MalformedError with the absolute offset, or InvalidError for a limit.
  */
-import { ByteReader, UNEXPECTED_END } from "@waft/engine/base/bytes";
-import { InvalidError } from "@waft/engine/errors";
+import { ByteReader, UNEXPECTED_END } from "@waft/engine/internal/base/bytes";
+import { InvalidError } from "@waft/engine/internal/errors";
 import { MAX_ITEMS, MAX_NESTING } from "./limits.ts";
 
 /** A reader of components. */

@@ -6,8 +6,8 @@
  * are views into `bytes`, which must not change while the component is in use. Errors are MalformedError (or
  * InvalidError for the limits of limits.ts) with an absolute offset.
  */
-import { InvalidError } from "@waft/engine/errors";
-import { readValType } from "@waft/engine/wasm/type_reader";
+import { InvalidError } from "@waft/engine/internal/errors";
+import { readValType } from "@waft/engine/internal/wasm/type_reader";
 import {
   type Canon,
   CANON_NAMES,

@@ -11,7 +11,7 @@ import {
   type SortIndex,
 } from "../model/definitions.ts";
 import type { ExternAttributes } from "../model/types.ts";
-import { InvalidError } from "@waft/engine/errors";
+import { InvalidError } from "@waft/engine/internal/errors";
 import type { ComponentReader } from "./component_reader.ts";
 
 const CORE_SORT_NAMES: ReadonlyMap<number, CoreSort> = byCode<CoreSort>(CORE_SORTS);

@@ -2,9 +2,9 @@
  * Bytes → types as written (Binary, "Type Definitions"): core types, defined types, function, component and instance
  * types, and their declarations. In: a reader at the type. Out: type expressions over indices.
  */
-import { readExternType, readSubType, REC } from "@waft/engine/binary/types";
-import type { SubType } from "@waft/engine/wasm/types";
-import { readValType } from "@waft/engine/wasm/type_reader";
+import { readExternType, readSubType, REC } from "@waft/engine/internal/binary/types";
+import type { SubType } from "@waft/engine/internal/wasm/types";
+import { readValType } from "@waft/engine/internal/wasm/type_reader";
 import type {
   CoreTypeExpr,
   Declaration,

@@ -6,8 +6,8 @@
  * to that of core instances, `alias` and `export` to that of their sort, `import` to that of its type's kind, `canon
  * lift` to the functions, all other `canon` to the core functions. Offsets are absolute, in the outermost component.
  */
-import type { SubType } from "@waft/engine/wasm/types";
-import type { ImportDesc } from "@waft/engine/wasm/module";
+import type { SubType } from "@waft/engine/internal/wasm/types";
+import type { ImportDesc } from "@waft/engine/internal/wasm/module";
 import type { Canon } from "./canon.ts";
 import type { CoreValType, ExternAttributes, FuncShape, Primitive, ValueType } from "./types.ts";
 

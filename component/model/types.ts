@@ -16,7 +16,7 @@ import type {
   MemoryType,
   TableType,
   ValType as CoreValType,
-} from "@waft/engine/wasm/types";
+} from "@waft/engine/internal/wasm/types";
 
 export type { CoreFuncType, CoreValType };
 

@@ -5,9 +5,9 @@
  * set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
-import { TrapError, WaftError } from "@waft/engine/errors";
-import { fileFacts, readFile } from "@waft/engine/host/files";
-import { environmentVariable, writeText } from "@waft/engine/host/process";
+import { TrapError, WaftError } from "@waft/engine/internal/errors";
+import { fileFacts, readFile } from "@waft/engine/internal/host/files";
+import { environmentVariable, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
 
 /** Wrong usage: exit status 2. */

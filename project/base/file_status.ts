@@ -2,7 +2,7 @@
  * File types and permissions of paths. Separate from files.ts, because every `waft run` looks for a project, and few
  * runs need more.
  */
-import { type FileFacts, fileFacts } from "@waft/engine/host/files";
+import { type FileFacts, fileFacts } from "@waft/engine/internal/host/files";
 
 /** The type and attributes of a path. */
 export interface FileStatus {

@@ -11,7 +11,7 @@ import {
   nodeModule,
   processorName,
   systemName,
-} from "@waft/engine/host/process";
+} from "@waft/engine/internal/host/process";
 import { isAbsolutePath, joinPaths as join } from "./posix_path.ts";
 
 /** Absolute directories. */

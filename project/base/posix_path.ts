@@ -2,7 +2,7 @@
  * Paths of Linux and macOS. Input: text. Output: normalized text. Replaces the part of node:path that `waft run` needs:
  * on Deno the first import of a Node module takes longer than starting an empty script.
  */
-import { currentDirectory } from "@waft/engine/host/process";
+import { currentDirectory } from "@waft/engine/internal/host/process";
 
 /** Does the path begin at the root? */
 export function isAbsolutePath(path: string): boolean {

@@ -3,7 +3,7 @@
  * cache directory from paths.ts. Output: the directory's name, its entries with their source files, or the amount
  * removed. Loads no part of the compiler.
  */
-import { CodeCache } from "@waft/engine/cache";
+import { CodeCache } from "@waft/engine/internal/cache";
 import type { Command } from "commander";
 import process from "node:process";
 import { escapeHostile } from "../base/diagnostic.ts";

@@ -2,7 +2,7 @@
  * `waft completion <shell>`: prints a script that completes commands, options and files in bash, zsh, fish or
  * PowerShell.
  */
-import { writeText } from "@waft/engine/host/process";
+import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { UsageError } from "../base/failure.ts";
 import { type CommandNode, commandTree } from "./command_tree.ts";

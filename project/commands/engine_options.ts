@@ -2,8 +2,8 @@
  * Options of every command that compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
  */
 import type { EngineOptions } from "@waft/engine";
-import { FEATURE_ROWS, type FeatureName } from "@waft/engine/features";
-import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
+import { FEATURE_ROWS, type FeatureName } from "@waft/engine/internal/features";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/internal/optimizations";
 import { UsageError } from "../base/failure.ts";
 import { nearestName } from "../base/grammar.ts";
 import type { OptionRow } from "./option_rows.ts";

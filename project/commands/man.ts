@@ -1,7 +1,7 @@
 /**
  * `waft man [--out DIR]`: generates the manual pages from the command definitions: `waft.1`, and one page per command.
  */
-import { writeText } from "@waft/engine/host/process";
+import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

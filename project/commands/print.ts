@@ -4,8 +4,8 @@
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
-import { writeText } from "@waft/engine/host/process";
-import { printModule } from "@waft/engine/text/print";
+import { writeText } from "@waft/engine/internal/host/process";
+import { printModule } from "@waft/engine/internal/text/print";
 import { FileFailure } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 

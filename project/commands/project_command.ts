@@ -5,7 +5,7 @@
  * single JSON document that holds both; `process.exitCode`. This file loads no prompt, schema validator or network
  * code.
  */
-import { writeText } from "@waft/engine/host/process";
+import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import process from "node:process";
 import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../base/diagnostic.ts";

@@ -5,7 +5,7 @@
  * does not implement. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import type { EngineOptions } from "@waft/engine";
-import { currentDirectory, writeText } from "@waft/engine/host/process";
+import { currentDirectory, writeText } from "@waft/engine/internal/host/process";
 import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
 

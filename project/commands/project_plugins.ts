@@ -5,7 +5,7 @@
  * ProjectError with every reason to refuse. Grants that the user has not accepted lead to a prompt at a terminal and to
  * a refusal elsewhere. Start-up time counts: without a project, the only work is the search for `waft.json`.
  */
-import { currentDirectory, writeText } from "@waft/engine/host/process";
+import { currentDirectory, writeText } from "@waft/engine/internal/host/process";
 import { formatDiagnostic } from "../base/diagnostic.ts";
 import { fileStatus } from "../base/file_status.ts";
 import type { LoadedProject, LoadOptions } from "../plugins/load.ts";

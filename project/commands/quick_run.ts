@@ -5,9 +5,9 @@
  * Invariant: loads neither commander, nor the compiler, nor any Node module; together these take ten times as long as
  * starting a script. After the module is loaded, the code is shared with the full path.
  */
-import { readFile } from "@waft/engine/host/files";
-import { currentDirectory, writeText } from "@waft/engine/host/process";
-import { openCachedModule } from "@waft/engine/open_cached_module";
+import { readFile } from "@waft/engine/internal/host/files";
+import { currentDirectory, writeText } from "@waft/engine/internal/host/process";
+import { openCachedModule } from "@waft/engine/internal/open_cached_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest, startsThreads, WASI } from "../ops/run_module.ts";
 import { codeCacheOptions } from "../base/paths.ts";

@@ -4,7 +4,7 @@
  * before any code runs. `--bare` ignores the project. Cached modules without a project take the fast path in
  * quick_run.ts.
  */
-import { writeText } from "@waft/engine/host/process";
+import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { UsageError } from "../base/failure.ts";
 import { runFile } from "../ops/run.ts";

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
+import { optionsOfScript, runScript } from "@waft/engine/internal/script/run_script";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
 import { FileFailure, oneLine } from "../base/failure.ts";

@@ -4,12 +4,12 @@
  * Input: the bytes of a module. Output: its imports and exports with types; InspectionError for an invalid module.
  * Loads only the front end, no code generator, and runs no code of the module.
  */
-import { decodeModule } from "@waft/engine/binary/decode";
-import { WaftError } from "@waft/engine/errors";
-import { featureSet } from "@waft/engine/features";
-import { parseModule, textToBinary } from "@waft/engine/text/parse_module";
-import { validateModule } from "@waft/engine/validate/module";
-import { valTypeName } from "@waft/engine/wasm/types";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
+import { WaftError } from "@waft/engine/internal/errors";
+import { featureSet } from "@waft/engine/internal/features";
+import { parseModule, textToBinary } from "@waft/engine/internal/text/parse_module";
+import { validateModule } from "@waft/engine/internal/validate/module";
+import { valTypeName } from "@waft/engine/internal/wasm/types";
 import { type ExternKind, type FunctionType, type InspectedModule, InspectionError } from "./module_inspector.ts";
 
 const KINDS: { readonly [kind: string]: ExternKind } = {

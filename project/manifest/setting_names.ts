@@ -4,8 +4,8 @@
  * Features and optimizations are the engine's own tables (rows, defaults, meanings), with the aliases of the
  * specification. This file loads no other part of the engine. schema.json lists the same names (a test compares).
  */
-import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/features";
-import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/optimizations";
+import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/internal/features";
+import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/internal/optimizations";
 
 /** A key of `settings.features` or `settings.optimizations`. */
 export interface SettingKey {

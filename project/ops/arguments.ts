@@ -2,8 +2,8 @@
  * WebAssembly values on a command line. Arguments are parsed by the function's parameter types. Results are printed one
  * per line: integers as signed decimal, floats as the shortest text that reads back, `nan`, `inf`.
  */
-import { parseFloatLiteral } from "@waft/engine/base/float";
-import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "@waft/engine/wasm/types";
+import { parseFloatLiteral } from "@waft/engine/internal/base/float";
+import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "@waft/engine/internal/wasm/types";
 import { UsageError } from "../base/failure.ts";
 
 const BITS = { lo: 0, hi: 0 };

@@ -3,7 +3,7 @@
  * nearest `waft.json`, or nothing. A manifest that cannot be read is left to the command, which reports it with its
  * place.
  */
-import { readFile } from "@waft/engine/host/files";
+import { readFile } from "@waft/engine/internal/host/files";
 import { MANIFEST_FILE } from "../base/constants.ts";
 import { joinPaths } from "../base/posix_path.ts";
 import { findProjectRoot } from "../project_root.ts";

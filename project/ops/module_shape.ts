@@ -5,12 +5,12 @@
  * and its exports; undefined for an invalid module, whose error the compiler reports with its position. Function bodies
  * are not examined.
  */
-import { decodeModule } from "@waft/engine/binary/decode";
-import { WaftError } from "@waft/engine/errors";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
+import { WaftError } from "@waft/engine/internal/errors";
 import type { Module } from "@waft/engine";
-import { parseModule } from "@waft/engine/text/parse_module";
-import { TextPlaces } from "@waft/engine/text/text_places";
-import { type FuncType, funcTypeName, valTypeName } from "@waft/engine/wasm/types";
+import { parseModule } from "@waft/engine/internal/text/parse_module";
+import { TextPlaces } from "@waft/engine/internal/text/text_places";
+import { type FuncType, funcTypeName, valTypeName } from "@waft/engine/internal/wasm/types";
 
 /** The part of a module that running it is planned with. */
 export type ModuleShape = Pick<Module, "imports" | "exports" | "functionType">;

@@ -7,7 +7,7 @@
  */
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
-import { readFile } from "@waft/engine/host/files";
+import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
 import { type PlacedShape, readShape } from "./module_shape.ts";

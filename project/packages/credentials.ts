@@ -6,7 +6,7 @@
  * `WAFT_TOKEN` takes precedence.
  */
 import { join } from "node:path";
-import { currentUser, systemName } from "@waft/engine/host/process";
+import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { fail } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
 import { randomHex } from "../base/integrity.ts";

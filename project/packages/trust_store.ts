@@ -8,7 +8,7 @@
  * older, so a lockfile accepted earlier does not become valid again after the user decided otherwise. A file that
  * others could have written is refused.
  */
-import { currentUser, systemName } from "@waft/engine/host/process";
+import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { join } from "node:path";
 import { fail } from "../base/diagnostic.ts";
 import type { Files, FileStatus } from "../base/files.ts";

@@ -8,9 +8,9 @@
  * pages never runs with a memory without them.
  */
 import { type Instance, TrapError } from "@waft/engine";
-import { currentHost } from "@waft/engine/host/current";
-import { Memory } from "@waft/engine/runtime/memory";
-import { I32, I64 } from "@waft/engine/wasm/types";
+import { currentHost } from "@waft/engine/internal/host/current";
+import { Memory } from "@waft/engine/internal/runtime/memory";
+import { I32, I64 } from "@waft/engine/internal/wasm/types";
 import type { Party } from "./node.ts";
 
 type MemoryType = Memory["type"];

@@ -6,7 +6,7 @@
  * guest passes through unchanged.
  */
 import { Bug, ExhaustionError, TrapError, WasmException } from "@waft/engine";
-import { UNCATCHABLE } from "@waft/engine/errors";
+import { UNCATCHABLE } from "@waft/engine/internal/errors";
 
 const PLUGIN_OF = new WeakMap<object, string>();
 

@@ -10,13 +10,13 @@
  */
 import { mkdirSync } from "node:fs";
 import { relative, resolve } from "node:path";
-import { currentHost } from "@waft/engine/host/current";
-import { type LinuxCalls, linuxCalls } from "@waft/engine/host/linux_calls";
-import { ERRNO, FILETYPE, openFlags } from "@waft/engine/wasi/abi";
-import { PathGuard } from "@waft/engine/wasi/path_guard";
-import { checked, PathResolver, type Place, WasiError } from "@waft/engine/wasi/paths";
-import { Scratch } from "@waft/engine/wasi/scratch";
-import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/wasi/status";
+import { currentHost } from "@waft/engine/internal/host/current";
+import { type LinuxCalls, linuxCalls } from "@waft/engine/internal/host/linux_calls";
+import { ERRNO, FILETYPE, openFlags } from "@waft/engine/internal/wasi/abi";
+import { PathGuard } from "@waft/engine/internal/wasi/path_guard";
+import { checked, PathResolver, type Place, WasiError } from "@waft/engine/internal/wasi/paths";
+import { Scratch } from "@waft/engine/internal/wasi/scratch";
+import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/internal/wasi/status";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";

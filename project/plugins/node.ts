@@ -6,7 +6,7 @@
  * memory, and reach the caller only through `callers`.
  */
 import type { Instance } from "@waft/engine";
-import { Memory } from "@waft/engine/runtime/memory";
+import { Memory } from "@waft/engine/internal/runtime/memory";
 import { STATUS } from "../definitions/authorities.ts";
 import type { Digest } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";

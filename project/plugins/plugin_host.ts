@@ -7,7 +7,7 @@
  * in the table, and an import value is made from that entry alone.
  */
 import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
-import type { Memory } from "@waft/engine/runtime/memory";
+import type { Memory } from "@waft/engine/internal/runtime/memory";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";

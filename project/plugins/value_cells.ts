@@ -5,7 +5,7 @@
  * Input: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Output: JavaScript values
  * for the engine, and back. Other types cannot be passed: status "invalid".
  */
-import { F32, F64, I32, I64 } from "@waft/engine/wasm/types";
+import { F32, F64, I32, I64 } from "@waft/engine/internal/wasm/types";
 import { STATUS } from "../definitions/authorities.ts";
 import { type PluginMemory, StatusError } from "./node.ts";
 

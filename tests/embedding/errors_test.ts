@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
-import { type Context, NewEngine, TrapError, WasmException } from "@waft/engine";
+import { type Context, host, NewEngine, TrapError, WasmException } from "@waft/engine";
 import { WebAssembly } from "@waft/engine/webassembly";
 import { TRAP_MESSAGES, TRAP_NAMES } from "../../engine/traps.ts";
 import { trapName } from "../../engine/traps.ts";
@@ -138,12 +138,27 @@ Deno.test("a stack can be set by a program", () => {
   assert.equal(error.stack, "mine");
 });
 
-Deno.test("an engine is one line in a log", () => {
-  assert.equal(inspect(NewEngine()), "Engine { bounds: auto, tier: optimizing }");
-  const engine = NewEngine({ bounds: "explicit", fuel: true, interruptible: true });
-  assert.equal(inspect(engine), "Engine { bounds: explicit, tier: optimizing, interruptible, fuel }");
+/** Objects of the API, and their line in a log. */
+const LOGGED: readonly (readonly [make: () => unknown, line: string])[] = [
+  [() => NewEngine(), "Engine { bounds: auto, tier: optimizing }"],
+  [
+    () => NewEngine({ bounds: "explicit", fuel: true, interruptible: true }),
+    "Engine { bounds: explicit, tier: optimizing, interruptible, fuel }",
+  ],
+  [() => host.memory(1, 3), "Memory { pages: 1, maxPages: 3 }"],
+  [() => host.sharedMemory(1, 3), "Memory { pages: 1, maxPages: 3, shared }"],
+  [() => host.table("funcref", 2), "ExternTable { length: 2, funcref }"],
+  [() => host.global("i64", true, 5n), "ExternGlobal { mut i64 }"],
+  [() => host.tag("i32", "externref"), "Tag { param i32 externref }"],
+];
+
+Deno.test("objects of the API are one line in a log", () => {
   const own = (globalThis as { Deno?: typeof Deno }).Deno;
-  if (own !== undefined) assert.equal(own.inspect(engine), inspect(engine));
+  for (const [make, line] of LOGGED) {
+    const object = make();
+    assert.equal(inspect(object), line);
+    if (own !== undefined) assert.equal(own.inspect(object), line);
+  }
 });
 
 Deno.test("exports and results can be typed", () => {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
-import { lastShares } from "@waft/engine/helper_threads";
+import { lastShares } from "@waft/engine/internal/helper_threads";
 
 /** A module with more than a megabyte of bodies that compiles quickly: unused constants. */
 function bigModule(functions: number): string {

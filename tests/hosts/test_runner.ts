@@ -12,7 +12,7 @@ import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { exitProcess } from "@waft/engine/host/process";
+import { exitProcess } from "@waft/engine/internal/host/process";
 import { type TestContext, tests } from "./registered_tests.ts";
 
 /** Precedes the single file that a child process runs. */

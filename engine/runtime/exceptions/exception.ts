@@ -31,6 +31,7 @@ import type { Sharer } from "../../gc/references.ts";
 import type { HandleTable } from "../boundary/handles.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
+import { formatAs } from "../../host/inspect.ts";
 
 /** The parts of the store that exceptions use. */
 export interface ExceptionBoundary extends ReferenceBoundary {
@@ -111,6 +112,8 @@ export class Tag {
     return this.type.params.map(valTypeName);
   }
 }
+
+formatAs(Tag.prototype, ({ parameters }) => `Tag { ${["param", ...parameters].join(" ")} }`);
 
 const TAGS = new Map<number, WeakRef<Tag>>();
 const GONE_TAGS = new FinalizationRegistry<number>((identity) => TAGS.delete(identity));

@@ -23,6 +23,7 @@ import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { defaultValue, readValue, type ReferenceBoundary, writeValue } from "../boundary/values.ts";
+import { formatAs } from "../../host/inspect.ts";
 
 /** Property key of the runtime's object in a wrapper. */
 export const EXTERN: unique symbol = Symbol("waft.extern");
@@ -160,6 +161,11 @@ export class ExternTable {
   }
 }
 
+formatAs(
+  ExternTable.prototype,
+  (table) => `ExternTable { length: ${table.length}, ${valTypeName(table[EXTERN].type.element)} }`,
+);
+
 /** A global variable. */
 export class ExternGlobal {
   /** @internal */
@@ -218,3 +224,5 @@ export class ExternGlobal {
     this[EXTERN].keepOwner(value);
   }
 }
+
+formatAs(ExternGlobal.prototype, ({ type }) => `ExternGlobal { ${type} }`);

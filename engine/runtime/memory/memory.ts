@@ -16,6 +16,7 @@ import { I32, I64, type MemoryType } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
 import { GUARD_RESERVATION, inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
+import { formatAs } from "../../host/inspect.ts";
 
 /** Size of a page in bytes. */
 export const PAGE_BYTES = 0x10000;
@@ -328,6 +329,12 @@ export class Memory {
     this.#setPages(0);
   }
 }
+
+formatAs(
+  Memory.prototype,
+  ({ pages, maxPages, shared }) =>
+    `Memory { pages: ${pages}, maxPages: ${maxPages}${shared === undefined ? "" : ", shared"} }`,
+);
 
 /** True if `token` has the fields of a token, each of its type and consistent with the others. */
 function isMemoryToken(token: Partial<SharedMemoryToken> | undefined | null): token is SharedMemoryToken {
