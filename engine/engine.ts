@@ -6,9 +6,11 @@
  * ```ts
  * import { NewEngine } from "@waft/engine";
  *
- * const engine = NewEngine(); const module = engine.compile(`(module (func (export "add") (param i32 i32) (result i32)
- * (i32.add (local.get 0) (local.get 1))))`); const instance = module.instantiate(); console.log(instance.call({},
- * "add", 2, 3)); // 5
+ * const engine = NewEngine();
+ * const module = engine.compile(`(module (func (export "add") (param i32 i32) (result i32)
+ *   (i32.add (local.get 0) (local.get 1))))`);
+ * const instance = module.instantiate();
+ * console.log(instance.call({}, "add", 2, 3)); // 5
  * ```
  */
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
@@ -44,7 +46,7 @@ import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
 import { processCodeOf } from "./runtime/thread/guest_thread.ts";
 import { Tag, WasmException } from "./runtime/exceptions/exception.ts";
-import { EXTERN, ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
+import { EXTERN, ExternGlobal, ExternTable, makeTag } from "./runtime/instance/externals.ts";
 import { SUSPENDING } from "./runtime/boundary/marshal.ts";
 import { InstancePool } from "./runtime/instance/instance_pool.ts";
 import { Memory } from "./runtime/memory/memory.ts";
@@ -158,8 +160,9 @@ export function gcStatistics(): HeapStatistics {
  * ```ts
  * import { NewEngine } from "@waft/engine";
  *
- * const instance = NewEngine().compile(`(module (import "console" "log" (func $log (param i32))) (func (export "add")
- * (param i32 i32) (result i32)
+ * const instance = NewEngine().compile(`(module
+ *   (import "console" "log" (func $log (param i32)))
+ *   (func (export "add") (param i32 i32) (result i32)
  *     (call $log (i32.add (local.get 0) (local.get 1)))
  *     (i32.add (local.get 0) (local.get 1))))`).instantiate({}, { console: { log: console.log } });
  * if (instance.call({}, "add", 20, 22) !== 42) throw new Error("wrong result");
@@ -176,9 +179,10 @@ export function NewEngine(options: EngineOptions = {}): Engine {
  * ```ts
  * import { Engine } from "@waft/engine";
  *
- * const engine = new Engine({ interruptible: true, limits: { maxMemoryPages: 256 } }); const module =
- * engine.compile(`(module (func (export "answer") (result i32) (i32.const 42)))`); const answer =
- * module.instantiate().call({ deadline: 100 }, "answer"); if (answer !== 42) throw new Error("wrong result");
+ * const engine = new Engine({ interruptible: true, limits: { maxMemoryPages: 256 } });
+ * const module = engine.compile(`(module (func (export "answer") (result i32) (i32.const 42)))`);
+ * const answer = module.instantiate().call({ deadline: 100 }, "answer");
+ * if (answer !== 42) throw new Error("wrong result");
  * ```
  */
 export class Engine implements Settings {
@@ -509,7 +513,7 @@ export interface HostObjects {
   global(type: string, mutable: boolean, value: unknown): ExternGlobal;
   /**
    * Creates a tag for exceptions with a payload of the given value types: an import for modules, and the argument of
-   * `new WasmException(tag, values)`.
+   * `new WasmException(tag, values)`. Throws TypeError if a type is unknown.
    */
   tag(...parameters: string[]): Tag;
 }
@@ -528,10 +532,12 @@ function isGuarded(bounds: "guard" | "explicit" | "auto"): boolean {
  * ```ts
  * import { host, NewEngine } from "@waft/engine";
  *
- * const memory = host.memory(1, 10); new Uint8Array(memory.buffer)[5] = 42; const instance =
- * NewEngine().compile(`(module (import "m" "m" (memory 1)) (func (export "load") (param i32) (result i32) (i32.load8_u
- * (local.get 0))))`).instantiate({}, { m: { m: memory } }); if (instance.call({}, "load", 5) !== 42) throw new
- * Error("wrong result");
+ * const memory = host.memory(1, 10);
+ * new Uint8Array(memory.buffer)[5] = 42;
+ * const module = NewEngine().compile(`(module (import "m" "m" (memory 1))
+ *   (func (export "load") (param i32) (result i32) (i32.load8_u (local.get 0))))`);
+ * const instance = module.instantiate({}, { m: { m: memory } });
+ * if (instance.call({}, "load", 5) !== 42) throw new Error("wrong result");
  * ```
  */
 export const host: HostObjects = {
@@ -541,13 +547,7 @@ export const host: HostObjects = {
     ExternTable.hostMemory(realmStore(), initial, maximum, isGuarded(bounds), true),
   table: (type, initial, maximum) => ExternTable.make(realmStore(), type, initial, maximum),
   global: (type, mutable, value) => ExternGlobal.make(realmStore(), type, mutable, value),
-  tag: (...parameters) => {
-    for (const name of parameters) {
-      if (!/^\w+$/.test(name)) throw new TypeError(`"${name}" is not a value type`);
-    }
-    return NewEngine().compile(`(module (tag (export "") (param ${parameters.join(" ")})))`).instantiate()
-      .exports[""] as Tag;
-  },
+  tag: (...parameters) => makeTag(realmStore(), parameters),
 };
 
 export {

@@ -1,10 +1,13 @@
 /**
- * House rules, checked on the source text: unused exports, non-null assertions on elements, import cycles, instruction
- * rows without users. Each check lists the folders that it covers; add folders once they comply.
+ * House rules, checked on the source text: unused exports, non-null assertions on elements, import cycles, variables at
+ * module level, examples and documentation of public entry points, instruction rows without users. Each check lists the
+ * folders that it covers; add folders once they comply.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { INSTRUCTION_ROWS, ROW_SHORT, ROW_VEX_TWIN } from "../engine/backend_x64/instructions.ts";
 
@@ -50,6 +53,46 @@ const NO_DEAD_EXPORTS = [...COMPILER, ...TOOLS];
 const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
 /** Folders without import cycles, type imports included. */
 const NO_CYCLES = [...COMPILER];
+
+/** The entry points of the engine's package that programs import. */
+const PUBLIC = [
+  "engine/mod.ts",
+  "engine/cache/code_cache.ts",
+  "engine/drop_in/install.ts",
+  "engine/drop_in/node_wasi.ts",
+  "engine/errors.ts",
+  "engine/features.ts",
+  "engine/open_cached_module.ts",
+  "engine/optimizations.ts",
+  "engine/runtime/memory/memory.ts",
+  "engine/wasi/mod.ts",
+  "engine/wasi/threads.ts",
+  "engine/webassembly/mod.ts",
+];
+
+/** Variables at module level in the engine: `path: name`, each with the reason why no object owns it. */
+const REALM_STATE: Readonly<Record<string, string>> = {
+  "engine/artifact/engine_stamp.ts: stamp": "a constant, computed once",
+  "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
+  "engine/compile.ts: spare": "the workspace that compilations take and return",
+  "engine/host/cpu.ts: known": "a property of the machine, detected once",
+  "engine/host/current.ts: host": "one host per realm",
+  "engine/host/process.ts: end": "set by the host",
+  "engine/host/workers.ts: idle": "Workers are shared by all engines of a realm",
+  "engine/ir/eval.ts: evalLo": "second result of a synchronous function, in the inner loop of constant folding",
+  "engine/ir/eval.ts: evalHi": "second result of a synchronous function, in the inner loop of constant folding",
+  "engine/ir/eval.ts: remainderLo": "second result of a synchronous function",
+  "engine/ir/eval.ts: remainderHi": "second result of a synchronous function",
+  "engine/parallel/helper_threads.ts: shares": "a statistic for tests and benchmarks",
+  "engine/runtime/boundary/marshal.ts: sourceAllowed": "a property of the realm",
+  "engine/runtime/exceptions/exception.ts: nextTag": "identities are unique in a realm",
+  "engine/runtime/realm_store.ts: compiler": "one store per realm",
+  "engine/runtime/realm_store.ts: storedCollector": "one store per realm",
+  "engine/runtime/realm_store.ts: store": "one store per realm",
+  "engine/translate/memory.ts: staticOffset": "second result of a synchronous function, once per memory access",
+  "engine/webassembly/module.ts: options": "the namespace replaces a global, so it has one engine",
+  "engine/webassembly/module.ts: engine": "the namespace replaces a global, so it has one engine",
+};
 
 /** Exports that only generated code or a compiler other than Deno uses: `path: name`. */
 const USED_BY_TEXT = [
@@ -189,6 +232,39 @@ function cycles(files: ReadonlySet<string>): string[][] {
 
 Deno.test("there are no import cycles", () => {
   assert.deepEqual(cycles(new Set([...TEXTS.keys()].filter((path) => within(path, NO_CYCLES)))), []);
+});
+
+Deno.test("variables at module level have a reason", () => {
+  const found: string[] = [];
+  for (const [path, text] of TEXTS) {
+    // The kernel is compiled to WebAssembly, one instance per thread.
+    if (!path.startsWith("engine/") || /_test\.ts$|\/testing\/|^engine\/baseline\/kernel\//.test(path)) continue;
+    for (const match of withoutComments(text).matchAll(/^(?:export )?let (\w+)/gm)) found.push(`${path}: ${match[1]}`);
+  }
+  assert.deepEqual(found.sort(), Object.keys(REALM_STATE).sort());
+});
+
+Deno.test("examples in comments keep their lines", () => {
+  const wrong: string[] = [];
+  for (const [path, text] of TEXTS) {
+    for (const [example] of text.matchAll(/^ *\* ```ts\n[\s\S]*?^ *\* ```$/gm)) {
+      if (/; (?:const|let|if|new|\w+\() ?/.test(example)) wrong.push(`${path}: ${example}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test({
+  name: "the public entry points are documented completely",
+  ignore: !("deno" in process.versions),
+  fn() {
+    const { status, stderr } = spawnSync(process.execPath, ["doc", "--lint", ...PUBLIC], {
+      cwd: ROOT,
+      encoding: "utf8",
+      env: { ...process.env, NO_COLOR: "1" },
+    });
+    assert.equal(status, 0, stderr);
+  },
 });
 
 /** Rows of x64 that only the disassembler uses, because their bytes are written directly. */

@@ -9,7 +9,8 @@
  *
  * Lifetime: `share` retains the module until `unshare`, because a token in transit holds no reference. Every realm that
  * uses the image holds one of the references counted by image_references.ts; the release of the last one discards the
- * pages. Only the realm that placed the image can reuse its address range.
+ * pages. Only the realm that placed the image can reuse its address range. The retained modules belong to the realm,
+ * because other realms may adopt them after the engine that shared them is gone.
  */
 import type { CodeDescription } from "../link/code_description.ts";
 import type { FeatureSet } from "../features.ts";
@@ -56,6 +57,7 @@ export interface SharedModuleToken {
 /** Incremented whenever the meaning of a token changes. */
 const VERSION = 3;
 
+/** Tokens of the modules that were shared. */
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
 /** Modules retained for other realms. */
 const RETAINED = new Map<CompiledModule, Set<object>>();

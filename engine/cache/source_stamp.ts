@@ -5,6 +5,7 @@
  */
 import { linkFacts, listDirectory } from "../host/files.ts";
 
+/** The stamp, once it was computed. */
 let stamp: string | undefined;
 
 /** A hash of the names, sizes and modification times of the engine's source files. */

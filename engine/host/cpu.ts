@@ -79,6 +79,7 @@ export function hostArchitecture(): "x64" | "arm64" {
   return arch === "aarch64" || arch === "arm64" ? "arm64" : "x64";
 }
 
+/** The features, once they were detected. */
 let known: ReadonlySet<string> | undefined;
 
 /** The processor's optional features. */

@@ -7,6 +7,7 @@ import type { Host } from "./host.ts";
 import { nativeHost } from "./native_host.ts";
 import { nodeFfi } from "./node.ts";
 
+/** The host of this realm, once it is needed. */
 let host: Host | undefined;
 
 /** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI. */

@@ -10,6 +10,7 @@ import { nodeModule } from "./process.ts";
 const IDLE_MS = 10_000;
 
 const WORKERS: Worker[] = [];
+/** The timer that ends idle Workers. */
 let idle: { refresh(): unknown; unref(): unknown } | undefined;
 
 /** Jobs that need the Workers for longer than the idle time; each function reports whether its job is under way. */

@@ -26,6 +26,7 @@ export function threadCount(parallel: number | "auto" = 1): number {
   return Math.max(1, Math.min(parallel, MOST_THREADS));
 }
 
+/** Functions compiled per thread for the last module; for tests and benchmarks. */
 let shares: readonly number[] = [];
 
 /**

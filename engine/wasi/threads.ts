@@ -30,12 +30,19 @@ export const REPLY = { READY: 0, RESULT: 1, WORDS: 2 } as const;
 
 /** Start parameters of a Worker. */
 export interface ThreadStart {
+  /** The program. */
   module: SharedModuleToken;
+  /** The memory of all its threads. */
   memory: SharedMemoryToken;
+  /** The import that `memory` satisfies. */
   memoryImport: { module: string; name: string };
+  /** Arguments, environment and directories. */
   wasi: WasiOptions;
+  /** The program's SHARED words. */
   shared: SharedArrayBuffer;
+  /** The thread's REPLY words. */
   reply: SharedArrayBuffer;
+  /** Maximum number of live threads, including the first. */
   maxThreads: number;
   /** Until when it may run, on the clock of Date.now(). */
   until?: number;
@@ -56,7 +63,7 @@ export type ThreadMessage =
 /** The import that starts a thread. */
 export const SPAWN = { module: "wasi", name: "thread-spawn" } as const;
 
-/** The most threads that live at once, when nothing else is said. */
+/** Default maximum of live threads. */
 const MAX_THREADS = 64;
 /** Milliseconds between two tries of a call that would block. */
 const RETRY_MS = 1;
@@ -75,12 +82,13 @@ const BLOCKING: ReadonlyMap<string, boolean> = new Map([
   ["sock_send", true],
 ]);
 
+/** Options of `runThreads`. */
 export interface ThreadsOptions extends WasiOptions {
   /** Maximum number of live threads, including the first. Default 64. */
   maxThreads?: number;
 }
 
-/** Does the module start threads in the way of wasi-threads? */
+/** Returns whether the module starts threads by wasi-threads. */
 export function usesThreads(module: Module): boolean {
   return module.imports.some((entry) => entry.module === SPAWN.module && entry.name === SPAWN.name);
 }

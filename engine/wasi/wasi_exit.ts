@@ -6,7 +6,9 @@ import { UNCATCHABLE } from "../errors.ts";
 
 /** Thrown through the guest by proc_exit. */
 export class WasiExit extends Error {
+  /** "WasiExit". */
   override name = "WasiExit";
+  /** Compiled code does not catch it. */
   readonly [UNCATCHABLE] = true;
   /** The exit status: an unsigned 32-bit number. */
   readonly status: number;

@@ -39,7 +39,7 @@ const INTERFACES = {
 };
 
 /** The type of the global `WebAssembly`. */
-type Namespace = typeof globalThis.WebAssembly;
+export type Namespace = typeof globalThis.WebAssembly;
 
 function makeNamespace(): Namespace {
   const namespace = {};

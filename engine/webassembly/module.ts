@@ -30,6 +30,7 @@ export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 /** Compile options for the modules of the namespace; they are a subset of an engine's options. */
 export type CompileOptions = Pick<EngineOptions, "bounds" | "cache" | "optimizations" | "parallel" | "perfMap">;
 
+/** The options of `configure`. */
 let options: CompileOptions = {};
 
 /** Created by the first compilation, because feature detection takes time. */

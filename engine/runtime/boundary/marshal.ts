@@ -6,6 +6,9 @@
  *
  * Invariant: all arguments are converted before the first slot is written, because a conversion may run user code that
  * calls into WebAssembly again; for the same reason, results are read immediately after the call.
+ *
+ * The generated functions are factories that depend on the function type alone. They are cached for the realm, so that
+ * all engines share the code that the host engine has optimized.
  */
 import { THREAD } from "../../abi/context_layout.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
@@ -87,6 +90,7 @@ interface ServiceParts {
   deliver: (value: unknown) => void;
 }
 
+/** Factories by the key of a function type. */
 const callInFactories = new Map<string, CallInFactory>();
 const hostFactories = new Map<string, HostFactory>();
 
@@ -168,6 +172,7 @@ function serviceParts(type: FuncType, env: Parameters<HostFactory>[0]): ServiceP
   return factory(env, [...type.params, ...type.results]);
 }
 
+/** False once the realm has refused `new Function`. */
 let sourceAllowed = true;
 
 function compileSource<T>(source: string): T | undefined {

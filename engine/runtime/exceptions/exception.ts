@@ -7,6 +7,9 @@
  *
  * A value that JavaScript throws through compiled code becomes an exception with a dedicated tag (JS_TAG). Only
  * catch_all clauses and modules that import that tag catch it, and rethrowing it propagates the original value.
+ *
+ * The state at module level belongs to the realm: tag identities must differ between all instances of a realm, because
+ * any of them can throw through any other.
  */
 import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts";
 import { inWords } from "../../base/arguments.ts";
@@ -42,6 +45,7 @@ export interface ExceptionBoundary extends ReferenceBoundary {
   readonly shownExceptions: Set<Exception>;
 }
 
+/** The serial number of the next tag. */
 let nextTag = 1;
 
 /** A tag: identifies a kind of exception and gives the types of its payload. */
@@ -115,6 +119,7 @@ export class Tag {
 
 formatAs(Tag.prototype, ({ parameters }) => `Tag { ${["param", ...parameters].join(" ")} }`);
 
+/** The live tags of this realm that have a boundary, by identity. */
 const TAGS = new Map<number, WeakRef<Tag>>();
 const GONE_TAGS = new FinalizationRegistry<number>((identity) => TAGS.delete(identity));
 
@@ -255,6 +260,7 @@ export const INSIDE: unique symbol = Symbol("waft.inside");
 /** Property key of the payload's references of a WasmException constructed in JavaScript, by value index. */
 const REFERENCES: unique symbol = Symbol("waft.references");
 
+/** The guest frames of WasmExceptions that left compiled code. */
 const FRAMES = new WeakMap<object, readonly TrapFrame[]>();
 
 /** A payload value in the first line of a stack. */

@@ -1,23 +1,28 @@
 /**
  * Tables and globals as JavaScript sees them: wrappers around the runtime's tables and globals that convert values at
- * the boundary. Invariant: one wrapper per table or global, so that identity is preserved across exports and imports.
+ * the boundary; and tags by the names of their types. Invariant: one wrapper per table or global, so that identity is
+ * preserved across exports and imports.
  */
 import {
   EXTERNREF,
   F32,
   F64,
   FUNCREF,
+  type FuncType,
   HEAP,
   heapOf,
   I32,
   I64,
   isRef,
+  REF_SHORTHANDS,
   refType,
+  V128,
   type ValType,
   valTypeName,
 } from "../../wasm/types.ts";
 import { inWords } from "../../base/arguments.ts";
-import { topHeap } from "../../wasm/subtype.ts";
+import { canonicalFuncTypeId, topHeap } from "../../wasm/subtype.ts";
+import { Tag } from "../exceptions/exception.ts";
 import { Global } from "./global.ts";
 import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
@@ -30,7 +35,7 @@ export const EXTERN: unique symbol = Symbol("waft.extern");
 
 const OBJECTS = new WeakMap<object, ExternTable | ExternGlobal>();
 
-/** The value types that a host can name. */
+/** The types of tables and globals that a host can name. */
 const TYPES: Readonly<Record<string, ValType>> = {
   i32: I32,
   i64: I64,
@@ -46,12 +51,32 @@ const TYPES: Readonly<Record<string, ValType>> = {
   arrayref: refType(true, HEAP.array),
 };
 
-function typeNamed(name: string): ValType {
-  const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
+/** The types of a tag's payload. */
+const PAYLOAD_TYPES: Readonly<Record<string, ValType>> = {
+  i32: I32,
+  i64: I64,
+  f32: F32,
+  f64: F64,
+  v128: V128,
+  ...Object.fromEntries([...REF_SHORTHANDS].map(([heap, name]) => [name, refType(true, heap)])),
+};
+
+function typeNamed(name: string, types: Readonly<Record<string, ValType>> = TYPES): ValType {
+  const type = Object.hasOwn(types, name) ? types[name] : undefined;
   if (type === undefined) {
-    throw new TypeError(`Unknown value type "${name}": expected one of ${Object.keys(TYPES).join(", ")}`);
+    throw new TypeError(`Unknown value type "${name}": expected one of ${Object.keys(types).join(", ")}`);
   }
   return type;
+}
+
+/** Creates a tag with a payload of the named types. Throws TypeError for an unknown name. */
+export function makeTag(store: Store, parameters: readonly string[]): Tag {
+  const type: FuncType = {
+    kind: "func",
+    params: parameters.map((name) => typeNamed(name, PAYLOAD_TYPES)),
+    results: [],
+  };
+  return new Tag(type, canonicalFuncTypeId(type), store);
 }
 
 function limits(initial: number, maximum: number | undefined, maxInitial: number, maxMaximum: number) {

@@ -47,7 +47,11 @@ const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
   range?.retire();
 });
 
-/** How a memory is created. */
+/**
+ * How a memory is created.
+ *
+ * @internal
+ */
 export interface MemoryOptions {
   /** Guard pages instead of explicit bounds checks; 32-bit memories only. */
   guarded: boolean;
@@ -62,6 +66,8 @@ export interface MemoryOptions {
 /**
  * True if shared memories can have guard pages. Not on hosts whose SharedArrayBuffers are smaller than the reservation
  * (Node 20, Bun).
+ *
+ * @internal
  */
 export function guardsShared(host: Host): boolean {
   return GUARD_RESERVATION <= host.maxViewBytes;

@@ -5,6 +5,9 @@
  * Invariant: the pages of an ArrayBuffer given to a program outlive it, also after they were transferred to another
  * ArrayBuffer (host/lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it;
  * until then it reads as zeros. The runtime's private view (`own`) is never given to programs.
+ *
+ * The address space is a resource of the process, so its state belongs to the realm (SPACE) and not to an engine or
+ * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
  */
 import { type Host, PROT } from "../../host/host.ts";
 
@@ -29,28 +32,34 @@ const CLEAR_BY_WRITING = 1 << 18;
 /** The maximum number of free ranges per pool. */
 const POOL_SIZE = 32;
 
-const POOLS: Map<string, Range[]> = new Map();
+/** The limit of guarded ranges below which their address space is not probed again. */
+const FEW_GUARDED = 512;
+/** The limit of guarded ranges: a process has room for about 16,000, and other mappings need some of it. */
+const MANY_GUARDED = 8192;
 
-/** Number of active deferrals: registers of preempted calls may hold addresses of ranges that are to be retired. */
-let deferrals = 0;
-const deferred: Range[] = [];
+/** This realm's use of the address space. */
+const SPACE: {
+  /** Free ranges by size and committed bytes. */
+  readonly pools: Map<string, Range[]>;
+  /** Number of active deferrals: registers of preempted calls may hold addresses of ranges that are to be retired. */
+  deferrals: number;
+  /** Ranges to retire when the last deferral ends. */
+  readonly deferred: Range[];
+  /** The number of guarded ranges. */
+  guarded: number;
+  /** True if there was room for FEW_GUARDED guarded ranges at the first probe. */
+  isRoomy: boolean | undefined;
+  /** The base address of closed memories, once it is needed. */
+  inaccessible: number | undefined;
+} = { pools: new Map(), deferrals: 0, deferred: [], guarded: 0, isRoomy: undefined, inaccessible: undefined };
 
 /**
  * Defers the retirement of ranges (1), or ends a deferral (−1); the end of the last one retires the deferred ranges.
  */
 export function deferRetirement(delta: 1 | -1): void {
-  deferrals += delta;
-  if (deferrals === 0) { for (const range of deferred.splice(0)) range.retire(); }
+  SPACE.deferrals += delta;
+  if (SPACE.deferrals === 0) { for (const range of SPACE.deferred.splice(0)) range.retire(); }
 }
-
-/**
- * The number of guarded ranges. The address space of a process has room for about 16,000; the limit leaves room for
- * other mappings.
- */
-let guarded = 0;
-const FEW_GUARDED = 512;
-const MANY_GUARDED = 8192;
-let isRoomy: boolean | undefined;
 
 function canReserve(host: Host, bytes: number): boolean {
   try {
@@ -63,9 +72,9 @@ function canReserve(host: Host, bytes: number): boolean {
 
 /** True if there is address space for another guarded memory, in a process with room for many of them. */
 export function hasGuardRoom(host: Host): boolean {
-  isRoomy ??= canReserve(host, GUARD_RESERVATION * FEW_GUARDED);
-  if (!isRoomy || guarded >= MANY_GUARDED) return false;
-  return guarded < FEW_GUARDED || canReserve(host, GUARD_RESERVATION);
+  SPACE.isRoomy ??= canReserve(host, GUARD_RESERVATION * FEW_GUARDED);
+  if (!SPACE.isRoomy || SPACE.guarded >= MANY_GUARDED) return false;
+  return SPACE.guarded < FEW_GUARDED || canReserve(host, GUARD_RESERVATION);
 }
 
 /** The address range of one memory, shared by the memory and its views. */
@@ -87,12 +96,12 @@ export class Range {
     // A range without reserved space beyond its pages is reserved accessible, which saves a system call.
     this.#committed = bytes < GUARD_RESERVATION && committed === bytes ? bytes : 0;
     this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE);
-    if (bytes === GUARD_RESERVATION) guarded++;
+    if (bytes === GUARD_RESERVATION) SPACE.guarded++;
   }
 
   #release(): void {
     this.host.release(this.address, this.bytes);
-    if (this.bytes === GUARD_RESERVATION) guarded--;
+    if (this.bytes === GUARD_RESERVATION) SPACE.guarded--;
   }
 
   /**
@@ -100,7 +109,7 @@ export class Range {
    * RangeError if there is no address space or memory for it.
    */
   static take(host: Host, bytes: number, committed: number, image?: RangeImage): Range {
-    const pooled = (image?.pool ?? POOLS.get(`${bytes} ${committed}`))?.pop();
+    const pooled = (image?.pool ?? SPACE.pools.get(`${bytes} ${committed}`))?.pop();
     if (pooled !== undefined) return pooled;
     const range = new Range(host, bytes, committed, image);
     try {
@@ -150,14 +159,14 @@ export class Range {
    * it.
    */
   give(committed: number): void {
-    if (deferrals > 0 || this.#retired || this.#views > 0 || this.#committed !== committed) return this.retire();
+    if (SPACE.deferrals > 0 || this.#retired || this.#views > 0 || this.#committed !== committed) return this.retire();
     let pool: Range[];
     if (this.image !== undefined) pool = this.image.pool;
     else {
       const key = `${this.bytes} ${committed}`;
-      const known = POOLS.get(key);
+      const known = SPACE.pools.get(key);
       pool = known ?? [];
-      if (known === undefined) POOLS.set(key, pool);
+      if (known === undefined) SPACE.pools.set(key, pool);
     }
     if (pool.length >= POOL_SIZE) return this.retire();
     this.clear();
@@ -167,8 +176,8 @@ export class Range {
   /** Releases the range, once no view of it exists. */
   retire(): void {
     if (this.#retired) return;
-    if (deferrals > 0) {
-      deferred.push(this);
+    if (SPACE.deferrals > 0) {
+      SPACE.deferred.push(this);
       return;
     }
     this.#retired = true;
@@ -178,19 +187,17 @@ export class Range {
   }
 }
 
-let inaccessible: number | undefined;
-
 /** A non-canonical address: processors cannot translate it, nor any address up to 8 GiB above it. */
 const NON_CANONICAL = 2 ** 52;
 
 /** The base address of closed memories: every access within a reservation from it faults. */
 export function inaccessibleAddress(host: Host): number {
-  if (inaccessible === undefined) {
+  if (SPACE.inaccessible === undefined) {
     try {
-      inaccessible = host.reserve(GUARD_RESERVATION, PROT.NONE);
+      SPACE.inaccessible = host.reserve(GUARD_RESERVATION, PROT.NONE);
     } catch {
-      inaccessible = NON_CANONICAL;
+      SPACE.inaccessible = NON_CANONICAL;
     }
   }
-  return inaccessible;
+  return SPACE.inaccessible;
 }
