@@ -52,10 +52,13 @@ const depthOf: number[] = [0];
 /** First id of every known group, by its key. */
 const groupIds = new Map<string, number>();
 
+/** Canonical ids by type index. */
+export type TypeIds = Int32Array | number[];
+
 /** The state of canonicalization, which the key builders share. */
 interface Rolling {
   readonly types: readonly SubType[];
-  readonly ids: Int32Array;
+  readonly ids: TypeIds;
   /** Offset of type `index` in the binary, for messages. */
   readonly offsetOf: (index: number) => number | undefined;
   /** The current group: type indices `start` … `end` − 1. */
@@ -83,6 +86,21 @@ export function canonicalTypeIds(
     for (let i = 0; i < count; i++) ids[start + i] = first + i;
   }
   return ids;
+}
+
+/**
+ * Appends the canonical ids of one more recursive group to `ids`, those of an index space whose types are known by their
+ * ids only. Throws InvalidError as {@linkcode canonicalTypeIds} does.
+ */
+export function appendTypeIds(ids: number[], group: readonly SubType[], offset: number): void {
+  const start = ids.length;
+  const types: SubType[] = [];
+  group.forEach((type, i) => types[start + i] = type);
+  const rolling: Rolling = { types, ids, offsetOf: () => offset, start, end: start + group.length };
+  let key = "";
+  for (let index = start; index < rolling.end; index++) key += typeKey(rolling, index);
+  const first = groupIds.get(key) ?? internGroup(rolling, key);
+  for (let i = 0; i < group.length; i++) ids[start + i] = first + i;
 }
 
 /** A string that two types share exactly if they are equal, given that the other members of their groups are. */
@@ -168,7 +186,7 @@ function withdraw(first: number): void {
   canonicalTypes.length = superOf.length = depthOf.length = first;
 }
 
-function closeSubType(type: SubType, ids: Int32Array): SubType {
+function closeSubType(type: SubType, ids: TypeIds): SubType {
   return {
     final: type.final,
     supertypes: type.supertypes.map((above) => ids[above]),
@@ -176,7 +194,7 @@ function closeSubType(type: SubType, ids: Int32Array): SubType {
   };
 }
 
-function closeCompositeType(type: CompositeType, ids: Int32Array): CompositeType {
+function closeCompositeType(type: CompositeType, ids: TypeIds): CompositeType {
   const closeField = (field: FieldType) => ({ storage: closeValType(field.storage, ids), mutable: field.mutable });
   switch (type.kind) {
     case "func":
@@ -189,19 +207,19 @@ function closeCompositeType(type: CompositeType, ids: Int32Array): CompositeType
 }
 
 /** `type` of a module whose canonical ids are `ids`, closed. */
-export function closeValType(type: ValType, ids: Int32Array): ValType {
+export function closeValType(type: ValType, ids: TypeIds): ValType {
   if (!isRef(type)) return type;
   const heap = heapOf(type);
   return heap < 0 ? type : refType(isNullable(type), ids[heap]);
 }
 
 /** The heap type `heap` of a module, closed. */
-export function closeHeapType(heap: HeapType, ids: Int32Array): HeapType {
+export function closeHeapType(heap: HeapType, ids: TypeIds): HeapType {
   return heap < 0 ? heap : ids[heap];
 }
 
 /** A function type of a module, closed. */
-export function closeFuncType(type: FuncType, ids: Int32Array): FuncType {
+export function closeFuncType(type: FuncType, ids: TypeIds): FuncType {
   return {
     kind: "func",
     params: type.params.map((param) => closeValType(param, ids)),
@@ -210,12 +228,12 @@ export function closeFuncType(type: FuncType, ids: Int32Array): FuncType {
 }
 
 /** A global type of a module, closed. */
-export function closeGlobalType(type: GlobalType, ids: Int32Array): GlobalType {
+export function closeGlobalType(type: GlobalType, ids: TypeIds): GlobalType {
   return { type: closeValType(type.type, ids), mutable: type.mutable };
 }
 
 /** A table type of a module, closed. */
-export function closeTableType(type: TableType, ids: Int32Array): TableType {
+export function closeTableType(type: TableType, ids: TypeIds): TableType {
   return { limits: type.limits, element: closeValType(type.element, ids) };
 }
 

@@ -1,0 +1,92 @@
+/**
+ * Component → ValidComponent (Explainer; Binary): every definition in order, against the index spaces that the earlier
+ * ones have filled.
+ *
+ * Establishes the brand of ValidComponent: indices are in bounds, types match, names are well-formed and unique, core
+ * modules are valid. Errors are InvalidError or UnsupportedError, and MalformedError for a malformed core module, each with
+ * the offset of the definition or, in a core module, of the fault.
+ */
+import { type FeatureName, featureSet } from "@waft/engine/internal/features";
+import type { Component, Definition } from "../model/definitions.ts";
+import type { ValidComponent } from "../model/valid_component.ts";
+import { addAlias } from "./aliases.ts";
+import { defineCanon } from "./canon.ts";
+import { defineCoreType, validateCoreModule } from "./core_types.ts";
+import { addExtern, exportedExtern, finishComponent, resolveExternDesc } from "./externs.ts";
+import { coreInstanceType, instanceType } from "./instances.ts";
+import { Scope, type Session } from "./scope.ts";
+import { checkSize, defineType } from "./types.ts";
+
+/** Options of validation. */
+export interface ComponentOptions {
+  /** Features of core WebAssembly, for core modules. */
+  readonly features?: Partial<Record<FeatureName, boolean>>;
+}
+
+/** Validates a decoded component and everything in it. */
+export function validateComponent(component: Component, options: ComponentOptions = {}): ValidComponent {
+  const session: Session = { features: featureSet(options.features), offset: component.offset };
+  return validateWithin(component, session, undefined);
+}
+
+function validateWithin(component: Component, session: Session, parent: Scope | undefined): ValidComponent {
+  const scope = new Scope("component", session, parent);
+  for (const definition of component.definitions) {
+    session.offset = definition.offset;
+    define(scope, definition);
+  }
+  const type = finishComponent(scope);
+  checkSize(scope, type);
+  return { component, type, spaces: scope.spaces, nested: scope.nested } as unknown as ValidComponent;
+}
+
+function define(scope: Scope, definition: Definition): void {
+  const { spaces, session } = scope;
+  switch (definition.kind) {
+    case "core module":
+      spaces.coreModules.push(validateCoreModule(scope, definition.bytes, definition.offset));
+      break;
+    case "core instance":
+      spaces.coreInstances.push(coreInstanceType(scope, definition.expr));
+      break;
+    case "core type":
+      defineCoreType(scope, definition.type);
+      break;
+    case "component": {
+      const nested = validateWithin(definition.component, session, scope);
+      scope.nested.push(nested);
+      spaces.components.push(nested.type);
+      break;
+    }
+    case "instance":
+      spaces.instances.push(instanceType(scope, definition.expr));
+      break;
+    case "alias":
+      addAlias(scope, definition.alias);
+      break;
+    case "type":
+      defineType(scope, definition.type);
+      break;
+    case "canon":
+      defineCanon(scope, definition.canon);
+      break;
+    case "start":
+    case "value":
+      scope.fail("values and start functions are not supported: they are unfinished features of the component model");
+      break;
+    case "import": {
+      const { name, type, attributes } = definition;
+      addExtern(scope, "import", name, resolveExternDesc(scope, type, "import"), attributes);
+      break;
+    }
+    case "export":
+      addExtern(
+        scope,
+        "export",
+        definition.name,
+        exportedExtern(scope, definition, definition.type),
+        definition.attributes,
+      );
+      break;
+  }
+}

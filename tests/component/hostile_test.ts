@@ -1,0 +1,119 @@
+/**
+ * Hostile component binaries: whatever the bytes are, decoding and validation end with a component or with one error of
+ * the engine's classes that has an offset, in time that grows with the size of the input.
+ */
+import assert from "node:assert/strict";
+import { decodeComponent } from "../../component/binary/decode.ts";
+import { COMPONENT_HEADER } from "../../component/binary/section_ids.ts";
+import { validateComponent } from "../../component/validate/validate_component.ts";
+import { WaftError } from "../../engine/errors.ts";
+import { mutateComponent, reject } from "../support/component_mutations.ts";
+import {
+  commandBytes,
+  commandsOf,
+  componentScripts,
+  HAS_COMPONENT_BINARIES,
+  NEEDS_COMPONENT_BINARIES,
+} from "../support/component_suite.ts";
+
+function section(id: number, ...content: (number | Uint8Array)[]): Uint8Array {
+  const bytes = concat(...content.map((part) => typeof part === "number" ? Uint8Array.of(part) : part));
+  return concat(Uint8Array.of(id), leb(bytes.length), bytes);
+}
+
+function leb(value: number): Uint8Array {
+  const bytes: number[] = [];
+  for (; value >= 0x80; value = Math.floor(value / 0x80)) bytes.push((value & 0x7f) | 0x80);
+  return Uint8Array.from([...bytes, value]);
+}
+
+/** A type index, which is a signed integer in the binary format. */
+function index(value: number): Uint8Array {
+  const bytes = leb(value);
+  if ((bytes[bytes.length - 1] & 0x40) === 0) return bytes;
+  bytes[bytes.length - 1] |= 0x80;
+  return concat(bytes, Uint8Array.of(0));
+}
+
+function concat(...parts: Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+function rejects(bytes: Uint8Array, message: RegExp): void {
+  assert.throws(() => validateComponent(decodeComponent(bytes)), (error) => {
+    assert.ok(error instanceof WaftError, String(error));
+    assert.match(error.message, message);
+    assert.notEqual(error.place.offset, undefined);
+    return true;
+  });
+}
+
+Deno.test("deep nesting of components is an error", () => {
+  let bytes: Uint8Array = COMPONENT_HEADER;
+  for (let depth = 0; depth < 200; depth++) bytes = concat(COMPONENT_HEADER, section(4, bytes));
+  rejects(bytes, /nested too deeply/);
+});
+
+Deno.test("deep nesting of component types is an error", () => {
+  const levels = 20_000;
+  const type = new Uint8Array(3 * levels).fill(0);
+  for (let i = 0; i < levels; i++) type.set([0x41, 0x01, 0x01], 3 * i);
+  rejects(concat(COMPONENT_HEADER, section(7, 0x01, type)), /nested too deeply/);
+});
+
+Deno.test("a long chain of lists is an error, not a deep recursion", () => {
+  const count = 50_000;
+  const types: Uint8Array[] = [Uint8Array.of(0x73)];
+  for (let i = 0; i < count; i++) types.push(concat(Uint8Array.of(0x70), index(i)));
+  rejects(concat(COMPONENT_HEADER, section(7, leb(count + 1), ...types)), /type nesting is too deep/);
+});
+
+Deno.test("types that double at every definition are an error before they are expanded", () => {
+  const types: Uint8Array[] = [Uint8Array.of(0x6f, 0x02, 0x73, 0x73)];
+  // A tuple of two lists of the type before.
+  for (let i = 0; i < 60; i += 2) {
+    types.push(concat(Uint8Array.of(0x70), index(i)));
+    types.push(concat(Uint8Array.of(0x6f, 0x02), index(i + 1), index(i + 1)));
+  }
+  rejects(concat(COMPONENT_HEADER, section(7, leb(types.length), ...types)), /type size exceeds the limit/);
+});
+
+Deno.test("counts that exceed the input are errors before anything is allocated", () => {
+  rejects(concat(COMPONENT_HEADER, section(7, leb(0xffff_ffff))), /length out of bounds/);
+  rejects(concat(COMPONENT_HEADER, section(7, 0x01, 0x72, leb(0xffff_ffff))), /length out of bounds/);
+  rejects(concat(COMPONENT_HEADER, section(8, 0x01, 0x00, 0x00, 0x00, leb(0xffff_fff0))), /length out of bounds/);
+});
+
+Deno.test("an error in a core module has its offset in the component", () => {
+  const module = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0x0f, 0);
+  const bytes = concat(COMPONENT_HEADER, section(0, 2, 0x68, 0x69), section(1, module));
+  assert.throws(() => validateComponent(decodeComponent(bytes)), (error) => {
+    assert.ok(error instanceof WaftError);
+    assert.equal(bytes[error.place.offset ?? -1], 0x0f);
+    return true;
+  });
+});
+
+Deno.test({
+  name: `mutated components are accepted or rejected with one error${NEEDS_COMPONENT_BINARIES}`,
+  ignore: !HAS_COMPONENT_BINARIES,
+  fn: () => {
+    const corpus = componentScripts().flatMap((script) =>
+      commandsOf(script).flatMap(({ filename, module_type }) =>
+        filename === undefined || module_type !== "binary" ? [] : [commandBytes(script, filename)]
+      )
+    );
+    let rejected = 0;
+    for (let seed = 0; seed < 4_000; seed++) {
+      const bytes = mutateComponent(corpus[seed % corpus.length], seed);
+      if (reject(bytes, seed) !== undefined) rejected++;
+    }
+    assert.ok(rejected > 1_000, `${rejected} mutations were rejected`);
+  },
+});
