@@ -24,7 +24,7 @@ export const NEEDS_COMPONENT_BINARIES: string = HAS_COMPONENT_BINARIES
   : ` (needs the component model's suite with the folder json: ${suiteHint(SUITE)})`;
 
 /** A command of a script. */
-export interface ScriptCommand {
+interface ScriptCommand {
   readonly type: string;
   readonly line: number;
   readonly filename?: string;
@@ -36,14 +36,14 @@ export interface ScriptCommand {
 type Outcome = { readonly failure?: string; readonly left?: string };
 
 /** Counts of the commands of one kind. */
-export interface CommandCounts {
+interface CommandCounts {
   passed: number;
   failed: number;
   left: number;
 }
 
 /** The counts of a run by kind of command, its failures, and the number of commands left out by reason. */
-export interface SuiteResult {
+interface SuiteResult {
   readonly kinds: Map<string, CommandCounts>;
   readonly failures: string[];
   readonly left: Map<string, number>;
