@@ -40,6 +40,8 @@ import {
   Instance,
   Module,
   promising,
+  startCall,
+  Suspension,
 } from "./module.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
@@ -567,7 +569,9 @@ export {
   realmStore,
   type SharedMemoryToken,
   type SharedModuleToken,
+  startCall,
   SUSPENDING,
+  Suspension,
   Tag,
   WaftError,
   WasmException,

@@ -24,6 +24,8 @@ export {
   promising,
   type SharedMemoryToken,
   type SharedModuleToken,
+  startCall,
+  Suspension,
   Tag,
   WasmException,
 } from "./engine.ts";

@@ -4,7 +4,7 @@
  * part of the compiler, so that a module compiled earlier runs without it.
  */
 import type { TierUp } from "./tier_up.ts";
-import { callAsync } from "./runtime/suspension/async_call.ts";
+import { callAsync, startCall as startSuspendableCall, Suspension } from "./runtime/suspension/async_call.ts";
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
 import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
@@ -463,3 +463,24 @@ export function promising(
   checkContext(context);
   return (...args) => callAsync(instanceOf(info), info.funcIndex, { ...context }, args);
 }
+
+/**
+ * Calls an exported function as `Instance.callAsync` does, but reports the end to `done` or `failed` at the moment at
+ * which the guest returns. Together with {@linkcode Suspension}, a host can schedule suspended calls itself.
+ *
+ * Throws TypeError if `exported` is not an exported function of an instance.
+ */
+export function startCall(
+  exported: (...args: never[]) => unknown,
+  context: Context,
+  args: readonly unknown[],
+  done: (value: unknown) => void,
+  failed: (reason: unknown) => void,
+): void {
+  const info = funcInfo(exported);
+  if (info === undefined) throw new TypeError("Only exported functions of instances can be started");
+  checkContext(context);
+  startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed);
+}
+
+export { Suspension };

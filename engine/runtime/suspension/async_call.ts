@@ -87,6 +87,57 @@ export interface SuspendableInstance extends LimitedInstance {
   callHalves(index: number): CallHalves;
 }
 
+/**
+ * Suspends the guest whose host function returns it, like a promise, but continues the guest before `resume` and `fail`
+ * return. A scheduler that decides which of several suspended calls runs next uses it in place of promises.
+ */
+export class Suspension {
+  #onValue: ((value: unknown) => void) | undefined;
+  #onReason: ((reason: unknown) => void) | undefined;
+  #settle: (() => void) | undefined;
+  #settled = false;
+
+  /** Continues the guest: its host function returns `value`. */
+  resume(value?: unknown): void {
+    this.#settleWith(() => this.#onValue!(value));
+  }
+
+  /** Continues the guest: its host function throws `reason`. */
+  fail(reason: unknown): void {
+    this.#settleWith(() => this.#onReason!(reason));
+  }
+
+  /** Connects the suspended call. */
+  then(onValue: (value: unknown) => void, onReason: (reason: unknown) => void): void {
+    if (this.#onValue !== undefined) throw new Error("A suspension belongs to one call");
+    this.#onValue = onValue;
+    this.#onReason = onReason;
+    this.#settle?.();
+  }
+
+  #settleWith(settle: () => void): void {
+    if (this.#settled) throw new Error("A suspension can be resumed only once");
+    this.#settled = true;
+    if (this.#onValue === undefined) this.#settle = settle;
+    else settle();
+  }
+}
+
+/**
+ * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
+ * moment at which the guest returns, not in a later microtask. An error of the arguments is thrown.
+ */
+export function startCall(
+  instance: SuspendableInstance,
+  index: number,
+  context: ControlContext,
+  args: readonly unknown[],
+  done: (value: unknown) => void,
+  failed: (reason: unknown) => void,
+): void {
+  new AsyncCall(instance, instance.callHalves(index), context, done, failed).start(args);
+}
+
 /** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
 export function callAsync(
   instance: SuspendableInstance,
@@ -294,7 +345,8 @@ class AsyncCall {
     const onValue = this.#onValue ??= (value) => this.#onSettled(value, ENTER.FULFILLED);
     const onReason = this.#onReason ??= (reason) => this.#onSettled(reason, ENTER.REJECTED);
     // A foreign thenable might call back synchronously or twice.
-    (promise instanceof Promise ? promise : Promise.resolve(promise)).then(onValue, onReason);
+    (promise instanceof Promise || promise instanceof Suspension ? promise : Promise.resolve(promise))
+      .then(onValue, onReason);
   }
 
   /** Continues the call after the host's promise has settled. */
