@@ -1,0 +1,61 @@
+/**
+ * The memory of a component as lifting and lowering see it. In: an exported memory and `realloc`. Out: views that are
+ * valid until guest code runs, and checked allocations. Invariant: every pointer that `realloc` returns is aligned and
+ * in bounds before it is used.
+ */
+import type { PointerType } from "./layout.ts";
+import { trap } from "./traps.ts";
+
+/** The parts of an engine memory that are used here. */
+export interface MemorySource {
+  readonly buffer: ArrayBuffer;
+}
+
+/** `realloc` of a component: old pointer, old size, alignment, new size. */
+export type Realloc = (old: number, oldBytes: number, align: number, bytes: number) => number;
+
+export class GuestMemory {
+  readonly pointer: PointerType;
+  u8: Uint8Array = EMPTY;
+  view: DataView = new DataView(EMPTY.buffer);
+  readonly #source: MemorySource | undefined;
+  readonly #realloc: Realloc | undefined;
+  #buffer: ArrayBuffer | undefined;
+
+  constructor(source: MemorySource | undefined, pointer: PointerType, realloc: Realloc | undefined) {
+    this.#source = source;
+    this.pointer = pointer;
+    this.#realloc = realloc;
+  }
+
+  /** Renews the views after guest code has run. */
+  refresh(): void {
+    if (this.#source === undefined) return;
+    const { buffer } = this.#source;
+    if (buffer === this.#buffer) return;
+    this.#buffer = buffer;
+    this.u8 = new Uint8Array(buffer);
+    this.view = new DataView(buffer);
+  }
+
+  allocate(align: number, bytes: number): number {
+    return this.reallocate(0, 0, align, bytes);
+  }
+
+  reallocate(old: number, oldBytes: number, align: number, bytes: number): number {
+    if (this.#realloc === undefined) trap("the canonical options have no realloc");
+    if (bytes > 0xffff_ffff) trap("allocation is too large");
+    const pointer = this.#realloc(old, oldBytes, align, bytes);
+    this.refresh();
+    this.check(pointer, align, bytes, "realloc returned a pointer that");
+    return pointer;
+  }
+
+  /** Traps unless `bytes` bytes at `pointer` are aligned and in bounds. */
+  check(pointer: number, align: number, bytes: number, subject: string): void {
+    if (pointer % align !== 0) trap(`${subject} is not aligned`);
+    if (pointer + bytes > this.u8.length) trap(`${subject} is out of bounds of the memory`);
+  }
+}
+
+const EMPTY = new Uint8Array(0);

@@ -1,0 +1,273 @@
+/**
+ * Strings in memory (Canonical ABI, load_string_from_range and store_string_into_range). In: a memory, an encoding, a
+ * pointer and a number of code units, or a string. Out: the string, or the pointer and the number of code units.
+ * Invariant: a string that comes from another component is stored with exactly the calls of `realloc` that the
+ * specification prescribes for its encoding there; one that comes from JavaScript is stored with a single allocation.
+ *
+ * A number of code units is negative if the string is tagged as UTF-16 (`latin1+utf16`): −1 − units.
+ */
+import type { StringEncoding } from "../model/canon.ts";
+import type { GuestMemory } from "./guest_memory.ts";
+import { trap } from "./traps.ts";
+
+/** The greatest length of a string in bytes. */
+const MAX_STRING_BYTES = 2 ** 28 - 1;
+
+/** A string lifted from a component for another one. */
+export interface ForeignString {
+  readonly text: string;
+  /** The encoding in the source; a string of `latin1+utf16` has the encoding of its tag. */
+  readonly encoding: "utf8" | "utf16" | "latin1" | "tagged utf16";
+  readonly units: number;
+}
+
+const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const utf16Decoder = new TextDecoder("utf-16le", { fatal: true, ignoreBOM: true });
+const utf8Encoder = new TextEncoder();
+
+/** Up to this many bytes of ASCII are decoded without TextDecoder, whose calls cost more. */
+const SHORT = 24;
+
+function checkRange(memory: GuestMemory, pointer: number, bytes: number, align: number): void {
+  if (bytes > MAX_STRING_BYTES) trap("string is too long");
+  if (pointer % align !== 0) trap("string pointer is not aligned");
+  if (pointer + bytes > memory.u8.length) trap("string is out of bounds of the memory");
+}
+
+/** The string of `units` code units at `pointer`. */
+export function liftText(memory: GuestMemory, encoding: StringEncoding, pointer: number, units: number): string {
+  switch (encoding) {
+    case "utf8":
+      checkRange(memory, pointer, units, 1);
+      return decodeUtf8(memory.u8, pointer, units);
+    case "utf16":
+      checkRange(memory, pointer, 2 * units, 2);
+      return decodeUtf16(memory.u8, pointer, units);
+    case "latin1+utf16":
+      if (units < 0) {
+        checkRange(memory, pointer, 2 * (-1 - units), 2);
+        return decodeUtf16(memory.u8, pointer, -1 - units);
+      }
+      checkRange(memory, pointer, units, 2);
+      return decodeLatin1(memory.u8, pointer, units);
+  }
+}
+
+/** The string with its encoding, for another component. */
+export function liftForeign(
+  memory: GuestMemory,
+  encoding: StringEncoding,
+  pointer: number,
+  units: number,
+): ForeignString {
+  const text = liftText(memory, encoding, pointer, units);
+  if (encoding !== "latin1+utf16") return { text, encoding, units };
+  return units < 0 ? { text, encoding: "tagged utf16", units: -1 - units } : { text, encoding: "latin1", units };
+}
+
+function decodeUtf8(u8: Uint8Array, pointer: number, bytes: number): string {
+  if (bytes <= SHORT) {
+    let text = "";
+    let k = 0;
+    for (; k < bytes; k++) {
+      const byte = u8[pointer + k];
+      if (byte > 0x7f) break;
+      text += String.fromCharCode(byte);
+    }
+    if (k === bytes) return text;
+  }
+  try {
+    return utf8Decoder.decode(u8.subarray(pointer, pointer + bytes));
+  } catch {
+    return trap("string is not valid UTF-8");
+  }
+}
+
+function decodeUtf16(u8: Uint8Array, pointer: number, units: number): string {
+  try {
+    return utf16Decoder.decode(u8.subarray(pointer, pointer + 2 * units));
+  } catch {
+    return trap("string is not valid UTF-16");
+  }
+}
+
+function decodeLatin1(u8: Uint8Array, pointer: number, bytes: number): string {
+  const parts: string[] = [];
+  const end = pointer + bytes;
+  for (let at = pointer; at < end; at += 4096) {
+    parts.push(String.fromCharCode(...u8.subarray(at, Math.min(at + 4096, end))));
+  }
+  return parts.join("");
+}
+
+/** The number of code units of the string that was stored last, as its encoding counts and tags them. */
+let storedUnits = 0;
+
+/** The number of code units of the string that {@linkcode lowerText} stored last. */
+export function unitsStored(): number {
+  return storedUnits;
+}
+
+/** Stores `value` and returns its pointer; {@linkcode unitsStored} returns its length. */
+export function lowerText(memory: GuestMemory, encoding: StringEncoding, value: unknown): number {
+  if (typeof value !== "string") {
+    if (isForeign(value)) return storeForeign(memory, encoding, value);
+    throw new TypeError(`Expected a string, not ${typeof value}`);
+  }
+  const text = value.isWellFormed() ? value : value.toWellFormed();
+  if (encoding === "utf8") return storeAsUtf8(memory, text);
+  if (encoding === "utf16") return storeUtf16(memory, text, text.length);
+  return isLatin1(text) ? storeLatin1(memory, text) : storeUtf16(memory, text, -1 - text.length);
+}
+
+function isForeign(value: unknown): value is ForeignString {
+  return typeof value === "object" && value !== null && "encoding" in value && "units" in value;
+}
+
+function isLatin1(text: string): boolean {
+  for (let k = 0; k < text.length; k++) if (text.charCodeAt(k) > 0xff) return false;
+  return true;
+}
+
+function storeAsUtf8(memory: GuestMemory, text: string): number {
+  const units = text.length;
+  if (units <= SHORT && isAscii(text)) {
+    const pointer = memory.allocate(1, units);
+    const { u8 } = memory;
+    for (let k = 0; k < units; k++) u8[pointer + k] = text.charCodeAt(k);
+    storedUnits = units;
+    return pointer;
+  }
+  const bytes = utf8Length(text);
+  checkLength(bytes);
+  const pointer = memory.allocate(1, bytes);
+  utf8Encoder.encodeInto(text, memory.u8.subarray(pointer, pointer + bytes));
+  storedUnits = bytes;
+  return pointer;
+}
+
+function isAscii(text: string): boolean {
+  for (let k = 0; k < text.length; k++) if (text.charCodeAt(k) > 0x7f) return false;
+  return true;
+}
+
+/** The length in bytes of a well-formed text as UTF-8. */
+function utf8Length(text: string): number {
+  let bytes = text.length;
+  for (let k = 0; k < text.length; k++) {
+    const unit = text.charCodeAt(k);
+    if (unit > 0x7f) bytes += unit < 0x800 || (unit & 0xf800) === 0xd800 ? 1 : 2;
+  }
+  return bytes;
+}
+
+/** A string of more bytes than a component may receive cannot be lowered. */
+function checkLength(bytes: number): void {
+  if (bytes > MAX_STRING_BYTES) trap("string is too long");
+}
+
+function storeUtf16(memory: GuestMemory, text: string, units: number): number {
+  checkLength(2 * text.length);
+  const pointer = memory.allocate(2, 2 * text.length);
+  writeUtf16(memory, pointer, text, 0);
+  storedUnits = units;
+  return pointer;
+}
+
+function writeUtf16(memory: GuestMemory, pointer: number, text: string, from: number): void {
+  const units = new Uint16Array(memory.u8.buffer, memory.u8.byteOffset + pointer, text.length);
+  for (let k = from; k < text.length; k++) units[k] = text.charCodeAt(k);
+}
+
+function storeLatin1(memory: GuestMemory, text: string): number {
+  checkLength(text.length);
+  const pointer = memory.allocate(2, text.length);
+  writeLatin1(memory, pointer, text);
+  storedUnits = text.length;
+  return pointer;
+}
+
+function writeLatin1(memory: GuestMemory, pointer: number, text: string): void {
+  const { u8 } = memory;
+  for (let k = 0; k < text.length; k++) u8[pointer + k] = text.charCodeAt(k);
+}
+
+function storeForeign(memory: GuestMemory, to: StringEncoding, value: ForeignString): number {
+  const { encoding, units, text } = value;
+  switch (to) {
+    case "utf8":
+      if (encoding === "utf8") return storeAsUtf8(memory, text);
+      return growToUtf8(memory, text, units, encoding === "latin1" ? 2 * units : 3 * units);
+    case "utf16":
+      if (encoding === "utf8") return shrinkToUtf16(memory, text, units);
+      return storeUtf16(memory, text, text.length);
+    case "latin1+utf16":
+      if (encoding === "latin1") return storeLatin1(memory, text);
+      if (encoding === "tagged utf16") return narrowUtf16(memory, text);
+      return growFromLatin1(memory, text, units);
+  }
+}
+
+/** store_string_to_utf8: begins with one byte per code unit. */
+function growToUtf8(memory: GuestMemory, text: string, units: number, worst: number): number {
+  let pointer = memory.allocate(1, units);
+  const bytes = utf8Encoder.encode(text);
+  const plain = bytes.findIndex((byte) => byte > 0x7f);
+  if (plain < 0) {
+    memory.u8.set(bytes, pointer);
+    storedUnits = units;
+    return pointer;
+  }
+  memory.u8.set(bytes.subarray(0, plain), pointer);
+  pointer = memory.reallocate(pointer, units, 1, worst);
+  memory.u8.set(bytes.subarray(plain), pointer + plain);
+  if (worst > bytes.length) pointer = memory.reallocate(pointer, worst, 1, bytes.length);
+  storedUnits = bytes.length;
+  return pointer;
+}
+
+/** store_utf8_to_utf16: begins with two bytes per byte. */
+function shrinkToUtf16(memory: GuestMemory, text: string, units: number): number {
+  const worst = 2 * units;
+  let pointer = memory.allocate(2, worst);
+  writeUtf16(memory, pointer, text, 0);
+  const bytes = 2 * text.length;
+  if (bytes < worst) pointer = memory.reallocate(pointer, worst, 2, bytes);
+  storedUnits = text.length;
+  return pointer;
+}
+
+/** store_string_to_latin1_or_utf16: Latin-1 until a character does not fit. */
+function growFromLatin1(memory: GuestMemory, text: string, units: number): number {
+  let pointer = memory.allocate(2, units);
+  let narrow = 0;
+  while (narrow < text.length && text.charCodeAt(narrow) <= 0xff) narrow++;
+  writeLatin1(memory, pointer, text.slice(0, narrow));
+  if (narrow === text.length) {
+    if (narrow < units) pointer = memory.reallocate(pointer, units, 2, narrow);
+    storedUnits = narrow;
+    return pointer;
+  }
+  const worst = 2 * units;
+  pointer = memory.reallocate(pointer, units, 2, worst);
+  writeUtf16(memory, pointer, text, 0);
+  const bytes = 2 * text.length;
+  if (worst > bytes) pointer = memory.reallocate(pointer, worst, 2, bytes);
+  storedUnits = -1 - text.length;
+  return pointer;
+}
+
+/** store_probably_utf16_to_latin1_or_utf16. */
+function narrowUtf16(memory: GuestMemory, text: string): number {
+  const bytes = 2 * text.length;
+  let pointer = memory.allocate(2, bytes);
+  writeUtf16(memory, pointer, text, 0);
+  if (!isLatin1(text)) {
+    storedUnits = -1 - text.length;
+    return pointer;
+  }
+  writeLatin1(memory, pointer, text);
+  pointer = memory.reallocate(pointer, bytes, 1, text.length);
+  storedUnits = text.length;
+  return pointer;
+}
