@@ -139,7 +139,9 @@ export class Emitter {
   }
 
   #loadUnits(at: string): string {
-    return this.pointer === "i32" ? `units32(m.view.getUint32(${at}, true))` : `units64(m.view.getBigUint64(${at}, true))`;
+    return this.pointer === "i32"
+      ? `units32(m.view.getUint32(${at}, true))`
+      : `units64(m.view.getBigUint64(${at}, true))`;
   }
 
   #storePointer(at: string, value: string): string {
@@ -168,7 +170,9 @@ export class Emitter {
   }
 
   #storeUnits(at: string): string {
-    return this.pointer === "i32" ? `m.view.setUint32(${at}, tag32(), true);` : `m.view.setBigUint64(${at}, tag64(), true);`;
+    return this.pointer === "i32"
+      ? `m.view.setUint32(${at}, tag32(), true);`
+      : `m.view.setBigUint64(${at}, tag64(), true);`;
   }
 
   // Loading
@@ -213,7 +217,9 @@ export class Emitter {
         return `return ${this.#range(type)}(${this.#loadPointer("p")}, ${this.#loadPointer(this.#after("p"))});`;
       case "record": {
         const offsets = fieldOffsets(type.fields.map((field) => field.type), this.pointer);
-        return `return { ${type.fields.map((f, k) => `${q(camelCase(f.name))}: ${part(f.type, offsets[k])}`).join(", ")} };`;
+        return `return { ${
+          type.fields.map((f, k) => `${q(camelCase(f.name))}: ${part(f.type, offsets[k])}`).join(", ")
+        } };`;
       }
       case "tuple": {
         const offsets = fieldOffsets(type.types, this.pointer);
@@ -236,8 +242,11 @@ export class Emitter {
   }
 
   #enumName(type: Extract<ValType, { kind: "enum" }>): string {
-    return this.#function("name", type, (name) =>
-      `const ${name}_names = ${q(type.names)}; function ${name}(x) { return ${name}_names[x] ?? badCase(); }`);
+    return this.#function(
+      "name",
+      type,
+      (name) => `const ${name}_names = ${q(type.names)}; function ${name}(x) { return ${name}_names[x] ?? badCase(); }`,
+    );
   }
 
   #flagsOf(type: Extract<ValType, { kind: "flags" }>): string {
@@ -251,8 +260,11 @@ export class Emitter {
     const { size, align } = layoutOf(element, this.pointer);
     const result = `${this.#elements(element)}(p, n)`;
     const value = type.kind === "map" ? `toMap(${result})` : result;
-    return this.#function("range", type, (name) =>
-      `function ${name}(p, n) { m.refresh(); checkList(p, n, ${size}, ${align}); return ${value}; }`);
+    return this.#function(
+      "range",
+      type,
+      (name) => `function ${name}(p, n) { m.refresh(); checkList(p, n, ${size}, ${align}); return ${value}; }`,
+    );
   }
 
   readonly #entries = new Map<ValType, ValType>();
@@ -269,15 +281,23 @@ export class Emitter {
   #elements(element: ValType): string {
     const { size } = layoutOf(element, this.pointer);
     const array = ARRAYS[element.kind];
-    if (array === "Uint8Array") return this.#function("items", element, (name) =>
-      `function ${name}(p, n) { return m.u8.slice(p, p + n); }`);
+    if (array === "Uint8Array") {
+      return this.#function("items", element, (name) => `function ${name}(p, n) { return m.u8.slice(p, p + n); }`);
+    }
     if (array !== undefined) {
-      return this.#function("items", element, (name) =>
-        `function ${name}(p, n) { return new ${array}(m.u8.slice(p, p + n * ${size}).buffer); }`);
+      return this.#function(
+        "items",
+        element,
+        (name) => `function ${name}(p, n) { return new ${array}(m.u8.slice(p, p + n * ${size}).buffer); }`,
+      );
     }
     const load = this.load(element, "p");
-    return this.#function("items", element, (name) =>
-      `function ${name}(p, n) { const a = new Array(n); for (let k = 0; k < n; k++, p += ${size}) a[k] = ${load}; return a; }`);
+    return this.#function(
+      "items",
+      element,
+      (name) =>
+        `function ${name}(p, n) { const a = new Array(n); for (let k = 0; k < n; k++, p += ${size}) a[k] = ${load}; return a; }`,
+    );
   }
 
   /** The functions that load and store `n` elements of a list in a valid range. */
@@ -294,7 +314,9 @@ export class Emitter {
     switch (type.kind) {
       case "string": {
         const pointer = this.fresh("s");
-        return `const ${pointer} = storeText(${value}); ${this.#storePointer(at, pointer)} ${this.#storeUnits(this.#after(at))}`;
+        return `const ${pointer} = storeText(${value}); ${this.#storePointer(at, pointer)} ${
+          this.#storeUnits(this.#after(at))
+        }`;
       }
       case "own":
       case "borrow":
@@ -318,7 +340,8 @@ export class Emitter {
   }
 
   #storeBody(type: ValType): string {
-    const part = (of: ValType, value: string, offset: number) => this.store(of, value, offset === 0 ? "p" : `p + ${offset}`);
+    const part = (of: ValType, value: string, offset: number) =>
+      this.store(of, value, offset === 0 ? "p" : `p + ${offset}`);
     switch (type.kind) {
       case "list":
         if (type.length !== undefined) {
@@ -362,9 +385,13 @@ export class Emitter {
     const element = this.elementOf(type);
     const { size, align } = layoutOf(element, this.pointer);
     const values = type.kind === "map" ? "entriesOf(v)" : "listOf(v)";
-    return this.#function("write", type, (name) =>
-      `function ${name}(v) { v = ${values}; const n = v.length; checkBytes(n * ${size}); const p = m.allocate(${align}, n * ${size});
-  ${this.#writer(element)}(v, p, n); count = n; return p; }`);
+    return this.#function(
+      "write",
+      type,
+      (name) =>
+        `function ${name}(v) { v = ${values}; const n = v.length; checkBytes(n * ${size}); const p = m.allocate(${align}, n * ${size});
+  ${this.#writer(element)}(v, p, n); count = n; return p; }`,
+    );
   }
 
   /** The function that stores `n` elements in a valid range. */
@@ -379,15 +406,22 @@ export class Emitter {
   }
 
   #enumIndex(type: Extract<ValType, { kind: "enum" }>): string {
-    return this.#function("index", type, (name) =>
-      `const ${name}_of = new Map(${q(type.names.map((label, k) => [label, k]))});
-function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v, ${q(type.names)}); return k; }`);
+    return this.#function(
+      "index",
+      type,
+      (name) =>
+        `const ${name}_of = new Map(${q(type.names.map((label, k) => [label, k]))});
+function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v, ${q(type.names)}); return k; }`,
+    );
   }
 
   #flagBits(type: Extract<ValType, { kind: "flags" }>): string {
     const bits = type.names.map((label, k) => `(v.${camelCase(label)} ? ${(1 << k) | 0} : 0)`);
-    return this.#function("bits", type, (name) =>
-      `function ${name}(v) { if (v === undefined || v === null) return 0; return ${bits.join(" | ")}; }`);
+    return this.#function(
+      "bits",
+      type,
+      (name) => `function ${name}(v) { if (v === undefined || v === null) return 0; return ${bits.join(" | ")}; }`,
+    );
   }
 
   /** A switch over the cases of `value`, a name; `arm` gets the index of the case and the expression of its payload. */
@@ -424,7 +458,9 @@ function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v
       case "map":
         return this.#liftRange(type, next, out);
       case "record":
-        return `{ ${type.fields.map((f) => `${q(camelCase(f.name))}: ${this.liftFlat(f.type, next, out)}`).join(", ")} }`;
+        return `{ ${
+          type.fields.map((f) => `${q(camelCase(f.name))}: ${this.liftFlat(f.type, next, out)}`).join(", ")
+        } }`;
       case "tuple":
         return `[${type.types.map((t) => this.liftFlat(t, next, out)).join(", ")}]`;
       case "flags":
@@ -496,7 +532,8 @@ function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v
         if (type.length !== undefined) {
           const list = this.#nameOf(value, out);
           out.push(`checkCount(${list}, ${type.length});`);
-          return Array.from({ length: type.length }, (_, k) => this.lowerFlat(type.element, `${list}[${k}]`, out)).flat();
+          return Array.from({ length: type.length }, (_, k) => this.lowerFlat(type.element, `${list}[${k}]`, out))
+            .flat();
         }
         return this.#lowerRange(type, value, out);
       case "map":

@@ -29,24 +29,24 @@ export interface ExportHooks {
   readonly core: (...args: CoreValue[]) => unknown;
   /** Called with the core results after the result has been lifted. */
   readonly postReturn: ((...results: CoreValue[]) => void) | undefined;
-  /** Called before arguments are lowered; traps if the instance cannot be entered. */
-  enter(): void;
-  /** Called after the call. */
-  leave(): void;
+  /** Called before arguments are lowered; traps if the instance cannot be entered. Returns the state of the call. */
+  enter(): unknown;
   /** Called once the results have been lifted, before `postReturn`. */
-  resolved(): void;
+  resolved(call: unknown): void;
+  /** Called after the call. */
+  leave(call: unknown): void;
   /** Called with an error that the call ended with; returns the error to throw. */
-  failed(error: unknown): unknown;
+  failed(error: unknown, call: unknown): unknown;
 }
 
 /** The host's side of an imported function. */
 export interface ImportHooks {
   /** The function that implements the import. */
   readonly call: (...args: unknown[]) => unknown;
-  /** Called before arguments are lifted. */
-  enter(): void;
+  /** Called before arguments are lifted. Returns the state of the call. */
+  enter(): unknown;
   /** Called after the results have been lowered. */
-  leave(): void;
+  leave(call: unknown): void;
 }
 
 /** Code for one use of a type, before it is bound to an environment. */
@@ -148,7 +148,9 @@ function lowerAll(
   if (pointer === undefined) out.push(`const ${p} = m.allocate(${align}, ${size});`);
   else {
     out.push(
-      `const ${p} = ${emitter.pointerIn(pointer)}; m.refresh(); m.check(${p}, ${align}, ${size}, "pointer to results");`,
+      `const ${p} = ${
+        emitter.pointerIn(pointer)
+      }; m.refresh(); m.check(${p}, ${align}, ${size}, "pointer to results");`,
     );
   }
   const offsets = fieldOffsets(types, emitter.pointer);
@@ -223,16 +225,16 @@ function makeExported(
     `return function (hooks) {
   const { core, postReturn } = hooks;
   return function (${params.join(", ")}) {
-    hooks.enter();
+    const scope = hooks.enter();
     try {
       ${needsMemory ? "m.refresh();" : ""} ${lower.join(" ")}
       ${results.length === 0 ? `${call};` : `const f0 = ${call};`}
       ${lift.join(" ")}
-      hooks.resolved();
+      hooks.resolved(scope);
       if (postReturn !== undefined) postReturn(${results.length === 0 ? "" : "f0"});
-      hooks.leave();
+      hooks.leave(scope);
       return ${value};
-    } catch (error) { throw hooks.failed(error); }
+    } catch (error) { throw hooks.failed(error, scope); }
   };
 };`,
   );
@@ -251,16 +253,22 @@ function makeImported(
   const args = liftAll(emitter, types, 16, flat, lift);
   const outParam = type.result !== undefined && flattenAll([type.result], pointer, 1) === undefined;
   const results = lowerAll(emitter, resultTypes(type), 1, ["x0"], outParam ? "out" : undefined, lower);
-  const tail = `${outParam ? "" : "m.refresh();"} ${lower.join(" ")} hooks.leave(); return ${results[0] ?? "undefined"};`;
+  const tail = `${outParam ? "" : "m.refresh();"} ${lower.join(" ")} hooks.leave(scope); return ${
+    results[0] ?? "undefined"
+  };`;
+  const finish = `function finish(x0, scope${outParam ? ", out" : ""}) { ${tail} }`;
+  const state = `scope${outParam ? ", out" : ""}`;
   return build(
     emitter,
     `return function (hooks) {
   const { call } = hooks;
+  ${finish}
   return function (${[...flat, ...(outParam ? ["out"] : [])].join(", ")}) {
-    hooks.enter();
-    { ${lift.join(" ")}
-    ${type.result === undefined ? "" : "var x0 ="} call(${args.join(", ")}); }
-    ${tail}
+    const scope = hooks.enter();
+    ${lift.join(" ")}
+    const x0 = call(${args.join(", ")});
+    if (x0 instanceof Promise) return x0.then((x0) => finish(x0, ${state}));
+    return finish(x0, ${state});
   };
 };`,
   );

@@ -112,8 +112,7 @@ export function runtimeOf(env: AbiEnv) {
     units32: tagged
       ? (units: number): number => units >= 0x8000_0000 ? -1 - (units - 0x8000_0000) : units
       : (units: number): number => units,
-    units64: (units: bigint): number =>
-      tagged && units >= TAG64 ? -1 - Number(units - TAG64) : Number(units),
+    units64: (units: bigint): number => tagged && units >= TAG64 ? -1 - Number(units - TAG64) : Number(units),
     tag32: (): number => {
       const units = unitsStored();
       return units < 0 ? ((-1 - units) | 0x8000_0000) >>> 0 : units;

@@ -25,7 +25,9 @@ function describe(payload: unknown): string {
   if (typeof payload === "string") return payload;
   if (payload instanceof Error) return payload.message;
   if (typeof payload === "object" && payload !== null && "tag" in payload) return String(payload.tag);
-  return payload === undefined ? "The function returned an error" : `The function returned the error ${String(payload)}`;
+  return payload === undefined
+    ? "The function returned an error"
+    : `The function returned the error ${String(payload)}`;
 }
 
 /** The payload of an error that an implementation in JavaScript threw; rethrows errors that are none of its results. */

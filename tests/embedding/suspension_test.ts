@@ -51,7 +51,13 @@ Deno.test("a suspension that is resumed before the host function returns does no
     },
   });
   const ends: unknown[] = [];
-  startCall(instance.exports["f"] as () => unknown, {}, [1], (value) => ends.push(value), (reason) => ends.push(reason));
+  startCall(
+    instance.exports["f"] as () => unknown,
+    {},
+    [1],
+    (value) => ends.push(value),
+    (reason) => ends.push(reason),
+  );
   assert.deepEqual(ends, [103]);
   assert.throws(() => startCall(() => 1, {}, [], () => {}, () => {}), TypeError);
 });

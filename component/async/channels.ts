@@ -1,0 +1,337 @@
+/**
+ * Streams and futures (Canonical ABI: Buffer State, Stream State, Future State, canon {stream,future}.*). A channel joins
+ * a readable and a writable end; an end copies between a buffer of its instance and that of the other end. Invariant: a
+ * buffer is used only until its copy ends, and a copy in progress keeps its end from being dropped or passed on.
+ */
+import type { ElementCodec } from "../abi/generated.ts";
+import { layoutOf } from "../abi/layout.ts";
+import type { HandleCodec } from "../abi/runtime.ts";
+import { trap } from "../abi/traps.ts";
+import type { ValType } from "../model/types.ts";
+import type { ComponentInstance } from "./component_instance.ts";
+import { EVENT, Waitable } from "./entries.ts";
+
+/** The greatest number of elements of a buffer. */
+const MAX_LENGTH = 2 ** 28 - 1;
+
+export const COPY = { COMPLETED: 0, DROPPED: 1, CANCELLED: 2 } as const;
+
+/** What a built-in returns while a copy is in progress. */
+export const BLOCKED = -1;
+
+export type ChannelType = Extract<ValType, { kind: "stream" | "future" }>;
+
+/** A place for elements: in the memory of an instance, or in JavaScript. */
+export interface Buffer {
+  readonly length: number;
+  progress: number;
+  /** Takes the next `count` elements. */
+  read(count: number): ArrayLike<unknown>;
+  /** Stores elements after those stored before. */
+  write(elements: ArrayLike<unknown>): void;
+}
+
+function remaining(buffer: Buffer): number {
+  return buffer.length - buffer.progress;
+}
+
+/** A buffer in the memory of an instance. */
+export class GuestBuffer implements Buffer {
+  readonly length: number;
+  progress = 0;
+  readonly #codec: ElementCodec | undefined;
+  readonly #size: number;
+  #pointer: number;
+
+  constructor(codec: ElementCodec | undefined, size: number, pointer: number, length: number) {
+    this.#codec = codec;
+    this.#size = size;
+    this.#pointer = pointer;
+    this.length = length;
+  }
+
+  read(count: number): ArrayLike<unknown> {
+    const elements = this.#codec?.load(this.#pointer, count) ?? { length: count };
+    this.#advance(count);
+    return elements;
+  }
+
+  write(elements: ArrayLike<unknown>): void {
+    this.#codec?.store(elements, this.#pointer);
+    this.#advance(elements.length);
+  }
+
+  #advance(count: number): void {
+    this.#pointer += count * this.#size;
+    this.progress += count;
+  }
+}
+
+type OnCopy = (reclaim: () => void) => void;
+type OnDone = (result: number) => void;
+
+interface Pending {
+  readonly instance: object;
+  readonly buffer: Buffer;
+  readonly onCopy: OnCopy;
+  readonly onDone: OnDone;
+}
+
+/** The part of a stream or future that both ends share. */
+export class Channel {
+  readonly type: ChannelType;
+  dropped = false;
+  #pending: Pending | undefined;
+
+  constructor(type: ChannelType) {
+    this.type = type;
+  }
+
+  cancel(): void {
+    this.#notify(COPY.CANCELLED);
+  }
+
+  drop(): void {
+    if (this.dropped) return;
+    this.dropped = true;
+    if (this.#pending !== undefined) this.#notify(COPY.DROPPED);
+  }
+
+  #notify(result: number): void {
+    const pending = this.#pending!;
+    this.#pending = undefined;
+    pending.onDone(result);
+  }
+
+  /** Begins a copy from or to `buffer`; `reads` tells which end asks. */
+  copy(instance: object, buffer: Buffer, reads: boolean, onCopy: OnCopy, onDone: OnDone): void {
+    if (this.dropped) return onDone(COPY.DROPPED);
+    const pending = this.#pending;
+    const next = { instance, buffer, onCopy, onDone };
+    if (pending === undefined) {
+      this.#pending = next;
+      return;
+    }
+    if (instance === pending.instance && !isPlain(this.type.element)) {
+      trap("cannot read from and write to a stream or future in the same instance, unless of numbers");
+    }
+    if (this.type.kind === "future") this.#copyFuture(pending, buffer, reads, onDone);
+    else this.#copyStream(pending, next, reads);
+  }
+
+  #copyFuture(pending: Pending, buffer: Buffer, reads: boolean, onDone: OnDone): void {
+    if (reads) buffer.write(pending.buffer.read(1));
+    else pending.buffer.write(buffer.read(1));
+    this.#notify(COPY.COMPLETED);
+    onDone(COPY.COMPLETED);
+  }
+
+  #copyStream(pending: Pending, next: Pending, reads: boolean): void {
+    const { buffer } = next;
+    if (remaining(pending.buffer) > 0) {
+      const count = Math.min(remaining(buffer), remaining(pending.buffer));
+      if (remaining(buffer) > 0) {
+        if (reads) buffer.write(pending.buffer.read(count));
+        else pending.buffer.write(buffer.read(count));
+        pending.onCopy(() => {
+          this.#pending = undefined;
+        });
+      }
+      next.onDone(COPY.COMPLETED);
+    } else if (!reads && buffer.length === 0 && pending.buffer.length === 0) next.onDone(COPY.COMPLETED);
+    else {
+      this.#notify(COPY.COMPLETED);
+      this.#pending = next;
+    }
+  }
+}
+
+const NUMBERS = new Set(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32", "f64"]);
+
+function isPlain(element: ValType | undefined): boolean {
+  return element === undefined || NUMBERS.has(element.kind);
+}
+
+export const COPY_STATE = { IDLE: 1, COPYING: 2, CANCELLING: 3, DONE: 4 } as const;
+
+/** One end of a channel in the table of an instance. */
+export class ChannelEnd extends Waitable {
+  readonly channel: Channel;
+  readonly readable: boolean;
+  state: number = COPY_STATE.IDLE;
+
+  constructor(channel: Channel, readable: boolean) {
+    super();
+    this.channel = channel;
+    this.readable = readable;
+  }
+
+  get copying(): boolean {
+    return this.state === COPY_STATE.COPYING || this.state === COPY_STATE.CANCELLING;
+  }
+
+  override drop(): void {
+    const { type } = this.channel;
+    if (!this.readable && type.kind === "future" && this.state !== COPY_STATE.DONE) {
+      trap("cannot drop the writable end of a future before it has been written");
+    }
+    if (this.copying) trap(`cannot drop a busy ${type.kind}`);
+    this.channel.drop();
+    super.drop();
+  }
+}
+
+/** True if two channel types are equal; nodes of one component are shared. */
+function sameType(a: ChannelType, b: ChannelType): boolean {
+  return a === b || (a.kind === b.kind && sameValue(a.element, b.element));
+}
+
+function sameValue(a: ValType | undefined, b: ValType | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined || a.kind !== b.kind) return false;
+  return stable(a) === stable(b);
+}
+
+const RESOURCE_NUMBERS = new WeakMap<object, number>();
+let resourceNumbers = 0;
+
+/** A text that two value types share if they are structurally equal. */
+function stable(type: ValType): string {
+  return JSON.stringify(type, (key, value: unknown) => {
+    if (key !== "id" || typeof value !== "object" || value === null) return value;
+    let number = RESOURCE_NUMBERS.get(value);
+    if (number === undefined) RESOURCE_NUMBERS.set(value, number = ++resourceNumbers);
+    return number;
+  });
+}
+
+/** The end at `index`, which must be of `type` and readable or writable. */
+function endAt(instance: ComponentInstance, type: ChannelType, index: number, readable: boolean): ChannelEnd {
+  const end = instance.handles.get(index);
+  if (!(end instanceof ChannelEnd) || end.readable !== readable || end.channel.type.kind !== type.kind) {
+    trap(`handle index is not that of a ${readable ? "readable" : "writable"} end of a ${type.kind}`);
+  }
+  if (!sameType(end.channel.type, type)) trap(`the ${type.kind} has another type`);
+  return end;
+}
+
+/** stream.new and future.new. */
+export function newChannel(instance: ComponentInstance, type: ChannelType): bigint {
+  instance.requireLeave();
+  const channel = new Channel(type);
+  const readable = instance.handles.add(new ChannelEnd(channel, true));
+  const writable = instance.handles.add(new ChannelEnd(channel, false));
+  return BigInt(readable) | (BigInt(writable) << 32n);
+}
+
+/** Where a built-in finds the elements of a channel. */
+export interface CopyOptions {
+  readonly isAsync: boolean;
+  readonly codec: ElementCodec | undefined;
+  /** The size of an element, and its alignment. */
+  readonly size: number;
+  readonly align: number;
+  /** The length of the memory in bytes. */
+  memoryBytes(): number;
+}
+
+function eventCode(type: ChannelType, readable: boolean): number {
+  if (type.kind === "stream") return readable ? EVENT.STREAM_READ : EVENT.STREAM_WRITE;
+  return readable ? EVENT.FUTURE_READ : EVENT.FUTURE_WRITE;
+}
+
+/** {stream,future}.{read,write}: returns the result, BLOCKED, or a suspension. */
+export function copyElements(
+  instance: ComponentInstance,
+  type: ChannelType,
+  readable: boolean,
+  options: CopyOptions,
+  index: number,
+  pointer: number,
+  length: number,
+): number {
+  instance.requireLeave();
+  const end = endAt(instance, type, index, readable);
+  if (end.state !== COPY_STATE.IDLE) trap(`cannot use a busy or finished ${type.kind}`);
+  if (end.set !== undefined && !options.isAsync) trap("waitable in a waitable set cannot be used synchronously");
+  if (length > MAX_LENGTH) trap("buffer is too long");
+  if (type.element !== undefined && length > 0) {
+    if (pointer % options.align !== 0) trap("buffer is not aligned");
+    if (pointer + length * options.size > options.memoryBytes()) trap("buffer is out of bounds of the memory");
+  }
+  const buffer = new GuestBuffer(options.codec, options.size, pointer, length);
+  const code = eventCode(type, readable);
+  const finished = (result: number): boolean =>
+    result === COPY.DROPPED || (type.kind === "future" && result === COPY.COMPLETED);
+  const report = (result: number, reclaim?: () => void) =>
+    end.setPending(() => {
+      reclaim?.();
+      end.state = finished(result) ? COPY_STATE.DONE : COPY_STATE.IDLE;
+      return [code, index, type.kind === "future" ? result : result | (buffer.progress << 4)];
+    });
+  end.state = COPY_STATE.COPYING;
+  end.channel.copy(
+    instance,
+    buffer,
+    readable,
+    (reclaim) => report(COPY.COMPLETED, reclaim),
+    (result) => report(result),
+  );
+  return awaitCopy(instance, end, options.isAsync);
+}
+
+function awaitCopy(instance: ComponentInstance, end: ChannelEnd, isAsync: boolean): number {
+  const take = () => end.takePending()[2];
+  if (end.hasPending) return take();
+  return isAsync ? BLOCKED : end.waitForPending(instance.store.task, take);
+}
+
+/** {stream,future}.cancel-{read,write}. */
+export function cancelCopy(
+  instance: ComponentInstance,
+  type: ChannelType,
+  readable: boolean,
+  isAsync: boolean,
+  index: number,
+): number {
+  instance.requireLeave();
+  const end = endAt(instance, type, index, readable);
+  if (end.state !== COPY_STATE.COPYING || end.hasSyncWaiter) trap(`no ${readable ? "read" : "write"} is in progress`);
+  if (end.set !== undefined && !isAsync) trap("waitable in a waitable set cannot be used synchronously");
+  end.state = COPY_STATE.CANCELLING;
+  if (!end.hasPending) end.channel.cancel();
+  return awaitCopy(instance, end, isAsync);
+}
+
+/** {stream,future}.drop-{readable,writable}. */
+export function dropEnd(instance: ComponentInstance, type: ChannelType, readable: boolean, index: number): void {
+  instance.requireLeave();
+  const end = endAt(instance, type, index, readable);
+  end.drop();
+  instance.handles.remove(index);
+}
+
+/** Lifts readable ends to channels and lowers channels to readable ends. */
+export function channelCodec(
+  type: ChannelType,
+  instance: ComponentInstance,
+  foreign: boolean,
+): HandleCodec {
+  const lift = (index: number): Channel => {
+    const end = endAt(instance, type, index, true);
+    if (end.state !== COPY_STATE.IDLE) trap(`cannot lift a busy or finished ${type.kind}`);
+    if (end.set !== undefined) trap(`cannot transfer a ${type.kind} that is in a waitable set`);
+    instance.handles.remove(index);
+    return end.channel;
+  };
+  const lower = (channel: unknown): number => {
+    return instance.handles.add(new ChannelEnd(channel as Channel, true));
+  };
+  if (foreign) return { lift, lower };
+  return { lift, lower: (value) => lower(value) };
+}
+
+/** The codec of elements and their layout, for a memory. */
+export function copyLayout(type: ChannelType, pointer: "i32" | "i64"): { size: number; align: number } {
+  return type.element === undefined ? { size: 0, align: 1 } : layoutOf(type.element, pointer);
+}

@@ -1,0 +1,153 @@
+/**
+ * The state of a component instance and of the store that it belongs to (Canonical ABI: Component Instances, Embedding
+ * API). Invariant: an instance whose code trapped is never left, so it can never be entered again.
+ */
+import { TrapError } from "@waft/engine";
+import { trap } from "../abi/traps.ts";
+import type { Entry, Subtask } from "./entries.ts";
+import type { Task } from "./task.ts";
+import { Table } from "./table.ts";
+
+/** Tasks that run in one turn of the event loop. */
+const MAX_STEPS = 10_000;
+
+/** The instances of one instantiation of a root component, and their waiting tasks. */
+export class Store {
+  /** The task whose code runs now. */
+  current: Task | undefined = undefined;
+  /** Tasks that wait for a condition. */
+  readonly waiting: Set<Task> = new Set();
+  /** The trap that ended the store's code, until it has reached the host. */
+  trapped: { readonly error: unknown } | undefined = undefined;
+  /** The call whose arguments are being lifted, which borrows the handles among them. */
+  lending: Subtask | undefined = undefined;
+  /** Calls of asynchronous functions of the host that have not ended. */
+  hostCalls = 0;
+
+  /** True if some function of the component may block, so that all calls are tasks. */
+  readonly usesAsync: boolean;
+  /** True if core code can observe its task (context.get) although nothing blocks. */
+  readonly needsTasks: boolean;
+
+  /** Calls of the host that have not ended. */
+  readonly calls: Set<{ reject(reason: unknown): void }> = new Set();
+  readonly #run: (store: Store) => boolean;
+  #pumping = false;
+
+  /** `run` runs a ready task; it returns false if there is none. */
+  constructor(usesAsync: boolean, needsTasks: boolean, run: (store: Store) => boolean) {
+    this.usesAsync = usesAsync;
+    this.needsTasks = needsTasks;
+    this.#run = run;
+  }
+
+  /** Runs a call of the host. A trap of earlier code that nobody could be told of has no effect on it. */
+  enterHost(action: () => void): void {
+    const { current } = this;
+    this.current = undefined;
+    try {
+      action();
+    } finally {
+      this.current = current;
+      if (current === undefined) this.trapped = undefined;
+    }
+  }
+
+  /** Runs ready tasks after the current turn of the event loop. */
+  pumpLater(): void {
+    if (this.waiting.size > 0) queueMicrotask(() => this.pump());
+  }
+
+  /**
+   * Runs ready tasks until none is ready. Calls of the host that can then never end, because nothing else is in
+   * progress, are rejected.
+   */
+  pump(): void {
+    if (this.#pumping) return;
+    if (this.current !== undefined) return queueMicrotask(() => this.pump());
+    this.#pumping = true;
+    try {
+      for (let steps = 0; this.trapped === undefined && this.#run(this);) {
+        if (++steps < MAX_STEPS) continue;
+        setTimeout(() => this.pump(), 0); // lets the event loop run
+        return;
+      }
+    } catch (error) {
+      this.trapped ??= { error };
+    } finally {
+      this.#pumping = false;
+    }
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.trapped === undefined && (this.hostCalls > 0 || this.calls.size === 0)) return;
+    const error = this.trapped?.error ?? new TrapError("deadlock: no task can continue");
+    this.trapped = undefined;
+    for (const call of this.calls) call.reject(error);
+    this.calls.clear();
+  }
+
+  /** The running task. */
+  get task(): Task {
+    const task = this.current;
+    if (task === undefined) trap("the built-in function requires a task");
+    return task;
+  }
+}
+
+export class ComponentInstance {
+  readonly store: Store;
+  readonly parent: ComponentInstance | undefined;
+  readonly handles: Table<Entry> = new Table();
+  /** Its tasks that have started and not ended. */
+  readonly tasks: Set<Task> = new Set();
+  mayEnter = true;
+  mayLeave = true;
+  backpressure = 0;
+  waitingToEnter = 0;
+  /** The task that holds the instance exclusively. */
+  exclusive: Task | undefined = undefined;
+
+  constructor(store: Store, parent: ComponentInstance | undefined) {
+    this.store = store;
+    this.parent = parent;
+  }
+
+  /** The instances that a call from `caller` enters: this one and its ancestors, without those of the caller. */
+  enteringSet(caller: ComponentInstance | undefined): readonly ComponentInstance[] {
+    const inside = new Set(caller === undefined ? [] : caller.#withAncestors());
+    return this.#withAncestors().filter((instance) => !inside.has(instance));
+  }
+
+  #withAncestors(): ComponentInstance[] {
+    return this.parent === undefined ? [this] : [this, ...this.parent.#withAncestors()];
+  }
+
+  mayEnterFrom(caller: ComponentInstance | undefined): boolean {
+    return this.enteringSet(caller).every((instance) => instance.mayEnter);
+  }
+
+  enterFrom(caller: ComponentInstance | undefined): void {
+    enterAll(this.enteringSet(caller));
+  }
+
+  leaveTo(caller: ComponentInstance | undefined): void {
+    leaveAll(this.enteringSet(caller));
+  }
+
+  /** Traps if the instance may not call its imports now. */
+  requireLeave(): void {
+    if (!this.mayLeave) trap("cannot leave component instance");
+  }
+}
+
+/** Enters instances; traps if one of them is entered already or has trapped. */
+export function enterAll(instances: readonly ComponentInstance[]): void {
+  for (const { mayEnter } of instances) if (!mayEnter) trap("cannot enter component instance");
+  for (const instance of instances) instance.mayEnter = false;
+}
+
+export function leaveAll(instances: readonly ComponentInstance[]): void {
+  for (const instance of instances) instance.mayEnter = true;
+}

@@ -1,0 +1,105 @@
+/**
+ * The public API: {@linkcode compileComponent} → `instantiate` → `exports`. In: a component in binary form and an engine,
+ * which compiles its core modules. Out: instances whose exports are JavaScript values in jco's form. Invariant: a
+ * component is compiled once; instances share its code and nothing else.
+ */
+import type { Context, Engine, Module } from "@waft/engine";
+import { LinkError } from "@waft/engine";
+import { Store } from "./async/component_instance.ts";
+import { runReady } from "./async/task.ts";
+import { decodeComponent } from "./binary/decode.ts";
+import { type HostExports, hostExports } from "./link/host_exports.ts";
+import { type ComponentImports, HostImports } from "./link/host_imports.ts";
+import { type Environment, instantiateComponent } from "./link/instantiate.ts";
+import { Scope } from "./link/scope.ts";
+import { ComponentInstance as Instance } from "./async/component_instance.ts";
+import { featuresOf } from "./link/component_features.ts";
+import type { Component as DecodedComponent } from "./model/definitions.ts";
+
+/** A compiled component, which can be instantiated any number of times. */
+export class Component {
+  readonly #engine: Engine;
+  readonly #decoded: DecodedComponent;
+  readonly #modules = new Map<Uint8Array, Module>();
+  readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
+
+  /**
+   * Components are made by {@linkcode compileComponent}.
+   *
+   * @internal
+   */
+  constructor(engine: Engine, decoded: DecodedComponent) {
+    this.#engine = engine;
+    this.#decoded = decoded;
+    this.#features = featuresOf(decoded);
+    this.#compile(decoded);
+  }
+
+  #compile(component: DecodedComponent): void {
+    for (const definition of component.definitions) {
+      if (definition.kind === "core module") {
+        this.#modules.set(definition.bytes, this.#engine.compile(definition.bytes));
+      } else if (definition.kind === "component") this.#compile(definition.component);
+    }
+  }
+
+  /**
+   * Creates an instance. `imports` maps the names of imports to objects with functions (camelCase) and classes
+   * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names.
+   *
+   * Throws LinkError that names all missing imports with their signatures, and TrapError if a start function traps.
+   */
+  instantiate<Exports extends object = HostExports>(
+    context: Context = {},
+    imports: ComponentImports = {},
+  ): ComponentInstance<Exports> {
+    const { usesAsync, needsTasks } = this.#features;
+    const store = new Store(usesAsync, needsTasks, runReady);
+    const host = new HostImports(imports, store);
+    const environment: Environment = { store, context, moduleOf: (bytes) => this.#modules.get(bytes)! };
+    this.#checkImports(host, store);
+    const items = instantiateComponent(
+      environment,
+      { component: this.#decoded, scope: undefined, parent: undefined },
+      (definition, scope) => host.item(definition, scope),
+    );
+    return new ComponentInstance<Exports>(hostExports(items, store) as Exports);
+  }
+
+  /** Throws unless every import is there. Imports refer to types only, so they can be resolved before anything runs. */
+  #checkImports(host: HostImports, store: Store): void {
+    const scope = new Scope(new Instance(store, undefined), undefined);
+    for (const definition of this.#decoded.definitions) {
+      if (definition.kind === "import") scope.add(host.item(definition, scope));
+      else if (definition.kind === "type" && definition.type.kind !== "resource") scope.types.define(definition.type);
+      else if (definition.kind === "alias" && definition.alias.kind === "export" && definition.alias.sort === "type") {
+        const item = scope.instances[definition.alias.instance]?.exports.get(definition.alias.name);
+        if (item === undefined) break;
+        scope.add(item);
+      } else if (definition.kind !== "core module" && definition.kind !== "core type") break;
+    }
+    if (host.missing.length === 0) return;
+    const list = host.missing.map((entry) => `\n  ${entry}`).join("");
+    throw new LinkError(`The component's imports are missing:${list}`);
+  }
+}
+
+/** An instance of a component. `Exports` is the type of its exports where the program knows it. */
+export class ComponentInstance<Exports extends object = HostExports> {
+  /** Exports by name: an object per interface, under its whole name and its short one, and functions in camelCase. */
+  readonly exports: Exports;
+
+  /** @internal */
+  constructor(exports: Exports) {
+    this.exports = exports;
+  }
+}
+
+/**
+ * Decodes a component in binary form and compiles its core modules.
+ *
+ * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
+ */
+export function compileComponent(engine: Engine, bytes: Uint8Array): Component {
+  return new Component(engine, decodeComponent(bytes));
+}

@@ -1,0 +1,165 @@
+/**
+ * Exports of a root component for JavaScript, in jco's form. In: the exported items. Out: an object with an object per
+ * interface, a function per function and a class per resource. Functions of type `async` return promises. Invariant:
+ * functions are made on first use.
+ */
+import { ComponentError } from "../abi/traps.ts";
+import { camelCase, pascalCase } from "../abi/names.ts";
+import type { Store } from "../async/component_instance.ts";
+import type { FuncType } from "../model/types.ts";
+import { moveRep, type ResourceClass, resourceClass } from "./host_resources.ts";
+import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
+
+export type HostExports = Record<string, unknown>;
+
+/** The exports of a component. */
+export function hostExports(items: ReadonlyMap<string, Item>, store: Store): HostExports {
+  const exports: HostExports = Object.create(null);
+  const classes = new Map<string, ResourceClass>();
+  for (const [name, item] of items) {
+    if (item.sort === "type" && item.type.kind === "resource" && item.type.id.owner !== undefined) {
+      item.type.id.name = name;
+      classes.set(name, resourceClass(item.type.id));
+      exports[pascalCase(name)] = classes.get(name);
+    }
+  }
+  for (const [name, item] of items) {
+    if (item.sort === "func") addFunction(exports, classes, name, item, store);
+    else if (item.sort === "instance") addInstance(exports, name, item, store);
+  }
+  return exports;
+}
+
+function addInstance(exports: HostExports, name: string, item: InstanceItem, store: Store): void {
+  let made: HostExports | undefined;
+  const get = () => made ??= hostExports(item.exports, store);
+  define(exports, name, get);
+  // The last part of an interface's name, as jco offers it too.
+  const short = /^[^/]*\/([^@]*)/.exec(name)?.[1] ?? name;
+  if (!(camelCase(short) in exports)) define(exports, camelCase(short), get);
+}
+
+/** Defines a property that is computed on first use. */
+function define(object: object, name: string, get: () => unknown): void {
+  Object.defineProperty(object, name, {
+    enumerable: true,
+    configurable: true,
+    get: () => {
+      const value = get();
+      Object.defineProperty(object, name, { enumerable: true, configurable: true, value });
+      return value;
+    },
+  });
+}
+
+function addFunction(
+  exports: HostExports,
+  classes: ReadonlyMap<string, ResourceClass>,
+  name: string,
+  item: FuncItem,
+  store: Store,
+): void {
+  const make = () => exportedFunction(item, store);
+  const match = /^\[(constructor|method|static)\]([^.]*)(?:\.(.*))?$/.exec(name);
+  const type = match === null ? undefined : classes.get(match[2]);
+  if (match === null || type === undefined) {
+    define(exports, camelCase(name), make);
+    if (camelCase(name) !== name) define(exports, name, make);
+    return;
+  }
+  const [, kind, resource, method = ""] = match;
+  if (kind === "static") define(type, camelCase(method), make);
+  else if (kind === "method") {
+    let call: HostFunction | undefined;
+    Object.defineProperty(type.prototype, camelCase(method), {
+      configurable: true,
+      writable: true,
+      value(this: object, ...args: unknown[]) {
+        return (call ??= make())(this, ...args);
+      },
+    });
+  } else exports[pascalCase(resource)] = withConstructor(type, make);
+}
+
+/** A class with the prototype of `type` whose constructor calls an exported function. */
+function withConstructor(type: ResourceClass, make: () => HostFunction): unknown {
+  let call: HostFunction | undefined;
+  const made = class {
+    constructor(...args: unknown[]) {
+      moveRep((call ??= make())(...args) as object, this);
+    }
+  };
+  Object.defineProperty(made, "name", { value: type.name });
+  for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(type))) {
+    if (!Object.hasOwn(made, key)) Object.defineProperty(made, key, descriptor);
+  }
+  Object.setPrototypeOf(made.prototype, type.prototype);
+  return made;
+}
+
+/** The JavaScript function for an exported function. */
+export function exportedFunction(item: FuncItem, store: Store): HostFunction {
+  if (item.plain !== undefined) return item.plain;
+  if (store.usesAsync) return taskFunction(item, store);
+  const call = item.lifted!.direct(undefined);
+  return item.type.result?.kind === "result" ? (...args) => unwrap(call(...args)) : call;
+}
+
+/** Returns the value of `ok`; throws that of `err`. */
+function unwrap(value: unknown): unknown {
+  const { tag, val } = value as { tag: string; val: unknown };
+  if (tag === "err") throw new ComponentError(val);
+  return val;
+}
+
+/** A function whose calls are tasks. */
+export function taskFunction(item: FuncItem, store: Store): HostFunction {
+  const { type } = item;
+  return type.async
+    ? (...args) => new Promise((resolve, reject) => startPromise(item, store, args, resolve, reject))
+    : (...args) => callNow(item, store, args);
+}
+
+function result(type: FuncType, values: readonly unknown[] | undefined): unknown {
+  const value = values?.[0];
+  return type.result?.kind === "result" ? unwrap(value) : value;
+}
+
+function callNow(item: FuncItem, store: Store, args: readonly unknown[]): unknown {
+  let values: readonly unknown[] | undefined;
+  store.enterHost(() => {
+    item.start(() => args, (given) => values = given, undefined);
+  });
+  store.pumpLater();
+  return result(item.type, values);
+}
+
+/** Starts a call that ends later. */
+export function startPromise(
+  item: FuncItem,
+  store: Store,
+  args: readonly unknown[],
+  resolve: (value: unknown) => void,
+  reject: (reason: unknown) => void,
+): void {
+  const call = { reject };
+  store.calls.add(call);
+  const onResolve = (values: readonly unknown[] | undefined) => {
+    store.calls.delete(call);
+    try {
+      resolve(result(item.type, values));
+    } catch (error) {
+      reject(error);
+    }
+  };
+  try {
+    store.enterHost(() => {
+      item.start(() => args, onResolve, undefined);
+    });
+  } catch (error) {
+    store.calls.delete(call);
+    reject(error);
+    return;
+  }
+  store.pump();
+}

@@ -1,0 +1,154 @@
+/**
+ * Resources in JavaScript. A resource of the host is any object; a guest knows it by a number. A resource of a component
+ * is an object of a class made for its type, whose `Symbol.dispose` destroys it. Invariant: an object that has been
+ * passed on as owned, or disposed of, cannot be used again.
+ */
+import { RuntimeResource } from "../async/entries.ts";
+
+/** The objects of one resource type of the host, by the number that guests know. */
+class HostObjects {
+  readonly #objects = new Map<number, { object: object; owned: boolean; borrows: number }>();
+  readonly #reps = new Map<object, number>();
+  #next = 1;
+
+  repOf(object: object, owned: boolean): number {
+    let rep = this.#reps.get(object);
+    if (rep === undefined) {
+      rep = this.#next++;
+      this.#reps.set(object, rep);
+      this.#objects.set(rep, { object, owned: false, borrows: 0 });
+    }
+    const entry = this.#objects.get(rep)!;
+    if (owned) entry.owned = true;
+    else entry.borrows++;
+    return rep;
+  }
+
+  objectOf(rep: number): object {
+    return this.#objects.get(rep)!.object;
+  }
+
+  /** Ends the ownership by guests. Returns the object. */
+  take(rep: number): object {
+    const entry = this.#objects.get(rep)!;
+    entry.owned = false;
+    this.#forget(rep);
+    return entry.object;
+  }
+
+  releaseBorrow(rep: number): void {
+    this.#objects.get(rep)!.borrows--;
+    this.#forget(rep);
+  }
+
+  #forget(rep: number): void {
+    const entry = this.#objects.get(rep)!;
+    if (entry.owned || entry.borrows > 0) return;
+    this.#objects.delete(rep);
+    this.#reps.delete(entry.object);
+  }
+}
+
+const HOST_OBJECTS = new WeakMap<RuntimeResource, HostObjects>();
+
+export type { HostObjects };
+
+/** The objects of a resource type of the host. */
+export function hostResource(resource: RuntimeResource): HostObjects {
+  let objects = HOST_OBJECTS.get(resource);
+  if (objects === undefined) HOST_OBJECTS.set(resource, objects = new HostObjects());
+  return objects;
+}
+
+/** Makes a resource type of the host, whose objects are disposed of when a guest drops them. */
+export function makeHostResource(name: string): RuntimeResource {
+  const resource = new RuntimeResource(name, undefined);
+  const objects = hostResource(resource);
+  resource.destroy = (rep) => {
+    const object = objects.take(rep) as { [Symbol.dispose]?: () => void };
+    object[Symbol.dispose]?.();
+  };
+  return resource;
+}
+
+export function releaseBorrow(objects: HostObjects, rep: number): void {
+  objects.releaseBorrow(rep);
+}
+
+/** The representation of a guest's resource in its JavaScript object; undefined once it is gone. */
+const REPS = new WeakMap<object, { resource: RuntimeResource; rep: number; owned: boolean }>();
+
+/** Destroys resources whose objects were collected without having been disposed of. */
+const ABANDONED = new FinalizationRegistry<{ resource: RuntimeResource; rep: number }>(({ resource, rep }) => {
+  try {
+    resource.destroy?.(rep, undefined);
+  } catch {
+    // The instance has trapped or is running: the resource ends with it.
+  }
+});
+
+/** The class whose objects represent resources of a guest. */
+export function resourceClass(resource: RuntimeResource): ResourceClass {
+  return (resource.hostClass ??= makeClass(resource)) as ResourceClass;
+}
+
+export type ResourceClass = { new (...args: unknown[]): object; prototype: object } & Record<string, unknown>;
+
+function makeClass(resource: RuntimeResource): ResourceClass {
+  const name = resource.name;
+  const made = class {
+    constructor() {
+      throw new TypeError(`The resource ${name} has no constructor`);
+    }
+    [Symbol.dispose](): void {
+      const entry = REPS.get(this);
+      if (entry === undefined) return;
+      release(this);
+      if (entry.owned) resource.destroy?.(entry.rep, undefined);
+    }
+  };
+  Object.defineProperty(made, "name", { value: name });
+  return made as unknown as ResourceClass;
+}
+
+function release(object: object): void {
+  REPS.delete(object);
+  ABANDONED.unregister(object);
+}
+
+/** The object for a representation that a guest passes to JavaScript. */
+export function objectOf(resource: RuntimeResource, rep: number, owned: boolean): object {
+  if (resource.owner === undefined) {
+    const objects = hostResource(resource);
+    return owned ? objects.take(rep) : objects.objectOf(rep);
+  }
+  return adopt(Object.create(resourceClass(resource).prototype as object) as object, resource, rep, owned);
+}
+
+/** Makes `object` represent a resource of a guest. */
+export function adopt(object: object, resource: RuntimeResource, rep: number, owned: boolean): object {
+  REPS.set(object, { resource, rep, owned });
+  if (owned) ABANDONED.register(object, { resource, rep }, object);
+  return object;
+}
+
+/** The representation for an object that JavaScript passes to a guest. */
+export function repOf(resource: RuntimeResource, value: unknown, owned: boolean): number {
+  if (typeof value !== "object" || value === null) throw new TypeError(`Expected a resource ${resource.name}`);
+  if (resource.owner === undefined) return hostResource(resource).repOf(value, owned);
+  const entry = REPS.get(value);
+  if (entry === undefined || entry.resource !== resource) {
+    throw new TypeError(`Expected a resource ${resource.name}; it may have been passed on or disposed of`);
+  }
+  if (!owned) return entry.rep;
+  if (!entry.owned) throw new TypeError(`The borrowed resource ${resource.name} cannot be passed on as owned`);
+  release(value);
+  return entry.rep;
+}
+
+/** Takes the representation out of an object made by a constructor, for another object. */
+export function moveRep(from: object, to: object): void {
+  const entry = REPS.get(from)!;
+  release(from);
+  adopt(to, entry.resource, entry.rep, entry.owned);
+}

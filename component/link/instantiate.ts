@@ -1,0 +1,254 @@
+/**
+ * Instantiation of components: carries out the definitions in order. In: a decoded component, its arguments by name and
+ * the compiled core modules. Out: the items that it exports. Invariant: a definition sees only what precedes it, so
+ * instances form a tree without cycles.
+ */
+import type { Context, Module } from "@waft/engine";
+import { LinkError, UnsupportedError } from "@waft/engine";
+import type { Canon, CanonOption } from "../model/canon.ts";
+import { collectOptions } from "../model/canon.ts";
+import type { Alias, Component, CoreInstanceExpr, Definition, InstanceExpr } from "../model/definitions.ts";
+import type { ChannelType } from "../async/channels.ts";
+import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
+import { RuntimeResource } from "../async/entries.ts";
+import { type CoreFunction, HOST_FUNCTIONS } from "../async/task.ts";
+import { builtin, type CanonScope } from "./canon.ts";
+import type { ComponentItem, InstanceItem, Item } from "./items.ts";
+import { liftFunction } from "./lift.ts";
+import { lowerFunction } from "./lower.ts";
+import { RuntimeOptions } from "./options.ts";
+import { type CoreExports, Scope } from "./scope.ts";
+
+/** What an instantiation shares among all instances of its tree. */
+export interface Environment {
+  readonly store: Store;
+  readonly context: Context;
+  /** The compiled form of a core module, by its bytes. */
+  moduleOf(bytes: Uint8Array): Module;
+}
+
+/** Finds the argument for an import. */
+export type Arguments = (
+  definition: Extract<Definition, { kind: "import" }>,
+  scope: Scope,
+) => Item;
+
+/** Instantiates `item`. Returns its exports. */
+export function instantiateComponent(
+  environment: Environment,
+  item: Pick<ComponentItem, "component" | "scope" | "parent">,
+  args: Arguments,
+): ReadonlyMap<string, Item> {
+  const instance = new ComponentInstance(environment.store, item.parent);
+  const scope = new Scope(instance, item.scope);
+  new Linker(environment, scope, args).run(item.component);
+  return scope.exports;
+}
+
+const FUNC_OPTIONS = ["realloc", "postReturn", "callback"] as const;
+
+class Linker {
+  readonly #environment: Environment;
+  readonly #scope: Scope;
+  readonly #args: Arguments;
+
+  constructor(environment: Environment, scope: Scope, args: Arguments) {
+    this.#environment = environment;
+    this.#scope = scope;
+    this.#args = args;
+  }
+
+  run(component: Component): void {
+    for (const definition of component.definitions) this.#define(definition);
+  }
+
+  #define(definition: Definition): void {
+    const scope = this.#scope;
+    switch (definition.kind) {
+      case "core module":
+        scope.coreModules.push(this.#environment.moduleOf(definition.bytes));
+        return;
+      case "core instance":
+        scope.coreInstances.push(this.#coreInstance(definition.expr));
+        return;
+      case "core type":
+        return;
+      case "component":
+        scope.components.push({
+          sort: "component",
+          component: definition.component,
+          scope,
+          parent: scope.instance,
+        });
+        return;
+      case "instance":
+        scope.instances.push(this.#instance(definition.expr));
+        return;
+      case "alias":
+        this.#alias(definition.alias);
+        return;
+      case "type":
+        this.#type(definition.type);
+        return;
+      case "canon":
+        this.#canon(definition.canon);
+        return;
+      case "import":
+        scope.add(this.#args(definition, scope));
+        return;
+      case "export": {
+        const item = scope.item(definition.sort, definition.index);
+        scope.exports.set(definition.name, item);
+        scope.add(item);
+        return;
+      }
+      case "start":
+      case "value":
+        throw new UnsupportedError("component values", "components with values are not supported");
+    }
+  }
+
+  #coreInstance(expr: CoreInstanceExpr): CoreExports {
+    const scope = this.#scope;
+    if (expr.kind === "exports") {
+      const exports: Record<string, unknown> = Object.create(null);
+      for (const { name, sort, index } of expr.exports) exports[name] = scope.core[sort as "func"][index];
+      return exports;
+    }
+    const imports: Record<string, Record<string, unknown>> = Object.create(null);
+    for (const { name, instance } of expr.args) imports[name] = scope.coreInstances[instance];
+    return this.#running(() => scope.coreModules[expr.module].instantiate(this.#environment.context, imports).exports);
+  }
+
+  /** Runs the start function of a core module: its instance is entered, and its imports may be called. */
+  #running<T>(action: () => T): T {
+    const entering = this.#scope.instance.enteringSet(undefined).filter(({ mayEnter }) => mayEnter);
+    enterAll(entering);
+    const result = action();
+    leaveAll(entering);
+    return result;
+  }
+
+  #instance(expr: InstanceExpr): InstanceItem {
+    const scope = this.#scope;
+    if (expr.kind === "exports") {
+      const exports = new Map(expr.exports.map(({ name, sort, index }) => [name, scope.item(sort, index)]));
+      return { sort: "instance", exports };
+    }
+    const args = new Map(expr.args.map(({ name, sort, index }) => [name, scope.item(sort, index)]));
+    const { component, scope: outer } = scope.components[expr.component];
+    const target = { component, scope: outer, parent: scope.instance };
+    const exports = instantiateComponent(this.#environment, target, ({ name }) => {
+      const item = args.get(name);
+      if (item === undefined) throw new LinkError(`The argument "${name}" of a component is missing`);
+      return item;
+    });
+    return { sort: "instance", exports };
+  }
+
+  #alias(alias: Alias): void {
+    const scope = this.#scope;
+    switch (alias.kind) {
+      case "export": {
+        const item = scope.instances[alias.instance].exports.get(alias.name);
+        if (item === undefined) throw new LinkError(`An instance does not export "${alias.name}"`);
+        scope.add(item);
+        return;
+      }
+      case "core export": {
+        const sort = alias.sort.slice("core ".length) as "func";
+        scope.core[sort].push(scope.coreInstances[alias.instance][alias.name]);
+        return;
+      }
+      case "outer":
+        if (alias.sort !== "core type") scope.add(scope.outer(alias.count).item(alias.sort, alias.index));
+    }
+  }
+
+  #type(expr: Extract<Definition, { kind: "type" }>["type"]): void {
+    const { types } = this.#scope;
+    if (expr.kind !== "resource") return types.define(expr);
+    const { instance } = this.#scope;
+    const resource = new RuntimeResource("resource", instance);
+    const dtor = expr.dtor === undefined ? undefined : this.#scope.coreFunc(expr.dtor);
+    resource.destroy = destructor(instance, dtor);
+    types.add({ kind: "resource", id: resource });
+  }
+
+  #canon(canon: Canon): void {
+    const scope = this.#scope;
+    switch (canon.name) {
+      case "lift": {
+        const options = this.#options(canon.options);
+        scope.funcs.push(liftFunction(scope.coreFunc(canon.func), scope.types.func(canon.type), options));
+        return;
+      }
+      case "lower": {
+        const item = scope.funcs[canon.func];
+        scope.core.func.push(lowerFunction(item, item.type, this.#options(canon.options)));
+        return;
+      }
+      default: {
+        const core = builtin(canon, this.#canonScope());
+        HOST_FUNCTIONS.add(core);
+        scope.core.func.push(core);
+      }
+    }
+  }
+
+  #canonScope(): CanonScope {
+    const { instance, types, core } = this.#scope;
+    return {
+      instance,
+      resource: (type) => types.resource(type),
+      channel: (type) => types.value(type) as ChannelType,
+      value: (reference) => types.value(reference),
+      options: (options) => this.#options(options),
+      memory: (index) => core.memory[index],
+    };
+  }
+
+  #options(options: readonly CanonOption[]): RuntimeOptions {
+    const scope = this.#scope;
+    const given = collectOptions(options);
+    const [realloc, postReturn, callback] = FUNC_OPTIONS.map((name): CoreFunction | undefined => {
+      const index = given[name];
+      return index === undefined ? undefined : scope.coreFunc(index);
+    });
+    return new RuntimeOptions(scope.instance, {
+      encoding: given.encoding,
+      isAsync: given.async,
+      memory: given.memory === undefined ? undefined : scope.core.memory[given.memory],
+      realloc,
+      postReturn,
+      callback,
+    });
+  }
+}
+
+/** Destroys a resource of `instance`: enters it, as a call of its destructor does. */
+function destructor(
+  instance: ComponentInstance,
+  dtor: CoreFunction | undefined,
+): (rep: number, caller: ComponentInstance | undefined) => void {
+  const { store } = instance;
+  if (dtor !== undefined && store.usesAsync) {
+    const type = { kind: "func", async: false, params: [{ name: "rep", type: { kind: "u32" } }] } as const;
+    const options = new RuntimeOptions(instance, {
+      encoding: "utf8",
+      isAsync: false,
+      memory: undefined,
+      realloc: undefined,
+      postReturn: undefined,
+      callback: undefined,
+    });
+    const { start } = liftFunction(dtor, type, options);
+    return (rep, caller) => void start(() => [rep], () => {}, caller);
+  }
+  return (rep, caller) => {
+    const entering = instance.enteringSet(caller);
+    enterAll(entering);
+    dtor?.(rep);
+    leaveAll(entering);
+  };
+}

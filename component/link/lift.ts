@@ -1,0 +1,179 @@
+/**
+ * canon lift: component functions from core functions. In: a core function, a function type and canonical options. Out: a
+ * function item, which can be called in two ways: as a task that may block, and directly if nothing in the component
+ * can. Invariant: a call that traps leaves its instance entered, so that the instance cannot be called again.
+ */
+import { type CoreValue, GENERATED } from "../abi/generated.ts";
+import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, someType } from "../abi/layout.ts";
+import { trap } from "../abi/traps.ts";
+import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
+import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
+import { type CoreFunction, type FuncInst, TASK, Task } from "../async/task.ts";
+import type { FuncType, ValType } from "../model/types.ts";
+import type { FuncItem, HostFunction } from "./items.ts";
+import type { RuntimeOptions } from "./options.ts";
+
+/** A lifted function, for calls without a task and for adapters. */
+export interface LiftedFunction {
+  readonly core: CoreFunction;
+  readonly options: RuntimeOptions;
+  /** The function for callers inside `caller`, or for JavaScript; the call must not block. */
+  direct(caller: ComponentInstance | undefined): HostFunction;
+}
+
+/** Codes that a callback returns. */
+const CALLBACK = { EXIT: 0, YIELD: 1, WAIT: 2 } as const;
+
+export function resultTypes(type: FuncType): ValType[] {
+  return type.result === undefined ? [] : [type.result];
+}
+
+/** Lifts `core`. */
+export function liftFunction(core: CoreFunction, type: FuncType, options: RuntimeOptions): FuncItem {
+  const lifted: LiftedFunction = { core, options, direct: (caller) => directCall(core, type, options, caller) };
+  return { sort: "func", type, lifted, start: startFunction(core, type, options) };
+}
+
+function directCall(
+  core: CoreFunction,
+  type: FuncType,
+  options: RuntimeOptions,
+  caller: ComponentInstance | undefined,
+): HostFunction {
+  const { instance, postReturn } = options;
+  const { store } = instance;
+  const entering = instance.enteringSet(caller);
+  const taskOptions = { isAsync: false, hasCallback: false };
+  const nothing = () => NO_VALUES;
+  const needsTask = type.params.some((param) => someType(param.type, ({ kind }) => kind === "borrow")) ||
+    store.needsTasks;
+  return options.bind(GENERATED.exported(type, options.pointer), caller !== undefined)({
+    core,
+    postReturn: postReturn === undefined ? undefined : (...results) => {
+      instance.mayLeave = false;
+      postReturn(...results);
+      instance.mayLeave = true;
+    },
+    enter: () => {
+      enterAll(entering);
+      if (!needsTask) return undefined;
+      const before = store.current;
+      store.current = new Task(instance, type, taskOptions, nothing, () => {});
+      return before ?? null;
+    },
+    resolved: () => {
+      if (needsTask && store.current!.borrows > 0) trap("borrow handles still remain at the end of the call");
+    },
+    leave: (before) => {
+      leaveAll(entering);
+      if (needsTask) store.current = (before as Task | null) ?? undefined;
+    },
+    failed: (error, before) => {
+      if (needsTask) store.current = (before as Task | null) ?? undefined;
+      return error;
+    },
+  });
+}
+
+const NO_VALUES: readonly unknown[] = [];
+
+/** Values passed to and from JavaScript, or another component, are bound on first use. */
+function onFirstUse<T>(make: (foreign: boolean) => T): (foreign: boolean) => T {
+  const made: (T | undefined)[] = [undefined, undefined];
+  return (foreign) => made[foreign ? 1 : 0] ??= make(foreign);
+}
+
+/** The functions that lift and lower the values of a lifted function. */
+export function valueCodecs(type: FuncType, options: RuntimeOptions) {
+  const { pointer } = options;
+  return {
+    lowerParams: onFirstUse((foreign) => {
+      return options.bind(GENERATED.lowerer(paramTypes(type), pointer, MAX_FLAT_PARAMS), foreign);
+    }),
+    liftResult: onFirstUse((foreign) => {
+      return options.bind(GENERATED.lifter(resultTypes(type), pointer, MAX_FLAT_RESULTS), foreign);
+    }),
+  };
+}
+
+function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptions): FuncInst {
+  const { instance, postReturn, callback, isAsync } = options;
+  const { lowerParams, liftResult } = valueCodecs(type, options);
+  const taskOptions = { isAsync, hasCallback: callback !== undefined };
+  return (onStart, onResolve, caller) => {
+    if (!instance.mayEnterFrom(caller)) trap("cannot enter component instance");
+    instance.enterFrom(caller);
+    const foreign = caller !== undefined;
+    const task = new Task(instance, type, taskOptions, onStart, onResolve);
+    task.foreign = foreign;
+    task.lifted = options;
+    task.run(() =>
+      task.enter(() => {
+        const args = lowerParams(foreign)(task.start());
+        if (isAsync) {
+          task.callCore(core, args, (packed) => {
+            if (callback === undefined) task.exit();
+            else continueCallback(task, callback, packed as number);
+          });
+          return;
+        }
+        task.callCore(core, args, (result) => {
+          const flat = result === undefined ? [] : [result as CoreValue];
+          task.return(liftResult(foreign)(flat));
+          if (postReturn === undefined) return task.exit();
+          instance.mayLeave = false;
+          task.callCore(postReturn, flat, () => {
+            instance.mayLeave = true;
+            task.exit();
+          });
+        });
+      })
+    );
+    if (!type.async) runUntilResolved(task);
+    instance.leaveTo(caller);
+    return (from) => task.requestCancellation(from);
+  };
+}
+
+/** A synchronous function that blocks lets other tasks of its instance run; traps if none can. */
+function runUntilResolved(task: Task): void {
+  const { instance } = task;
+  while (task.state !== TASK.RESOLVED) {
+    let next: Task | undefined;
+    for (const candidate of instance.tasks) {
+      if (candidate !== instance.exclusive && candidate.ready) {
+        next = candidate;
+        break;
+      }
+    }
+    if (next === undefined) trap("cannot block a synchronous task before returning");
+    next.resume();
+  }
+}
+
+/** Continues after the core function or its callback returned `packed`. */
+function continueCallback(task: Task, callback: CoreFunction, packed: number): void {
+  const code = packed & 0xf;
+  const { instance } = task;
+  if (code === CALLBACK.EXIT) return task.exit();
+  const deliver = ([kind, index, payload]: Event) => {
+    instance.exclusive = task;
+    task.callCore(callback, [kind, index, payload], (next) => continueCallback(task, callback, next as number));
+  };
+  if (code === CALLBACK.YIELD) {
+    instance.exclusive = undefined;
+    task.wait(() => instance.exclusive === undefined, true, (cancelled) => {
+      deliver([cancelled ? EVENT.TASK_CANCELLED : EVENT.NONE, 0, 0]);
+    });
+    return;
+  }
+  if (code !== CALLBACK.WAIT) trap("unsupported callback code");
+  const set = instance.handles.get(packed >>> 4);
+  if (!(set instanceof WaitableSet)) trap("callback returned an index that is not that of a waitable set");
+  instance.exclusive = undefined;
+  set.waiting++;
+  task.wait(() => instance.exclusive === undefined && set.hasPending, true, (cancelled) => {
+    set.waiting--;
+    deliver(cancelled ? [EVENT.TASK_CANCELLED, 0, 0] : set.takePending());
+  });
+}
