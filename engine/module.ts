@@ -349,14 +349,15 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
    * Calls the exported function `name` under the limits of `context`. Arguments are converted as in the JavaScript API
    * (an i64 is a bigint). Returns undefined for no result, the value for one, an array for several.
    *
-   * Throws TrapError if the code traps (`interrupted` if the context's deadline passes, `out of fuel`), TypeError if
+   * Throws TrapError if the code traps (`interrupted` if the context's deadline or processor time passes, `out of fuel`), TypeError if
    * there is no such function or an argument cannot be converted, and the errors of host functions. The instance
    * remains usable.
    */
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     checkContext(context);
     const value = this.#function(name);
-    if (context.deadline === undefined && context.fuel === undefined && context.signal === undefined) {
+    const { deadline, processorTime, fuel, signal } = context;
+    if (deadline === undefined && processorTime === undefined && fuel === undefined && signal === undefined) {
       return value(...args) as Result;
     }
     return underControl(this.#instance, context, () => value(...args) as Result);

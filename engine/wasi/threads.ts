@@ -114,9 +114,9 @@ class GuestProcess {
   #ended = false;
   #end: (outcome: number | Error) => void = () => {};
 
-  constructor(module: Module, options: ThreadsOptions, { deadline, fuel, signal }: Context) {
-    if (fuel !== undefined || signal !== undefined) {
-      throw new TypeError("A program with threads can have a deadline, but no fuel and no signal");
+  constructor(module: Module, options: ThreadsOptions, { deadline, processorTime, fuel, signal }: Context) {
+    if (processorTime !== undefined || fuel !== undefined || signal !== undefined) {
+      throw new TypeError("A program with threads can have a deadline, but no processor time, no fuel and no signal");
     }
     const memoryImport = module.imports.find((entry) => entry.kind === "memory");
     if (memoryImport === undefined) throw new TypeError("A program with threads must import its memory");

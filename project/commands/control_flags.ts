@@ -1,5 +1,5 @@
 /**
- * Limits of a run: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values. Output: the context of the
+ * Limits of a run: `--timeout MS`, `--processor-time MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values. Output: the context of the
  * run, and the engine options that make compiled code obey it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
@@ -8,6 +8,7 @@ import type { OptionRow } from "./option_rows.ts";
 
 export interface ControlFlags {
   timeout?: string;
+  processorTime?: string;
   fuel?: string;
   maxMemory?: string;
 }
@@ -15,6 +16,10 @@ export interface ControlFlags {
 /** The options. */
 export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--timeout <ms>", description: "Interrupt the guest after this many milliseconds" },
+  {
+    flags: "--processor-time <ms>",
+    description: "Interrupt the guest after this much processor time; waiting does not count",
+  },
   { flags: "--fuel <n>", description: "Stop the guest after this many units of fuel, about one per instruction" },
   {
     flags: "--max-memory <pages>",
@@ -28,6 +33,9 @@ export function runContext(flags: ControlFlags): Context {
     ...(flags.timeout === undefined
       ? {}
       : { deadline: new Date(Date.now() + wholeNumber("--timeout", flags.timeout)) }),
+    ...(flags.processorTime === undefined
+      ? {}
+      : { processorTime: wholeNumber("--processor-time", flags.processorTime) }),
     ...(flags.fuel === undefined ? {} : { fuel: wholeNumber("--fuel", flags.fuel) }),
   };
 }
@@ -36,7 +44,7 @@ export function runContext(flags: ControlFlags): Context {
 export function controlledEngine(engine: EngineOptions, flags: ControlFlags): EngineOptions {
   return {
     ...engine,
-    ...(flags.timeout === undefined ? {} : { interruptible: true }),
+    ...(flags.timeout === undefined && flags.processorTime === undefined ? {} : { interruptible: true }),
     ...(flags.fuel === undefined ? {} : { fuel: true }),
     ...(flags.maxMemory === undefined
       ? {}

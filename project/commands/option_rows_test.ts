@@ -37,7 +37,20 @@ const WORDS = [
   ["--no-cache", "--bare", "f.wasm"],
   ["--bare", "--bare", "--invoke", "a", "--invoke", "b", "f.wasm"],
   ["--opt", "gvn=off", "--opt", "licm=on", "--feature=simd=off", "--bounds", "explicit", "f.wasm"],
-  ["--timeout", "5", "--fuel", "-1", "--max-memory", "x", "--allow-path-plugins", "--locked", "--offline", "f.wasm"],
+  [
+    "--timeout",
+    "5",
+    "--processor-time",
+    "5",
+    "--fuel",
+    "-1",
+    "--max-memory",
+    "x",
+    "--allow-path-plugins",
+    "--locked",
+    "--offline",
+    "f.wasm",
+  ],
   ["--perf-map", "--parallel", "2", "--project", ".", "f.wasm"],
 ];
 

@@ -15,7 +15,10 @@ export class Waiting {
   /** Fuel that calls inside have used after they waited. */
   #owed = 0n;
 
-  constructor({ deadline, fuel, signal }: Context) {
+  constructor({ deadline, processorTime, fuel, signal }: Context) {
+    if (processorTime !== undefined) {
+      throw new TypeError("Calls that wait for plugins can have a deadline and fuel, but no processorTime");
+    }
     this.context = {
       ...(deadline === undefined
         ? {}

@@ -90,6 +90,7 @@ const RUNS: readonly (readonly string[])[] = [
   ["--invoke", "pair", "functions.wasm"],
   ["--invoke", "none", "functions.wasm"],
   ["--timeout", "20", "--invoke", "spin", "functions.wasm"],
+  ["--processor-time", "20", "--invoke", "spin", "functions.wasm"],
   ["--dir", "/nowhere-at-all", "program.wasm"],
   ["objects.wasm", "400"],
 ];

@@ -4,11 +4,11 @@
  *     begin ──▶ running ──▶ DONE                                                         resolved
  *                  ├──▶ a host function returns a promise: suspended ── settled ──▶ running
  *                  ├──▶ end of a slice, at a poll: preempted ── turn of the event loop ──▶ running
- *                  └──▶ trap, exception, deadline, fuel                                  rejected
+ *                  └──▶ trap, exception, limit                                           rejected
  *
  * The frames of a suspended or preempted call are off the stack (suspended_frames.ts), so any number of calls may be in
  * progress, in any order. A suspended instance may be called again. While a call is preempted, every call that could
- * observe its state waits (instance_group.ts). Deadline, fuel and signal apply to the call across all its slices.
+ * observe its state waits (instance_group.ts). All limits and the signal apply to the call across its slices.
  *
  * Invariant: an ended call holds no frames, timer, listener or place in its group, regardless of the host's promises.
  */
@@ -16,12 +16,14 @@ import { STATUS, THREAD } from "../../abi/context_layout.ts";
 import { nodeModule } from "../../host/process.ts";
 import { onAbort } from "./abort_listeners.ts";
 import {
+  checkProcessorTime,
   checkSignal,
   type ControlContext,
   deadlineInWords,
   deadlineTime,
   fuelUnits,
   type LimitedInstance,
+  processorTimeInWords,
   requireControl,
   withLimit,
 } from "./call_limits.ts";
@@ -162,6 +164,8 @@ class AsyncCall {
   readonly #sliced: boolean;
   /** Remaining fuel; undefined if the context has none. */
   #fuel: bigint | undefined;
+  /** Remaining processor time in milliseconds; Infinity if the context has no limit. */
+  #processorLeft = Infinity;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
   /** The host function whose promise suspends the call, and the value or reason of that promise. */
@@ -181,10 +185,15 @@ class AsyncCall {
     resolve: (value: unknown) => void,
     reject: (reason: unknown) => void,
   ) {
-    const { deadline, fuel, signal } = context;
+    const { deadline, processorTime, fuel, signal } = context;
     if (signal !== undefined) {
       checkSignal(signal);
       signal.throwIfAborted();
+    }
+    if (processorTime !== undefined) {
+      requireControl(instance, "interruptible", "processorTime");
+      checkProcessorTime(processorTime);
+      this.#processorLeft = processorTime;
     }
     if (deadline !== undefined) requireControl(instance, "interruptible", "deadline");
     if (signal !== undefined) requireControl(instance, "interruptible", "signal");
@@ -228,7 +237,8 @@ class AsyncCall {
   /** Runs one slice: until the call ends, is suspended, or is preempted. */
   #slice(how: number): void {
     const thread = this.#thread;
-    const { deadline } = thread;
+    const { deadline, processorDeadline } = thread;
+    const begun = this.#processorLeft === Infinity ? 0 : thread.processorNow();
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT];
     const nested = thread.depth > 0;
@@ -239,12 +249,15 @@ class AsyncCall {
     const outerFuel = this.#fuel === undefined ? 0n : this.#installFuel(this.#fuel);
     try {
       if (this.#deadline < deadline) thread.deadline = this.#deadline;
+      const processorEnd = begun + this.#processorLeft;
+      if (processorEnd < processorDeadline) thread.processorDeadline = processorEnd;
       // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
       const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
       const until = Math.min(sliceEnd, thread.deadline);
-      if (thread.watched > until) thread.watch(until);
+      const firstLimit = Math.min(until, thread.nextLimit());
+      if (thread.watched > firstLimit) thread.watch(firstLimit);
       if (how !== ENTER.CALL) restoreFrames(thread, this.#holder!.frames!);
-      ended = this.#run(how, until);
+      ended = this.#run(how, until, processorEnd);
       if (ended) outcome = this.#halves.finish();
     } catch (error) {
       failed = true;
@@ -253,6 +266,8 @@ class AsyncCall {
       if (this.#fuel !== undefined) this.#restoreFuel(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
+      thread.processorDeadline = processorDeadline;
+      if (this.#processorLeft !== Infinity) this.#processorLeft -= thread.processorNow() - begun;
       if (--thread.depth === 0) thread.services.atSafepoint();
     }
     if (failed) this.#end(this.#reject, this.#explain(outcome));
@@ -286,7 +301,7 @@ class AsyncCall {
   }
 
   /** Serves the guest until the call ends (true), or its frames are taken off the stack (false). */
-  #run(how: number, until: number): boolean {
+  #run(how: number, until: number, processorEnd: number): boolean {
     const thread = this.#thread;
     const { address } = this.#instance.block;
     const contextLo = address | 0;
@@ -306,12 +321,14 @@ class AsyncCall {
         while (status !== STATUS.DONE) {
           if (status === STATUS.POLL) {
             const now = performance.now();
-            if (now >= this.#deadline) throw thread.services.trapError();
-            if (now >= until) {
+            const timeIsUp = thread.processorTimeIsUp;
+            const isOwn = timeIsUp && thread.processorDeadline === processorEnd;
+            if (now >= this.#deadline || isOwn) throw thread.services.trapError();
+            if (now >= until || timeIsUp) {
               this.#preempt();
               return false;
             }
-            thread.watch(until);
+            thread.watch(Math.min(until, thread.nextLimit()));
             if (thread.hasWork) thread.advanceWork();
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
@@ -367,7 +384,10 @@ class AsyncCall {
 
   /** A trap says which limit of the call it is about. */
   #explain(error: unknown): unknown {
-    const { deadline, fuel } = this.#context;
+    const { deadline, processorTime, fuel } = this.#context;
+    if (processorTime !== undefined && this.#processorLeft <= 0) {
+      withLimit(error, "interrupted", () => processorTimeInWords(processorTime));
+    }
     if (deadline !== undefined) withLimit(error, "interrupted", () => deadlineInWords(deadline));
     return fuel === undefined ? error : withLimit(error, "out-of-fuel", () => "the call's fuel");
   }

@@ -1,10 +1,10 @@
 /**
- * Limits of a call: deadline and fuel. In: the context that the program passes, and an action. Out: the result of the
+ * Limits of a call: deadline, processor time and fuel. In: the context that the program passes, and an action. Out: the result of the
  * action, or a TrapError with the message `interrupted` or `out of fuel`, after which the instance remains usable.
  *
- * Both limits belong to the thread, not to an instance: all compiled code that runs during the action is subject to
- * them, regardless of its caller. Calls nest through host functions: the earliest deadline applies, and fuel used under
- * an inner context is charged to the outer one as well. Invariant: a limit that the code cannot enforce is refused
+ * The limits belong to the thread, not to an instance: all compiled code that runs during the action is subject to
+ * them, regardless of its caller. Calls nest through host functions: the earliest deadline applies, and fuel and
+ * processor time used under an inner context are charged to the outer one as well. Invariant: a limit that the code cannot enforce is refused
  * before anything runs.
  */
 import { THREAD } from "../../abi/context_layout.ts";
@@ -29,6 +29,13 @@ export interface ControlContext {
    * `interruptible`.
    */
   deadline?: number | Date;
+  /**
+   * The processor time that the call may use, in milliseconds. Only the time counts during which its thread runs the
+   * call, host functions included: not waiting, not the slices of other asynchronous calls, and not the time that the
+   * system gives to other threads. So other guests cannot use up a call's time, and a call that only waits never does.
+   * Compiled code that exceeds it traps with the message `interrupted`. Requires an engine with `interruptible`.
+   */
+  processorTime?: number;
   /**
    * The fuel that the call may use, in units of the instruction prices in translate/fuel_prices.ts. When the call ends,
    * the property is set to the remaining fuel, with the type it had. Code that exceeds it traps with the message `out
@@ -58,6 +65,7 @@ export interface ControlContext {
 /** The field names of a context; `instantiate` reads `limits`. */
 const CONTEXT_NAMES = {
   deadline: true,
+  processorTime: true,
   fuel: true,
   signal: true,
   promises: true,
@@ -94,17 +102,24 @@ export function checkSettings({ promises, errors, resettable }: ControlContext):
 
 /** Runs `action`, which calls into `instance`, under the limits of `context`. */
 export function underControl<T>(instance: LimitedInstance, context: ControlContext, action: () => T): T {
-  const { deadline, fuel, signal } = context;
+  const { deadline, processorTime, fuel, signal } = context;
   const { thread } = instance.store;
   if (signal !== undefined) {
     checkSignal(signal);
     signal.throwIfAborted();
   }
-  if (deadline === undefined) return fuel === undefined ? action() : withFuel(instance, thread, context, fuel, action);
+  const fueled = fuel === undefined ? action : () => withFuel(instance, thread, context, fuel, action);
+  const timed = processorTime === undefined ? fueled : () => withProcessorTime(instance, thread, processorTime, fueled);
+  if (deadline === undefined) return timed();
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
-  const inner = fuel === undefined ? action : () => withFuel(instance, thread, context, fuel, action);
-  return at < thread.deadline ? withDeadline(thread, deadline, at, inner) : inner();
+  return at < thread.deadline ? withDeadline(thread, deadline, at, timed) : timed();
+}
+
+/** Throws unless `time` is a number of milliseconds. */
+export function checkProcessorTime(time: unknown): void {
+  if (typeof time === "number" && time >= 0) return;
+  throw new RangeError(`The context's processorTime must be milliseconds, at least 0, not ${inWords(time)}`);
 }
 
 /** Converts a context's deadline to the clock of performance.now(). */
@@ -119,15 +134,35 @@ export function deadlineTime(deadline: number | Date): number {
 
 function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: number, action: () => T): T {
   const outer = thread.deadline;
-  thread.watch(at);
+  thread.deadline = at;
   try {
-    thread.deadline = at;
+    thread.watch(thread.nextLimit());
     return action();
   } catch (error) {
+    // The processor time of an outer call may have ended this one.
+    if (performance.now() < at && thread.processorTimeIsUp) throw error;
     throw withLimit(error, "interrupted", () => deadlineInWords(deadline));
   } finally {
     thread.deadline = outer;
-    thread.watch(outer);
+    thread.watch(thread.nextLimit());
+  }
+}
+
+function withProcessorTime<T>(instance: LimitedInstance, thread: GuestThread, time: number, action: () => T): T {
+  requireControl(instance, "interruptible", "processorTime");
+  checkProcessorTime(time);
+  const outer = thread.processorDeadline;
+  const at = thread.processorNow() + time;
+  if (at >= outer) return action();
+  thread.processorDeadline = at;
+  try {
+    thread.watch(thread.nextLimit());
+    return action();
+  } catch (error) {
+    throw thread.processorTimeIsUp ? withLimit(error, "interrupted", () => processorTimeInWords(time)) : error;
+  } finally {
+    thread.processorDeadline = outer;
+    thread.watch(thread.nextLimit());
   }
 }
 
@@ -166,6 +201,11 @@ export function withLimit(error: unknown, code: string, limit: () => string): un
 /** A deadline as a trap names it. */
 export function deadlineInWords(deadline: number | Date): string {
   return typeof deadline === "number" ? `the deadline of ${deadline} ms` : `the deadline at ${deadline.toISOString()}`;
+}
+
+/** A limit of processor time as a trap names it. */
+export function processorTimeInWords(time: number): string {
+  return `the limit of ${time} ms of processor time`;
 }
 
 /** Converts a context's fuel. Throws RangeError unless it is an integer from 0 to UNLIMITED_FUEL. */

@@ -16,6 +16,7 @@ import { Bug, SuspensionError } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
+import { threadClock } from "../../host/thread_clock.ts";
 import { canWatch, Watchdog } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
@@ -84,6 +85,9 @@ export interface PendingWork {
 /** Number of calls from JavaScript between two checks of pending work, each of which reads the clock. */
 const CALLS_PER_LOOK = 32;
 
+/** The shortest delay before processor time is read again, in milliseconds. */
+const LEAST_WATCH_MS = 0.1;
+
 /** The saved frames of one suspended call, in memory outside the stack; their words are conservative roots. */
 export interface SuspendedFrames {
   block: ContextBlock;
@@ -149,8 +153,11 @@ export class GuestThread {
   preemptions = 0;
   /** The time at which running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
+  /** The processor time, on the clock of `processorNow`, at which running code is interrupted. */
+  processorDeadline = Infinity;
   #watched = Infinity;
   #watchdog: Watchdog | undefined;
+  #processorClock: (() => number) | undefined;
   /** The number of nested calls from JavaScript in progress. */
   depth = 0;
   readonly services: ThreadServices;
@@ -322,6 +329,28 @@ export class GuestThread {
     return this.#watched;
   }
 
+  /** The processor time of this thread in milliseconds. Linux only. */
+  processorNow(): number {
+    this.#processorClock ??= threadClock(this.host);
+    return this.#processorClock();
+  }
+
+  /** True if the running call has used up its processor time. */
+  get processorTimeIsUp(): boolean {
+    return this.processorDeadline !== Infinity && this.processorNow() >= this.processorDeadline;
+  }
+
+  /**
+   * The earliest time at which a limit of the running call can be reached, on the clock of performance.now(). Processor
+   * time passes at most as fast as that clock, so a poll at this time is never too late; if it is too early, it is
+   * repeated.
+   */
+  nextLimit(): number {
+    if (this.processorDeadline === Infinity) return this.deadline;
+    const left = Math.max(this.processorDeadline - this.processorNow(), LEAST_WATCH_MS);
+    return Math.min(this.deadline, performance.now() + left);
+  }
+
   /** Makes polls fault from time `at` on. Throws an Error if deadlines are not supported. */
   watch(at: number): void {
     if (this.#watched !== Infinity) {
@@ -398,10 +427,10 @@ export class GuestThread {
     }
   }
 
-  /** Handles a poll that faulted: the deadline has passed, the slice of an outer call has ended, or work is pending. */
+  /** Handles a poll that faulted: the deadline or the processor time has passed, the slice of an outer call has ended, or work is pending. */
   #polled(): void {
-    if (performance.now() >= this.deadline) throw this.services.trapError();
-    this.watch(this.deadline);
+    if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.services.trapError();
+    this.watch(this.nextLimit());
     if (this.hasWork) this.advanceWork();
   }
 
