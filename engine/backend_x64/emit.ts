@@ -14,7 +14,7 @@ import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
-import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { emitMemory, emitRegister } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
@@ -87,7 +87,7 @@ function emitPrologue(e: Emission): void {
     if (context.stackFence) {
       if (frame <= STACK_SLACK / 2) rm(e, X.CMP64_R, RSP, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       else {
-        emitMemory(asm, X.LEA64, SCRATCH, 0, RSP, NO_REGISTER, 0, -frame, 0, 0);
+        emitMemory(asm, X.LEA64, SCRATCH, asm.based(RSP, -frame));
         rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       }
       e.branch(CC.BE, e.outOfLine(OUT_OF_LINE.STACK, -1, 0, 0));
@@ -95,7 +95,7 @@ function emitPrologue(e: Emission): void {
       // Touch every page from the top, so that the guard page is always the first inaccessible one.
       for (let at = PAGE; at <= frame; at += PAGE) {
         asm.reserve(RESERVED);
-        emitMemory(asm, X.TEST32_M, 0, 0, RSP, NO_REGISTER, 0, -at, 0, 0);
+        emitMemory(asm, X.TEST32_M, 0, asm.based(RSP, -at));
       }
     }
   }

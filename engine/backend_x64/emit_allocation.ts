@@ -32,13 +32,13 @@ export function emitAllocation(e: Emission, i: number): void {
     e.branch(CC.A, slow);
     rm(e, X.LEA64, index, bytes, 7);
     ri(e, X.SHR64_I, index, 3);
-    emitMemory(asm, X.MOVZX32_8, index, 0, cells, index, 0, CELLS.CLASS_OF, 0, 0);
+    emitMemory(asm, X.MOVZX32_8, index, asm.indexed(cells, index, 0, CELLS.CLASS_OF));
   }
-  emitMemory(asm, X.MOV64_L, object, 0, cells, index, index === NO_REGISTER ? 0 : 3, at, 0, 0);
+  emitMemory(asm, X.MOV64_L, object, asm.indexed(cells, index, index === NO_REGISTER ? 0 : 3, at));
   rr(e, X.TEST64_M, object, object);
   e.branch(CC.E, slow);
   rm(e, X.MOV64_L, SCRATCH, object, 0);
-  emitMemory(asm, X.MOV64_S, SCRATCH, 0, cells, index, index === NO_REGISTER ? 0 : 3, at, 0, 0);
+  emitMemory(asm, X.MOV64_S, SCRATCH, asm.indexed(cells, index, index === NO_REGISTER ? 0 : 3, at));
   e.bind(back);
 }
 

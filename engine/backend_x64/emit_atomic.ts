@@ -45,18 +45,18 @@ export function emitAtomicLoop(e: Emission, i: number): void {
   const value = location[o] & 15;
   const code = (aux >>> AUX_TRAP_SHIFT) & 63;
   if (code !== 0) e.trapSite(i, code, e.frame);
-  emitMemory(asm, LOAD_ROWS[width], RAX, 0, base, index, scale, disp, 0, 0);
+  emitMemory(asm, LOAD_ROWS[width], RAX, asm.indexed(base, index, scale, disp));
   const again = e.newLabel();
   e.bind(again);
   rr(e, X.MOV64_L, temp, RAX);
   rr(e, BITWISE_ROWS[v.imm[i] & 0xff] + (width === 3 ? 1 : 0), temp, value);
   emitRegister(asm, X.LOCK, 0, 0, 0, 0, 0);
-  emitMemory(asm, CMPXCHG_ROWS[width], temp, 0, base, index, scale, disp, 0, 0);
+  emitMemory(asm, CMPXCHG_ROWS[width], temp, asm.indexed(base, index, scale, disp));
   e.branch(CC.NE, again);
 }
 
 /** A locked instruction without effect orders all accesses, faster than mfence. */
 export function emitFence(e: Emission): void {
   emitRegister(e.asm, X.LOCK, 0, 0, 0, 0, 0);
-  emitMemory(e.asm, X.OR32_I, 0, 0, RSP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, X.OR32_I, 0, e.asm.based(RSP));
 }

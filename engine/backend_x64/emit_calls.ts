@@ -7,7 +7,7 @@ import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../traps.ts";
 import { type Emission, KIND, OUT_OF_LINE } from "./emission.ts";
-import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { emitMemory, emitRegister } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
@@ -54,8 +54,8 @@ const FORMS: CallForms<Emission> = {
     rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
     e.branch(CC.NE, label);
   },
-  callRecord: (e) => emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0),
-  jumpRecord: (e) => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0),
+  callRecord: (e) => emitMemory(e.asm, X.CALL_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE)),
+  jumpRecord: (e) => emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE)),
   mayFault: (e, i, code) => e.trapSite(i, code, e.frame),
 };
 
@@ -91,7 +91,7 @@ function switchContext(e: Emission): void {
   emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
-  emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+  emitMemory(e.asm, X.CALL_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
 }
 
 function restoreContext(e: Emission): void {
@@ -128,7 +128,7 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
   rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   e.branch(CC.NE, e.outOfLine(OUT_OF_LINE.CROSS_TAIL_CALL, i, 0, 0));
   dropFrame(e);
-  emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+  emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
 }
 
 /**
@@ -140,14 +140,14 @@ export function emitCrossTailCall(e: Emission): void {
   dropFrame(e);
   handFuelOver(e);
   rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.TAIL_RETURN);
-  emitMemory(e.asm, X.CMP64_R, SCRATCH, 0, RSP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, X.CMP64_R, SCRATCH, e.asm.based(RSP));
   e.branch(CC.E, there);
   emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
   emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
   e.bind(there);
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
-  emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+  emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
 }
 
 /**
@@ -179,7 +179,7 @@ export function emitOutOfFuel(e: Emission, i: number): void {
  */
 export function emitPoll(e: Emission, i: number): void {
   e.trapSite(i, TRAP.INTERRUPTED, e.frame);
-  emitMemory(e.asm, X.MOV32_L, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, X.MOV32_L, SCRATCH, e.asm.ripRelative());
   e.fixupFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
   // The guest may have been parked here while others made the memory longer; its register came back as it was.
   if (e.context.explicitBounds) {
@@ -189,7 +189,7 @@ export function emitPoll(e: Emission, i: number): void {
 
 /** `lea reg, [label]` relative to the instruction pointer. */
 export function leaLabel(e: Emission, reg: number, label: number): void {
-  emitMemory(e.asm, X.LEA64, reg, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, X.LEA64, reg, e.asm.ripRelative());
   const at = e.asm.ripAt;
   e.fixupFrom(at, KIND.RELATIVE, label, e.asm.at - at, 0, 0);
 }

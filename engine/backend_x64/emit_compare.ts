@@ -162,5 +162,5 @@ function moveIf(e: Emission, row: number, o: number, cc: number): void {
   const d = e.location[o] & 15;
   const from = e.location[o + 2];
   if (from >= 0) emitRegister(e.asm, row, d, from & 15, 0, 0, cc);
-  else emitMemory(e.asm, row, d, 0, RSP, NO_REGISTER, 0, slotOffset(e, from), 0, cc);
+  else emitMemory(e.asm, row, d, e.asm.based(RSP, slotOffset(e, from)), 0, 0, cc);
 }

@@ -37,7 +37,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const entries = total ? n : last;
   for (let k = 0; k < entries; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
   leaLabel(e, SCRATCH, table);
-  emitMemory(e.asm, X.MOVSXD, temp, 0, SCRATCH, index, 2, 0, 0, 0);
+  emitMemory(e.asm, X.MOVSXD, temp, e.asm.indexed(SCRATCH, index, 2, 0));
   rr(e, X.ADD64_R, temp, SCRATCH);
   rr(e, X.JMP_M, 0, temp);
 }

@@ -6,7 +6,7 @@ import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { callTrap } from "./emit_calls.ts";
-import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { emitConstant, emitMemory, emitRegister } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RAX, RDX, SCRATCH } from "./registers.ts";
@@ -138,7 +138,7 @@ function compareLength(e: Emission, i: number, register: number): number {
   const at = memoryAt(e, aux >>> 8) + MEMORY.LENGTH;
   if ((aux & 2) !== 0) {
     if (register >= 0) ri(e, X.CMP64_I, register, v.disp[i]);
-    else emitMemory(asm, X.CMP64_I, 0, 0, CONTEXT_REGISTER, NO_REGISTER, 0, at, v.disp[i], 0);
+    else emitMemory(asm, X.CMP64_I, 0, asm.based(CONTEXT_REGISTER, at), v.disp[i]);
     return CC.B;
   }
   if (register >= 0) rr(e, X.CMP64_R, SCRATCH, register);

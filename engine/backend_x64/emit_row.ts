@@ -8,7 +8,7 @@
 import { STUB } from "../codegen/machine_code.ts";
 import { TY } from "../ir/types.ts";
 import { type Emission, KIND } from "./emission.ts";
-import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import {
   ACCESS,
   FIELD,
@@ -51,13 +51,13 @@ export function ri(e: Emission, row: number, rm: number, imm: number): void {
 
 /** Emits a row on a register and [base + disp]. */
 export function rm(e: Emission, row: number, reg: number, base: number, disp: number): void {
-  emitMemory(e.asm, row, reg, 0, base, NO_REGISTER, 0, disp, 0, 0);
+  emitMemory(e.asm, row, reg, e.asm.based(base, disp));
 }
 
 /** Emits a row on a location: register or slot. */
 function rl(e: Emission, row: number, reg: number, location: number): void {
   if (location >= 0) emitRegister(e.asm, row, reg, location & 15, 0, 0, 0);
-  else emitMemory(e.asm, row, reg, 0, RSP, NO_REGISTER, 0, slotOffset(e, location), 0, 0);
+  else emitMemory(e.asm, row, reg, e.asm.based(RSP, slotOffset(e, location)));
 }
 
 /** d = a op b on vector registers: the VEX form, or the legacy form when d is a. */
@@ -72,13 +72,13 @@ export function vvv(e: Emission, row: number, d: number, a: number, b: number): 
 /** d = a op (constant at image offset `shared` of the constants). */
 export function vvShared(e: Emission, row: number, d: number, a: number, shared: number): void {
   if (!e.avx && d !== a) emitRegister(e.asm, X.MOVAPS, d, a, 0, 0, 0);
-  emitMemory(e.asm, vex(e, row), d, e.avx ? a : 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, vex(e, row), d, e.asm.ripRelative(), 0, e.avx ? a : 0);
   imageMark(e, shared);
 }
 
 /** A compare of vector register `a` with a shared constant. */
 export function vShared(e: Emission, row: number, a: number, shared: number): void {
-  emitMemory(e.asm, vex(e, row), a, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  emitMemory(e.asm, vex(e, row), a, e.asm.ripRelative());
   imageMark(e, shared);
 }
 
@@ -130,7 +130,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   }
   if (mode === MODE.REGISTER) {
     if (rmLocation >= 0) emitRegister(asm, row, reg, rmLocation & 15, vvvv, imm, 0);
-    else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(e, rmLocation), imm, 0);
+    else emitMemory(asm, row, reg, asm.based(RSP, slotOffset(e, rmLocation)), imm, vvvv);
     if (RESULT_FLAGS[row] !== 0 && rmLocation >= 0) {
       const result = ROW_FIELDS[row * MAX_OPERANDS] === FIELD.REG ? reg : rmLocation & 15;
       e.flagsOf(result, ROW_WIDE[row], RESULT_FLAGS[row] === 2);
@@ -139,7 +139,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   }
   const disp = v.disp[i];
   if (mode === MODE.POOL || mode === MODE.SHARED) {
-    emitMemory(asm, row, reg, vvvv, BASE_RIP, NO_REGISTER, 0, 0, imm, 0);
+    emitMemory(asm, row, reg, asm.ripRelative(), imm, vvvv);
     const at = asm.ripAt;
     if (mode === MODE.SHARED) imageMark(e, disp);
     else {
@@ -185,7 +185,7 @@ export function emitAddressed(
   if (code !== 0) e.trapSite(i, code, e.frame);
   // The prefix is part of the instruction that may fault.
   if ((aux & AUX_LOCK) !== 0) emitRegister(asm, X.LOCK, 0, 0, 0, 0, 0);
-  emitMemory(asm, row, reg, vvvv, base, index, scale, disp, imm, cc);
+  emitMemory(asm, row, reg, asm.indexed(base, index, scale, disp), imm, vvvv, cc);
 }
 
 /** LEA: additions of which one operand is the result take the shorter ADD. */
@@ -225,7 +225,7 @@ export function emitSum(e: Emission, i: number, row: number, o: number): void {
     }
     if ((base & 7) === 5 && (index & 7) !== 5) {
       // rbp and r13 as a base would need a displacement byte; as an index they do not.
-      emitMemory(asm, row, d, 0, index, base, 0, 0, 0, 0);
+      emitMemory(asm, row, d, asm.indexed(index, base, 0, 0));
       return;
     }
   }
@@ -246,14 +246,14 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
     const wide = op === P.CONST_F64;
     if (low === 0 && (!wide || high === 0)) vvv(e, X.XORPS, d, d, d);
     else {
-      emitMemory(asm, vex(e, wide ? X.MOVSD_L : X.MOVSS_L), d, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+      emitMemory(asm, vex(e, wide ? X.MOVSD_L : X.MOVSS_L), d, asm.ripRelative());
       const at = asm.ripAt;
       e.fixupFrom(at, KIND.RELATIVE, e.pool(low, wide ? high : 0, wide ? 8 : 4), asm.at - at, 0, 0);
     }
   } else if (op === P.CONST_V128) {
     emitVectorConstant(e, d, low);
   } else if (op === X.LEA64) {
-    emitMemory(asm, X.LEA64, d, 0, CONTEXT_REGISTER, NO_REGISTER, 0, high, 0, 0);
+    emitMemory(asm, X.LEA64, d, asm.based(CONTEXT_REGISTER, high));
   } else {
     throw new Error(`Operation ${op} cannot be repeated`);
   }
@@ -268,7 +268,7 @@ function emitVectorConstant(e: Emission, d: number, index: number): void {
   if (uniform && word === 0) vvv(e, X.XORPS, d, d, d);
   else if (uniform && word === -1) vvv(e, X.PCMPEQD, d, d, d);
   else {
-    emitMemory(e.asm, vex(e, X.MOVAPS), d, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+    emitMemory(e.asm, vex(e, X.MOVAPS), d, e.asm.ripRelative());
     const patch = e.asm.ripAt;
     e.fixupFrom(patch, KIND.RELATIVE, e.pool(index, 0, 16), e.asm.at - patch, 0, 0);
   }
@@ -282,7 +282,7 @@ function storeConstant(e: Emission, i: number, to: number): boolean {
   const wide = op === P.CONST_I64 || op === P.CONST_F64;
   if (!wide && op !== P.CONST_I32 && op !== P.CONST_F32) return false;
   if (wide && v.disp[i] !== low >> 31) return false;
-  emitMemory(e.asm, wide ? X.MOV64_SI : X.MOV32_SI, 0, 0, RSP, NO_REGISTER, 0, slotOffset(e, to), low, 0);
+  emitMemory(e.asm, wide ? X.MOV64_SI : X.MOV32_SI, 0, e.asm.based(RSP, slotOffset(e, to)), low);
   return true;
 }
 

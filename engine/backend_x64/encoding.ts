@@ -29,10 +29,40 @@ export const BASE_RIP = -2;
 /** As a base or index register: absent. */
 export const NO_REGISTER = -1;
 
+/** A memory operand: base + (index << scale) + disp. */
+interface Address {
+  base: number;
+  index: number;
+  scale: number;
+  disp: number;
+}
+
 /** Encodes instructions at the end of a buffer. */
 export class Assembler extends CodeBuffer {
   /** Where the last RIP-relative displacement was written. */
   ripAt = 0;
+  /** The one record that the methods below fill, so that an operand costs no object. */
+  readonly #address: Address = { base: NO_REGISTER, index: NO_REGISTER, scale: 0, disp: 0 };
+
+  /** base + (index << scale) + disp. The operand is valid until the next one is made. */
+  indexed(base: number, index: number, scale: number, disp: number): Address {
+    const address = this.#address;
+    address.base = base;
+    address.index = index;
+    address.scale = scale;
+    address.disp = disp;
+    return address;
+  }
+
+  /** base + disp. The operand is valid until the next one is made. */
+  based(base: number, disp = 0): Address {
+    return this.indexed(base, NO_REGISTER, 0, disp);
+  }
+
+  /** A RIP-relative operand whose displacement, at `ripAt`, the caller replaces. */
+  ripRelative(): Address {
+    return this.indexed(BASE_RIP, NO_REGISTER, 0, 0);
+  }
 
   byte(value: number): void {
     this.buffer[this.at++] = value;
@@ -141,20 +171,17 @@ export function emitRegister(
 }
 
 /**
- * Emits a row whose r/m operand is the memory at base + (index << scale) + disp. A base of BASE_RIP leaves the
- * displacement's position in `asm.ripAt`; `disp` is written there for the caller to replace.
+ * Emits a row whose r/m operand is the memory at `address`. A base of BASE_RIP leaves the displacement's position in
+ * `asm.ripAt`. `extra` is added to the opcode, such as a condition.
  */
 export function emitMemory(
   asm: Assembler,
   row: number,
   reg: number,
-  vvvv: number,
-  base: number,
-  index: number,
-  scale: number,
-  disp: number,
-  imm: number,
-  extra: number,
+  { base, index, scale, disp }: Address,
+  imm = 0,
+  vvvv = 0,
+  extra = 0,
 ): void {
   if (ROW_SHORT[row] !== 0 && imm << 24 >> 24 === imm) row = ROW_SHORT[row];
   const digit = ROW_DIGIT[row];

@@ -28,7 +28,7 @@ function encodeAgain(d: Decoded): Uint8Array {
     emitRegister(asm, d.row, d.reg, Math.max(d.rm, 0), d.vvvv, d.imm, d.condition);
   } else {
     const base = d.base === -2 ? BASE_RIP : d.base;
-    emitMemory(asm, d.row, d.reg, d.vvvv, base, d.index, d.scale, d.disp, d.imm, d.condition);
+    emitMemory(asm, d.row, d.reg, asm.indexed(base, d.index, d.scale, d.disp), d.imm, d.vvvv, d.condition);
   }
   return asm.buffer.slice(0, asm.at);
 }

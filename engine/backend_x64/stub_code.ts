@@ -10,7 +10,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
 import { CONTEXT, layoutContext, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
-import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { emitConstant, emitMemory, emitRegister } from "./encoding.ts";
 import { finish } from "./branch_relaxation.ts";
 import { ROW_VEX_TWIN, X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
@@ -65,13 +65,13 @@ export class StubCode extends Emission {
   /** row reg, [base + disp]; for rows with an opcode extension `reg` does not matter. */
   rm(row: number, reg: number, base: number, disp: number, imm = 0): void {
     this.asm.reserve(64);
-    emitMemory(this.asm, row, reg, 0, base, NO_REGISTER, 0, disp, imm, 0);
+    emitMemory(this.asm, row, reg, this.asm.based(base, disp), imm);
   }
 
   /** row reg, [base + index + disp] */
   rx(row: number, reg: number, base: number, index: number, disp: number): void {
     this.asm.reserve(64);
-    emitMemory(this.asm, row, reg, 0, base, index, 0, disp, 0, 0);
+    emitMemory(this.asm, row, reg, this.asm.indexed(base, index, 0, disp));
   }
 
   /** The VEX form of a row where the image is compiled for AVX. */
@@ -107,7 +107,7 @@ export class StubCode extends Emission {
   /** lea register, [label] */
   address(register: number, label: number): void {
     this.asm.reserve(64);
-    emitMemory(this.asm, X.LEA64, register, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+    emitMemory(this.asm, X.LEA64, register, this.asm.ripRelative());
     const at = this.asm.ripAt;
     this.fixupFrom(at, KIND.RELATIVE, label, this.asm.at - at, 0, 0);
   }
