@@ -315,8 +315,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   serveBuiltin(row: number): void {
     const { state } = this.store.thread;
     const name: BuiltinName = BUILTIN_ROWS[row].name;
-    const int = (slot: number) => state.i32[SLOT(slot) >> 2];
-    const word = (slot: number) => state.word(SLOT(slot));
+    const int = (slot: number) => this.#int(slot);
+    const word = (slot: number) => this.#word(slot);
     switch (name) {
       case "memory_grow":
         state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)], word(1)));
@@ -330,22 +330,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "table_grow":
         state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)], word(2), word(1)));
         return;
-      case "table_fill": {
-        const table = this.tables[int(0)];
-        if (word(1) + word(3) > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-        table.fill(word(1), word(3), word(2));
+      case "table_fill":
+        this.#fillTable(this.tables[int(0)], word(1), word(2), word(3));
         return;
-      }
-      case "table_copy": {
-        const target = this.tables[int(0)];
-        const source = this.tables[int(1)];
-        const count = word(4);
-        if (word(2) + count > target.length || word(3) + count > source.length) {
-          throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-        }
-        target.copy(word(2), source, word(3), count);
+      case "table_copy":
+        this.#copyTable(this.tables[int(0)], this.tables[int(1)], word(2), word(3), word(4));
         return;
-      }
       case "table_init":
         this.initTable(int(0), int(1), word(2), word(3), word(4));
         return;
@@ -355,12 +345,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "throw":
         this.store.raise(Exception.thrown(this.tags[int(0)], this.store));
         return;
-      case "throw_ref": {
-        const exception = this.store.exceptionOf(word(0));
-        if (exception === undefined) throw this.#trap(TRAP.NULL_EXCEPTION);
-        this.store.raise(exception);
+      case "throw_ref":
+        this.#throwReference(word(0));
         return;
-      }
       case "rethrow":
         this.store.rethrow();
         return;
@@ -373,40 +360,72 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "memory_wait64":
         state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3], state.i64[SLOT(3) >> 3]);
         return;
-      case "memory_notify": {
-        const memory = this.#atomicRange(int(0), word(1), 4);
+      case "memory_notify":
         // A memory that is not shared has no waiters.
-        state.i32[SLOT(0) >> 2] = memory.shared?.notify(word(1), int(2) >>> 0) ?? 0;
+        state.i32[SLOT(0) >> 2] = this.#atomicRange(int(0), word(1), 4).shared?.notify(word(1), int(2) >>> 0) ?? 0;
         return;
-      }
       case "gc_allocate":
         state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
         return;
-      case "array_new_data": {
-        const typeId = this.module.valid.canonicalIds[int(0)];
-        const bytes = this.#dataBytes(int(1), int(2) >>> 0, (int(3) >>> 0) * elementBytes(typeId));
-        state.setWord(SLOT(0), newArrayOfBytes(this.#allocate, typeId, int(3) >>> 0, bytes));
+      case "array_new_data":
+      case "array_new_elem":
+        state.setWord(SLOT(0), this.#newArray(name));
         return;
-      }
-      case "array_new_elem": {
-        // Read from the slots before anything allocates, because an allocation uses the slots.
-        const typeId = this.module.valid.canonicalIds[int(0)];
-        const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
-        state.setWord(SLOT(0), newArrayOfWords(this.#allocate, typeId, words));
-        return;
-      }
-      case "array_init_data": {
-        const size = elementBytes(this.module.valid.canonicalIds[int(0)]);
-        writeBytes(word(2), (int(3) >>> 0) * size, this.#dataBytes(int(1), int(4) >>> 0, (int(5) >>> 0) * size));
-        return;
-      }
+      case "array_init_data":
       case "array_init_elem":
-        writeWords(word(2), int(3) >>> 0, this.#elemRange(int(1), int(4) >>> 0, int(5) >>> 0));
+        this.#initArray(name);
         return;
       case "memory_move":
       case "memory_set":
         throw new Bug(`Builtin ${name} is native and never parks`);
     }
+  }
+
+  /** The low word of a slot of the thread state. */
+  #int(slot: number): number {
+    return this.store.thread.state.i32[SLOT(slot) >> 2];
+  }
+
+  /** A slot of the thread state, as a word. */
+  #word(slot: number): number {
+    return this.store.thread.state.word(SLOT(slot));
+  }
+
+  #fillTable(table: Table, from: number, value: number, count: number): void {
+    if (from + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    table.fill(from, count, value);
+  }
+
+  #copyTable(target: Table, source: Table, to: number, from: number, count: number): void {
+    if (to + count > target.length || from + count > source.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    target.copy(to, source, from, count);
+  }
+
+  #throwReference(word: number): void {
+    const exception = this.store.exceptionOf(word);
+    if (exception === undefined) throw this.#trap(TRAP.NULL_EXCEPTION);
+    this.store.raise(exception);
+  }
+
+  /** Slots: type, segment, first byte or element of the segment, count. Returns the address of the array. */
+  #newArray(name: "array_new_data" | "array_new_elem"): number {
+    const typeId = this.module.valid.canonicalIds[this.#int(0)];
+    const [segment, from, count] = [this.#int(1), this.#int(2) >>> 0, this.#int(3) >>> 0];
+    // Read the segment before anything allocates, because an allocation uses the slots.
+    if (name === "array_new_data") {
+      const bytes = this.#dataBytes(segment, from, count * elementBytes(typeId));
+      return newArrayOfBytes(this.#allocate, typeId, count, bytes);
+    }
+    return newArrayOfWords(this.#allocate, typeId, this.#elemRange(segment, from, count));
+  }
+
+  /** Slots: type, segment, array, its first element, first byte or element of the segment, count. */
+  #initArray(name: "array_init_data" | "array_init_elem"): void {
+    const [segment, array, first] = [this.#int(1), this.#word(2), this.#int(3) >>> 0];
+    const [from, count] = [this.#int(4) >>> 0, this.#int(5) >>> 0];
+    if (name === "array_init_elem") return writeWords(array, first, this.#elemRange(segment, from, count));
+    const size = elementBytes(this.module.valid.canonicalIds[this.#int(0)]);
+    writeBytes(array, first * size, this.#dataBytes(segment, from, count * size));
   }
 
   /** The memory of an atomic access; traps if the access is out of bounds. */
