@@ -3,13 +3,13 @@
  * which compiles its core modules. Out: instances whose exports are JavaScript values in jco's form. Invariant: a
  * component is compiled once; instances share its code and nothing else.
  */
-import type { Context, Engine, Module } from "@waft/engine";
-import { LinkError } from "@waft/engine";
+import { type Context, type Engine, LinkError, type Module, underLimits } from "@waft/engine";
 import { Store } from "./async/component_instance.ts";
 import { runReady } from "./async/task.ts";
 import { decodeComponent } from "./binary/decode.ts";
-import { type HostExports, hostExports } from "./link/host_exports.ts";
-import { type ComponentImports, HostImports } from "./link/host_imports.ts";
+import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
+import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
+import type { FuncItem, Item } from "./link/items.ts";
 import { type Environment, instantiateComponent } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
@@ -63,7 +63,7 @@ export class Component {
       { component: this.#decoded, scope: undefined, parent: undefined },
       (definition, scope) => host.item(definition, scope),
     );
-    return new ComponentInstance<Exports>(hostExports(items, store) as Exports);
+    return new ComponentInstance<Exports>(items, store);
   }
 
   /** Throws unless every import is there. Imports refer to types only, so they can be resolved before anything runs. */
@@ -86,12 +86,55 @@ export class Component {
 
 /** An instance of a component. `Exports` is the type of its exports where the program knows it. */
 export class ComponentInstance<Exports extends object = HostExports> {
-  /** Exports by name: an object per interface, under its whole name and its short one, and functions in camelCase. */
-  readonly exports: Exports;
+  readonly #items: ReadonlyMap<string, Item>;
+  readonly #store: Store;
+  #exports: Exports | undefined;
 
-  /** @internal */
-  constructor(exports: Exports) {
-    this.exports = exports;
+  /**
+   * Instances are made by components.
+   *
+   * @internal
+   */
+  constructor(items: ReadonlyMap<string, Item>, store: Store) {
+    this.#items = items;
+    this.#store = store;
+  }
+
+  /** Exports by name: an object per interface, under its whole name and its short one, and functions in camelCase. */
+  get exports(): Exports {
+    return this.#exports ??= hostExports(this.#items, this.#store) as Exports;
+  }
+
+  /**
+   * Calls an exported function under the limits of `context`. `name` is that of a function of the component, or of an
+   * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
+   *
+   * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
+   * such function.
+   */
+  call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
+    const item = this.#function(name);
+    const call = exportedFunction(item, this.#store);
+    const core = item.lifted?.core;
+    return (core === undefined ? call(...args) : underLimits(core, context, () => call(...args))) as Result;
+  }
+
+  /** True if there is a function `name`, as `call` takes it. */
+  has(name: string): boolean {
+    return this.#find(name) !== undefined;
+  }
+
+  #function(name: string): FuncItem {
+    const item = this.#find(name);
+    if (item === undefined) throw new TypeError(`There is no exported function "${name}"`);
+    return item;
+  }
+
+  #find(name: string): FuncItem | undefined {
+    const [first, second] = name.split("#");
+    const item = lookUpName(Object.fromEntries(this.#items), first) as Item | undefined;
+    const found = second === undefined ? item : item?.sort === "instance" ? item.exports.get(second) : undefined;
+    return found?.sort === "func" ? found : undefined;
   }
 }
 

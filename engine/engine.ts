@@ -42,6 +42,7 @@ import {
   promising,
   startCall,
   Suspension,
+  underLimits,
 } from "./module.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
@@ -573,6 +574,7 @@ export {
   SUSPENDING,
   Suspension,
   Tag,
+  underLimits,
   WaftError,
   WasmException,
 };

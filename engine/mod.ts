@@ -27,6 +27,7 @@ export {
   startCall,
   Suspension,
   Tag,
+  underLimits,
   WasmException,
 } from "./engine.ts";
 export {

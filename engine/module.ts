@@ -484,4 +484,17 @@ export function startCall(
   startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed);
 }
 
+/**
+ * Runs `action` under the limits of `context`, as `Instance.call` runs an export: for host code that makes several calls
+ * on behalf of one. `exported` is an exported function of one of the instances that it calls.
+ *
+ * Throws TypeError if `exported` is not an exported function of an instance, and the errors of `Instance.call`.
+ */
+export function underLimits<T>(exported: (...args: never[]) => unknown, context: Context, action: () => T): T {
+  const info = funcInfo(exported);
+  if (info === undefined) throw new TypeError("Only exported functions of instances have limits");
+  checkContext(context);
+  return underControl(instanceOf(info), context, action);
+}
+
 export { Suspension };

@@ -29,7 +29,7 @@ function versionTrack(version: string): string {
 }
 
 /** The value for the import `name`. */
-export function lookUpImport(imports: ComponentImports, name: string): unknown {
+export function lookUpName(imports: ComponentImports, name: string): unknown {
   if (Object.hasOwn(imports, name)) return imports[name];
   const at = name.lastIndexOf("@");
   if (at < 0) return undefined;
@@ -54,7 +54,7 @@ export class HostImports {
 
   item(definition: Import, scope: Scope): Item {
     const { name, type } = definition;
-    const value = lookUpImport(this.#imports, name);
+    const value = lookUpName(this.#imports, name);
     switch (type.kind) {
       case "func":
         return this.#func(scope.types.func(type.type), this.#rootFunction(name, value), name);

@@ -50,6 +50,11 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   } catch (error) {
     throw new FileFailure(file, error);
   }
+  if (isComponent(bytes)) {
+    const { runComponent } = await import("./run_component.ts");
+    await runComponent(file, bytes, args, options);
+    return [];
+  }
   const { project } = options;
   const shape = readShape(bytes);
   const plan = shape === undefined ? undefined : planCall(file, shape, args, options.invoke);
@@ -95,6 +100,12 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     guest = { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
   }
   return await callGuest(file, guest, call);
+}
+
+/** Do the bytes begin like a component: a header whose layer is 1? */
+function isComponent(bytes: Uint8Array): boolean {
+  const header = [0, 0x61, 0x73, 0x6d];
+  return header.every((byte, k) => bytes[k] === byte) && bytes[6] === 1 && bytes[7] === 0;
 }
 
 /** Do the bytes begin like a compiled artifact? */

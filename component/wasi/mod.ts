@@ -1,0 +1,127 @@
+/**
+ * WASI 0.2 for components. In: arguments, variables, directories and streams. Out: imports for `Component.instantiate`,
+ * by the names of the interfaces without versions. Invariant: nothing is granted that the options do not name, except
+ * the process's standard streams, clocks and random bytes.
+ */
+import type { WasiOptions } from "@waft/engine/wasi";
+import type { ComponentImports } from "../link/host_imports.ts";
+import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode } from "./filesystem.ts";
+import { Preview1 } from "./preview1.ts";
+import { socketInterfaces } from "./sockets.ts";
+import { InputStream, IoError, OutputStream, Pollable, SharedDescriptor } from "./streams.ts";
+import { FILETYPE } from "@waft/engine/internal/wasi/abi";
+
+export type { WasiOptions };
+
+class TerminalInput {}
+class TerminalOutput {}
+
+/** WASI 0.2 of one guest. */
+export class ComponentWasi {
+  /** The interfaces of WASI 0.2, for `Component.instantiate`. */
+  readonly imports: ComponentImports;
+  readonly #preview1: Preview1;
+
+  /** Opens the preopened directories. Throws an Error for a directory that cannot be opened. */
+  constructor(options: WasiOptions = {}) {
+    const preview1 = this.#preview1 = new Preview1(options);
+    this.imports = {
+      ...cliInterfaces(preview1, options),
+      ...clockInterfaces(preview1),
+      ...ioInterfaces(preview1),
+      ...randomInterfaces(preview1),
+      ...socketInterfaces(),
+      "wasi:filesystem/preopens": { getDirectories: () => preopens(preview1) },
+      "wasi:filesystem/types": { Descriptor, DirectoryEntryStream, filesystemErrorCode },
+    };
+  }
+
+  /** Closes every descriptor that the guest has open. */
+  close(): void {
+    this.#preview1.close();
+  }
+}
+
+/** The first descriptor after the standard streams. */
+const FIRST_PREOPEN = 3;
+
+function preopens(preview1: Preview1): [Descriptor, string][] {
+  const list: [Descriptor, string][] = [];
+  for (let fd = FIRST_PREOPEN;; fd++) {
+    const name = preview1.preopenName(fd);
+    if (name === undefined) return list;
+    list.push([new Descriptor(preview1, fd, true), name]);
+  }
+}
+
+function cliInterfaces(preview1: Preview1, { args = [], env = [] }: WasiOptions): Record<string, object> {
+  const stream = (fd: number) => new SharedDescriptor(preview1, fd, true);
+  const isTerminal = (fd: number) => preview1.descriptorStatus(fd).type === FILETYPE.character_device;
+  const terminal = (fd: number, of: typeof TerminalInput | typeof TerminalOutput) => () =>
+    isTerminal(fd) ? new of() : undefined;
+  return {
+    "wasi:cli/environment": {
+      getEnvironment: () => env.map(([name, value]) => [name, value]),
+      getArguments: () => [...args],
+      initialCwd: () => undefined,
+    },
+    "wasi:cli/exit": {
+      exit: ({ tag }: { tag: string }) => preview1.exit(tag === "ok" ? 0 : 1),
+      exitWithCode: (code: number) => preview1.exit(code),
+    },
+    "wasi:cli/stdin": { getStdin: () => new InputStream(preview1, stream(0)) },
+    "wasi:cli/stdout": { getStdout: () => new OutputStream(preview1, stream(1)) },
+    "wasi:cli/stderr": { getStderr: () => new OutputStream(preview1, stream(2)) },
+    "wasi:cli/terminal-input": { TerminalInput },
+    "wasi:cli/terminal-output": { TerminalOutput },
+    "wasi:cli/terminal-stdin": { getTerminalStdin: terminal(0, TerminalInput) },
+    "wasi:cli/terminal-stdout": { getTerminalStdout: terminal(1, TerminalOutput) },
+    "wasi:cli/terminal-stderr": { getTerminalStderr: terminal(2, TerminalOutput) },
+  };
+}
+
+function clockInterfaces(preview1: Preview1): Record<string, object> {
+  const until = (time: bigint) => new Pollable(preview1, { kind: "clock", until: time });
+  const latest = 2n ** 64n - 1n;
+  return {
+    "wasi:clocks/monotonic-clock": {
+      now: () => preview1.time(1),
+      resolution: () => preview1.resolution(1),
+      subscribeInstant: until,
+      subscribeDuration: (duration: bigint) => {
+        const time = preview1.time(1) + duration;
+        return until(time > latest ? latest : time);
+      },
+    },
+    "wasi:clocks/wall-clock": {
+      now: () => datetime(preview1.time(0)),
+      resolution: () => datetime(preview1.resolution(0)),
+    },
+  };
+}
+
+function ioInterfaces(preview1: Preview1): Record<string, object> {
+  return {
+    "wasi:io/error": { Error: IoError },
+    "wasi:io/poll": { Pollable, poll: (list: readonly Pollable[]) => Pollable.poll(preview1, list) },
+    "wasi:io/streams": { InputStream, OutputStream },
+  };
+}
+
+/** The most random bytes of one call. */
+const MAX_RANDOM_BYTES = 1n << 26n;
+
+function randomInterfaces(preview1: Preview1): Record<string, object> {
+  const bytes = (length: bigint): Uint8Array => {
+    if (length > MAX_RANDOM_BYTES) {
+      throw new RangeError(`At most ${MAX_RANDOM_BYTES} random bytes are possible at once`);
+    }
+    return preview1.random(Number(length));
+  };
+  const word = () => new DataView(preview1.random(8).buffer).getBigUint64(0);
+  return {
+    "wasi:random/random": { getRandomBytes: bytes, getRandomU64: word },
+    "wasi:random/insecure": { getInsecureRandomBytes: bytes, getInsecureRandomU64: word },
+    "wasi:random/insecure-seed": { insecureSeed: () => [word(), word()] },
+  };
+}

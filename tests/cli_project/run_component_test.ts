@@ -1,0 +1,109 @@
+/**
+ * `waft run` of a command component: output, status, limits, and a component whose imports are missing. In: the binary
+ * of tests/component/fixtures/hello.wat.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { NewEngine } from "@waft/engine";
+import { readFile } from "@waft/engine/internal/host/files";
+import { compileComponent } from "../../component/mod.ts";
+import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { waft } from "./waft.ts";
+
+const HELLO = fileURLToPath(new URL("../component/fixtures/hello.wasm", import.meta.url));
+
+Deno.test("waft run runs a command component", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-component-"));
+  try {
+    assert.deepEqual(await waft(["run", HELLO], home, home), { code: 0, out: "hello", err: "" });
+    assert.deepEqual(await waft(["run", HELLO, "a word"], home, home), { code: 0, out: "a word", err: "" });
+    assert.deepEqual(await waft(["run", HELLO, "one", "two"], home, home), { code: 1, out: "one", err: "" });
+    const limited = await waft(["run", "--fuel", "5", HELLO], home, home);
+    assert.equal(limited.code, 134);
+    assert.match(limited.err, /out of fuel/);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
+Deno.test("missing imports are named with their signatures, all at once", () => {
+  const component = compileComponent(NewEngine(), readFile(HELLO));
+  assert.throws(() => component.instantiate(), {
+    name: "LinkError",
+    message: "The component's imports are missing:\n" +
+      "  wasi:io/streams@0.2.0#[method]output-stream.blocking-write-and-flush: " +
+      "func(self: borrow<output-stream>, contents: list<u8>) -> " +
+      "result<_, variant { last-operation-failed(error), closed }>\n" +
+      "  wasi:cli/stdout@0.2.0#get-stdout: func() -> output-stream\n" +
+      "  wasi:cli/environment@0.2.0#get-arguments: func() -> list<string>",
+  });
+});
+
+Deno.test("an import is satisfied by a later compatible version, and by its name without a version", () => {
+  const component = compileComponent(NewEngine(), readFile(HELLO));
+  const written: string[] = [];
+  class OutputStream {
+    blockingWriteAndFlush(contents: Uint8Array) {
+      written.push(new TextDecoder().decode(contents));
+    }
+  }
+  const imports = {
+    "wasi:io/error@0.2.9": {},
+    "wasi:io/streams@0.2.12": { OutputStream },
+    "wasi:cli/stdout": { getStdout: () => new OutputStream() },
+    "wasi:cli/environment@0.2.0": { getArguments: () => ["program", "text"] },
+  };
+  const { exports } = component.instantiate({}, imports) as unknown as {
+    exports: Record<string, { run(): void }>;
+  };
+  exports["wasi:cli/run@0.2.0"].run();
+  exports["run"].run();
+  assert.deepEqual(written, ["text", "text"]);
+  const { "wasi:io/streams@0.2.12": streams, ...rest } = imports;
+  assert.throws(() => component.instantiate({}, { ...rest, "wasi:io/streams@0.3.0": streams }), /are missing/);
+});
+
+Deno.test("WASI 0.2 grants only the directories that it was given", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-component-"));
+  type Any = Record<string, (...args: unknown[]) => unknown>;
+  const none = new ComponentWasi();
+  const some = new ComponentWasi({ preopens: [{ host: folder, guest: "/data" }] });
+  const preopens = (wasi: ComponentWasi) =>
+    (wasi.imports["wasi:filesystem/preopens"] as Any)["getDirectories"]() as [Any, string][];
+  const code = (action: () => unknown) => {
+    try {
+      action();
+    } catch (error) {
+      return (error as { payload: unknown }).payload;
+    }
+  };
+  try {
+    assert.deepEqual(preopens(none), []);
+    const [[directory, name]] = preopens(some);
+    assert.equal(name, "/data");
+    const follow = { symlinkFollow: true };
+    const write = { read: true, write: true };
+    const file = directory["openAt"](follow, "a.txt", { create: true }, write) as Any;
+    assert.equal(file["write"](new TextEncoder().encode("text"), 0n), 4n);
+    assert.equal((file["stat"]() as { size: bigint }).size, 4n);
+    const readOnly = directory["openAt"](follow, "a.txt", {}, { read: true }) as Any;
+    assert.deepEqual(readOnly["read"](10n, 0n), [new TextEncoder().encode("text"), false]);
+    assert.equal(code(() => readOnly["writeViaStream"](0n)), "bad-descriptor");
+    assert.equal(code(() => directory["openAt"](follow, "../outside", { create: true }, write)), "not-permitted");
+    assert.equal(code(() => directory["openAt"](follow, "/etc/passwd", {}, { read: true })), "not-permitted");
+    directory["symlinkAt"]("../..", "up");
+    assert.equal(code(() => directory["openAt"](follow, "up/etc/passwd", {}, { read: true })), "not-permitted");
+    assert.equal(code(() => directory["symlinkAt"]("/etc", "etc")), "not-permitted");
+    assert.equal(
+      code(() => (some.imports["wasi:sockets/tcp-create-socket"] as Any)["createTcpSocket"]("ipv4")),
+      "access-denied",
+    );
+  } finally {
+    none.close();
+    some.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
