@@ -14,6 +14,7 @@ import { type Environment, instantiateComponent } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
+import { validateComponent } from "./validate/validate_component.ts";
 import type { Component as DecodedComponent } from "./model/definitions.ts";
 
 /** A compiled component, which can be instantiated any number of times. */
@@ -139,10 +140,12 @@ export class ComponentInstance<Exports extends object = HostExports> {
 }
 
 /**
- * Decodes a component in binary form and compiles its core modules.
+ * Decodes and validates a component in binary form and compiles its core modules.
  *
  * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
  */
 export function compileComponent(engine: Engine, bytes: Uint8Array): Component {
-  return new Component(engine, decodeComponent(bytes));
+  const decoded = decodeComponent(bytes);
+  validateComponent(decoded, { features: engine.features });
+  return new Component(engine, decoded);
 }
