@@ -81,7 +81,7 @@ function endOfDeclaration(text: string, at: number): number {
 
 /**
  * Removes the members that are tagged `@internal` from the declarations of a module; such a constructor becomes
- * private. Throws an Error for a tag at the top level, where a removal would break other declarations.
+ * private. Tagged declarations at the top level remain, because internal modules refer to them.
  */
 export function stripInternal(declarations: string): string {
   let stripped = "";
@@ -89,7 +89,7 @@ export function stripInternal(declarations: string): string {
   for (const match of declarations.matchAll(INTERNAL)) {
     const at = match.index + match[0].length;
     const isMember = /\n +$/.test(declarations.slice(0, match.index));
-    if (!isMember) throw new Error(`@internal is for members, not for "${declarations.slice(at, at + 60)}"`);
+    if (!isMember) continue;
     const isConstructor = declarations.startsWith("constructor(", at);
     stripped += declarations.slice(from, match.index) + (isConstructor ? "private constructor();" : "");
     from = endOfDeclaration(declarations, at);
