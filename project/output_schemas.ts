@@ -186,7 +186,7 @@ const DATA: { readonly [command: string]: object } = {
   "status": {
     type: "object",
     additionalProperties: false,
-    required: ["runtime", "project", "manifest", "lockfile", "plugins", "registry", "policy"],
+    required: ["runtime", "project", "manifest", "lockfile", "plugins", "registry", "policy", "wasi"],
     properties: {
       runtime: record({ version: text, channel: oneOf("official", "nightly", "canary", "source"), path: text }),
       project: orNull(record({ root: text })),
@@ -198,6 +198,7 @@ const DATA: { readonly [command: string]: object } = {
       plugins: record({ total: count, direct: count, needsReview: count }),
       registry: orNull(text),
       policy: orNull(record({ file: text, deny: list(text) })),
+      wasi: orNull(record({ dirs: list(text), env: list(text) })),
     },
   },
   "features": {

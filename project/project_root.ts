@@ -37,14 +37,17 @@ function isDeclaredSafe(directory: string): boolean {
   );
 }
 
+/** Throws when other users could have written the file or directory. */
+export function requireSafeFile(path: string): void {
+  const status = fileStatus(path);
+  const danger = status === undefined ? undefined : dangerOf(status);
+  if (danger !== undefined) throw unsafe(path, danger);
+}
+
 /** Throws when other users could have written the project: its directory, manifest or lockfile. */
 function requireSafe(directory: string): void {
   if (isDeclaredSafe(directory)) return;
-  for (const path of [directory, join(directory, MANIFEST_FILE), join(directory, LOCK_FILE)]) {
-    const status = fileStatus(path);
-    const danger = status === undefined ? undefined : dangerOf(status);
-    if (danger !== undefined) throw unsafe(path, danger);
-  }
+  for (const path of [directory, join(directory, MANIFEST_FILE), join(directory, LOCK_FILE)]) requireSafeFile(path);
 }
 
 function unsafe(path: string, danger: string): ProjectError {

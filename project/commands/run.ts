@@ -12,10 +12,33 @@ import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/posix_path.ts";
 import { controlledEngine } from "./control_flags.ts";
+import type { MachineWasi } from "../machine_wasi.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
 import { projectOf, projectPlugins } from "./project_plugins.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+
+type Inputs = ReturnType<typeof guestInputs>;
+
+/** The directories and variables that the machine's configuration gives to the guests of a project. */
+async function givenByMachine(root: string): Promise<MachineWasi | undefined> {
+  return await (await import("../machine_wasi.ts")).machineWasi(root);
+}
+
+/** Adds what the machine gives; flags for the same path or variable come first. */
+function withGiven({ context, preopens, env }: Inputs, given: MachineWasi | undefined): Inputs {
+  if (given === undefined) return { context, preopens, env };
+  const isFlag = (guest: string): boolean => preopens.some((flag) => flag.guest === guest);
+  const isSet = (name: string): boolean => env.some(([flag]) => flag === name);
+  return {
+    context,
+    preopens: [...given.preopens.filter(({ guest }) => !isFlag(guest)), ...preopens],
+    env: [
+      ...given.env.filter(([name]) => !isSet(name)).map(([name, value]): [string, string] => [name, value]),
+      ...env,
+    ],
+  };
+}
 
 /** Adds `run`. */
 export function addCommand(program: Command): void {
@@ -29,6 +52,7 @@ export function addCommand(program: Command): void {
     // A bare run ignores the project, and protects its files all the same.
     const root = await projectOf(flags);
     const project = flags.bare === true || root === undefined ? undefined : await projectPlugins(root, flags);
+    const given = flags.bare === true || root === undefined ? undefined : await givenByMachine(root);
     const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
     const { unknownImports } = flags;
     if (unknownImports !== undefined && unknownImports !== "trap") {
@@ -45,7 +69,7 @@ export function addCommand(program: Command): void {
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
       progress: await compileProgress(),
-      ...guestInputs(flags),
+      ...withGiven(guestInputs(flags), given),
       ...(root === undefined ? {} : { root }),
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");

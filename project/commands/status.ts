@@ -55,6 +55,14 @@ export function addCommand(program: Command): void {
         safe(registry ?? "unknown"),
         `policy ${policy === null ? "none" : `denies ${policy.deny.join(", ") || "nothing"}`}`,
       ]);
+      if (data.wasi !== null) {
+        const { dirs, env: names } = data.wasi;
+        rows.push([
+          env.colors.bold("wasi"),
+          safe([...dirs.map((dir) => `--dir ${dir}`), ...names.map((name) => `--env ${name}`)].join(" ")),
+          "config.json",
+        ]);
+      }
       const { diagnostics, ...rest } = data;
       return { data: rest, diagnostics, text: layoutTable(rows, env.columns).join("\n") };
     })

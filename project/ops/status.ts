@@ -4,12 +4,14 @@
  * Input: a directory. Output: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never
  * fails on a broken project, uses no network, changes nothing.
  */
+import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { leftoversIn } from "../base/atomic_write.ts";
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
 import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
-import { readMachine } from "../packages/machine.ts";
+import { namesOf } from "../machine_wasi.ts";
+import { type MachineConfig, readMachine } from "../packages/machine.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
 import { makeContext } from "../packages/context.ts";
 import { keptYanks } from "../packages/kept_yanks.ts";
@@ -42,6 +44,8 @@ export interface StatusResult {
   readonly plugins: { readonly total: number; readonly direct: number; readonly needsReview: number };
   readonly registry: string | null;
   readonly policy: { readonly file: string; readonly deny: readonly string[] } | null;
+  /** What the machine's configuration gives to guests of this project: `HOST::GUEST`, and names of variables. */
+  readonly wasi: { readonly dirs: readonly string[]; readonly env: readonly string[] } | null;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -61,6 +65,7 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
   let registry: string | null = null;
   let policy: StatusResult["policy"] = null;
   let deny: readonly string[] = [];
+  let projects: MachineConfig["projects"] = {};
   try {
     const machine = await readMachine(options.paths, {
       env: options.env,
@@ -69,6 +74,7 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
     });
     registry = machine.registry;
     deny = machine.policy.deny;
+    projects = machine.projects;
     if (machine.policyFile !== undefined) policy = { file: machine.policyFile, deny };
   } catch (error) {
     diagnostics.push(...findingsOf(error));
@@ -76,14 +82,17 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
   const none = { total: 0, direct: 0, needsReview: 0 };
   const root = options.root ?? await findProject(start);
   if (root === undefined) {
-    return { runtime, project: null, manifest: null, lockfile: null, plugins: none, registry, policy, diagnostics };
+    const nothing = { project: null, manifest: null, lockfile: null, wasi: null };
+    return { runtime, ...nothing, plugins: none, registry, policy, diagnostics };
   }
+  const entry = projects[realpathSync(root)];
+  const wasi = entry === undefined ? null : namesOf(entry);
   diagnostics.push(...await leftovers(root, options.files));
   const state = await readProject(root, options.files);
   const requirements = Object.keys(state.manifest === undefined ? {} : requirementsOf(state.manifest.manifest)).length;
   diagnostics.push(...state.manifestDiagnostics);
   const manifest = { state: state.manifest === undefined ? "broken" as const : "ok" as const, requirements };
-  const base = { runtime, project: { root }, manifest, registry, policy };
+  const base = { runtime, project: { root }, manifest, registry, policy, wasi };
   if (state.lock === undefined) {
     if (requirements > 0) diagnostics.push(missingLock());
     return { ...base, lockfile: { state: requirements > 0 ? "missing" : "none" }, plugins: none, diagnostics };

@@ -1,6 +1,6 @@
 /**
- * The machine's configuration and policy: the registry for each id prefix, and the authorities that are never granted
- * here.
+ * The machine's configuration and policy: the registry for each id prefix, the directories and variables of projects'
+ * guests, and the authorities that are never granted here.
  *
  * Input: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Output:
  * one MachineConfig. A policy can only narrow: it overrides the grants of every lockfile. A prefix mapped to a registry
@@ -25,6 +25,12 @@ export interface Policy {
   readonly registries?: readonly string[];
 }
 
+/** What guests of one project get on this machine: host directories by guest path, and environment variables. */
+export interface ProjectWasi {
+  readonly dirs: { readonly [guest: string]: string };
+  readonly env: { readonly [name: string]: string };
+}
+
 /** The machine's configuration. */
 export interface MachineConfig {
   /** The registry for ids that no prefix maps. */
@@ -37,6 +43,8 @@ export interface MachineConfig {
   readonly keys: { readonly [registry: string]: readonly string[] };
   /** Releases younger than this are not chosen. */
   readonly minReleaseAgeMs: number;
+  /** By the directory of a project, without symbolic links. */
+  readonly projects: { readonly [root: string]: ProjectWasi };
   readonly policy: Policy;
   readonly policyFile?: string;
 }
@@ -63,7 +71,23 @@ const CONFIG_SCHEMA: Schema = {
       },
     },
     minReleaseAge: { type: "string", maxLength: 16, pattern: "^[0-9]{1,6}(?:m|h|d)$" },
-  }, ["registry", "registries", "trust", "keys", "minReleaseAge"]),
+    projects: {
+      type: "object",
+      propertyNames: { type: "string", minLength: 1, maxLength: 4096, pattern: "^/" },
+      additionalProperties: record({
+        dirs: {
+          type: "object",
+          propertyNames: { type: "string", minLength: 1, maxLength: 4096 },
+          additionalProperties: { type: "string", minLength: 1, maxLength: 4096 },
+        },
+        env: {
+          type: "object",
+          propertyNames: { type: "string", minLength: 1, maxLength: 300, pattern: "^[^=]+$" },
+          additionalProperties: { type: "string", maxLength: 32768 },
+        },
+      }, ["dirs", "env"]),
+    },
+  }, ["registry", "registries", "trust", "keys", "minReleaseAge", "projects"]),
   definitions: SHARED_DEFINITIONS,
 };
 
@@ -102,11 +126,16 @@ export async function readMachine(
   for (const [url, list] of Object.entries((config?.keys ?? {}) as { [url: string]: string[] })) {
     keys[trimUrl(url)] = list;
   }
+  const projects = Object.create(null) as { [root: string]: ProjectWasi };
+  for (const [root, entry] of Object.entries((config?.projects ?? {}) as { [root: string]: Partial<ProjectWasi> })) {
+    projects[root.replace(/(?<=.)\/+$/, "")] = { dirs: entry.dirs ?? {}, env: entry.env ?? {} };
+  }
   return {
     registry: checkRegistryUrl(registry),
     prefixes,
     keys,
     trusted: ((config?.trust ?? []) as string[]).map(trimUrl),
+    projects,
     minReleaseAgeMs: ageOf(config?.minReleaseAge as string | undefined),
     policy: {
       deny,
