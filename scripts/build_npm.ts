@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { endProgress, startBlocking } from "../project/base/progress.ts";
 import { writeArchive } from "../project/packages/archive.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { readTaskLine } from "./task_options.ts";
@@ -142,10 +143,19 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
   files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
 }
 
-/** Builds both packages of a tree into `out`; returns the paths of the archives, the engine's first. */
-export function buildNpm(out: string, version?: string, root = ROOT): string[] {
+/**
+ * Builds both packages of a tree into `out`; returns the paths of the archives, the engine's first. `begin` is called
+ * with the name of each step.
+ */
+export function buildNpm(
+  out: string,
+  version?: string,
+  root = ROOT,
+  begin: (step: string) => void = () => {},
+): string[] {
   mkdirSync(out, { recursive: true });
   return PACKAGES.map((row) => {
+    begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
     const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
     try {
       const files = buildPackage(row, version, scratch, root);
@@ -172,8 +182,14 @@ if (import.meta.main) {
     },
   });
   try {
-    for (const path of buildNpm(resolve(ROOT, values.out), values.version)) console.log(path);
+    const paths = buildNpm(resolve(ROOT, values.out), values.version, ROOT, (step) => {
+      endProgress();
+      startBlocking(step);
+    });
+    endProgress();
+    for (const path of paths) console.log(path);
   } catch (error) {
+    endProgress();
     console.error(`error: ${(error as Error).message}`);
     process.exit(1);
   }
