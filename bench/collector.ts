@@ -45,7 +45,7 @@ type Exports = Record<"build" | "tree" | "garbage", (n: number) => void> & Recor
 
 /** Lines for the report. */
 export function measureCollector(quick: boolean): string[] {
-  const x = NewEngine().compile(PROGRAM).instantiate().exports as unknown as Exports;
+  const x = NewEngine({ tier: "optimizing" }).compile(PROGRAM).instantiate().exports as unknown as Exports;
   const notes: string[] = [];
   for (const count of quick ? [400_000] : [400_000, 4_000_000]) {
     for (const [name, step] of [["in order", 1], ["shuffled", 611_953]] as const) {

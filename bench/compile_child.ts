@@ -23,7 +23,7 @@ process.exit(0);
 
 async function waftCompiler(): Promise<(salted: Uint8Array<ArrayBuffer>) => void> {
   const { NewEngine } = await import("@waft/engine");
-  const engine = NewEngine({ parallel: Number(threads) });
+  const engine = NewEngine({ tier: "optimizing", parallel: Number(threads) });
   return (salted) => {
     engine.compile(salted);
   };

@@ -44,7 +44,7 @@ async function price(option: "polls" | "fuel", effort: Effort): Promise<ControlR
   const options: EngineOptions = option === "polls" ? { interruptible: true } : { fuel: true };
   for (const program of PROGRAMS.filter(({ name }) => PRICED.includes(name))) {
     const runOf = (engine: EngineOptions) =>
-      NewEngine(engine).compile(programBytes(program)).instantiate().exports["run"] as Call;
+      NewEngine({ tier: "optimizing", ...engine }).compile(programBytes(program)).instantiate().exports["run"] as Call;
     const [a, b] = [runOf(options), runOf({})];
     const [workA, workB] = [() => a(program.n), () => b(program.n)];
     if (!Object.is(workA(), workB())) throw new Error(`${program.name} differs with ${option}`);
@@ -90,7 +90,7 @@ async function waiting(encode: (text: string) => Uint8Array<ArrayBuffer>, effort
   const runV8 = promising(v8.exports["run"]);
   const results: ControlResult[] = [];
   for (const [mode, options] of [["", {}], [", in slices", { interruptible: true }]] as const) {
-    const instance = NewEngine(options).compile(WAITS).instantiate({}, { host: { wait } });
+    const instance = NewEngine({ tier: "optimizing", ...options }).compile(WAITS).instantiate({}, { host: { wait } });
     const runs: readonly (readonly [string, () => Promise<unknown>, () => Promise<unknown>])[] = [
       [`suspend and resume${mode}`, () => instance.callAsync({}, "run", times), () => runV8(times)],
       [`call, suspend, resume, return${mode}`, async () => {
@@ -110,7 +110,7 @@ async function waiting(encode: (text: string) => Uint8Array<ArrayBuffer>, effort
 async function renewing(encode: (text: string) => Uint8Array<ArrayBuffer>, effort: Effort): Promise<ControlResult[]> {
   const bytes = encode(PAGE);
   const v8 = new WebAssembly.Module(bytes);
-  const module = NewEngine().compile(bytes);
+  const module = NewEngine({ tier: "optimizing" }).compile(bytes);
   const instance = module.instantiate();
   const pool = module.pool();
   const snapshot = instance.snapshot();

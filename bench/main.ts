@@ -40,7 +40,7 @@ const { values: options } = readTaskLine(task);
 const parts = options.only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
 const effort = options.quick ? QUICK : FULL;
 const results: Results = { programs: [], compile: [], boundary: [], control: [], notes: [] };
-const engine = NewEngine();
+const engine = NewEngine({ tier: "optimizing" });
 const waft = waftSide(engine);
 let failures = 0;
 

@@ -64,7 +64,7 @@ async function measure(
 
 /** Measures each number of threads; one line each. */
 export async function measureParallel(effort: Effort): Promise<string[]> {
-  const engine = NewEngine();
+  const engine = NewEngine({ tier: "optimizing" });
   const bytes = new Uint8Array(encodeModule(engine.parse(readFileSync(PROGRAM, "utf8"))));
   const waftMemory = host.sharedMemory(1, 1);
   const v8Memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });

@@ -23,8 +23,8 @@ export interface Side {
   compile(bytes: Uint8Array<ArrayBuffer>): SideModule;
 }
 
-/** waft with its default options. */
-export function waftSide(engine: Engine = NewEngine()): Side {
+/** waft with optimized code, unless `engine` says otherwise. */
+export function waftSide(engine: Engine = NewEngine({ tier: "optimizing" })): Side {
   return {
     name: "waft",
     compile: (bytes) => {

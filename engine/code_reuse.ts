@@ -5,11 +5,13 @@
  * Invariant: bytes are compared with a copy that no program can change, so code never belongs to other bytes.
  */
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
+import type { TierUp } from "./tier_up.ts";
 
-/** Compiled code and the optimizations that were counted. */
+/** Compiled code, the optimizations that were counted, and the replacement of baseline code if it is planned. */
 export interface ReusableCode {
   readonly compiled: CompiledModule;
   readonly statistics: Readonly<Record<string, number>>;
+  readonly tierUp: TierUp | undefined;
 }
 
 interface Entry {
@@ -21,6 +23,8 @@ interface Entry {
 /** Bytes that are looked at for a key: the whole bytes are compared afterwards. */
 const SAMPLES = 64;
 
+/** Values refer to their keys, which is why entries do not hold them. */
+const TIER_UPS = new WeakMap<CompiledModule, TierUp>();
 const ENTRIES = new Map<string, Entry[]>();
 const GONE = new FinalizationRegistry<string>((key) => {
   const left = (ENTRIES.get(key) ?? []).filter(({ code }) => code.deref() !== undefined);
@@ -46,13 +50,20 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
 export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode | undefined {
   for (const { bytes: known, code, statistics } of ENTRIES.get(keyOf(bytes, settings)) ?? []) {
     const compiled = code.deref();
-    if (compiled !== undefined && equal(known, bytes)) return { compiled, statistics };
+    if (compiled !== undefined && equal(known, bytes)) {
+      return { compiled, statistics, tierUp: TIER_UPS.get(compiled) };
+    }
   }
   return undefined;
 }
 
 /** Lets later modules with the same bytes and settings have this code. */
-export function rememberCode(bytes: Uint8Array, settings: string, { compiled, statistics }: ReusableCode): void {
+export function rememberCode(
+  bytes: Uint8Array,
+  settings: string,
+  { compiled, statistics, tierUp }: ReusableCode,
+): void {
+  if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
   const key = keyOf(bytes, settings);
   const entry: Entry = { bytes: bytes.slice(), code: new WeakRef(compiled), statistics };
   ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry]);

@@ -72,6 +72,7 @@ import {
   looksBinary,
   sourceOf,
   wantsExplicit,
+  wasMarked,
 } from "./artifact/find_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
@@ -247,7 +248,7 @@ export class Engine implements Settings {
     if (this.#cache !== undefined && typeof given !== "string" && looksBinary(given)) {
       return this.#compileCached(given, this.#cache);
     }
-    prepareHelpers(this.#threads, given.length);
+    if (this.tier === "optimizing") prepareHelpers(this.#threads, given.length);
     const places = new TextPlaces();
     const isText = typeof given === "string" || !looksBinary(given);
     return withPlaces(places, () => this.compileParsed(this.#parse(given, places), isText ? places : undefined));
@@ -269,13 +270,15 @@ export class Engine implements Settings {
       const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
       return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
     }
-    prepareHelpers(this.#threads, bytes.length);
+    const tier = this.tier === "auto" && wasMarked(cache, key) ? "optimizing" : this.tier;
+    if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
     const parsed = decodeModule(bytes);
     const write = (artifact: Uint8Array) => cache.write(key, artifact);
     const module = this.compileParsed(
       parsed,
       undefined,
       (compiled, statistics) => write(serializeModule(compiled, this, statistics)),
+      tier,
     );
     if (!module.isTieringUp) write(module.serialize());
     if (hasObjects(parsed)) cacheCollector(cache);
@@ -287,23 +290,18 @@ export class Engine implements Settings {
    *
    * @internal
    */
-  compileParsed(module: WasmModule, places?: TextPlaces, finished?: OptimizingCompiler["finished"]): Module {
+  compileParsed(
+    module: WasmModule,
+    places?: TextPlaces,
+    finished?: OptimizingCompiler["finished"],
+    tier: Tiering = this.tier,
+  ): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
-    const { compiled, statistics, replaceable } = this.#compileFor(space, module, places, explicit);
+    const { compiled, statistics, tierUp } = this.#compileFor(space, module, places, explicit, tier, finished);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const fallback = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true, "optimizing").compiled
-      : undefined;
-    const tierUp = this.tier === "auto" && replaceable !== undefined
-      ? new TierUp(space, compiled, replaceable, {
-        target: TARGET,
-        options: this.#codeOptions(explicit),
-        send: sendJob,
-        ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
-        compileHere: () => compileModule(module, { ...this.#codeOptions(explicit), target: TARGET }),
-        ...(finished === undefined ? {} : { finished }),
-      })
       : undefined;
     return new Module(space, compiled, statistics, this, fallback, tierUp);
   }
@@ -404,13 +402,13 @@ export class Engine implements Settings {
     places: TextPlaces | undefined,
     explicitBounds: boolean,
     tier: Tiering = this.tier,
-  ): CompiledCode {
-    if (places !== undefined || this.#verify || tier !== "optimizing") {
-      return this.#compileAnew(space, module, places, explicitBounds, tier);
-    }
-    const settings = `${explicitBounds} ${this.#codeKey}`;
+    finished?: OptimizingCompiler["finished"],
+  ): ReusableCode {
+    const isOwn = places !== undefined || this.#verify || finished !== undefined || this.#tierUpCalls !== undefined;
+    if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, finished);
+    const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
     const known = reusableCode(module.bytes, settings);
-    if (known !== undefined) return { ...known, replaceable: undefined };
+    if (known !== undefined) return known;
     const code = this.#compileAnew(space, module, places, explicitBounds, tier);
     rememberCode(module.bytes, settings, code);
     return code;
@@ -422,7 +420,8 @@ export class Engine implements Settings {
     places: TextPlaces | undefined,
     explicitBounds: boolean,
     tier: Tiering,
-  ): CompiledCode {
+    finished?: OptimizingCompiler["finished"],
+  ): ReusableCode {
     const { thread } = space;
     const code = compileModule(module, {
       ...this.#codeOptions(explicitBounds),
@@ -439,7 +438,34 @@ export class Engine implements Settings {
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);
-    return { compiled, statistics: code.statistics, replaceable: code.replaceable };
+    const { replaceable, statistics } = code;
+    const tierUp = tier === "auto" && replaceable !== undefined
+      ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, finished)
+      : undefined;
+    return { compiled, statistics, tierUp };
+  }
+
+  /** Prepares optimized code for a module with baseline code. */
+  #tierUp(
+    space: Store,
+    compiled: CompiledModule,
+    replaceable: Uint8Array,
+    module: WasmModule,
+    explicitBounds: boolean,
+    finished: OptimizingCompiler["finished"],
+  ): TierUp {
+    const options = this.#codeOptions(explicitBounds);
+    return new TierUp(space, compiled, replaceable, {
+      target: TARGET,
+      options,
+      send: sendJob,
+      ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
+      compileHere: () => compileModule(module, { ...options, target: TARGET }),
+      finished: (optimized, statistics) => {
+        if (this.#perfMap) addToPerfMap(optimized);
+        finished?.(optimized, statistics);
+      },
+    });
   }
 
   /**
@@ -482,12 +508,6 @@ formatAs(Engine.prototype, (engine) => {
   const switches = (["interruptible", "fuel", "deterministic"] as const).filter((name) => engine[name]);
   return `Engine { ${[`bounds: ${bounds}`, `tier: ${tier}`, ...switches].join(", ")} }`;
 });
-
-/** Code as a module needs it. */
-interface CompiledCode extends ReusableCode {
-  /** The bytes of a module whose code optimized code can replace. */
-  readonly replaceable: Uint8Array | undefined;
-}
 
 /** Runs `action` and adds the place in the text to errors with an offset in the binary form. */
 function withPlaces<T>(places: TextPlaces, action: () => T): T {

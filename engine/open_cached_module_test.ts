@@ -34,7 +34,7 @@ async function withFolder(test: (directory: string) => Promise<void>): Promise<v
 
 Deno.test("a cached module is opened for the same bytes and options only", () =>
   withFolder(async (directory) => {
-    const options: EngineOptions = { cache: { directory } };
+    const options: EngineOptions = { tier: "optimizing", cache: { directory } };
     assert.equal(await openCachedModule(SEVEN, options), undefined);
     NewEngine(options).compile(SEVEN);
     const module = await openCachedModule(SEVEN, options);
@@ -50,7 +50,7 @@ Deno.test("a cached module is opened for the same bytes and options only", () =>
 
 Deno.test("a damaged module is not opened, but removed", () =>
   withFolder(async (directory) => {
-    const options: EngineOptions = { cache: { directory } };
+    const options: EngineOptions = { tier: "optimizing", cache: { directory } };
     NewEngine(options).compile(SEVEN);
     const [name] = readdirSync(directory);
     writeFileSync(join(directory, name!), new Uint8Array(100), { mode: 0o600 });
@@ -69,7 +69,7 @@ for (const file of Deno.args.slice(2)) {
 Deno.test("a process without a compiler runs modules compiled by another process, including garbage-collected objects", () =>
   withFolder((directory) => {
     const files = [SEVEN, OBJECTS].map((bytes, k) => {
-      NewEngine({ cache: { directory } }).compile(bytes);
+      NewEngine({ tier: "optimizing", cache: { directory } }).compile(bytes);
       writeFileSync(`${directory}-${k}.wasm`, bytes);
       return `${directory}-${k}.wasm`;
     });

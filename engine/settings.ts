@@ -33,10 +33,12 @@ export interface EngineOptions {
   bounds?: "guard" | "explicit" | "auto";
   /**
    * The compiler tiers. `optimizing`: the fastest code, compiled before `compile` returns. `baseline`: compiled in a
-   * single pass; the code runs at about half that speed. `auto`: baseline code first; once the module has run for a few
-   * milliseconds, a helper thread compiles it with the optimizing compiler, and the running program switches to that
-   * code. Results do not depend on it. `serialize` and `share` always use optimized code. On arm64, and for
-   * bodies that the baseline tier does not cover, the optimizing compiler is used. Default: `optimizing`.
+   * single pass; the code runs at about 0.7 of that speed. `auto`: baseline code first; once the module has run for a
+   * while, a helper thread compiles it with the optimizing compiler, and the running program switches to that code. With
+   * a `cache`, a module that an earlier process has compiled, too, is compiled with the optimizing compiler at once.
+   * Results do not depend on the tier. `serialize` and `share` always use optimized code. On arm64, and for bodies that
+   * the baseline tier does not cover, the optimizing compiler is used. Default: `auto`; `optimizing` with
+   * `deterministic` or `verify`.
    */
   tier?: Tiering;
   /**
@@ -189,7 +191,7 @@ export function settingsOf(options: EngineOptions): Settings {
       deterministic ? { ...options.optimizations, "stack-fence": true } : options.optimizations,
     ),
     bounds: options.bounds ?? "auto",
-    tier: options.tier ?? "optimizing",
+    tier: options.tier ?? (deterministic || options.verify === true ? "optimizing" : "auto"),
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic,

@@ -18,8 +18,12 @@ import { replaceCode } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 
-/** Milliseconds for which a module runs before a thread compiles it: starting the thread costs this one tens of ms. */
-const START_MS = 60;
+/**
+ * Milliseconds for which a module runs before a thread compiles it. Starting the thread costs this one tens of
+ * milliseconds, and optimized code arrives a few hundred milliseconds later: a program that has run for this long is
+ * likely to run long enough to gain from it.
+ */
+const START_MS = 200;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
 /** Milliseconds after which a job is abandoned: its thread is gone. */

@@ -169,7 +169,7 @@ Deno.test(
 Deno.test(
   "a large cached module is mapped; a damaged one is compiled again",
   withFolder((directory) => {
-    const engine = NewEngine({ cache: { directory } });
+    const engine = NewEngine({ tier: "optimizing", cache: { directory } });
     const parsed = NewEngine().parse(TEXT);
     const binary = parsed.bytes;
     assert.deepEqual(use(engine.compile(binary)), big().seen);

@@ -138,6 +138,19 @@ export function loadCached(cache: CodeCache, key: string, settings: Settings): L
   }
 }
 
+/** Keys that this process has marked. */
+const MARKED_HERE = new Set<string>();
+
+/**
+ * Marks the key of a module that is about to run with baseline code only. True if an earlier process has done so: the
+ * module is used repeatedly, but has never run for long enough to be optimized, so optimizing it now pays.
+ */
+export function wasMarked(cache: CodeCache, key: string): boolean {
+  if (MARKED_HERE.has(key)) return false;
+  MARKED_HERE.add(key);
+  return cache.mark(key);
+}
+
 /** True for errors of the operating system as `node:fs` throws them. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";

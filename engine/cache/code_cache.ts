@@ -64,6 +64,10 @@ function trailer(key: string, label: string): Uint8Array {
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20;
 const SUFFIX = ".waftbin";
 const TEMPORARY_SUFFIX = ".tmp";
+/** An empty file: the module of this key has been used, but its code was not stored. */
+const MARK_SUFFIX = ".mark";
+/** A mark older than this is removed. */
+const MARK_MS = 30 * 24 * 60 * 60_000;
 /** A temporary file older than this was left by a killed process. */
 const ABANDONED_AFTER_MS = 10 * 60_000;
 /** A use updates the file's time only if the recorded one is older than this. */
@@ -188,6 +192,30 @@ export class CodeCache {
     }
   }
 
+  /** Marks `key` as used. Returns whether it was marked already; false if the cache cannot be written. */
+  mark(key: string): boolean {
+    const { closeSync, mkdirSync, openSync } = nodeModule("node:fs");
+    const path = `${this.directory}/${key}${MARK_SUFFIX}`;
+    try {
+      mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+      requirePrivate(linkFacts(this.directory), "directory");
+      closeSync(openSync(path, "wx", 0o600));
+      return false;
+    } catch {
+      return this.#isPrivateFile(path);
+    }
+  }
+
+  #isPrivateFile(path: string): boolean {
+    try {
+      requirePrivate(linkFacts(this.directory), "directory");
+      requirePrivate(linkFacts(path), "file");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Removes the artifact of `key`. */
   remove(key: string): void {
     try {
@@ -234,7 +262,7 @@ export class CodeCache {
     }
     const files: Omit<CacheEntry, "label">[] = [];
     for (const name of names) {
-      if (!/^[0-9a-f]{64}(\.waftbin|\.[0-9]+-[0-9a-z]+\.tmp)$/.test(name)) continue;
+      if (!/^[0-9a-f]{64}(\.waftbin|\.mark|\.[0-9]+-[0-9a-z]+\.tmp)$/.test(name)) continue;
       try {
         const { bytes, modifiedMs } = linkFacts(`${this.directory}/${name}`);
         files.push({ name, bytes, usedAt: modifiedMs });
@@ -245,12 +273,13 @@ export class CodeCache {
     return files;
   }
 
-  /** Removes abandoned temporary files, and the least recently used artifacts until `more` bytes fit. */
+  /** Removes abandoned temporary files and old marks, and the least recently used artifacts until `more` bytes fit. */
   #makeRoom(more: number): void {
     const now = Date.now();
     let total = more;
     const kept = this.#files().filter(({ name, bytes, usedAt }) => {
-      if (name.endsWith(TEMPORARY_SUFFIX) && now - usedAt > ABANDONED_AFTER_MS) {
+      const limit = name.endsWith(TEMPORARY_SUFFIX) ? ABANDONED_AFTER_MS : MARK_MS;
+      if (!name.endsWith(SUFFIX) && now - usedAt > limit) {
         removeFile(`${this.directory}/${name}`);
         return false;
       }

@@ -3,7 +3,7 @@
  * killed processes.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import {
   chmodSync,
   lstatSync,
@@ -42,7 +42,8 @@ function withFolder(test: (directory: string) => void | Promise<void>): () => Pr
 }
 
 function run(directory: string, value = 7, maxBytes?: number): number {
-  const engine = NewEngine({ cache: { directory, ...(maxBytes === undefined ? {} : { maxBytes }) } });
+  const cache = { directory, ...(maxBytes === undefined ? {} : { maxBytes }) };
+  const engine = NewEngine({ tier: "optimizing", cache });
   return engine.compile(moduleOf(value)).instantiate().call({}, "f") as number;
 }
 
@@ -57,7 +58,13 @@ Deno.test(
     const { ino } = statSync(join(directory, file!));
     assert.equal(run(directory), 7);
     assert.equal(statSync(join(directory, file!)).ino, ino, "not written again");
-    assert.equal(NewEngine({ fuel: true, cache: { directory } }).compile(moduleOf(7)).instantiate().call({}, "f"), 7);
+    assert.equal(
+      NewEngine({ tier: "optimizing", fuel: true, cache: { directory } }).compile(moduleOf(7)).instantiate().call(
+        {},
+        "f",
+      ),
+      7,
+    );
     assert.equal(run(directory, 8), 8);
     assert.equal(new CodeCache({ directory }).entries().length, 3, "other options and other modules have their own");
     assert.equal(new CodeCache({ directory }).clear(), 3);
@@ -233,5 +240,50 @@ Deno.test(
     const seen = cache.read("c".repeat(64))!;
     assert.equal(seen.length, 1 << 20);
     assert(seen.every((byte) => byte === seen[0]));
+  }),
+);
+
+/** Compiles module 7 with the default options; reports whether it starts with baseline code. */
+const QUICK_START = `
+const [engine, directory, bytes] = Deno.args;
+const { NewEngine } = await import(engine);
+const module = NewEngine({ cache: { directory } }).compile(Uint8Array.from(JSON.parse(bytes)));
+console.log(module.instantiate().call({}, "f"), module.isTieringUp);`;
+
+Deno.test(
+  "a module that runs briefly starts with baseline code once; the next process stores optimized code",
+  { ignore: process.arch !== "x64" || process.versions["deno"] === undefined },
+  withFolder((directory) => {
+    const program = `${directory}-program.ts`;
+    writeFileSync(program, QUICK_START);
+    const args = [new URL("../mod.ts", import.meta.url).href, directory, JSON.stringify([...moduleOf(7)])];
+    const runOnce = () =>
+      execFileSync(process.execPath, ["run", "-A", "--no-check", "--quiet", program, ...args], { encoding: "utf8" });
+    const cache = new CodeCache({ directory });
+    assert.equal(runOnce(), "7 true\n");
+    assert.deepEqual([cache.entries().length, readdirSync(directory).length], [0, 1], "a mark");
+    assert.equal(runOnce(), "7 false\n");
+    assert.equal(cache.entries().length, 1);
+    assert.equal(runOnce(), "7 false\n");
+    assert.equal(cache.entries().length, 1);
+    cache.clear();
+    assert.deepEqual(readdirSync(directory), []);
+  }),
+);
+
+Deno.test(
+  "marks: private, once per key, removed when they are old",
+  withFolder((directory) => {
+    const cache = new CodeCache({ directory });
+    const [one, two] = ["1".repeat(64), "2".repeat(64)];
+    assert.deepEqual([cache.mark(one), cache.mark(one), cache.mark(two)], [false, true, false]);
+    const path = join(directory, `${one}.mark`);
+    assert.equal(lstatSync(path).mode & 0o777, 0o600);
+    chmodSync(path, 0o622);
+    assert.equal(cache.mark(one), false, "writable by others");
+    const old = new Date(Date.now() - 40 * 24 * 3600_000);
+    utimesSync(path, old, old);
+    cache.write("3".repeat(64), new Uint8Array(5));
+    assert.deepEqual(readdirSync(directory).sort(), [`${two}.mark`, `${"3".repeat(64)}.waftbin`]);
   }),
 );

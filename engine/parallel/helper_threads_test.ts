@@ -289,9 +289,9 @@ Deno.test("an engine with the option parallel makes the same artifact, and keeps
     assert(bytes.length > 1_000_000);
     const alone = NewEngine().compile(bytes).serialize();
     assert.equal(workerCount(), 0);
-    assert.deepEqual(NewEngine({ parallel: 3 }).compile(text).serialize(), alone);
+    assert.deepEqual(NewEngine({ tier: "optimizing", parallel: 3 }).compile(text).serialize(), alone);
     assert.equal(workerCount(), 2);
-    const module = NewEngine({ parallel: "auto" }).compile(text);
+    const module = NewEngine({ tier: "optimizing", parallel: "auto" }).compile(text);
     assert.deepEqual(module.serialize(), alone);
     assert.equal(module.instantiate().call({}, "f7", 35), 42);
   } finally {
@@ -301,7 +301,7 @@ Deno.test("an engine with the option parallel makes the same artifact, and keeps
 });
 
 Deno.test("small modules start no threads", () => {
-  NewEngine({ parallel: 4 }).compile(`(module (func))`);
+  NewEngine({ tier: "optimizing", parallel: 4 }).compile(`(module (func))`);
   prepareHelpers(1, 1e9);
   assert.equal(workerCount(), 0);
 });
@@ -323,7 +323,7 @@ Deno.test("reused threads do not keep the process alive", () => {
     import { workerCount } from ${JSON.stringify(new URL("../host/workers.ts", import.meta.url).href)};
     const text = "(module " + Array.from({ length: 60 }, () =>
       "(func " + "(drop (v128.const i32x4 1 2 3 4))".repeat(1200) + ")").join("") + ")";
-    NewEngine({ parallel: 2 }).compile(text);
+    NewEngine({ tier: "optimizing", parallel: 2 }).compile(text);
     console.log("threads", workerCount());`;
   const output = execFileSync(process.execPath, ["eval", "--ext=ts", "--no-check", script], {
     timeout: 60_000,

@@ -27,7 +27,7 @@ export function addCommand(program: Command): void {
     .option("--target <os/arch>", "Target machine: linux/amd64 or linux/arm64 (default: this machine)")
     .option("--cpu <features>", "Instruction-set extensions of the target, separated by commas");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: CompileFlags) => {
-    const engine = NewEngine(engineOptions(flags));
+    const engine = NewEngine({ ...engineOptions(flags), tier: "optimizing" });
     const machine = flags.target === undefined ? undefined : machineOf(flags.target, flags.cpu);
     if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
     const done = (await compileProgress())(`compiling ${file}`);

@@ -140,10 +140,10 @@ Deno.test("a stack can be set by a program", () => {
 
 /** Objects of the API, and their line in a log. */
 const LOGGED: readonly (readonly [make: () => unknown, line: string])[] = [
-  [() => NewEngine(), "Engine { bounds: auto, tier: optimizing }"],
+  [() => NewEngine(), "Engine { bounds: auto, tier: auto }"],
   [
     () => NewEngine({ bounds: "explicit", fuel: true, interruptible: true }),
-    "Engine { bounds: explicit, tier: optimizing, interruptible, fuel }",
+    "Engine { bounds: explicit, tier: auto, interruptible, fuel }",
   ],
   [() => host.memory(1, 3), "Memory { pages: 1, maxPages: 3 }"],
   [() => host.sharedMemory(1, 3), "Memory { pages: 1, maxPages: 3, shared }"],

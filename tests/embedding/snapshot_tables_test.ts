@@ -34,7 +34,7 @@ function withContent(snapshot: Uint8Array, content: readonly number[]): Uint8Arr
 
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: the content of a table that code relies on cannot come from a snapshot`, () => {
-    const engine = NewEngine({ bounds });
+    const engine = NewEngine({ bounds, tier: "optimizing" });
     const module = engine.compile(TEXT);
     assert(module.statistics["immutable-table-type"]! > 0);
     const snapshot = module.instantiate().snapshot();

@@ -27,7 +27,7 @@ Deno.test({
   async fn() {
     const text = bigModule(60);
     const alone = NewEngine().compile(text).serialize();
-    const engine = NewEngine({ parallel: 3 });
+    const engine = NewEngine({ tier: "optimizing", parallel: 3 });
     // A new thread first loads the compiler, and misses the first modules.
     let helped = false;
     for (let round = 0; round < 100 && !helped; round++) {

@@ -39,7 +39,7 @@ const KEY = "immutable-poly-fastpath";
 for (const on of [true, false]) {
   Deno.test(`calls through a known table run in their own instance, ${KEY} ${on ? "on" : "off"}`, () => {
     const options: EngineOptions = { verify: true, optimizations: { [KEY]: on } };
-    const engine = NewEngine(options);
+    const engine = NewEngine({ tier: "optimizing", ...options });
     const own = engine.compile(OWN);
     equal((own.statistics[KEY] ?? 0) > 0, on);
     const host = { host: { seven: () => 7 } };

@@ -91,7 +91,7 @@ for (const options of [{}, { bounds: "explicit" }, { optimizations: { "multi-bou
 }
 
 Deno.test("an address between two checked addresses needs no check", () => {
-  const engine = NewEngine();
+  const engine = NewEngine({ tier: "optimizing" });
   const checks = (body: string) => {
     const module = engine.compile(`(module (memory i64 1) (func (export "f") (param i64) (result f32) ${body}))`);
     return module.statistics["bounds-facts"] ?? 0;

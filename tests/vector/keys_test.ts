@@ -37,7 +37,7 @@ for (const key of ["v128-const-cache", "v128-pins", "v128-sink"] as const) {
     equal(off.statistics[key] ?? 0, 0);
     notDeepEqual(on.bytes, off.bytes);
     const run = (value: boolean) =>
-      (NewEngine({ optimizations: { [key]: value } }).compile(TEXT).instantiate().exports["f"] as (
+      (NewEngine({ tier: "optimizing", optimizations: { [key]: value } }).compile(TEXT).instantiate().exports["f"] as (
         n: number,
       ) => number)(100);
     equal(run(true), run(false));
