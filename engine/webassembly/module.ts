@@ -28,7 +28,10 @@ const MOST_PAGES = 0x40000;
 export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 
 /** Compile options for the modules of the namespace; they are a subset of an engine's options. */
-export type CompileOptions = Pick<EngineOptions, "bounds" | "cache" | "optimizations" | "parallel" | "perfMap">;
+export type CompileOptions = Pick<
+  EngineOptions,
+  "bounds" | "cache" | "optimizations" | "parallel" | "perfMap" | "tier"
+>;
 
 /** The options of `configure`. */
 let options: CompileOptions = {};

@@ -1,5 +1,6 @@
 /**
- * Options of every command that compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
+ * Options of every command that compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`,
+ * `--tier auto|baseline|optimizing`.
  */
 import type { EngineOptions } from "@waft/engine";
 import { FEATURE_ROWS, type FeatureName } from "@waft/engine/internal/features";
@@ -12,6 +13,7 @@ export interface EngineFlags {
   feature: string[];
   opt: string[];
   bounds?: string;
+  tier?: string;
 }
 
 /** The options. */
@@ -19,18 +21,23 @@ export const ENGINE_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--feature <name=on|off>", description: "Switch a WebAssembly feature (repeatable)", repeatable: true },
   { flags: "--opt <name=on|off>", description: "Switch an optimization (repeatable)", repeatable: true },
   { flags: "--bounds <mode>", description: "Bounds checking of memory accesses: guard (pages) or explicit" },
+  { flags: "--tier <name>", description: "Compiler: baseline, optimizing, or auto for both in turn (default)" },
 ];
 
 /** The engine options that flags ask for. */
 export function engineOptions(flags: EngineFlags): EngineOptions {
-  const { bounds } = flags;
+  const { bounds, tier } = flags;
   if (bounds !== undefined && bounds !== "guard" && bounds !== "explicit") {
     throw new UsageError(`--bounds must be guard or explicit, not "${bounds}"`);
+  }
+  if (tier !== undefined && tier !== "auto" && tier !== "baseline" && tier !== "optimizing") {
+    throw new UsageError(`--tier must be auto, baseline or optimizing, not "${tier}"`);
   }
   return {
     features: switches<FeatureName>("--feature", flags.feature, FEATURE_ROWS),
     optimizations: switches<OptimizationName>("--opt", flags.opt, OPTIMIZATION_ROWS),
     ...(bounds === undefined ? {} : { bounds }),
+    ...(tier === undefined ? {} : { tier }),
   };
 }
 

@@ -36,7 +36,7 @@ const WORDS = [
   ["--dir", "a::b", "--dir=c", "--env", "A=b=c", "--env", "=", "--bare", "f.wasm", "--dir", "x"],
   ["--no-cache", "--bare", "f.wasm"],
   ["--bare", "--bare", "--invoke", "a", "--invoke", "b", "f.wasm"],
-  ["--opt", "gvn=off", "--opt", "licm=on", "--feature=simd=off", "--bounds", "explicit", "f.wasm"],
+  ["--opt", "gvn=off", "--opt", "licm=on", "--feature=simd=off", "--bounds", "explicit", "--tier", "auto", "f.wasm"],
   [
     "--timeout",
     "5",

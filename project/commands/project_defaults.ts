@@ -40,5 +40,12 @@ export async function projectEngineOptions(
   }, IMPLEMENTED);
   for (const d of settings.diagnostics) writeText(2, `${formatDiagnostic(d)}\n`);
   const { features, optimizations, bounds, parallel } = engineSettings(settings);
-  return { features, optimizations, bounds, parallel, ...own.bounds === undefined ? {} : { bounds: own.bounds } };
+  return {
+    features,
+    optimizations,
+    bounds,
+    parallel,
+    ...own.bounds === undefined ? {} : { bounds: own.bounds },
+    ...own.tier === undefined ? {} : { tier: own.tier },
+  };
 }
