@@ -162,6 +162,7 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
   };
   const { layout } = env;
   const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code));
+  if (uncovered === undefined) return compileOptimized(valid, options);
   if (uncovered.length > 0) {
     ({ env, context } = compilerState(valid, options));
     withBodyCompiler({ env, context, options }, (compile) => {

@@ -24,18 +24,33 @@ const PAGE = 65_536;
 /** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
-/** The kernel compiled by the host; undefined on hosts without WebAssembly. */
-function hostModule(): WebAssembly.Module | undefined {
+type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
+
+/**
+ * The host's WebAssembly. Undefined where there is none, or another implementation in its place, which may be this
+ * engine. It is captured now because the drop-in replaces the global object later.
+ */
+const HOST_WEB_ASSEMBLY = nativeWebAssembly();
+
+function nativeWebAssembly(): HostWebAssembly | undefined {
+  if (typeof WebAssembly !== "object") return undefined;
+  const { Module, Instance, Memory } = WebAssembly;
+  const isNative = Function.prototype.toString.call(Module).includes("[native code]");
+  return isNative ? { Module, Instance, Memory } : undefined;
+}
+
+/** The kernel compiled by the host; undefined if the host refuses. */
+function hostModule({ Module }: HostWebAssembly): WebAssembly.Module | undefined {
   try {
-    return new WebAssembly.Module(fromBase64(KERNEL_X64));
+    return new Module(fromBase64(KERNEL_X64));
   } catch {
     return undefined;
   }
 }
 
-function hostKernel(module: WebAssembly.Module): Kernel {
-  const memory = new WebAssembly.Memory({ initial: layout.MODULE / PAGE });
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel {
+  const memory = new Memory({ initial: layout.MODULE / PAGE });
+  const { exports } = new Instance(module, { env: { memory } });
   let bytes = new Uint8Array(memory.buffer);
   bytes.set(fromBase64(OPCODE_TABLE), layout.OPCODES);
   return {
@@ -60,9 +75,10 @@ class KernelMaker {
     this.#source = source;
   }
 
-  /** Runs `action` with a kernel that nothing else uses. */
-  use<T>(action: (kernel: Kernel) => T): T {
+  /** Runs `action` with a kernel that nothing else uses; returns undefined if there is none. */
+  use<T>(action: (kernel: Kernel) => T): T | undefined {
     const kernel = this.#spare ?? this.#make();
+    if (kernel === undefined) return undefined;
     this.#spare = undefined;
     try {
       return action(kernel);
@@ -71,18 +87,18 @@ class KernelMaker {
     }
   }
 
-  #make(): Kernel {
+  #make(): Kernel | undefined {
     if (this.#source !== undefined) return this.#source.sourceKernel(fromBase64(OPCODE_TABLE));
-    this.#module ??= hostModule();
-    if (this.#module === undefined) throw new Error("WebAssembly was taken away");
-    return hostKernel(this.#module);
+    if (HOST_WEB_ASSEMBLY === undefined) return undefined;
+    this.#module ??= hostModule(HOST_WEB_ASSEMBLY);
+    return this.#module && hostKernel(HOST_WEB_ASSEMBLY, this.#module);
   }
 }
 
 /** Hosts without WebAssembly load the source before the first compilation. */
-const maker = new KernelMaker(typeof WebAssembly === "object" ? undefined : await import("./source_kernel.ts"));
+const maker = new KernelMaker(HOST_WEB_ASSEMBLY !== undefined ? undefined : await import("./source_kernel.ts"));
 
-/** Runs `action` with a kernel that nothing else uses. */
-export function withKernel<T>(action: (kernel: Kernel) => T): T {
+/** Runs `action` with a kernel that nothing else uses; returns undefined if the host refuses to compile the kernel. */
+export function withKernel<T>(action: (kernel: Kernel) => T): T | undefined {
   return maker.use(action);
 }

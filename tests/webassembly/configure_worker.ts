@@ -7,7 +7,7 @@ import { serve } from "../support/test_worker.ts";
 import { wasm } from "./subject.ts";
 
 serve((directory: string) => {
-  configure({ cache: { directory } });
+  configure({ tier: "optimizing", cache: { directory } });
   const module = new WebAssembly.Module(wasm(`(module (func (export "f") (result i32) (i32.const 42)))`));
   const { f } = new WebAssembly.Instance(module).exports as { f(): number };
   let late = "";

@@ -1,0 +1,32 @@
+/** The baseline tier where the host's WebAssembly is missing, replaced, or refuses to compile. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import process from "node:process";
+
+const ENGINE = new URL("../../engine/mod.ts", import.meta.url).href;
+const PROGRAM = `(module (func (export "f") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 6))))`;
+
+/** The last line of output of a process that runs `prelude`, then compiles and calls. */
+function outputAfter(prelude: string): string {
+  const script = `${prelude}
+    const { NewEngine } = await import(${JSON.stringify(ENGINE)});
+    const module = NewEngine().compile(${JSON.stringify(PROGRAM)});
+    console.log(module.instantiate().call({}, "f", 7), module.isTieringUp);`;
+  const args = ["eval", "--no-check", "--quiet", script];
+  return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();
+}
+
+Deno.test({
+  name: "without the host's WebAssembly modules compile all the same",
+  ignore: process.arch !== "x64",
+  fn: () => {
+    assert.equal(outputAfter(""), "42 true");
+    assert.equal(outputAfter("delete globalThis.WebAssembly;"), "42 true", "the kernel's source");
+    const replaced = "WebAssembly.Module = class { constructor() { throw new Error('replaced'); } };";
+    assert.equal(outputAfter(replaced), "42 true", "a replacement is not used");
+    const refused = "WebAssembly.Module = (class { constructor() { throw new Error('refused'); } }).bind(null);";
+    assert.equal(outputAfter(refused), "42 false", "the optimizing compiler");
+    const later = `await import(${JSON.stringify(ENGINE)}); delete globalThis.WebAssembly;`;
+    assert.equal(outputAfter(later), "42 true", "the host's WebAssembly is captured when the engine is loaded");
+  },
+});
