@@ -5,7 +5,10 @@ import assert from "node:assert/strict";
 import { Model, play, randoms, SLOTS, start as startProgram } from "../../../tests/webassembly/string_programs.ts";
 import { wasm } from "../../../tests/webassembly/subject.ts";
 import { realmStore } from "../realm_store.ts";
-import { WebAssembly } from "../../webassembly/mod.ts";
+import { configure, WebAssembly } from "../../webassembly/mod.ts";
+
+// Only optimized code creates strings itself.
+configure({ tier: "optimizing" });
 
 const PROGRAM = `(module
   (import "wasm:js-string" "concat" (func $concat (param externref externref) (result (ref extern))))
