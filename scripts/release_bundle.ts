@@ -43,6 +43,8 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
+  // The engine's files, which stack traces leave out: all modules of the bundle.
+  ['"../"', '"./"'],
   // The key of the cache of compiled modules, which replaces the times of the engine's sources.
   ['".."', `"data:,${BUILD_MARK}"`],
 ];

@@ -23,6 +23,7 @@ import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
 import { versionFor } from "../../scripts/release.ts";
+import { placeUrls } from "../../scripts/release_bundle.ts";
 import { keptReleases } from "../../scripts/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -179,6 +180,23 @@ Deno.test("what stays of old releases: official ones, what channels name, the ne
     "0.2.0-nightly.1",
     "0.2.0-nightly.2",
   ]);
+});
+
+Deno.test("every URL of a source file has a place in the bundle", () => {
+  const root = join(import.meta.dirname!, "../..");
+  // Not in the bundle: the preload module, and programs of the repository.
+  const left = /^engine\/drop_in\/|\/testing\/|_test\.ts$|^registry\/(?:load_benchmark|main)\.ts$/;
+  let places = 0;
+  for (const folder of ["engine", "project", "registry"]) {
+    for (const name of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
+      const path = `${folder}/${name}`;
+      if (!path.endsWith(".ts") || path.includes("node_modules") || left.test(path)) continue;
+      const text = readFileSync(join(root, path), "utf8");
+      placeUrls(text, path);
+      places += text.split("import.meta.url)").length - 1;
+    }
+  }
+  assert.ok(places >= 14, `found ${places} URLs`);
 });
 
 Deno.test("the version that a commit is released as", () => {
