@@ -42,6 +42,10 @@ export interface SystemFacts {
   readonly mapsCode: boolean;
   /** The function `(start, bytes)` that makes new code visible to instruction fetch on arm64; else machine code does. */
   readonly invalidateInstructions: string | undefined;
+  /** The function that returns the address of errno. */
+  readonly errnoFunction: string;
+  /** May machine code make system calls by number? Otherwise only functions of the C library are a stable interface. */
+  readonly hasSystemCalls: boolean;
   /** Optional instructions of every arm64 processor with this system; undefined where a program may ask for them. */
   readonly arm64Features: readonly string[] | undefined;
   readonly SIGILL: number;
@@ -75,6 +79,8 @@ const LINUX: SystemFacts = {
   OPEN_TO_READ: 0x80000 | 0x800, // O_CLOEXEC | O_NONBLOCK, the same on x64 and arm64
   mapsCode: true,
   invalidateInstructions: undefined,
+  errnoFunction: "__errno_location",
+  hasSystemCalls: true,
   arm64Features: undefined, // Linux emulates reads of the identification registers
   SIGILL: 4,
   SIGBUS: 7,
@@ -116,6 +122,8 @@ const DARWIN: SystemFacts = {
   OPEN_TO_READ: 0x1000000 | 0x4, // O_CLOEXEC | O_NONBLOCK
   mapsCode: false,
   invalidateInstructions: "sys_icache_invalidate",
+  errnoFunction: "__error",
+  hasSystemCalls: false,
   arm64Features: ["lse"],
   SIGILL: 4,
   SIGBUS: 10,

@@ -3,15 +3,15 @@
  * processor (CLOCK_THREAD_CPUTIME_ID): not while it waits, and not while the system runs other threads in its place.
  * Invariant: differences of its times never exceed those of performance.now().
  */
+import { fileCalls } from "./file_calls.ts";
 import { type Host, PROT } from "./host.ts";
-import { linuxCalls } from "./linux_calls.ts";
 
 /** CLOCK_THREAD_CPUTIME_ID of <time.h>. */
 const THREAD_PROCESSOR_TIME = 3;
 
-/** Returns a function that reads the processor time of the calling thread in milliseconds. Linux only. */
+/** Returns a function that reads the processor time of the calling thread in milliseconds. */
 export function threadClock(host: Host): () => number {
-  const calls = linuxCalls(host);
+  const calls = fileCalls(host);
   const time = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
   const [seconds, nanoseconds] = [0, 1];
   const timespec = new BigInt64Array(host.view(time, host.pageSize));

@@ -12,8 +12,10 @@
  * one locked instruction. The thread stores its wake-up time before its last load of DEADLINE, and `arm` stores
  * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
+import { cCalls } from "./c_calls.ts";
 import type { CodeArena } from "./code_arena.ts";
 import { type Host, PROT } from "./host.ts";
+import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "./darwin_watchdog_code.ts";
 import { WATCHDOG_CODE } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */
@@ -31,14 +33,22 @@ const WATCH = {
   DELAY: 56,
   /** The signals that the thread blocks: all. */
   SIGNALS: 64,
+  // From 72 on, macOS has a semaphore and addresses of functions (darwin_watchdog_code.ts).
 } as const;
 
 /** The longest delay, 292 years are the most that fits: a century. */
 const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
-/** Are there watchdogs here? */
-export function canWatch(host: Host): boolean {
-  return host.os === "linux";
+/** Fills the words of the state that only macOS has. */
+function prepareDarwin(host: Host, setWord: (offset: number, value: number) => void): void {
+  const { dispatch_semaphore_create: create, ...addresses } = host.functionAddresses([
+    "dispatch_semaphore_create",
+    ...WATCHDOG_FUNCTIONS,
+  ]);
+  WATCHDOG_FUNCTIONS.forEach((name, k) => setWord(DARWIN_WATCH.FUNCTIONS + 8 * k, addresses[name]));
+  const semaphore = cCalls(host)({ address: create, isInt: false }, [0]);
+  if (semaphore <= 0) throw new Error("Cannot watch deadlines: the system gives no semaphore");
+  setWord(DARWIN_WATCH.SEMAPHORE, semaphore);
 }
 
 /** The watchdog of one JavaScript realm. Its thread lives as long as the process. */
@@ -49,13 +59,14 @@ export class Watchdog {
 
   /** Starts the thread. Throws an Error where there is none. */
   constructor(host: Host, arena: CodeArena) {
-    if (!canWatch(host)) throw new Error(`Deadlines are not supported on ${host.os} yet`);
-    const { bytes, arm, disarm } = WATCHDOG_CODE[host.arch];
+    const { hasSystemCalls } = host.system;
+    const { bytes, arm, disarm } = (hasSystemCalls ? WATCHDOG_CODE : DARWIN_WATCHDOG_CODE)[host.arch];
     const state = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
     this.#u32 = new Uint32Array(host.view(state, host.pageSize));
     this.#setWord(WATCH.PAGE, arena.pollPage);
     this.#setWord(WATCH.PAGE_BYTES, host.pageSize);
     this.#u32.fill(0xffffffff, WATCH.SIGNALS >> 2, (WATCH.SIGNALS >> 2) + 2);
+    if (!hasSystemCalls) prepareDarwin(host, (offset, value) => this.#setWord(offset, value));
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
     const calls = host.boundCalls(bytes, { arm, disarm }, state);

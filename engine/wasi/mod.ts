@@ -1,11 +1,11 @@
 /**
- * WASI preview 1: all functions of `wasi_snapshot_preview1`, on direct Linux system calls. In: arguments, environment
+ * WASI preview 1: all functions of `wasi_snapshot_preview1`, on the calls of the operating system (host/file_calls.ts). In: arguments, environment
  * and the directories that the guest may use. Out: an import namespace. Invariant: a guest reaches nothing outside
  * those directories (paths.ts), and no call blocks beyond the deadline of the guest's call (waits.ts).
  */
 import { requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
 import { currentHost } from "../host/current.ts";
-import { linuxCalls } from "../host/linux_calls.ts";
+import { fileCalls } from "../host/file_calls.ts";
 import type { Instance } from "../engine.ts";
 import { Memory } from "../runtime/memory/memory.ts";
 import { callDeadline, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
@@ -69,7 +69,7 @@ export class Wasi {
   constructor(options: WasiOptions = {}, limits: CallLimits = CALL_LIMITS) {
     checkOptions(options);
     const host = currentHost();
-    const sys = linuxCalls(host);
+    const sys = fileCalls(host);
     const scratch = new Scratch(host);
     const open = openFlags(host.arch);
     const state: WasiState = {

@@ -11,7 +11,8 @@
 import { mkdirSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { currentHost } from "@waft/engine/internal/host/current";
-import { type LinuxCalls, linuxCalls } from "@waft/engine/internal/host/linux_calls";
+import { fileCalls } from "@waft/engine/internal/host/file_calls";
+import type { LinuxCalls } from "@waft/engine/internal/host/linux_calls";
 import { ERRNO, FILETYPE, openFlags } from "@waft/engine/internal/wasi/abi";
 import { PathGuard } from "@waft/engine/internal/wasi/path_guard";
 import { checked, PathResolver, type Place, WasiError } from "@waft/engine/internal/wasi/paths";
@@ -35,7 +36,7 @@ let shared: System | undefined;
 function system(): System {
   if (shared !== undefined) return shared;
   const host = currentHost();
-  const sys = linuxCalls(host);
+  const sys = fileCalls(host);
   const scratch = new Scratch(host);
   const open = openFlags(host.arch);
   return shared = { sys, scratch, open, resolver: new PathResolver(sys, scratch, open) };

@@ -209,7 +209,7 @@ class AsyncCall {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadline = deadline === undefined ? Infinity : deadlineTime(deadline);
-    this.#sliced = instance.module.interruptible && this.#thread.canWatch;
+    this.#sliced = instance.module.interruptible;
   }
 
   start(args: readonly unknown[]): void {

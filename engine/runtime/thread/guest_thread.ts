@@ -17,7 +17,7 @@ import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import { threadClock } from "../../host/thread_clock.ts";
-import { canWatch, Watchdog } from "../../host/watchdog.ts";
+import { Watchdog } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
 import { ExceptionRecords } from "../exceptions/exception_records.ts";
@@ -313,12 +313,7 @@ export class GuestThread {
     }
     if (this.#pending.size === 0) this.#eager = false;
     this.#updateAttention();
-    if (next < this.#watched && this.canWatch) this.watch(next);
-  }
-
-  /** True if deadlines are supported on this host. */
-  get canWatch(): boolean {
-    return canWatch(this.host);
+    if (next < this.#watched) this.watch(next);
   }
 
   /**
