@@ -35,6 +35,8 @@ interface SignalLayout {
   sp: number;
   x28: number;
   x30: number;
+  /** Offset of the flags word whose lowest bit says that pc is not signed; undefined where there is none. */
+  flags?: number;
 }
 
 /** Layouts by operating system. */
@@ -42,8 +44,8 @@ export const SIGNALS: Readonly<Record<string, SignalLayout>> = {
   // ucontext: flags, link, stack (40 bytes), mask (128); sigcontext is aligned to 16: fault_address 176, regs[31] 184,
   // sp, pc.
   linux: { address: 16, registers: 0, pc: 440, sp: 432, x28: 184 + 28 * 8, x30: 184 + 30 * 8 },
-  // ucontext.uc_mcontext is a pointer; mcontext64: 16 bytes of exception state, then x0…x28 fp lr sp pc.
-  darwin: { address: 24, registers: 48, pc: 272, sp: 264, x28: 16 + 28 * 8, x30: 256 },
+  // ucontext.uc_mcontext is a pointer; mcontext64: 16 bytes of exception state, then x0…x28 fp lr sp pc, cpsr, flags.
+  darwin: { address: 24, registers: 48, pc: 272, sp: 264, x28: 16 + 28 * 8, x30: 256, flags: 284 },
 };
 
 /** log2 of the least size of a page; polls read its first word. */
@@ -246,6 +248,7 @@ function emitFaultHandler(
   s.address(13, poll);
   s.bind(land);
   s.at(X.STR_X_U, 13, 10, layout.pc);
+  if (layout.flags !== undefined) emitUnsignedPc(s, layout.flags);
   s.ret();
   // A fault of other code: call the previous handler.
   s.bind(chain);
@@ -264,6 +267,14 @@ function emitFaultHandler(
   s.rrr(X.BR, 0, SCRATCH2, 0);
   s.bind(byDefault);
   emitDefaultAction(s, os);
+}
+
+/** Sets the flag of the saved state that pc is a plain address, as macOS wants of a handler that changes it. */
+function emitUnsignedPc(s: StubCode, flags: number): void {
+  s.at(X.LDR_W_U, 13, 10, flags);
+  s.constant(11, 1n);
+  s.rrr(X.ORR32, 13, 13, 11);
+  s.at(X.STR_W_U, 13, 10, flags);
 }
 
 /** No previous handler: restore the kernel's default and fault again. */

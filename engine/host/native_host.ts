@@ -122,7 +122,11 @@ export function nativeHost(ffi: Ffi, system: SystemFacts = SYSTEMS[ffi.os]): Hos
   const way = (): CodeEntry =>
     entry ??= system.entry === "object"
       ? objectEntry(ffi, { create: (bytes) => createFile(bytes, "executable memory"), close: files.close })
-      : bsearchEntry(ffi, system.libc, { allocate: allocateWords(), placeCode, view: ffi.view });
+      : bsearchEntry(ffi, system.libc, {
+        allocate: allocateWords(),
+        placeCode,
+        view: (at, bytes) => ffi.view(at, bytes),
+      });
   const nativeLibrary: Host["nativeLibrary"] = (text, symbols) => way().nativeLibrary(text, symbols);
 
   /** Allocates a few words at a time from one page. */

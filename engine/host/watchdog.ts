@@ -19,7 +19,7 @@ import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "./darwin
 import { WATCHDOG_CODE } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */
-const WATCH = {
+export const WATCH = {
   DEADLINE: 0,
   /** When the thread wakes by itself. */
   WAKES: 8,

@@ -138,6 +138,12 @@ const COUNTS: Readonly<Record<DarwinFunction, number>> = {
   closedir: 1,
 };
 
+/** The errors of macOS that have a name here, in the order of their numbers; others are "-". */
+export const DARWIN_ERRORS: readonly string[] = ERRORS;
+
+/** Every function of the library. */
+export const DARWIN_FUNCTIONS = Object.keys(COUNTS) as readonly DarwinFunction[];
+
 /** The C library. */
 export class DarwinLibrary implements DarwinMachine {
   readonly arch = "x64";

@@ -1,0 +1,61 @@
+/**
+ * Prints as JSON the machine code that waft runs on macOS, for emulate.py: process stubs, the watchdog, the call of C
+ * functions, and the code in front of entry points that bsearch calls, with the offsets and layouts that it needs.
+ */
+import { buildProcessStubs as arm64Stubs } from "../../engine/backend_arm64/process_stubs.ts";
+import { buildProcessStubs as x64Stubs } from "../../engine/backend_x64/process_stubs.ts";
+import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../engine/abi/context_layout.ts";
+import { toHex } from "../../engine/base/hex.ts";
+import { bsearchEntry } from "../../engine/host/bsearch_entry.ts";
+import { CALL_CODE } from "../../engine/host/c_calls.ts";
+import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../../engine/host/darwin_watchdog_code.ts";
+import type { Ffi } from "../../engine/host/ffi.ts";
+import { SYSTEMS } from "../../engine/host/systems.ts";
+import { WATCH } from "../../engine/host/watchdog.ts";
+
+type Arch = "x64" | "arm64";
+
+/** The offset of a library without code, so that only the code in front of its entry points is emulated. */
+const TARGET = 0;
+
+/** The code that bsearch would call: a comparison for a bound call, and one for a function of many parameters. */
+function entries(arch: Arch): { text: string; bound: number; block: number } {
+  const placed: Uint8Array[] = [];
+  const searched: bigint[] = [];
+  const ffi = {
+    arch,
+    open: () => ({
+      bsearch: (_key: bigint, _base: bigint, _count: bigint, _width: bigint, code: bigint) => searched.push(code),
+    }),
+  } as unknown as Ffi;
+  const memory = {
+    allocate: () => 0x1000,
+    placeCode: (text: Uint8Array) => {
+      placed.push(text);
+      return 0;
+    },
+    view: (_address: number, bytes: number) => new ArrayBuffer(bytes),
+  };
+  const entry = bsearchEntry(ffi, "", memory);
+  const target = arch === "x64" ? Uint8Array.of(0xcc, 0xc3) : Uint8Array.of(0, 0, 0x20, 0xd4, 0xc0, 3, 0x5f, 0xd6);
+  const { bound } = entry.boundCalls(target, { bound: TARGET }, 0x2000);
+  bound();
+  const params = ["i64", "f64", "i64", "i32", "f32", "i64"] as const;
+  const { block } = entry.nativeLibrary(target, { block: { offset: TARGET, params, result: "i64" } });
+  block(1n, 2, 3n, 4, 5, 6n);
+  return { text: placed.map((text) => toHex(text)).join("|"), bound: Number(searched[0]), block: Number(searched[1]) };
+}
+
+const machines = Object.fromEntries((["x64", "arm64"] as const).map((arch) => {
+  const { bytes, ...offsets } = (arch === "x64" ? x64Stubs : arm64Stubs)("darwin");
+  const { bytes: watchdog, arm, disarm } = DARWIN_WATCHDOG_CODE[arch];
+  return [arch, {
+    stubs: { ...offsets, bytes: toHex(bytes) },
+    watchdog: { bytes: toHex(watchdog), arm, disarm },
+    call: toHex(CALL_CODE[arch]),
+    entries: entries(arch),
+  }];
+}));
+const layouts = { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD, WATCH, DARWIN_WATCH, WATCHDOG_FUNCTIONS };
+const { SIGSEGV, SIGBUS } = SYSTEMS.darwin;
+console.log(JSON.stringify({ machines, layouts, signals: { SIGSEGV, SIGBUS } }));

@@ -1,0 +1,93 @@
+/**
+ * The host for macOS on arm64, on a double that knows macOS's rules (host_double.ts): memory, images, code, signals.
+ */
+import { deepEqual, equal, throws } from "node:assert/strict";
+import { nativeHost } from "../../engine/host/native_host.ts";
+import { PROT } from "../../engine/host/host.ts";
+import { DarwinDouble } from "./host_double.ts";
+
+const PAGE = 0x4000;
+
+function machine() {
+  const double = new DarwinDouble();
+  const host = nativeHost(double);
+  return { double, host, take: () => double.calls.splice(0) };
+}
+
+Deno.test("macOS: memory is reserved, protected, cleared and released without Linux's flags and advice", () => {
+  const { double, host, take } = machine();
+  equal(host.pageSize, PAGE);
+  const at = host.reserve(16 * PAGE, PROT.NONE);
+  host.protect(at, 4 * PAGE, PROT.READ | PROT.WRITE);
+  equal(double.pages.get(at + 3 * PAGE), 3);
+  equal(double.pages.get(at + 4 * PAGE), 0);
+  deepEqual(take(), ["mmap 0 0x1002", "mprotect 3"]);
+  let mapped = 0;
+  host.discard(at, 4 * PAGE, () => mapped++);
+  equal(mapped, 1);
+  deepEqual(take(), ["mmap 3 0x1012"]);
+  host.replace(at, PAGE, PROT.NONE);
+  host.preferLargePages(at, 16 * PAGE);
+  host.release(at, 16 * PAGE);
+  deepEqual(take(), ["mmap 0 0x1012", "munmap"]);
+});
+
+Deno.test("macOS: an image is a file whose name is gone before anything is written", () => {
+  const { double, host, take } = machine();
+  const image = host.createImage(new Uint8Array(2 * PAGE).fill(7));
+  equal(double.files.get(image)![0]![0], 7);
+  const at = host.reserve(2 * PAGE, PROT.NONE);
+  host.mapImage(at, 2 * PAGE, image);
+  host.closeImage(image);
+  deepEqual(take(), [
+    "mkstemp",
+    "unlink",
+    `write ${2 * PAGE}`,
+    "mmap 0 0x1002",
+    "mmap 3 0x12 file",
+    `close ${image}`,
+  ]);
+  throws(() => host.mapImage(at, PAGE, image, 0, PROT.READ | PROT.EXEC), /only signed code/);
+  deepEqual(host.openImage("/tmp/x"), { image: 51, bytes: 12345 });
+  deepEqual(take(), [`open /tmp/x ${0x1000000 | 4}`]); // O_CLOEXEC | O_NONBLOCK
+});
+
+Deno.test("macOS: code is written, made executable, its caches maintained, and entered by bsearch", () => {
+  const { host, take } = machine();
+  const { one } = host.boundCalls(new Uint8Array(8), { one: 0 }, 0x1000);
+  take();
+  one();
+  deepEqual(take(), ["bsearch bound"]);
+  const { two } = host.nativeLibrary(new Uint8Array(8), {
+    two: { offset: 0, params: ["i64", "f64"], result: "i32" },
+  });
+  const placed = take();
+  deepEqual(placed.slice(0, 2), ["mmap 3 0x1002", "mprotect 5"]);
+  equal(placed[2]!.startsWith("sys_icache_invalidate "), true);
+  two(1n, 2);
+  deepEqual(take(), ["bsearch block"]);
+  host.runOnce(new Uint8Array(8), 0x5000);
+  equal(take().at(-1), "bsearch block");
+  host.invalidateInstructions!(0x100000000, 0x100000040);
+  deepEqual(take(), ["sys_icache_invalidate 64"]);
+});
+
+Deno.test("macOS: handlers, signal stacks, threads and functions of the C library", () => {
+  const { host, take } = machine();
+  equal(host.installSignalHandler(host.system.SIGBUS, 0x1234), 0);
+  equal(host.signalHandler(11), 0);
+  host.ensureSignalStack();
+  host.startThread(0x1000, 0x2000);
+  deepEqual(take(), [
+    "sigaction 10 set",
+    "sigaction 11 query",
+    "sigaltstack query",
+    "mmap 3 0x1002",
+    "sigaltstack set",
+    "pthread_create",
+    "pthread_detach",
+  ]);
+  deepEqual(host.functionAddresses(["__error"]), { __error: 0x180000000 });
+  deepEqual(take(), ["dlsym __error"]);
+  throws(() => host.functionAddresses(["missing_function"]), /this macOS lacks the function missing_function/);
+});
