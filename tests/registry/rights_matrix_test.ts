@@ -1,0 +1,191 @@
+/**
+ * The rights of every kind of token at every route of the API: one row per route, one column per kind. Each request is
+ * valid but for the token. A route without a row fails here.
+ */
+import assert from "node:assert/strict";
+import { API_ROUTES } from "../../registry/app.ts";
+import { grantPrefix } from "../../registry/store/accounts.ts";
+import { definition } from "../project/sample_plugins.ts";
+import { type ProblemBody, realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";
+
+/**
+ * The kinds. `publish`, `yank` and `owners` are tokens of the account that owns github.com/acme; `beside` is one with
+ * all three scopes, for another prefix of that account; `stranger` is another account's; `bound` is an administrator's
+ * for github.com/bob.
+ */
+const KINDS = [
+  "none",
+  "malformed",
+  "expired",
+  "revoked",
+  "publish",
+  "yank",
+  "owners",
+  "beside",
+  "stranger",
+  "bound",
+  "admin",
+] as const;
+type Kind = typeof KINDS[number];
+
+const ANY: readonly Kind[] = KINDS;
+const VALID: readonly Kind[] = KINDS.slice(4);
+const KV = "/api/packages/github.com:acme:kv";
+
+interface Cell {
+  readonly r: TestRegistry;
+  readonly kind: Kind;
+  /** The account of acme, and a token with all its rights. */
+  readonly account: string;
+  readonly acme: string;
+  /** A number that no other cell has. */
+  readonly number: number;
+}
+
+type Request = readonly [path: string, init: RequestInit];
+
+async function otherToken({ r, acme }: Cell): Promise<Request> {
+  const { token } = await r.get<{ token: { id: string } }>(
+    "/api/tokens",
+    r.json("POST", { label: "target", scopes: ["publish"], prefix: "github.com/acme/kv" }, acme),
+  );
+  return [`/api/tokens/${token.id}`, { method: "DELETE" }];
+}
+
+async function ownPrefix({ r, number, account }: Cell): Promise<Request> {
+  const prefix = `github.com/acme/sub${number}`;
+  await r.database.write((q) => grantPrefix(q, { prefix, account, proof: "admin" }, r.clock.at));
+  return [`/api/prefixes/${prefix.replaceAll("/", ":")}`, { method: "DELETE" }];
+}
+
+/** Route, the kinds that have the right, and a request. */
+const ROWS:
+  readonly (readonly [route: string, allowed: readonly Kind[], request: (cell: Cell) => Request | Promise<Request>])[] =
+    [
+      ["GET /api/packages", ANY, () => ["/api/packages", {}]],
+      ["GET /api/packages/:name", ANY, () => [KV, {}]],
+      ["GET /api/packages/:name/versions", ANY, () => [`${KV}/versions`, {}]],
+      ["GET /api/packages/:name/versions/:version", ANY, () => [`${KV}/versions/1.0.0`, {}]],
+      ["GET /api/packages/:name/installs", ANY, () => [`${KV}/installs`, {}]],
+      ["GET /api/plugins/:id/index", ANY, () => ["/api/plugins/github.com:acme:kv/index", {}]],
+      ["GET /api/contracts/:contract/providers", ANY, () => ["/api/contracts/github.com:acme:none@1/providers", {}]],
+      ["GET /api/blobs/sha256/:hex", ANY, () => [`/api/blobs/sha256/${"0".repeat(64)}`, {}]],
+      ["GET /api/keys", ANY, () => ["/api/keys", {}]],
+      ["GET /api/openapi.json", ANY, () => ["/api/openapi.json", {}]],
+      [
+        "POST /api/plugins/index",
+        ANY,
+        ({ r }) => ["/api/plugins/index", r.json("POST", { ids: ["github.com/acme/kv"] })],
+      ],
+      ["POST /api/packages/:name/installs", ANY, ({ r }) => [`${KV}/installs`, r.json("POST", { version: "1.0.0" })]],
+      ["GET /api/account", VALID, () => ["/api/account", {}]],
+      ["GET /api/tokens", ["owners", "beside", "stranger", "bound", "admin"], () => ["/api/tokens", {}]],
+      // Each makes a token of its own account and prefix, which every token with this scope may.
+      [
+        "POST /api/tokens",
+        ["owners", "beside", "stranger", "bound", "admin"],
+        ({ r, kind }) => [
+          "/api/tokens",
+          r.json("POST", { label: "x", scopes: [kind === "owners" ? "owners" : "publish"] }),
+        ],
+      ],
+      ["DELETE /api/tokens/:token", ["admin"], otherToken],
+      [
+        "POST /api/prefixes",
+        ["admin"],
+        ({ r, number }) => ["/api/prefixes", r.json("POST", { prefix: `github.com/p${number}`, account: "acme" })],
+      ],
+      ["DELETE /api/prefixes/:prefix", ["owners", "admin"], ownPrefix],
+      ["POST /api/accounts", ["admin"], ({ r, number }) => ["/api/accounts", r.json("POST", { name: `a${number}` })]],
+      ["POST /api/packages/:name/release", ["admin"], () => [`${KV}/release`, { method: "POST" }]],
+      [
+        "POST /api/packages/:name/versions/:version/yank",
+        ["yank", "admin"],
+        ({ r }) => [`${KV}/versions/1.0.0/yank`, r.json("POST", { reason: "x", severity: "other" })],
+      ],
+      [
+        "DELETE /api/packages/:name/versions/:version/yank",
+        ["yank", "admin"],
+        () => [`${KV}/versions/1.0.0/yank`, { method: "DELETE" }],
+      ],
+      [
+        "PUT /api/packages/:name/versions/:version",
+        ["publish"],
+        ({ r, number }) => {
+          const version = `2.0.${number}`;
+          return r.publishing(
+            "github.com/acme/kv",
+            version,
+            realArchive([definition("github.com/acme/kv", version)]),
+            "",
+          );
+        },
+      ],
+    ];
+
+const SECRETS = new Map<Kind, string>();
+
+/** Makes one token of each kind. */
+async function makeTokens(r: TestRegistry): Promise<Pick<Cell, "account" | "acme">> {
+  const { token: acme, account } = await r.author("acme", ["github.com/acme"]);
+  const admin = r.registry.adminToken!;
+  const make = async (parent: string, scopes: readonly string[], prefix = "*", days = 90) =>
+    await r.get<{ secret: string; token: { id: string } }>(
+      `/api/tokens?days=${days}`,
+      r.json("POST", { label: "kind", scopes, prefix }, parent),
+    );
+  const all = ["publish", "yank", "owners"];
+  const revoked = await make(acme, all);
+  await r.api(`/api/tokens/${revoked.token.id}`, { method: "DELETE", headers: { authorization: `Bearer ${acme}` } });
+  const { token: stranger } = await r.author("bob", ["github.com/bob"]);
+  const kinds: readonly (readonly [Kind, string])[] = [
+    ["malformed", "waft_no"],
+    ["expired", (await make(acme, all, "*", 1)).secret],
+    ["revoked", revoked.secret],
+    ["publish", (await make(acme, ["publish"])).secret],
+    ["yank", (await make(acme, ["yank"])).secret],
+    ["owners", (await make(acme, ["owners"])).secret],
+    ["beside", (await make(acme, all, "github.com/acme/beside")).secret],
+    ["stranger", stranger],
+    ["bound", (await make(admin, ["admin"], "github.com/bob")).secret],
+    ["admin", admin],
+  ];
+  for (const [kind, secret] of kinds) SECRETS.set(kind, secret);
+  return { account, acme };
+}
+
+/** Codes of refusals for lack of rights. */
+const REFUSED = /^(?:auth|owner)\.|^token\.unknown$/;
+
+Deno.test("rights: every route has a row", () => {
+  assert.deepEqual(ROWS.map(([route]) => route).sort(), API_ROUTES.map((r) => `${r.method} ${r.path}`).sort());
+});
+
+Deno.test("rights: every kind of token at every route", () =>
+  withRegistry(async (r) => {
+    const owner = await makeTokens(r);
+    assert.equal((await r.publish(owner.acme, [definition("github.com/acme/kv", "1.0.0")])).status, 201);
+    r.clock.at += 2 * 86_400_000;
+    let number = 0;
+    const wrong: string[] = [];
+    for (const [route, allowed, request] of ROWS) {
+      for (const kind of KINDS) {
+        const [path, init] = await request({ r, kind, ...owner, number: number++ });
+        const headers = new Headers(init.headers);
+        headers.delete("authorization");
+        const secret = SECRETS.get(kind);
+        if (secret !== undefined) headers.set("authorization", `Bearer ${secret}`);
+        const response = await fetch(r.url + path, { ...init, headers });
+        const text = await response.text();
+        const code = response.ok ? String(response.status) : (JSON.parse(text) as ProblemBody).code;
+        const isAllowed = !REFUSED.test(code);
+        if (isAllowed !== allowed.includes(kind)) wrong.push(`${route} as ${kind}: ${code}`);
+        if (kind === "none" && !isAllowed) assert.equal(code, "auth.missing", route);
+        if (["malformed", "expired", "revoked"].includes(kind) && !isAllowed) assert.equal(code, "auth.invalid", route);
+        // A refusal of a valid request proves something only if the request is valid.
+        if (isAllowed) assert.ok(response.status < 500 && !/^request\./.test(code), `${route} as ${kind}: ${code}`);
+      }
+    }
+    assert.deepEqual(wrong, []);
+    assert.equal(number, ROWS.length * KINDS.length);
+  }));
