@@ -91,9 +91,8 @@ async function start() {
 }
 `;
 
-/** Builds the platform-independent files of a bundle. */
-export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
-  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
+/** Bundles the modules of a tree; returns their files, and leaves none in the tree. */
+export function bundleModules(tree: string, version: string): Map<string, Uint8Array> {
   const entries: [string, string][] = [["waft", ENTRY(version)]];
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
@@ -108,12 +107,19 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   try {
     run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...names], tree);
     run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
+    return new Map([...filesBelow(out), ...filesBelow(quick)]);
   } finally {
     for (const name of names) rmSync(join(tree, name));
+    for (const folder of [out, quick]) rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Builds the platform-independent files of a bundle. */
+export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
+  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
+  const bundled = bundleModules(tree, version);
   const stamp = engineStampOf(tree);
   const files = new Map<string, Uint8Array>();
-  const bundled = new Map([...filesBelow(out), ...filesBelow(quick)]);
   const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
   for (const [path, bytes] of bundled) {
     const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build)
@@ -122,7 +128,6 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   }
   const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
   files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
-  for (const folder of [out, quick]) rmSync(folder, { recursive: true });
   run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/build_reference.ts"], tree);
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;

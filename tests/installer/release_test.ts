@@ -23,7 +23,7 @@ import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
 import { versionFor } from "../../scripts/release.ts";
-import { placeUrls } from "../../scripts/release_bundle.ts";
+import { bundleModules, placeUrls } from "../../scripts/release_bundle.ts";
 import { keptReleases } from "../../scripts/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -181,6 +181,28 @@ Deno.test("what stays of old releases: official ones, what channels name, the ne
     "0.2.0-nightly.2",
   ]);
 });
+
+Deno.test("bundling leaves nothing in the tree, also when it fails half-way", () =>
+  inFolder((tree) => {
+    const empty = [
+      "cli",
+      "engine/parallel/worker",
+      "engine/script/script_thread",
+      "engine/wasi/thread_worker",
+      "project/base/paths",
+      "project/ops/pinned_version",
+      "project/plugins/socket_worker",
+      "registry/publish/check_process",
+    ];
+    writeTree(tree, {
+      "deno.json": "{}",
+      ...Object.fromEntries(empty.map((name) => [`${name}.ts`, "export {};\n"])),
+      "project/commands/quick_run.ts": "not a program",
+    });
+    const before = readdirSync(tree).sort();
+    assert.throws(() => bundleModules(tree, "1.0.0"), /quick_run/);
+    assert.deepEqual(readdirSync(tree).sort(), before);
+  }));
 
 Deno.test("every URL of a source file has a place in the bundle", () => {
   const root = join(import.meta.dirname!, "../..");
