@@ -1,5 +1,5 @@
 /**
- * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile,kernels] [--json
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,first,boundary,control,compile,kernels] [--json
  * FILE]`. Runs every program on waft and on V8's WebAssembly in this process, then boundary crossings, then compile
  * speed in child processes; prints one table. `kernels`, measured only on request, builds programs in Java, Kotlin and
  * Scala with compilers from Maven Central. Exit status 1 if a program fails or the engines disagree; times never affect
@@ -14,32 +14,37 @@ import { measureBoundary } from "./boundary.ts";
 import { measureArtifacts } from "./artifacts.ts";
 import { measureCollector } from "./collector.ts";
 import { measureControl } from "./control.ts";
+import { measureFirst } from "./first_result.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
 import { buildKernels, LANGUAGES, measureKernels } from "./kernels.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
 import { measureParallel } from "./parallel.ts";
-import { PROGRAMS } from "./programs.ts";
+import { programPath, PROGRAMS } from "./programs.ts";
 import { report, type Results, summarize } from "./report.ts";
 import { measureProgram } from "./run_time.ts";
 import { V8, waftSide } from "./sides.ts";
 import { oneOf, progress, readTaskLine } from "../scripts/task_options.ts";
 
-const PARTS = ["run", "boundary", "control", "compile", "kernels"] as const;
+const PARTS = ["run", "first", "boundary", "control", "compile", "kernels"] as const;
 const task = {
   name: "task bench",
   about: "Compares waft with V8: programs, boundary crossings, control, compile speed.",
   options: {
     quick: { help: "shorter runs, fewer modules" },
     filter: { value: "TEXT", help: "only programs and languages whose names contain TEXT", default: "" },
-    only: { value: "PART,…", help: `only these parts: ${PARTS.join(", ")}`, default: "run,boundary,control,compile" },
+    only: {
+      value: "PART,…",
+      help: `only these parts: ${PARTS.join(", ")}`,
+      default: "run,first,boundary,control,compile",
+    },
     json: { value: "FILE", help: "write the figures to FILE" },
   },
 } as const;
 const { values: options } = readTaskLine(task);
 const parts = options.only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
 const effort = options.quick ? QUICK : FULL;
-const results: Results = { programs: [], compile: [], boundary: [], control: [], notes: [] };
+const results: Results = { programs: [], compile: [], boundary: [], control: [], first: [], notes: [] };
 const engine = NewEngine({ tier: "optimizing" });
 const waft = waftSide(engine);
 let failures = 0;
@@ -57,8 +62,8 @@ function machine(): string {
   }, ${platform} ${arch}, Deno ${versions.deno}, V8 ${versions.v8}`;
 }
 
+const chosen = PROGRAMS.filter(({ name, kind }) => name.includes(options.filter) || kind.includes(options.filter));
 if (parts.includes("run")) {
-  const chosen = PROGRAMS.filter(({ name, kind }) => name.includes(options.filter) || kind.includes(options.filter));
   for (const program of chosen) {
     progress(program.name);
     try {
@@ -82,6 +87,13 @@ if (parts.includes("run") && "parallel_mandelbrot".includes(options.filter)) {
     results.notes.push(...await measureParallel(effort));
   } catch (error) {
     failed("parallel_mandelbrot", error);
+  }
+}
+if (parts.includes("first")) {
+  try {
+    results.first = measureFirst(chosen, programPath, options.quick ? 3 : 15, progress);
+  } catch (error) {
+    failed("first results", error);
   }
 }
 if (parts.includes("kernels")) {

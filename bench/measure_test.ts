@@ -32,7 +32,7 @@ Deno.test("withSalt() changes the bytes but not the code", () => {
 Deno.test("report() shows which targets are met", () => {
   const row = { name: "p", kind: "k", waftMs: 2, v8Ms: 1, waftFirstMs: 1, v8FirstMs: 2, firstRatio: 0.5 };
   const programs = [{ ...row, runRatio: 2 }, { ...row, runRatio: 0.5 }];
-  const results = { programs, compile: [], boundary: [], control: [], notes: ["something is missing"] };
+  const results = { programs, compile: [], boundary: [], control: [], first: [], notes: ["something is missing"] };
   assert.deepEqual(summarize(results).map(({ value }) => value), [1, 0.5]);
   const text = report(results);
   assert.match(text, /run time \/ V8 after tier-up +1\.00 +≤ 1\.6 +yes/);

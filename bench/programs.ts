@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 /** One program. */
 export interface Program {
@@ -102,5 +103,10 @@ export const PROGRAMS: readonly Program[] = ROWS.map(([name, kind, n]) => ({ nam
 
 /** The module of `program`. */
 export function programBytes(program: Program): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(readFileSync(new URL(`wasm/${program.name}.wasm`, import.meta.url)));
+  return new Uint8Array(readFileSync(programPath(program)));
+}
+
+/** The path of a program's module. */
+export function programPath({ name }: Program): string {
+  return fileURLToPath(new URL(`wasm/${name}.wasm`, import.meta.url));
 }

@@ -4,6 +4,7 @@
 import type { BoundaryResult } from "./boundary.ts";
 import type { CompileResult } from "./compile_speed.ts";
 import { type ControlResult, summarizeControl } from "./control.ts";
+import { firstRatios, type FirstResult } from "./first_result.ts";
 import { geometricMean } from "./measure.ts";
 import { groupOf } from "./programs.ts";
 import type { ProgramResult } from "./run_time.ts";
@@ -14,6 +15,7 @@ export interface Results {
   compile: CompileResult[];
   boundary: BoundaryResult[];
   control: ControlResult[];
+  first: FirstResult[];
   /** Parts that were left out or failed, with the reason. */
   notes: string[];
 }
@@ -28,7 +30,7 @@ interface Summary {
 }
 
 /** The figures with targets. */
-export function summarize({ programs, compile, boundary, control }: Results): Summary[] {
+export function summarize({ programs, compile, boundary, control, first }: Results): Summary[] {
   const list: Summary[] = [];
   const add = (name: string, values: number[], limit: number, atLeast = false) => {
     if (values.length > 0) list.push({ name, value: geometricMean(values), limit, atLeast });
@@ -56,6 +58,11 @@ export function summarize({ programs, compile, boundary, control }: Results): Su
   add("wasm → JS / V8", group("wasm to JS"), 8);
   add("trap / V8", group("trap"), Infinity);
   add("instantiate / V8", group("instantiate"), 3);
+  const firstInProcess = firstRatios(first);
+  if (firstInProcess !== undefined) {
+    add("first result in a fresh process / V8", [firstInProcess.mean], 1.3);
+    add("the worst of them", [firstInProcess.worst], 3);
+  }
   for (const figure of summarizeControl(control)) list.push({ ...figure, atLeast: false });
   return list;
 }
@@ -102,6 +109,20 @@ export function report(results: Results): string {
         fixed(row.against, row.unit === "ns" ? 0 : 2),
         row.unit,
         fixed(row.ratio),
+      ]),
+    ));
+  }
+  if (results.first.length > 0) {
+    parts.push(table(
+      ["fresh process", "waft ms", "V8 ms", "ratio", "compile ms", "import ms", "memory ×"],
+      results.first.map((row) => [
+        row.compiledOnly ? `${row.name}, compiled only` : row.name,
+        fixed(row.waftMs),
+        fixed(row.v8Ms),
+        fixed(row.ratio),
+        fixed(row.compileMs),
+        fixed(row.importMs, 0),
+        fixed(row.memoryRatio),
       ]),
     ));
   }
