@@ -60,6 +60,8 @@ export interface CompileOptions {
    * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
+  /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
+  note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
 }
 
 /** Inputs and outputs of compiling the bodies of a module. */
@@ -124,7 +126,7 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
   if (shared === "declined") {
     withWorkspace((space) => {
       for (const index of env.summaries.calleesFirst) {
-        compileFunction(space, env, context, code, index, options);
+        timed(options, index, () => compileFunction(space, env, context, code, index, options));
         if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
       }
     });
@@ -161,18 +163,30 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
     constants,
   };
   const { layout } = env;
-  const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code));
+  const { note } = options;
+  const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
+  const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code, noteBody));
   if (uncovered === undefined) return compileOptimized(valid, options);
   if (uncovered.length > 0) {
     ({ env, context } = compilerState(valid, options));
     withBodyCompiler({ env, context, options }, (compile) => {
-      for (const { index } of uncovered) noteInlineSites(inlineSites, index, compile(code, index));
+      for (const { index } of uncovered) {
+        timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
+      }
     });
   }
   for (const { reason } of uncovered) env.statistics.count(`not-baseline:${reason}`);
   const replaceable = new Uint8Array(valid.funcs.length).fill(1);
   for (const { index } of uncovered) replaceable[index] = 0;
   return { ...finishImage(valid, env, context, code, inlineSites, options), replaceable };
+}
+
+/** Runs `compile` and reports its time to `options.note`. */
+function timed({ note }: CompileOptions, index: number, compile: () => void): void {
+  if (note === undefined) return compile();
+  const start = performance.now();
+  compile();
+  note(index, "optimizing", performance.now() - start);
 }
 
 /** Records the inline sites of a function, three words each as `withBodyCompiler` returns them. */

@@ -18,6 +18,8 @@ import type { Tiering } from "./settings.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
+import { KERNEL_FORM } from "./baseline/kernel_forms.ts";
+import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule, type CompileOptions } from "./compile.ts";
@@ -210,6 +212,7 @@ export class Engine implements Settings {
   readonly #verify: boolean;
   readonly #tierUpCalls: number | undefined;
   readonly #cache: CodeCache | undefined;
+  readonly #explain: EngineOptions["explain"];
   readonly #perfMap: boolean;
   /** Everything that decides code besides the bytes and the bounds. */
   readonly #codeKey: string;
@@ -232,6 +235,7 @@ export class Engine implements Settings {
     this.#verify = options.verify ?? false;
     this.#tierUpCalls = options.tierUpCalls;
     this.#perfMap = options.perfMap ?? false;
+    this.#explain = options.explain;
     this.#cache = options.cache && new CodeCache(options.cache);
     const { features, optimizations, tier, interruptible, fuel, deterministic } = settings;
     this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic]);
@@ -260,9 +264,12 @@ export class Engine implements Settings {
    */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
     const key = cacheKey(bytes, codeFacts(this));
+    const start = performance.now();
     const stored = loadCached(cache, key, this);
     if (stored !== undefined) {
       const { compiled, statistics } = stored;
+      const parts = { tier: "optimizing", kernel: undefined, origin: "cache", ms: performance.now() - start } as const;
+      this.#explain?.(new FunctionNotes().report(compiled, parts));
       if (this.#perfMap) addToPerfMap(compiled);
       const space = realmStore();
       const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
@@ -382,7 +389,7 @@ export class Engine implements Settings {
   }
 
   /** The options for the optimizing compiler. */
-  #codeOptions(explicitBounds: boolean): Omit<CompileOptions, "target" | "share" | "tier"> {
+  #codeOptions(explicitBounds: boolean): Omit<CompileOptions, "target" | "share" | "tier" | "note"> {
     return {
       features: this.features,
       optimizations: this.optimizations,
@@ -404,7 +411,8 @@ export class Engine implements Settings {
     tier: Tiering = this.tier,
     finished?: OptimizingCompiler["finished"],
   ): ReusableCode {
-    const isOwn = places !== undefined || this.#verify || finished !== undefined || this.#tierUpCalls !== undefined;
+    const isOwn = places !== undefined || this.#verify || finished !== undefined || this.#tierUpCalls !== undefined ||
+      this.#explain !== undefined;
     if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, finished);
     const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
     const known = reusableCode(module.bytes, settings);
@@ -423,9 +431,12 @@ export class Engine implements Settings {
     finished?: OptimizingCompiler["finished"],
   ): ReusableCode {
     const { thread } = space;
+    const notes = this.#explain && new FunctionNotes();
+    const start = performance.now();
     const code = compileModule(module, {
       ...this.#codeOptions(explicitBounds),
       target: TARGET,
+      note: notes?.note,
       tier: tier === "optimizing" ? "optimizing" : "baseline",
       polls: tier === "auto",
       share: bodySharing(this.#threads),
@@ -439,6 +450,11 @@ export class Engine implements Settings {
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);
     const { replaceable, statistics } = code;
+    if (notes !== undefined) {
+      const kernel = replaceable === undefined ? undefined : KERNEL_FORM;
+      const tier = kernel === undefined ? "optimizing" : "baseline";
+      this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: performance.now() - start }));
+    }
     const tierUp = tier === "auto" && replaceable !== undefined
       ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, finished)
       : undefined;
@@ -455,14 +471,26 @@ export class Engine implements Settings {
     finished: OptimizingCompiler["finished"],
   ): TierUp {
     const options = this.#codeOptions(explicitBounds);
+    const notes = new FunctionNotes();
+    let requested = 0;
+    let origin: CompilationReport["origin"] = "background";
     return new TierUp(space, compiled, replaceable, {
       target: TARGET,
       options,
-      send: sendJob,
+      send: (message, isUnderWay) => {
+        requested = performance.now();
+        return sendJob(message, isUnderWay);
+      },
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
-      compileHere: () => compileModule(module, { ...options, target: TARGET }),
+      compileHere: () => {
+        requested = performance.now();
+        origin = "compile";
+        return compileModule(module, { ...options, target: TARGET, note: this.#explain && notes.note });
+      },
       finished: (optimized, statistics) => {
         if (this.#perfMap) addToPerfMap(optimized);
+        const ms = performance.now() - requested;
+        this.#explain?.(notes.report(optimized, { tier: "optimizing", kernel: undefined, origin, ms }));
         finished?.(optimized, statistics);
       },
     });
@@ -575,12 +603,14 @@ export const host: HostObjects = {
 
 export {
   ArtifactError,
+  type CompilationReport,
   type Context,
   type EngineLimits,
   type EngineOptions,
   type ExportDescriptor,
   type ExportValue,
   EXTERN,
+  type FunctionReport,
   type ImportDescriptor,
   Instance,
   InstancePool,

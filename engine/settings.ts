@@ -4,6 +4,7 @@
  */
 import type { CacheOptions } from "./cache/code_cache.ts";
 import { requireBoolean, requireKnownNames, requireRecord, unknownName, wholeNumber } from "./base/arguments.ts";
+import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
@@ -79,6 +80,11 @@ export interface EngineOptions {
    * `compile` blocks until they are done. The code does not depend on the number. Default: 1.
    */
   parallel?: number | "auto";
+  /**
+   * Called after each compilation, also by a helper thread, and after loading from the cache, with what was made by which
+   * compiler. Compiling one function at a time for it is slower. Default: none.
+   */
+  explain?: (report: CompilationReport) => void;
   /**
    * With `tier: "auto"`: the number of calls after which a module is compiled on this thread and switched over, instead
    * of after a time; for tests.
@@ -159,6 +165,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   parallel: true,
   verify: true,
   tierUpCalls: true,
+  explain: true,
 };
 
 /** The boolean options. */

@@ -39,7 +39,7 @@ const MS_PER_BYTE_WITHOUT_THREAD = 0.05;
 export interface OptimizingCompiler {
   readonly target: Target;
   /** Options of the optimized code. */
-  readonly options: Omit<CompileOptions, "target" | "share" | "tier">;
+  readonly options: Omit<CompileOptions, "target" | "share" | "tier" | "note">;
   /**
    * Sends a job to a helper thread, which is kept alive while the job is in progress. Returns false if no thread is
    * available.

@@ -22,13 +22,17 @@ export interface Uncovered {
   readonly reason: "too-large";
 }
 
-/** Appends the code of every body that the kernel covers to the image; returns the others. Throws validation errors. */
+/**
+ * Appends the code of every body that the kernel covers to the image; returns the others. With `note`, compiles one
+ * body at a time, and reports its index and the milliseconds. Throws validation errors.
+ */
 export function compileBodies(
   kernel: Kernel,
   valid: ValidModule,
   context: ContextLayout,
   options: KernelOptions,
   code: MachineCode,
+  note?: (index: number, ms: number) => void,
 ): Uncovered[] {
   const uncovered: Uncovered[] = [];
   const count = valid.funcs.length;
@@ -37,8 +41,10 @@ export function compileBodies(
   for (let first = 0; first < count;) {
     const base = alignedLength(code);
     outputWords(kernel)[layout.H_BASE >> 2] = base;
-    const done = kernel.compileBodies(first, count - first);
+    const start = note === undefined ? 0 : performance.now();
+    const done = kernel.compileBodies(first, note === undefined ? count - first : 1);
     takeOutput(kernel, valid, { first, done, base }, code, uncovered);
+    note?.(first, performance.now() - start);
     first += done;
   }
   featureUses(kernel.memory.bytes(0)).forEach((offset, feature) => {

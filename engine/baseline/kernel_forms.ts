@@ -98,6 +98,9 @@ class KernelMaker {
 /** Hosts without WebAssembly load the source before the first compilation. */
 const maker = new KernelMaker(HOST_WEB_ASSEMBLY !== undefined ? undefined : await import("./source_kernel.ts"));
 
+/** The form in which the kernel runs on this host. */
+export const KERNEL_FORM: "wasm" | "typescript" = HOST_WEB_ASSEMBLY !== undefined ? "wasm" : "typescript";
+
 /** Runs `action` with a kernel that nothing else uses; returns undefined if the host refuses to compile the kernel. */
 export function withKernel<T>(action: (kernel: Kernel) => T): T | undefined {
   return maker.use(action);

@@ -26,7 +26,7 @@ export interface CompileJob {
   /** The number of data segments, which follow. */
   dataCount: number;
   target: Target["name"];
-  options: Omit<CompileOptions, "target" | "cpu" | "share">;
+  options: Omit<CompileOptions, "target" | "cpu" | "share" | "note">;
   cpu: readonly string[];
   summaries: Summaries;
   schedule: SharedArrayBuffer;

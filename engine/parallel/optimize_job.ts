@@ -37,7 +37,7 @@ export interface OptimizeJob {
   /** The module's binary form. */
   readonly binary: SharedArrayBuffer;
   readonly target: Target["name"];
-  readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "tier">;
+  readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "tier" | "note">;
   readonly cpu: readonly string[];
   readonly output: SharedArrayBuffer;
   /** Address of the poll page that interruptible code reads. */

@@ -50,7 +50,10 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
   const read = readFlags(RUN_OPTION_ROWS, words);
   if (read === undefined) return undefined;
   const flags = read.flags as unknown as RunFlags;
-  if (!flags.cache || flags.perfMap === true || flags.parallel !== undefined || flags.unknownImports !== undefined) {
+  if (
+    !flags.cache || flags.perfMap === true || flags.explainCompile === true || flags.parallel !== undefined ||
+    flags.unknownImports !== undefined
+  ) {
     return undefined;
   }
   const { operand: file, rest: args } = read;

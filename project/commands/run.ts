@@ -8,6 +8,7 @@ import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { UsageError } from "../base/failure.ts";
 import { runFile } from "../ops/run.ts";
+import { compilationText } from "./compilation_text.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/posix_path.ts";
@@ -63,6 +64,7 @@ export function addCommand(program: Command): void {
         ...controlledEngine(engine, flags),
         ...(flags.cache ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } } : {}),
         perfMap: flags.perfMap === true,
+        ...(flags.explainCompile === true ? { explain: (report) => writeText(2, compilationText(report)) } : {}),
       },
       allowPrecompiled: flags.allowPrecompiled === true,
       ...(project === undefined ? {} : { project }),

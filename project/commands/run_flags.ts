@@ -22,6 +22,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   parallel?: string;
   cache: boolean;
   perfMap?: boolean;
+  explainCompile?: boolean;
   unknownImports?: string;
   allowPrecompiled?: boolean;
 }
@@ -41,6 +42,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--unknown-imports <what>", description: "trap: calls of unknown imported functions trap" },
   { flags: "--allow-precompiled", description: "Run artifacts of `waft compile`; their machine code is not sandboxed" },
   { flags: "--perf-map", description: "Write the guest's symbols for perf to /tmp/perf-PID.map" },
+  { flags: "--explain-compile", description: "Print each compilation: compiler, time and size of every function" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, whose sources can change" },
   { flags: "--trust <digest>", description: "Accept the grants with this digest, which `waft trust` shows (for CI)" },

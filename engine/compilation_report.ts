@@ -1,0 +1,61 @@
+/**
+ * A report of one compilation, for embedders who ask which compiler made what. In: the compiled code and the times that
+ * compileModule notes. Out: plain data. Invariant: making a report changes no code.
+ */
+import type { CompiledModule } from "./runtime/code/compiled_module.ts";
+
+/** How one function was compiled. */
+export interface FunctionReport {
+  /** Index in the function index space, imports included. */
+  readonly index: number;
+  /** Name from the name section or an export, if there is one. */
+  readonly name: string | undefined;
+  /** Its compiler. */
+  readonly tier: "baseline" | "optimizing";
+  /** Size of the body in the binary form, in bytes. */
+  readonly bodyBytes: number;
+  /** Size of the machine code in bytes. */
+  readonly codeBytes: number;
+  /** Milliseconds that compiling it took; undefined if another thread or process did. */
+  readonly ms: number | undefined;
+}
+
+/** The result of one compilation, or of loading one from the cache. */
+export interface CompilationReport {
+  /** `baseline`: the quick compiler, which leaves bodies that it does not cover to the other; `optimizing`: all of it. */
+  readonly tier: "baseline" | "optimizing";
+  /** The form in which the baseline compiler ran; undefined if it did not. */
+  readonly kernel: "wasm" | "typescript" | undefined;
+  /** `compile`: the call of `compile`; `background`: a helper thread while the module ran; `cache`: a stored artifact. */
+  readonly origin: "compile" | "background" | "cache";
+  /** Milliseconds that it took; for a helper thread, from the request to the switch. */
+  readonly ms: number;
+  /** Size of the image in bytes: functions, stubs and thunks. */
+  readonly codeBytes: number;
+  /** The defined functions, in the order of their indices. */
+  readonly functions: readonly FunctionReport[];
+}
+
+/** Notes how each function is compiled. */
+export class FunctionNotes {
+  readonly #rows = new Map<number, Pick<FunctionReport, "tier" | "ms">>();
+
+  /** Notes that defined function `index` was compiled in `ms` milliseconds. */
+  readonly note = (index: number, tier: FunctionReport["tier"], ms: number): void => {
+    this.#rows.set(index, { tier, ms });
+  };
+
+  /** The report of the compilation that gave `compiled`. */
+  report(compiled: CompiledModule, parts: Omit<CompilationReport, "functions" | "codeBytes">): CompilationReport {
+    const { valid, image, importedFuncCount } = compiled;
+    const { functionStart, functionEnd } = image.tables;
+    const functions = valid.funcs.map(({ body }, k): FunctionReport => ({
+      index: importedFuncCount + k,
+      name: compiled.funcName(importedFuncCount + k),
+      bodyBytes: body.bytes.length,
+      codeBytes: functionEnd[k] - functionStart[k],
+      ...this.#rows.get(k) ?? { tier: "optimizing", ms: undefined },
+    }));
+    return { ...parts, codeBytes: image.size, functions };
+  }
+}
