@@ -16,6 +16,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "validate", summary: "Check modules without running them", load: () => import("./validate.ts") },
   { name: "parse", summary: "Translate a module's text to binary form", load: () => import("./parse.ts") },
   { name: "print", summary: "Print a module as text", load: () => import("./print.ts") },
+  { name: "inspect", summary: "Print the world of a component as WIT", load: () => import("./inspect.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
   ...PROJECT_COMMANDS,
   { name: "completion", summary: "Print completions for a shell", load: () => import("./completion.ts") },
