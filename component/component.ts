@@ -57,7 +57,12 @@ export class Component {
     const { usesAsync, needsTasks } = this.#features;
     const store = new Store(usesAsync, needsTasks, runReady);
     const host = new HostImports(imports, store);
-    const environment: Environment = { store, context, moduleOf: (bytes) => this.#modules.get(bytes)! };
+    const environment: Environment = {
+      store,
+      context,
+      moduleOf: (bytes) => this.#modules.get(bytes)!,
+      startProbe: (parameter) => this.#engine.compile(`(module (import "" "f" (func (param ${parameter}))))`),
+    };
     this.#checkImports(host, store);
     const items = instantiateComponent(
       environment,

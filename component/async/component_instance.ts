@@ -5,7 +5,7 @@
 import { TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { Entry, Subtask } from "./entries.ts";
-import type { Task } from "./task.ts";
+import type { Task, Thread } from "./task.ts";
 import { Table } from "./table.ts";
 
 /** Tasks that run in one turn of the event loop. */
@@ -13,10 +13,12 @@ const MAX_STEPS = 10_000;
 
 /** The instances of one instantiation of a root component, and their waiting tasks. */
 export class Store {
-  /** The task whose code runs now. */
-  current: Task | undefined = undefined;
-  /** Tasks that wait for a condition. */
-  readonly waiting: Set<Task> = new Set();
+  /** The thread whose code runs now. */
+  current: Thread | undefined = undefined;
+  /** The thread that continues when the current one has blocked. */
+  switchTo: Thread | undefined = undefined;
+  /** Threads that wait for a condition. */
+  readonly waiting: Set<Thread> = new Set();
   /** The trap that ended the store's code, until it has reached the host. */
   trapped: { readonly error: unknown } | undefined = undefined;
   /** The call whose arguments are being lifted, which borrows the handles among them. */
@@ -88,11 +90,16 @@ export class Store {
     this.calls.clear();
   }
 
+  /** The running thread. */
+  get thread(): Thread {
+    const thread = this.current;
+    if (thread === undefined) trap("the built-in function requires a task");
+    return thread;
+  }
+
   /** The running task. */
   get task(): Task {
-    const task = this.current;
-    if (task === undefined) trap("the built-in function requires a task");
-    return task;
+    return this.thread.task;
   }
 }
 
@@ -100,14 +107,14 @@ export class ComponentInstance {
   readonly store: Store;
   readonly parent: ComponentInstance | undefined;
   readonly handles: Table<Entry> = new Table();
-  /** Its tasks that have started and not ended. */
-  readonly tasks: Set<Task> = new Set();
+  /** The threads of its tasks that have started and not ended. */
+  readonly threads: Table<Thread> = new Table();
   mayEnter = true;
   mayLeave = true;
   backpressure = 0;
   waitingToEnter = 0;
-  /** The task that holds the instance exclusively. */
-  exclusive: Task | undefined = undefined;
+  /** The thread that holds the instance exclusively. */
+  exclusive: Thread | undefined = undefined;
 
   constructor(store: Store, parent: ComponentInstance | undefined) {
     this.store = store;

@@ -2,7 +2,7 @@
 import { trap } from "../abi/traps.ts";
 import type { ResourceId } from "../model/types.ts";
 import type { ComponentInstance } from "./component_instance.ts";
-import type { Task } from "./task.ts";
+import type { Task, Thread } from "./task.ts";
 
 export type Entry = ResourceHandle | Waitable | WaitableSet | ErrorContext;
 
@@ -82,10 +82,10 @@ export class Waitable {
     return event();
   }
 
-  /** Blocks the running task until there is an event, then continues with `then`. */
-  waitForPending<T>(task: Task, then: () => T): T {
+  /** Blocks the running thread until there is an event, then continues with `then`. */
+  waitForPending<T>(thread: Thread, then: () => T): T {
     this.hasSyncWaiter = true;
-    return task.waitInCore(() => this.hasPending, false, () => {
+    return thread.waitInCore(() => this.hasPending, false, () => {
       this.hasSyncWaiter = false;
       return then();
     });

@@ -1,9 +1,8 @@
 /**
- * Tasks: calls of lifted functions in progress (Canonical ABI: Threads, Tasks). Each task has one thread. A thread that
- * blocks inside core code leaves its frames to the engine (Suspension); one that blocks outside of core code leaves a
+ * Tasks: calls of lifted functions in progress, and their threads (Canonical ABI: Threads, Tasks). A thread that blocks inside core code leaves its frames to the engine (Suspension); one that blocks outside of core code leaves a
  * closure. Both continue at once when they are resumed, so the scheduler below decides every order.
  *
- * Invariant: `Store.current` is the task whose code runs.
+ * Invariant: `Store.current` is the thread whose code runs.
  */
 import { startCall, Suspension } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
@@ -33,6 +32,165 @@ export interface TaskOptions {
   readonly hasCallback: boolean;
 }
 
+/** One thread of execution of a task. Core code that it runs, and its frames while it is blocked, belong to it. */
+export class Thread {
+  readonly task: Task;
+  /** The values of context.get and context.set. */
+  readonly storage: CoreValue[] = [0, 0];
+  /** Its index in the instance's table of threads. */
+  index = 0;
+  cancellable = false;
+  #readyFunc: (() => boolean) | undefined;
+  #continuation: ((cancelled: boolean) => void) | undefined;
+
+  constructor(task: Task, start?: () => void) {
+    this.task = task;
+    this.#continuation = start;
+  }
+
+  get #store(): Store {
+    return this.task.store;
+  }
+
+  get ready(): boolean {
+    return this.#readyFunc !== undefined && this.#readyFunc();
+  }
+
+  get blocked(): boolean {
+    return this.#continuation !== undefined;
+  }
+
+  /** True if only another thread can let it continue. */
+  get suspended(): boolean {
+    return this.blocked && this.#readyFunc === undefined;
+  }
+
+  /** Runs `action` as code of this thread, until it blocks or ends. Throws the trap of any code that it ran. */
+  run(action: () => void): void {
+    this.#runOne(action);
+    const store = this.#store;
+    for (let next = store.switchTo; next !== undefined; next = store.switchTo) {
+      store.switchTo = undefined;
+      next.#continue(false);
+    }
+  }
+
+  #runOne(action: () => void): void {
+    const store = this.#store;
+    const before = store.current;
+    store.current = this;
+    try {
+      action();
+    } catch (error) {
+      store.trapped ??= { error };
+    } finally {
+      store.current = before;
+    }
+    if (store.trapped !== undefined) throw store.trapped.error;
+  }
+
+  #continue(cancelled: boolean): void {
+    this.stopWaiting();
+    const continuation = this.#continuation!;
+    this.#continuation = undefined;
+    this.#runOne(() => continuation(cancelled));
+  }
+
+  /** Continues a blocked thread, and the threads that it switches to. */
+  resume(cancelled = false): void {
+    this.run(() => this.#continue(cancelled));
+  }
+
+  /** Makes a suspended thread ready. */
+  resumeLater(): void {
+    this.#waitFor(() => true);
+  }
+
+  /** A waiting thread becomes a suspended one. */
+  stopWaiting(): void {
+    this.#readyFunc = undefined;
+    this.#store.waiting.delete(this);
+  }
+
+  #waitFor(ready: () => boolean): void {
+    this.#readyFunc = ready;
+    this.#store.waiting.add(this);
+  }
+
+  /** Calls a core function, which may block, and continues with `then` when it returns. */
+  callCore(core: CoreFunction, args: readonly CoreValue[], then: (result: unknown) => void): void {
+    if (HOST_FUNCTIONS.has(core)) return then(core(...args));
+    const store = this.#store;
+    const guarded = (result: unknown) => {
+      try {
+        then(result);
+      } catch (error) {
+        store.trapped ??= { error };
+      }
+    };
+    startCall(core, {}, args, guarded, (error) => {
+      store.trapped ??= { error };
+    });
+  }
+
+  /** Blocks until `ready`, outside of core code; continues with `then`. */
+  wait(ready: () => boolean, cancellable: boolean, then: (cancelled: boolean) => void): void {
+    if (this.task.deliverPendingCancel(cancellable)) return then(true);
+    this.#block(ready, cancellable, then);
+  }
+
+  #block(
+    ready: (() => boolean) | undefined,
+    cancellable: boolean,
+    continuation: (cancelled: boolean) => void,
+  ): void {
+    this.#continuation = continuation;
+    this.cancellable = cancellable;
+    if (ready !== undefined) this.#waitFor(ready);
+  }
+
+  /**
+   * Blocks until `ready`, inside a core function that called a built-in. Returns what the built-in must return to the
+   * engine, which is the result of `then`, or a suspension that ends with it.
+   */
+  waitInCore<T>(ready: () => boolean, cancellable: boolean, then: (cancelled: boolean) => T): T {
+    if (this.task.deliverPendingCancel(cancellable)) return then(true);
+    return ready() ? then(false) : this.#blockInCore(ready, cancellable, then);
+  }
+
+  /** Lets other threads run: `other`, if given, at once. */
+  yieldInCore<T>(cancellable: boolean, then: (cancelled: boolean) => T, other?: Thread): T {
+    if (this.task.deliverPendingCancel(cancellable)) return then(true);
+    return this.#blockInCore(() => true, cancellable, then, other);
+  }
+
+  /** Blocks until another thread resumes this one; `other`, if given, continues at once. */
+  suspendInCore<T>(cancellable: boolean, then: (cancelled: boolean) => T, other?: Thread): T {
+    if (this.task.deliverPendingCancel(cancellable)) return then(true);
+    return this.#blockInCore(undefined, cancellable, then, other);
+  }
+
+  #blockInCore<T>(
+    ready: (() => boolean) | undefined,
+    cancellable: boolean,
+    then: (cancelled: boolean) => T,
+    other?: Thread,
+  ): T {
+    const suspension = new Suspension();
+    this.#store.switchTo = other;
+    this.#block(ready, cancellable, (cancelled) => {
+      let value: T;
+      try {
+        value = then(cancelled);
+      } catch (error) {
+        return suspension.fail(error);
+      }
+      suspension.resume(value);
+    });
+    return suspension as unknown as T;
+  }
+}
+
 export class Task {
   readonly store: Store;
   readonly instance: ComponentInstance;
@@ -42,15 +200,13 @@ export class Task {
   readonly #onResolve: OnResolve;
   state: number = TASK.INITIAL;
   borrows = 0;
-  /** The values of context.get and context.set. */
-  readonly storage: CoreValue[] = [0, 0];
-  cancellable = false;
   /** True if the caller is another component. */
   foreign = false;
   /** The options of the lifted function, which task.return must repeat (link/options.ts). */
   lifted: object | undefined = undefined;
-  #readyFunc: (() => boolean) | undefined;
-  #continuation: ((cancelled: boolean) => void) | undefined;
+  /** The thread that runs the lifted function. */
+  readonly thread: Thread = new Thread(this);
+  readonly threads: Set<Thread> = new Set();
 
   constructor(
     instance: ComponentInstance,
@@ -71,85 +227,6 @@ export class Task {
     return !this.options.isAsync || this.options.hasCallback;
   }
 
-  get ready(): boolean {
-    return this.#readyFunc !== undefined && this.#readyFunc();
-  }
-
-  /** Runs `action` as code of this task, until it blocks or ends. Throws the trap of any code that it ran. */
-  run(action: () => void): void {
-    const { store } = this;
-    const before = store.current;
-    store.current = this;
-    try {
-      action();
-    } catch (error) {
-      store.trapped ??= { error };
-    } finally {
-      store.current = before;
-    }
-    if (store.trapped !== undefined) throw store.trapped.error;
-  }
-
-  /** Continues a blocked task. */
-  resume(cancelled = false): void {
-    if (this.#readyFunc !== undefined) {
-      this.#readyFunc = undefined;
-      this.store.waiting.delete(this);
-    }
-    const continuation = this.#continuation!;
-    this.#continuation = undefined;
-    this.run(() => continuation(cancelled));
-  }
-
-  /** Calls a core function, which may block, and continues with `then` when it returns. */
-  callCore(core: CoreFunction, args: readonly CoreValue[], then: (result: unknown) => void): void {
-    if (HOST_FUNCTIONS.has(core)) return then(core(...args));
-    const { store } = this;
-    const guarded = (result: unknown) => {
-      try {
-        then(result);
-      } catch (error) {
-        store.trapped ??= { error };
-      }
-    };
-    startCall(core, {}, args, guarded, (error) => {
-      store.trapped ??= { error };
-    });
-  }
-
-  /** Blocks until `ready`, outside of core code; continues with `then`. */
-  wait(ready: () => boolean, cancellable: boolean, then: (cancelled: boolean) => void): void {
-    if (this.deliverPendingCancel(cancellable)) return then(true);
-    this.#block(ready, cancellable, then);
-  }
-
-  #block(ready: () => boolean, cancellable: boolean, continuation: (cancelled: boolean) => void): void {
-    this.#readyFunc = ready;
-    this.#continuation = continuation;
-    this.cancellable = cancellable;
-    this.store.waiting.add(this);
-  }
-
-  /**
-   * Blocks until `ready`, inside a core function that called a built-in. Returns what the built-in must return to the
-   * engine, which is the result of `then`, or a suspension that ends with it.
-   */
-  waitInCore<T>(ready: () => boolean, cancellable: boolean, then: (cancelled: boolean) => T, mustYield = false): T {
-    if (this.deliverPendingCancel(cancellable)) return then(true);
-    if (!mustYield && ready()) return then(false);
-    const suspension = new Suspension();
-    this.#block(ready, cancellable, (cancelled) => {
-      let value: T;
-      try {
-        value = then(cancelled);
-      } catch (error) {
-        return suspension.fail(error);
-      }
-      suspension.resume(value);
-    });
-    return suspension as unknown as T;
-  }
-
   deliverPendingCancel(cancellable: boolean): boolean {
     if (!cancellable || this.state !== TASK.PENDING_CANCEL) return false;
     this.state = TASK.CANCEL_DELIVERED;
@@ -158,10 +235,10 @@ export class Task {
 
   /** Enters the instance, as soon as it accepts the task; continues with `then` unless the task is cancelled. */
   enter(then: () => void): void {
-    const { instance } = this;
+    const { instance, thread } = this;
     const proceed = () => {
-      if (this.type.async && this.needsExclusive) instance.exclusive = this;
-      instance.tasks.add(this);
+      if (this.type.async && this.needsExclusive) instance.exclusive = thread;
+      this.register(thread);
       then();
     };
     if (!this.type.async) return proceed();
@@ -169,16 +246,28 @@ export class Task {
       instance.backpressure > 0 || (this.needsExclusive && instance.exclusive !== undefined);
     if (!hasBackpressure() && instance.waitingToEnter === 0) return proceed();
     instance.waitingToEnter++;
-    this.wait(() => !hasBackpressure(), true, (cancelled) => {
+    thread.wait(() => !hasBackpressure(), true, (cancelled) => {
       instance.waitingToEnter--;
       if (cancelled) this.cancel();
       else proceed();
     });
   }
 
+  register(thread: Thread): void {
+    this.threads.add(thread);
+    thread.index = this.instance.threads.add(thread);
+  }
+
+  unregister(thread: Thread): void {
+    this.threads.delete(thread);
+    if (this.threads.size === 0 && this.state !== TASK.RESOLVED) {
+      trap("task exited without calling task.return or task.cancel");
+    }
+    this.instance.threads.remove(thread.index);
+  }
+
   exit(): void {
-    this.instance.tasks.delete(this);
-    if (this.state !== TASK.RESOLVED) trap("task exited without calling task.return or task.cancel");
+    this.unregister(this.thread);
     if (this.type.async && this.needsExclusive) this.instance.exclusive = undefined;
   }
 
@@ -210,26 +299,30 @@ export class Task {
     const { instance } = this;
     if (this.state === TASK.INITIAL) {
       this.state = TASK.CANCEL_DELIVERED;
-      this.resume(true);
+      this.thread.resume(true);
       return;
     }
-    const held = this.needsExclusive && instance.exclusive !== undefined && instance.exclusive !== this;
-    if (this.#continuation !== undefined && this.cancellable && !held && instance.mayEnterFrom(caller)) {
+    const held = this.needsExclusive && instance.exclusive !== undefined && instance.exclusive !== this.thread;
+    const [candidate] = [...this.threads].filter((thread) =>
+      thread.blocked && thread.cancellable && !(held && thread === this.thread)
+    );
+    if (candidate !== undefined && instance.mayEnterFrom(caller)) {
       this.state = TASK.CANCEL_DELIVERED;
       instance.enterFrom(caller);
-      this.resume(true);
+      candidate.resume(true);
       instance.leaveTo(caller);
     } else this.state = TASK.PENDING_CANCEL;
   }
 }
 
-/** Runs a ready task of a store; returns false if there is none. */
+/** Runs a ready thread of a store; returns false if there is none. */
 export function runReady(store: Store): boolean {
-  for (const task of store.waiting) {
-    if (!task.ready) continue;
-    task.instance.enterFrom(undefined);
-    task.resume();
-    task.instance.leaveTo(undefined);
+  for (const thread of store.waiting) {
+    if (!thread.ready) continue;
+    const { instance } = thread.task;
+    instance.enterFrom(undefined);
+    thread.resume();
+    instance.leaveTo(undefined);
     return true;
   }
   return false;

@@ -17,7 +17,7 @@ import {
   Waitable,
   WaitableSet,
 } from "../async/entries.ts";
-import type { CoreFunction } from "../async/task.ts";
+import { type CoreFunction, Thread } from "../async/task.ts";
 import type { Canon } from "../model/canon.ts";
 import type { ValType } from "../model/types.ts";
 import { dropResource, resourceAt } from "./codecs.ts";
@@ -32,13 +32,17 @@ export interface CanonScope {
   value(type: Exclude<Extract<Canon, { name: "task.return" }>["result"], undefined>): ValType;
   options(options: Extract<Canon, { name: "lift" }>["options"]): RuntimeOptions;
   memory(index: number): unknown;
+  table(index: number): unknown;
+  /** Checks that an element of a table is a function of one parameter without results. */
+  startFunction(element: unknown, parameter: "i32" | "i64"): CoreFunction;
 }
 
 type Builtin = Exclude<Canon, { name: "lift" | "lower" }>;
 
 /** The core function of a built-in. */
 export function builtin(canon: Builtin, scope: CanonScope): CoreFunction {
-  const made = resourceBuiltin(canon, scope) ?? taskBuiltin(canon, scope) ?? waitableBuiltin(canon, scope) ??
+  const made = resourceBuiltin(canon, scope) ?? taskBuiltin(canon, scope) ?? threadBuiltin(canon, scope) ??
+    waitableBuiltin(canon, scope) ??
     channelBuiltin(canon, scope) ?? errorBuiltin(canon, scope);
   if (made !== undefined) return made as CoreFunction;
   throw new UnsupportedError(canon.name, `the canonical function ${canon.name} is not supported`);
@@ -74,12 +78,12 @@ function taskBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefined
     case "context.get": {
       const { slot } = canon;
       const wide = canon.slotType === I64;
-      return () => wide ? BigInt(store.task.storage[slot]) : Number(store.task.storage[slot]);
+      return () => wide ? BigInt(store.thread.storage[slot]) : Number(store.thread.storage[slot]);
     }
     case "context.set": {
       const { slot } = canon;
       return (value: CoreValue) => {
-        store.task.storage[slot] = value;
+        store.thread.storage[slot] = value;
       };
     }
     case "backpressure.inc":
@@ -103,10 +107,69 @@ function taskBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefined
       const { cancellable } = canon;
       return () => {
         instance.requireLeave();
-        return store.task.waitInCore(() => true, cancellable, (cancelled) => cancelled ? 1 : 0, true);
+        return store.thread.yieldInCore(cancellable, asNumber);
       };
     }
   }
+}
+
+function asNumber(cancelled: boolean): number {
+  return cancelled ? 1 : 0;
+}
+
+function threadBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefined {
+  const { instance } = scope;
+  const { store } = instance;
+  const other = (index: number): Thread => instance.threads.get(index >>> 0);
+  const suspended = (index: number): Thread => {
+    const thread = other(index);
+    if (!thread.suspended) trap("cannot resume a thread which is not suspended");
+    return thread;
+  };
+  /** A ready thread stops waiting, so that it can be switched to; no other thread is. */
+  const promoted = (index: number): Thread | undefined => {
+    const thread = other(index);
+    if (!thread.ready) return undefined;
+    thread.stopWaiting();
+    return thread;
+  };
+  /** Checks that the built-in may be called, and does `action` with the running thread. */
+  const inThread = <A extends unknown[]>(action: (thread: Thread, ...args: A) => unknown) => (...args: A) => {
+    instance.requireLeave();
+    return action(store.thread, ...args);
+  };
+  switch (canon.name) {
+    case "thread.index":
+      return inThread((thread) => thread.index);
+    case "thread.new-indirect":
+      return newThread(canon, scope);
+    case "thread.resume-later":
+      return inThread((_, index: number) => suspended(index).resumeLater());
+    case "thread.suspend":
+      return inThread((thread) => thread.suspendInCore(canon.cancellable, asNumber));
+    case "thread.suspend-then-resume":
+      return inThread((thread, index: number) => thread.suspendInCore(canon.cancellable, asNumber, suspended(index)));
+    case "thread.yield-then-resume":
+      return inThread((thread, index: number) => thread.yieldInCore(canon.cancellable, asNumber, suspended(index)));
+    case "thread.suspend-then-promote":
+      return inThread((thread, index: number) => thread.suspendInCore(canon.cancellable, asNumber, promoted(index)));
+    case "thread.yield-then-promote":
+      return inThread((thread, index: number) => thread.yieldInCore(canon.cancellable, asNumber, promoted(index)));
+  }
+}
+
+/** thread.new-indirect: a suspended thread that will call a function of a table. */
+function newThread(canon: Extract<Canon, { name: "thread.new-indirect" }>, scope: CanonScope): AnyFunction {
+  const { instance } = scope;
+  const table = scope.table(canon.table) as { get(index: number): unknown };
+  return (index: number, argument: CoreValue) => {
+    instance.requireLeave();
+    const { task } = instance.store;
+    const core = scope.startFunction(table.get(index >>> 0), typeof argument === "bigint" ? "i64" : "i32");
+    const thread: Thread = new Thread(task, () => thread.callCore(core, [argument], () => task.unregister(thread)));
+    task.register(thread);
+    return thread.index;
+  };
 }
 
 /** The code of the type i64. */
@@ -180,13 +243,13 @@ function waitableBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undef
       return (index: number, pointer: number) => {
         instance.requireLeave();
         const set = setAt(instance, index);
-        const { task } = store;
+        const { thread } = store;
         if (!waits) {
-          if (task.deliverPendingCancel(cancellable)) return store_(pointer, [EVENT.TASK_CANCELLED, 0, 0]);
+          if (thread.task.deliverPendingCancel(cancellable)) return store_(pointer, [EVENT.TASK_CANCELLED, 0, 0]);
           return store_(pointer, set.hasPending ? set.takePending() : [EVENT.NONE, 0, 0]);
         }
         set.waiting++;
-        return task.waitInCore(() => set.hasPending, cancellable, (cancelled) => {
+        return thread.waitInCore(() => set.hasPending, cancellable, (cancelled) => {
           set.waiting--;
           return store_(pointer, cancelled ? [EVENT.TASK_CANCELLED, 0, 0] : set.takePending());
         });
@@ -217,7 +280,7 @@ function waitableBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undef
 }
 
 function cancelSubtask(instance: ComponentInstance, isAsync: boolean, index: number): number {
-  const { task } = instance.store;
+  const { thread } = instance.store;
   instance.requireLeave();
   const subtask = subtaskAt(instance, index);
   if (subtask.resolveDelivered) trap("cannot cancel a subtask that has already been resolved");
@@ -230,7 +293,7 @@ function cancelSubtask(instance: ComponentInstance, isAsync: boolean, index: num
   if (!subtask.resolved) {
     subtask.cancellationRequested = true;
     subtask.onCancel!(instance);
-    if (!subtask.resolved) return isAsync ? -1 : subtask.waitForPending(task, take);
+    if (!subtask.resolved) return isAsync ? -1 : subtask.waitForPending(thread, take);
   }
   return take();
 }

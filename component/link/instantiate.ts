@@ -8,6 +8,7 @@ import { LinkError, UnsupportedError } from "@waft/engine";
 import type { Canon, CanonOption } from "../model/canon.ts";
 import { collectOptions } from "../model/canon.ts";
 import type { Alias, Component, CoreInstanceExpr, Definition, InstanceExpr } from "../model/definitions.ts";
+import { trap } from "../abi/traps.ts";
 import type { ChannelType } from "../async/channels.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { RuntimeResource } from "../async/entries.ts";
@@ -23,6 +24,8 @@ import { type CoreExports, Scope } from "./scope.ts";
 export interface Environment {
   readonly store: Store;
   readonly context: Context;
+  /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
+  startProbe(parameter: "i32" | "i64"): Module;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;
 }
@@ -205,7 +208,21 @@ class Linker {
       value: (reference) => types.value(reference),
       options: (options) => this.#options(options),
       memory: (index) => core.memory[index],
+      table: (index) => core.table[index],
+      startFunction: (element, parameter) => this.#startFunction(element, parameter),
     };
+  }
+
+  #startFunction(element: unknown, parameter: "i32" | "i64"): CoreFunction {
+    if (typeof element !== "function") trap("the table has no function at this index");
+    const probe = this.#environment.startProbe(parameter);
+    try {
+      probe.instantiate({}, { "": { f: element } });
+    } catch (error) {
+      if (error instanceof LinkError) trap("the function of a thread has another type");
+      throw error;
+    }
+    return element as CoreFunction;
   }
 
   #options(options: readonly CanonOption[]): RuntimeOptions {

@@ -8,7 +8,7 @@ import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, someType } from "../abi/
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
 import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
-import { type CoreFunction, type FuncInst, TASK, Task } from "../async/task.ts";
+import { type CoreFunction, type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem, HostFunction } from "./items.ts";
 import type { RuntimeOptions } from "./options.ts";
@@ -58,18 +58,18 @@ function directCall(
       enterAll(entering);
       if (!needsTask) return undefined;
       const before = store.current;
-      store.current = new Task(instance, type, taskOptions, nothing, () => {});
+      store.current = new Task(instance, type, taskOptions, nothing, () => {}).thread;
       return before ?? null;
     },
     resolved: () => {
-      if (needsTask && store.current!.borrows > 0) trap("borrow handles still remain at the end of the call");
+      if (needsTask && store.task.borrows > 0) trap("borrow handles still remain at the end of the call");
     },
     leave: (before) => {
       leaveAll(entering);
-      if (needsTask) store.current = (before as Task | null) ?? undefined;
+      if (needsTask) store.current = (before as Thread | null) ?? undefined;
     },
     failed: (error, before) => {
-      if (needsTask) store.current = (before as Task | null) ?? undefined;
+      if (needsTask) store.current = (before as Thread | null) ?? undefined;
       return error;
     },
   });
@@ -107,22 +107,22 @@ function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptio
     const task = new Task(instance, type, taskOptions, onStart, onResolve);
     task.foreign = foreign;
     task.lifted = options;
-    task.run(() =>
+    task.thread.run(() =>
       task.enter(() => {
         const args = lowerParams(foreign)(task.start());
         if (isAsync) {
-          task.callCore(core, args, (packed) => {
+          task.thread.callCore(core, args, (packed) => {
             if (callback === undefined) task.exit();
             else continueCallback(task, callback, packed as number);
           });
           return;
         }
-        task.callCore(core, args, (result) => {
+        task.thread.callCore(core, args, (result) => {
           const flat = result === undefined ? [] : [result as CoreValue];
           task.return(liftResult(foreign)(flat));
           if (postReturn === undefined) return task.exit();
           instance.mayLeave = false;
-          task.callCore(postReturn, flat, () => {
+          task.thread.callCore(postReturn, flat, () => {
             instance.mayLeave = true;
             task.exit();
           });
@@ -135,13 +135,16 @@ function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptio
   };
 }
 
-/** A synchronous function that blocks lets other tasks of its instance run; traps if none can. */
+/**
+ * A synchronous function that blocks lets other threads of its instance run; traps if none can. A thread that needs the
+ * instance for itself cannot, because the blocked function is in the middle of its work.
+ */
 function runUntilResolved(task: Task): void {
   const { instance } = task;
   while (task.state !== TASK.RESOLVED) {
-    let next: Task | undefined;
-    for (const candidate of instance.tasks) {
-      if (candidate !== instance.exclusive && candidate.ready) {
+    let next: Thread | undefined;
+    for (const candidate of instance.threads) {
+      if (!needsInstance(candidate) && candidate.ready) {
         next = candidate;
         break;
       }
@@ -151,18 +154,23 @@ function runUntilResolved(task: Task): void {
   }
 }
 
+function needsInstance(thread: Thread): boolean {
+  const { task } = thread;
+  return thread === task.instance.exclusive || (thread === task.thread && task.type.async && task.needsExclusive);
+}
+
 /** Continues after the core function or its callback returned `packed`. */
 function continueCallback(task: Task, callback: CoreFunction, packed: number): void {
   const code = packed & 0xf;
   const { instance } = task;
   if (code === CALLBACK.EXIT) return task.exit();
   const deliver = ([kind, index, payload]: Event) => {
-    instance.exclusive = task;
-    task.callCore(callback, [kind, index, payload], (next) => continueCallback(task, callback, next as number));
+    instance.exclusive = task.thread;
+    task.thread.callCore(callback, [kind, index, payload], (next) => continueCallback(task, callback, next as number));
   };
   if (code === CALLBACK.YIELD) {
     instance.exclusive = undefined;
-    task.wait(() => instance.exclusive === undefined, true, (cancelled) => {
+    task.thread.wait(() => instance.exclusive === undefined, true, (cancelled) => {
       deliver([cancelled ? EVENT.TASK_CANCELLED : EVENT.NONE, 0, 0]);
     });
     return;
@@ -172,7 +180,7 @@ function continueCallback(task: Task, callback: CoreFunction, packed: number): v
   if (!(set instanceof WaitableSet)) trap("callback returned an index that is not that of a waitable set");
   instance.exclusive = undefined;
   set.waiting++;
-  task.wait(() => instance.exclusive === undefined && set.hasPending, true, (cancelled) => {
+  task.thread.wait(() => instance.exclusive === undefined && set.hasPending, true, (cancelled) => {
     set.waiting--;
     deliver(cancelled ? [EVENT.TASK_CANCELLED, 0, 0] : set.takePending());
   });

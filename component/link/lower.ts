@@ -64,7 +64,7 @@ function taskCall(item: FuncItem, type: FuncType, options: RuntimeOptions): Core
       lower: options.bind(GENERATED.lowerer(resultTypes(type), pointer, maxResults), foreign),
     };
   return (...flat) => {
-    const { task } = store;
+    const { thread } = store;
     instance.requireLeave();
     const { lift, lower } = codecs();
     const out = hasPointer ? flat[flat.length - 1] : undefined;
@@ -88,7 +88,7 @@ function taskCall(item: FuncItem, type: FuncType, options: RuntimeOptions): Core
         subtask.deliverResolve();
         return subtask.flatResults[0];
       };
-      return subtask.resolved ? finish() : task.waitInCore(() => subtask.resolved, false, finish);
+      return subtask.resolved ? finish() : thread.waitInCore(() => subtask.resolved, false, finish);
     }
     if (subtask.resolved) {
       subtask.deliverResolve();
