@@ -141,7 +141,7 @@ platform() {
     fail 'this is a 32-bit system on a 64-bit processor' 'waft needs a 64-bit system'
   fi
   platform=$os/$arch
-  [ $os = linux ] || say 'note: on macOS waft validates, converts and manages projects, but cannot run WebAssembly yet'
+  [ $os = linux ] || say 'note: waft has not been run by its authors on macOS; it tests itself before the first module runs'
   [ "$kind" = bundle ] || return 0
   if [ $os = linux ] && musl; then
     fail 'this system uses the C library musl; the bundle has a Deno, and Deno is made for glibc only' \

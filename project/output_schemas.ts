@@ -186,9 +186,10 @@ const DATA: { readonly [command: string]: object } = {
   "status": {
     type: "object",
     additionalProperties: false,
-    required: ["runtime", "project", "manifest", "lockfile", "plugins", "registry", "policy", "wasi"],
+    required: ["runtime", "machine", "project", "manifest", "lockfile", "plugins", "registry", "policy", "wasi"],
     properties: {
       runtime: record({ version: text, channel: oneOf("official", "nightly", "canary", "source"), path: text }),
+      machine: record({ platform: text, state: oneOf("supported", "untested", "unsupported"), detail: text }),
       project: orNull(record({ root: text })),
       manifest: orNull(record({ state: oneOf("ok", "broken"), requirements: count })),
       lockfile: orNull(record({

@@ -18,6 +18,7 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["compile_worker", "engine/parallel/worker.ts"],
   ["thread_worker", "engine/wasi/thread_worker.ts"],
   ["script_thread", "engine/script/script_thread.ts"],
+  ["self_test_program", "engine/self_test_program.ts"],
 ];
 
 /** Placeholder for the digest of all modules of the bundle. */
@@ -41,6 +42,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
+  ["`../self_test_program.${suffix}`", '"./self_test_program.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
   // The engine's files, which stack traces leave out: all modules of the bundle.

@@ -4,7 +4,7 @@
 import type { Ffi, ForeignType } from "./ffi.ts";
 import { PROT } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
-import { nodeMachine } from "./node_machine.ts";
+import { thisMachine } from "./machine.ts";
 
 const TYPES: Record<ForeignType, string> = {
   i32: "i32",
@@ -118,7 +118,7 @@ export function bunFfi(): Ffi {
   const opened: object[] = []; // collecting a library frees its functions
   return {
     name: "bun",
-    ...nodeMachine(),
+    ...thisMachine(),
     maxViewBytes: 2 ** 32,
     open: (path, signatures) => {
       const definitions: Record<string, { args: string[]; returns: string }> = {};

@@ -6,13 +6,20 @@ import { denoFfi } from "./deno.ts";
 import type { Host } from "./host.ts";
 import { nativeHost } from "./native_host.ts";
 import { nodeFfi } from "./node.ts";
+import { requireSelfTest } from "./self_test.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
 
-/** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI. */
+/** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI,
+ * and one with the reason when the self-test of a system on which waft has not been run fails (self_test.ts). */
 export function currentHost(): Host {
-  return host ??= makeHost();
+  if (host === undefined) {
+    const made = makeHost();
+    if (!made.system.isProven) requireSelfTest(made);
+    host = made;
+  }
+  return host;
 }
 
 /** Deno and Bun also say that they are Node, so Node comes last. */

@@ -3,7 +3,7 @@
  */
 import type { Ffi, ForeignType } from "./ffi.ts";
 import { lendWithKeys } from "./lent_views.ts";
-import { isBigEndian, supportedMachine } from "./systems.ts";
+import { thisMachine } from "./machine.ts";
 
 const TYPES: Record<Exclude<ForeignType, "void">, Deno.NativeType & Deno.NativeResultType> = {
   i32: "i32",
@@ -21,12 +21,7 @@ export function denoFfi(): Ffi {
     Deno.UnsafePointerView.getArrayBuffer(Deno.UnsafePointer.create(BigInt(address))!, bytes);
   return {
     name: "deno",
-    ...supportedMachine({
-      os: Deno.build.os,
-      arch: Deno.build.arch,
-      bigEndian: isBigEndian(),
-      libc: Deno.build.env,
-    }),
+    ...thisMachine(),
     maxViewBytes: Number.MAX_SAFE_INTEGER,
     open: (path, signatures) => {
       const definitions: Record<string, Deno.ForeignFunction> = {};

@@ -4,7 +4,7 @@
  */
 import type { Host, NativeFunction, NativeType } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
-import type { SystemName } from "./systems.ts";
+import type { SystemFacts, SystemName } from "./systems.ts";
 
 /** Types of foreign functions: machine types, and `buffer` (the address of a typed array's first byte, or null). */
 export type ForeignType = NativeType | "buffer";
@@ -22,6 +22,8 @@ export type ForeignFunction = (...args: (number | bigint | Uint8Array | BigUint6
 export interface Ffi {
   readonly name: "deno" | "node" | "bun";
   readonly os: SystemName;
+  /** The facts about the operating system. */
+  readonly system: SystemFacts;
   readonly arch: "x64" | "arm64";
   /** Maximum size of an ArrayBuffer in this runtime, in bytes. */
   readonly maxViewBytes: number;

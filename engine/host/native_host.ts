@@ -11,7 +11,7 @@ import { type Host, PROT } from "./host.ts";
 import { objectEntry } from "./object_entry.ts";
 import { endProcessBy } from "./process.ts";
 import { systemCalls } from "./system_calls.ts";
-import { type SystemFacts, SYSTEMS } from "./systems.ts";
+import type { SystemFacts } from "./systems.ts";
 
 const ADDRESSES = {
   memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
@@ -37,7 +37,7 @@ const SIGNAL_STACK_BYTES = 1 << 16;
 /**
  * Creates the host interface of a runtime. `system` is the record of its operating system; tests give others.
  */
-export function nativeHost(ffi: Ffi, system: SystemFacts = SYSTEMS[ffi.os]): Host {
+export function nativeHost(ffi: Ffi, system: SystemFacts = ffi.system): Host {
   const { os, arch } = ffi;
   const opened = new Map<object, ReturnType<Ffi["open"]>>();
   /** Opens the symbols of a table on first use; not every process needs them. */

@@ -5,7 +5,7 @@
  */
 import type { Ffi, ForeignFunction, ForeignType } from "./ffi.ts";
 import { lendWithKeys } from "./lent_views.ts";
-import { nodeMachine } from "./node_machine.ts";
+import { thisMachine } from "./machine.ts";
 
 type Signatures = Parameters<Ffi["open"]>[1];
 type Functions = ReturnType<Ffi["open"]>;
@@ -49,7 +49,7 @@ export function nodeFfi(): Ffi {
   const own = builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin);
   return {
     name: "node",
-    ...nodeMachine(),
+    ...thisMachine(),
     ...own,
     lentViews: () => lendWithKeys(own.view, builtin !== undefined),
   };

@@ -9,6 +9,7 @@
 
 /** Node modules loaded on demand. */
 interface NodeModules {
+  "node:child_process": typeof import("node:child_process");
   "node:crypto": typeof import("node:crypto");
   "node:fs": typeof import("node:fs");
   "node:module": typeof import("node:module");

@@ -105,6 +105,9 @@ const LINUX: SystemFacts = {
   },
 };
 
+/** musl's loader opens the same objects, and its structures are those of the GNU C library. */
+const MUSL: SystemFacts = { ...LINUX, title: "Linux with musl", isProven: false };
+
 const DARWIN: SystemFacts = {
   name: "darwin",
   title: "macOS",
@@ -164,6 +167,7 @@ export interface MachineDescription {
 
 /** A machine on which the engine runs. */
 export interface SupportedMachine {
+  readonly system: SystemFacts;
   readonly os: SystemName;
   readonly arch: "x64" | "arm64";
 }
@@ -199,13 +203,8 @@ export function supportedMachine({ os, arch, bigEndian, libc }: MachineDescripti
   }
   if (bigEndian) throw new Error(`${ONLY} with little-endian processors, and ${arch} is big-endian here`);
   if (processor === undefined) throw new Error(`${ONLY} with x64 and arm64 processors, not on ${arch}`);
-  if (libc === "musl") {
-    throw new Error(
-      `${ONLY} with the GNU C library, and this JavaScript runtime uses musl, with which the engine has not been ` +
-        "tested: use an image with glibc, such as Debian's",
-    );
-  }
-  return { os, arch: processor };
+  const system = os === "linux" && libc === "musl" ? MUSL : SYSTEMS[os];
+  return { os, arch: processor, system };
 }
 
 /** Is this machine big-endian? */

@@ -3,7 +3,7 @@
  * both.
  */
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { libcOfHeader } from "./node_machine.ts";
+import { libcOfHeader, machineSupport } from "./machine.ts";
 import { type MachineDescription, supportedMachine, type SystemFacts, SYSTEMS } from "./systems.ts";
 
 const HANDLER = 0x1234_5678_9abc;
@@ -68,11 +68,19 @@ Deno.test("macOS: struct sigaction, stack_t, flags of mmap", () => {
 const LINUX: MachineDescription = { os: "linux", arch: "x86_64", bigEndian: false, libc: "gnu" };
 
 Deno.test("supportedMachine() accepts 64-bit Linux and macOS, by the names of every runtime", () => {
-  deepEqual(supportedMachine(LINUX), { os: "linux", arch: "x64" });
-  deepEqual(supportedMachine({ ...LINUX, arch: "aarch64" }), { os: "linux", arch: "arm64" });
-  deepEqual(supportedMachine({ ...LINUX, arch: "arm64", libc: undefined }), { os: "linux", arch: "arm64" });
-  deepEqual(supportedMachine({ os: "darwin", arch: "x64", bigEndian: false }), { os: "darwin", arch: "x64" });
-  deepEqual(supportedMachine({ os: "darwin", arch: "arm64", bigEndian: false }), { os: "darwin", arch: "arm64" });
+  const { linux, darwin } = SYSTEMS;
+  const mac = { os: "darwin", bigEndian: false };
+  deepEqual(supportedMachine(LINUX), { os: "linux", arch: "x64", system: linux });
+  deepEqual(supportedMachine({ ...LINUX, arch: "aarch64" }), { os: "linux", arch: "arm64", system: linux });
+  deepEqual(supportedMachine({ ...LINUX, arch: "arm64", libc: undefined }).system, linux);
+  deepEqual(supportedMachine({ ...mac, arch: "x64" }), { os: "darwin", arch: "x64", system: darwin });
+  deepEqual(supportedMachine({ ...mac, arch: "aarch64" }), { os: "darwin", arch: "arm64", system: darwin });
+});
+
+Deno.test("musl has the facts of Linux, but the engine has not been run with it", () => {
+  const { system } = supportedMachine({ ...LINUX, libc: "musl" });
+  deepEqual({ ...system, title: "Linux", isProven: true }, SYSTEMS.linux);
+  equal(system.isProven, false);
 });
 
 Deno.test("supportedMachine() names the obstacle in one sentence", () => {
@@ -87,7 +95,6 @@ Deno.test("supportedMachine() names the obstacle in one sentence", () => {
     [{ arch: "ppc64", bigEndian: true }, /big-endian/],
     [{ arch: "arm64", bigEndian: true }, /arm64 is big-endian here$/],
     [{ arch: "riscv64" }, /not on riscv64$/],
-    [{ libc: "musl" }, /uses musl, with which/],
   ];
   for (const [change, message] of cases) {
     throws(() => supportedMachine({ ...LINUX, ...change }), (error: Error) => {
@@ -102,4 +109,16 @@ Deno.test("the dynamic linker in an executable's header tells musl from the GNU 
   equal(libcOfHeader(header("/lib/ld-musl-x86_64.so.1")), "musl");
   equal(libcOfHeader(header("/lib/ld-musl-aarch64.so.1")), "musl");
   equal(libcOfHeader(header("/lib64/ld-linux-x86-64.so.2")), "gnu");
+});
+
+Deno.test("machineSupport() tells tested, untested and unsupported machines apart", () => {
+  deepEqual(machineSupport(() => supportedMachine(LINUX)), { state: "supported", detail: "" });
+  deepEqual(machineSupport(() => supportedMachine({ os: "darwin", arch: "aarch64", bigEndian: false })), {
+    state: "untested",
+    detail: "not run by us on this system (macOS for arm64)",
+  });
+  deepEqual(machineSupport(() => supportedMachine({ ...LINUX, os: "freebsd" })), {
+    state: "unsupported",
+    detail: "waft runs WebAssembly on 64-bit Linux and macOS, not on freebsd",
+  });
 });

@@ -31,13 +31,16 @@ export function addCommand(program: Command): void {
         ...(flags.registry === undefined ? {} : { registry: flags.registry }),
         ...(root === undefined ? {} : { root }),
       });
-      const { runtime, project, manifest, lockfile, plugins, registry, policy } = data;
+      const { runtime, machine, project, manifest, lockfile, plugins, registry, policy } = data;
       const plural = (n: number, word: string): string => `${n} ${word}${n === 1 ? "" : "s"}`;
       const rows: string[][] = [[
         env.colors.bold("runtime"),
         `${runtime.version} (${runtime.channel})`,
         safe(runtime.path),
       ]];
+      if (machine.state !== "supported") {
+        rows.push([env.colors.bold("machine"), machine.platform, safe(machine.detail)]);
+      }
       if (project === null) rows.push([env.colors.bold("project"), "none", "no waft.json here or above"]);
       else {
         rows.push([

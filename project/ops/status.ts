@@ -16,7 +16,8 @@ import type { Lockfile } from "../lockfile/lock_schema.ts";
 import { makeContext } from "../packages/context.ts";
 import { keptYanks } from "../packages/kept_yanks.ts";
 import { TrustStore } from "../packages/trust_store.ts";
-import type { MachinePaths } from "../base/paths.ts";
+import { type MachinePaths, platformName } from "../base/paths.ts";
+import { type MachineSupport, machineSupport } from "@waft/engine/internal/host/machine";
 import { missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
@@ -38,6 +39,8 @@ export type LockState =
 /** The data that `status` reports. */
 export interface StatusResult {
   readonly runtime: { readonly version: string; readonly channel: Channel; readonly path: string };
+  /** How well waft supports this machine. */
+  readonly machine: MachineSupport & { readonly platform: string };
   readonly project: { readonly root: string } | null;
   readonly manifest: { readonly state: "ok" | "broken"; readonly requirements: number } | null;
   readonly lockfile: { readonly state: LockState; readonly code?: string } | null;
@@ -61,6 +64,7 @@ export interface StatusOptions {
 /** Finds out the state. */
 export async function projectStatus(start: string, options: StatusOptions): Promise<StatusResult> {
   const diagnostics: Diagnostic[] = [];
+  const machine = { platform: platformName(), ...machineSupport() };
   const runtime = { version: VERSION, channel: await runningChannel(options.paths), path: process.execPath };
   let registry: string | null = null;
   let policy: StatusResult["policy"] = null;
@@ -83,7 +87,7 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
   const root = options.root ?? await findProject(start);
   if (root === undefined) {
     const nothing = { project: null, manifest: null, lockfile: null, wasi: null };
-    return { runtime, ...nothing, plugins: none, registry, policy, diagnostics };
+    return { runtime, machine, ...nothing, plugins: none, registry, policy, diagnostics };
   }
   const entry = projects[realpathSync(root)];
   const wasi = entry === undefined ? null : namesOf(entry);
@@ -92,7 +96,7 @@ export async function projectStatus(start: string, options: StatusOptions): Prom
   const requirements = Object.keys(state.manifest === undefined ? {} : requirementsOf(state.manifest.manifest)).length;
   diagnostics.push(...state.manifestDiagnostics);
   const manifest = { state: state.manifest === undefined ? "broken" as const : "ok" as const, requirements };
-  const base = { runtime, project: { root }, manifest, registry, policy, wasi };
+  const base = { runtime, machine, project: { root }, manifest, registry, policy, wasi };
   if (state.lock === undefined) {
     if (requirements > 0) diagnostics.push(missingLock());
     return { ...base, lockfile: { state: requirements > 0 ? "missing" : "none" }, plugins: none, diagnostics };

@@ -1,6 +1,7 @@
 /**
  * The project commands as processes, from init to rm, against a registry on loopback: output, JSON, exit codes.
  */
+import process from "node:process";
 import { Ajv } from "ajv";
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -145,6 +146,7 @@ commandTest(
 
     const status = await json("status");
     assert.deepEqual([status.data.lockfile.state, status.data.plugins.total], ["up to date", 2]);
+    assert.equal(status.data.machine.state, process.platform === "linux" ? "supported" : "untested");
     const inspected = await run("plugin", "inspect", KV);
     assert.match(inspected.out, /clock\.wall +resolutionNs=1000 +optional +granted/);
     assert.equal((await run("rm", KV)).code, 0);

@@ -6,6 +6,7 @@
  */
 import type { Ffi, ForeignFunction, ForeignSignature } from "../../engine/host/ffi.ts";
 import type { NativeFunction } from "../../engine/host/host.ts";
+import { SYSTEMS } from "../../engine/host/systems.ts";
 
 const PAGE = 0x4000;
 const LIBRARY = "/usr/lib/libSystem.B.dylib";
@@ -54,6 +55,7 @@ function text(bytes: Argument): string {
 export class DarwinDouble implements Ffi {
   readonly name = "bun"; // one without an address of buffers or calls of its own
   readonly os = "darwin";
+  readonly system = SYSTEMS.darwin;
   readonly arch = "arm64";
   readonly maxViewBytes = 2 ** 32;
   /** Calls in their order: the name, and the arguments that matter. */

@@ -1,0 +1,59 @@
+/**
+ * The machine that this process runs on, as the JavaScript runtime describes it. In: the globals of Deno or Node. Out:
+ * the system and the processor, or an Error with one sentence about the obstacle. Node and Bun do not say which C
+ * library they use, so the name of the dynamic linker in their executable decides.
+ */
+import { nodeModule } from "./process.ts";
+import { isBigEndian, type SupportedMachine, supportedMachine } from "./systems.ts";
+
+/** The first bytes of an executable, which contain the path of its dynamic linker. */
+const HEADER_BYTES = 4096;
+
+/** This machine. Throws an Error where the engine does not run. */
+export function thisMachine(): SupportedMachine {
+  const { Deno: own } = globalThis as { Deno?: typeof Deno };
+  if (own !== undefined) {
+    const { os, arch, env: libc } = own.build;
+    return supportedMachine({ os, arch, bigEndian: isBigEndian(), libc });
+  }
+  const { platform: os, arch, execPath } = process;
+  return supportedMachine({ os, arch, bigEndian: isBigEndian(), libc: os === "linux" ? libcOf(execPath) : undefined });
+}
+
+/** How well waft supports a machine. */
+export interface MachineSupport {
+  /** `untested`: the engine should run, but has not been run there by its authors. */
+  readonly state: "supported" | "untested" | "unsupported";
+  /** One sentence for people; empty for `supported`. */
+  readonly detail: string;
+}
+
+/** How well waft supports this machine; `machine` describes it or throws. */
+export function machineSupport(machine: () => SupportedMachine = thisMachine): MachineSupport {
+  try {
+    const { system, arch } = machine();
+    if (system.isProven) return { state: "supported", detail: "" };
+    return { state: "untested", detail: `not run by us on this system (${system.title} for ${arch})` };
+  } catch (error) {
+    return { state: "unsupported", detail: (error as Error).message };
+  }
+}
+
+/** The C library of an executable; undefined if it cannot be read. */
+function libcOf(path: string): string | undefined {
+  const { closeSync, openSync, readSync } = nodeModule("node:fs");
+  try {
+    const file = openSync(path, "r");
+    const header = new Uint8Array(HEADER_BYTES);
+    readSync(file, header, 0, HEADER_BYTES, 0);
+    closeSync(file);
+    return libcOfHeader(header);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The C library that the first bytes of an ELF executable name. */
+export function libcOfHeader(header: Uint8Array): "musl" | "gnu" {
+  return new TextDecoder("latin1").decode(header).includes("/ld-musl-") ? "musl" : "gnu";
+}

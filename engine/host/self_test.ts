@@ -1,0 +1,80 @@
+/**
+ * Runs the engine's self-test in a child process before the first use on a system on which waft has not been run: a
+ * crash there is a failed test here, and the program gets an error with one sentence. In: the host's facts. Out:
+ * nothing, or an Error. A passed test leaves a file in the directory for temporary files, and is not repeated for the
+ * same engine and JavaScript runtime.
+ */
+import { fingerprint } from "../base/fingerprint.ts";
+import type { Host } from "./host.ts";
+import { environmentVariable, nodeModule } from "./process.ts";
+
+/** The variable that the child has, so that it does not test itself again. */
+const VARIABLE = "WAFT_SELF_TEST";
+const TIMEOUT_MS = 60_000;
+
+/** The outcome of the child. */
+export interface ChildOutcome {
+  readonly status: number | null;
+  readonly signal: string | null;
+  readonly stderr: string;
+}
+
+/** What the test needs of the process; tests give others. */
+export interface SelfTestWays {
+  /** Runs the child; undefined if no process can be started. */
+  run(): ChildOutcome | undefined;
+  hasPassed(): boolean;
+  notePass(): void;
+}
+
+/** Tests the engine unless that has been done. Throws an Error if the test fails. */
+export function requireSelfTest(
+  { name, arch, system }: Pick<Host, "name" | "arch" | "system">,
+  ways: SelfTestWays = waysOf(name, arch),
+): void {
+  if (system.isProven || ways.hasPassed()) return;
+  const outcome = ways.run();
+  if (outcome === undefined) return; // without processes, the first use is the test
+  if (outcome.status === 0) return ways.notePass();
+  const reason = outcome.signal ?? outcome.stderr.trim().split("\n").at(-1) ?? `status ${outcome.status}`;
+  throw new Error(
+    `waft has not been run by its authors on ${system.title} for ${arch}, and its self-test fails here: ${reason}`,
+  );
+}
+
+function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
+  const fs = nodeModule("node:fs");
+  const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  const program = new URL(`../self_test_program.${suffix}`, import.meta.url);
+  const version = process.versions[name === "deno" ? "deno" : name] ?? "";
+  const key = fingerprint([program.href, version].join("\n")).toString(16);
+  const marker = `${nodeModule("node:os").tmpdir()}/waft-self-test-${name}-${arch}-${key}`;
+  return {
+    run: () => runChild(name, program),
+    hasPassed: () => environmentVariable(VARIABLE) !== undefined || fs.existsSync(marker),
+    notePass: () => {
+      try {
+        fs.writeFileSync(marker, "");
+      } catch {
+        // the next process tests again
+      }
+    },
+  };
+}
+
+/** Runs the program on this JavaScript runtime; undefined if no process can be started. */
+function runChild(name: Host["name"], program: URL): ChildOutcome | undefined {
+  const { spawnSync } = nodeModule("node:child_process");
+  const path = nodeModule("node:url").fileURLToPath(program);
+  try {
+    const { status, signal, stderr, error } = spawnSync(
+      process.execPath,
+      name === "deno" ? ["run", "--allow-all", "--no-check", "--quiet", path] : [path],
+      { encoding: "utf8", timeout: TIMEOUT_MS, env: { ...process.env, [VARIABLE]: "running" } },
+    );
+    if (error !== undefined && status === null && signal === null) return undefined;
+    return { status, signal, stderr };
+  } catch {
+    return undefined; // Deno without the permission to run programs
+  }
+}
