@@ -35,10 +35,20 @@ export class Descriptors {
 
   /** Adds a descriptor under the lowest free number. */
   add(descriptor: Descriptor): number {
-    let index = this.#list.indexOf(undefined);
-    if (index < 0) index = this.#list.length;
-    if (index >= MAX_DESCRIPTORS) throw new WasiError(ERRNO.mfile);
+    const index = this.#freeIndex();
     this.#list[index] = descriptor;
+    return index;
+  }
+
+  /** Throws if the guest may not have another descriptor: before a call creates, truncates or accepts anything. */
+  requireRoom(): void {
+    this.#freeIndex();
+  }
+
+  #freeIndex(): number {
+    const hole = this.#list.indexOf(undefined);
+    const index = hole < 0 ? this.#list.length : hole;
+    if (index >= MAX_DESCRIPTORS) throw new WasiError(ERRNO.mfile);
     return index;
   }
 

@@ -146,6 +146,7 @@ export class PathFunctions {
       ((oflags & OFLAG.trunc) !== 0 ? RIGHT.path_filestat_set_size : 0);
     const parent = this.#directory(dir, needs);
     this.#state.memory.setU32(out >>> 0, 0); // a bad pointer must fail before anything is opened
+    this.#state.descriptors.requireRoom();
     const request: OpenRequest = {
       oflags,
       fdflags,

@@ -26,6 +26,7 @@ export class SocketFunctions {
     const { sys, waits, open, descriptors, memory } = this.#state;
     const listener = descriptors.get(index, RIGHT.sock_accept);
     memory.setU32(at >>> 0, 0); // a bad pointer must fail before a connection is taken
+    descriptors.requireRoom();
     if (isNonblocking(listener)) requireReady(waits, listener.fd, POLL.IN);
     else if (waits.isLimited) waits.untilReady(listener.fd, POLL.IN);
     const nonblock = (flags & FDFLAG.nonblock) !== 0 ? open.NONBLOCK : 0;
