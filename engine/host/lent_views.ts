@@ -8,7 +8,6 @@
  * `node:ffi`, buffers cannot have a key (Node detaches them itself when a Worker ends, and would crash). There the
  * transfer methods of the buffer object throw, but a direct call of `ArrayBuffer.prototype.transfer` succeeds.
  */
-import type { Ffi } from "./ffi.ts";
 import { nodeModule } from "./process.ts";
 
 /** A runtime's way of lending pages. */
@@ -38,7 +37,7 @@ function refuse(): never {
  * Lends memory on V8. Finalizers report collected buffers. `keys` selects detach keys, which keep the pages in the
  * buffer until then; without them, the buffer's transfer methods throw.
  */
-export function lendWithKeys(view: Ffi["view"], keys: boolean): LentViews {
+export function lendWithKeys(view: (address: number, bytes: number) => ArrayBuffer, keys: boolean): LentViews {
   const buffers = new FinalizationRegistry<() => void>((gone) => gone());
   return {
     lend: (address, bytes, gone) => {

@@ -6,7 +6,13 @@ import process from "node:process";
 import { join } from "node:path";
 import { fail } from "../base/diagnostic.ts";
 import type { VersionContext } from "../ops/version.ts";
-import { addGlobalOptions, type CommandEnvironment, type GlobalFlags, runCommand } from "./project_command.ts";
+import {
+  addGlobalOptions,
+  type CommandEnvironment,
+  type GlobalFlags,
+  type Outcome,
+  runCommand,
+} from "./project_command.ts";
 
 interface VersionFlags extends GlobalFlags {
   readonly base?: string;
@@ -14,109 +20,121 @@ interface VersionFlags extends GlobalFlags {
   readonly use?: boolean;
 }
 
-/** Adds `version`. */
+/** Adds `version` with its subcommands. */
 export function addCommand(program: Command): void {
   const version = program.command("version").description("Install and choose versions of waft.");
-  const add = (usage: string, summary: string): Command =>
-    addGlobalOptions(version.command(usage).description(summary));
+  const sub = (
+    name: string,
+    description: string,
+    work: (env: CommandEnvironment, flags: VersionFlags, target: string | undefined) => Promise<Outcome>,
+    shape: (command: Command) => Command = (command) => command,
+  ): void => {
+    addGlobalOptions(shape(version.command(name).description(description))).action((...given: unknown[]) => {
+      // commander passes the arguments, then the flags, then the command.
+      const flags = given.at(-2) as VersionFlags;
+      const target = given.length > 2 ? given[0] as string | undefined : undefined;
+      return runCommand(`version ${name}`, flags, (env) => work(env, flags, target));
+    });
+  };
   const site = (command: Command): Command => command.option("--base <url>", "Release site (also WAFT_RELEASE_BASE)");
+  sub(
+    "install",
+    "Install canary, nightly, latest or an exact version",
+    install,
+    (c) => site(c.argument("<target>")).option("--use", "Also make it the active version"),
+  );
+  sub("list", "List installed versions", list);
+  sub("use", "Make an installed version the active one", use, (c) => c.argument("<target>"));
+  sub("which", "Print the directory of the active version, or of another one", which, (c) => c.argument("[target]"));
+  sub("update", "Update to the newest version of the active version's channel", update, site);
+  sub("rollback", "Return to the previously active version", rollback);
+  sub(
+    "uninstall",
+    "Remove an installed version",
+    uninstall,
+    (c) => c.argument("<version>").option("--force", "Also remove the active version; the previous one becomes active"),
+  );
+  sub("prune", "Remove all versions except the active and the previous one", prune);
+}
 
-  site(add("install", "Install canary, nightly, latest or an exact version").argument("<target>"))
-    .option("--use", "Also make it the active version")
-    .action((target: string, flags: VersionFlags) =>
-      runCommand("version install", flags, async (env) => {
-        const { installVersion, useVersion } = await import("../ops/version.ts");
-        const context = await versionContext(env, flags);
-        const result = await installVersion(context, target);
-        if (flags.use === true) await useVersion(context, result.version);
-        const done = result.already ? `${result.version} is already installed` : `installed ${result.version}`;
-        const next = flags.use === true || result.activated
-          ? `; it is the active version`
-          : `\nto make it the active version: waft version use ${result.version}`;
-        return { data: result, text: done + next };
-      })
-    );
-  add("list", "List installed versions").action((flags: VersionFlags) =>
-    runCommand("version list", flags, async (env) => {
-      const [{ listVersions }, { machinePaths }, { layoutTable, safe }] = await Promise.all([
-        import("../ops/version.ts"),
-        import("../base/paths.ts"),
-        import("../base/terminal.ts"),
-      ]);
-      const versions = await listVersions(machinePaths());
-      const rows = versions.map((v) => [
-        v.active ? "*" : v.previous ? "-" : " ",
-        v.active ? env.colors.bold(v.version) : v.version,
-        v.channel,
-        v.channel === "source" ? "" : safe(v.receipt.kind),
-        safe(v.receipt.commit.slice(0, 12)),
-      ]);
-      const text = rows.length === 0
-        ? "no versions are installed"
-        : [...layoutTable(rows), env.colors.dim("* active, - previous")].join("\n");
-      return { data: { versions }, text };
-    })
-  );
-  add("use", "Make an installed version the active one").argument("<target>")
-    .action((target: string, flags: VersionFlags) =>
-      runCommand("version use", flags, async (env) => {
-        const { useVersion } = await import("../ops/version.ts");
-        const result = await useVersion(await versionContext(env, flags), target);
-        return { data: result, text: `${result.version} is the active version` };
-      })
-    );
-  add("which", "Print the directory of the active version, or of another one").argument("[target]")
-    .action((target: string | undefined, flags: VersionFlags) =>
-      runCommand("version which", flags, async () => {
-        const [{ installedTarget }, { readActive }, { machinePaths }] = await Promise.all([
-          import("../ops/version.ts"),
-          import("../versions/version_store.ts"),
-          import("../base/paths.ts"),
-        ]);
-        const paths = machinePaths();
-        const named = target ?? (await readActive(paths)).current;
-        if (named === undefined) throw fail("release.unknown", "no version is active");
-        const version = await installedTarget(paths, named);
-        const directory = join(paths.versions, version);
-        return { data: { version, directory }, text: directory };
-      })
-    );
-  site(add("update", "Update to the newest version of the active version's channel")).action((flags: VersionFlags) =>
-    runCommand("version update", flags, async (env) => {
-      const { updateVersion } = await import("../ops/version.ts");
-      const result = await updateVersion(await versionContext(env, flags));
-      const text = result.activated
-        ? `updated ${result.from ?? "nothing"} to ${result.version}`
-        : `${result.version} is the newest version of its channel`;
-      return { data: result, text };
-    })
-  );
-  add("rollback", "Return to the previously active version").action((flags: VersionFlags) =>
-    runCommand("version rollback", flags, async (env) => {
-      const { rollbackVersion } = await import("../ops/version.ts");
-      const result = await rollbackVersion(await versionContext(env, flags));
-      return { data: result, text: `${result.version} is the active version again` };
-    })
-  );
-  add("uninstall", "Remove an installed version").argument("<version>")
-    .option("--force", "Also remove the active version; the previous one becomes active")
-    .action((target: string, flags: VersionFlags) =>
-      runCommand("version uninstall", flags, async (env) => {
-        const { uninstallVersion } = await import("../ops/version.ts");
-        const result = await uninstallVersion(await versionContext(env, flags), target, flags.force === true);
-        return { data: result, text: `removed ${result.version}` };
-      })
-    );
-  add("prune", "Remove all versions except the active and the previous one").action((flags: VersionFlags) =>
-    runCommand("version prune", flags, async (env) => {
-      const { pruneVersions } = await import("../ops/version.ts");
-      const result = await pruneVersions(await versionContext(env, flags));
-      return {
-        data: result,
-        text: result.removed.length === 0 ? "nothing to remove" : `removed ${result.removed.join(", ")}`,
-      };
-    })
-  );
+async function install(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
+  const { installVersion, useVersion } = await import("../ops/version.ts");
+  const context = await versionContext(env, flags);
+  const result = await installVersion(context, target);
+  if (flags.use === true) await useVersion(context, result.version);
+  const done = result.already ? `${result.version} is already installed` : `installed ${result.version}`;
+  const next = flags.use === true || result.activated
+    ? `; it is the active version`
+    : `\nto make it the active version: waft version use ${result.version}`;
+  return { data: result, text: done + next };
+}
+
+async function list(env: CommandEnvironment): Promise<Outcome> {
+  const [{ listVersions }, { machinePaths }, { layoutTable, safe }] = await Promise.all([
+    import("../ops/version.ts"),
+    import("../base/paths.ts"),
+    import("../base/terminal.ts"),
+  ]);
+  const versions = await listVersions(machinePaths());
+  const rows = versions.map((v) => [
+    v.active ? "*" : v.previous ? "-" : " ",
+    v.active ? env.colors.bold(v.version) : v.version,
+    v.channel,
+    v.channel === "source" ? "" : safe(v.receipt.kind),
+    safe(v.receipt.commit.slice(0, 12)),
+  ]);
+  const text = rows.length === 0
+    ? "no versions are installed"
+    : [...layoutTable(rows), env.colors.dim("* active, - previous")].join("\n");
+  return { data: { versions }, text };
+}
+
+async function use(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
+  const { useVersion } = await import("../ops/version.ts");
+  const result = await useVersion(await versionContext(env, flags), target);
+  return { data: result, text: `${result.version} is the active version` };
+}
+
+async function which(_env: CommandEnvironment, _flags: VersionFlags, target?: string): Promise<Outcome> {
+  const [{ installedTarget }, { readActive }, { machinePaths }] = await Promise.all([
+    import("../ops/version.ts"),
+    import("../versions/version_store.ts"),
+    import("../base/paths.ts"),
+  ]);
+  const paths = machinePaths();
+  const named = target ?? (await readActive(paths)).current;
+  if (named === undefined) throw fail("release.unknown", "no version is active");
+  const version = await installedTarget(paths, named);
+  const directory = join(paths.versions, version);
+  return { data: { version, directory }, text: directory };
+}
+
+async function update(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
+  const { updateVersion } = await import("../ops/version.ts");
+  const result = await updateVersion(await versionContext(env, flags));
+  const text = result.activated
+    ? `updated ${result.from ?? "nothing"} to ${result.version}`
+    : `${result.version} is the newest version of its channel`;
+  return { data: result, text };
+}
+
+async function rollback(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
+  const { rollbackVersion } = await import("../ops/version.ts");
+  const result = await rollbackVersion(await versionContext(env, flags));
+  return { data: result, text: `${result.version} is the active version again` };
+}
+
+async function uninstall(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
+  const { uninstallVersion } = await import("../ops/version.ts");
+  const result = await uninstallVersion(await versionContext(env, flags), target, flags.force === true);
+  return { data: result, text: `removed ${result.version}` };
+}
+
+async function prune(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
+  const { pruneVersions } = await import("../ops/version.ts");
+  const result = await pruneVersions(await versionContext(env, flags));
+  const { removed } = result;
+  return { data: result, text: removed.length === 0 ? "nothing to remove" : `removed ${removed.join(", ")}` };
 }
 
 /** The context of the version operations, from this machine and the flags. */
