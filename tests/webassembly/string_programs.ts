@@ -235,6 +235,34 @@ export function play(sides: readonly Exports[], model: Model, random: (below: nu
   }
 }
 
+/** Runs every operation with `args` on both sides and the model: results, traps and the new string must agree. */
+export function playOnce(
+  ours: Exports,
+  others: Exports | undefined,
+  model: Model,
+  args: readonly [number, number, number, number, number, number],
+): void {
+  const to = args[5];
+  const outcome = (run: () => number): unknown => {
+    try {
+      return run();
+    } catch (error) {
+      if (error === TRAP || (error as Error).name === "RuntimeError") return TRAP;
+      throw error;
+    }
+  };
+  for (const name of Object.keys(OPERATIONS)) {
+    model.slots[to] = null;
+    const expected = [outcome(() => model.run(name, ...args)), model.slots[to]];
+    for (const side of others === undefined ? [ours] : [ours, others]) {
+      side.set(to, null);
+      const got = [outcome(() => side[name](...args)), side.get(to)];
+      // Not deepEqual: a failure would print strings of megabytes.
+      assert.ok(Object.is(got[0], expected[0]) && Object.is(got[1], expected[1]), `${name}(${args.join()})`);
+    }
+  }
+}
+
 /** Lets machine code take over. */
 export function heat(ours: Exports): void {
   assert.equal(ours.heat("abc", HEAT), HEAT * 3);

@@ -7,7 +7,7 @@ import { collectGarbage } from "@waft/engine";
 import { WebAssembly as waft } from "@waft/engine/webassembly";
 import assert from "node:assert/strict";
 import { TestWorker } from "../support/test_worker.ts";
-import { type Exports, heat, Model, oracle, play, randoms, ROOM, SLOTS, start } from "./string_programs.ts";
+import { type Exports, heat, Model, oracle, play, playOnce, randoms, ROOM, SLOTS, start } from "./string_programs.ts";
 import { wasm } from "./subject.ts";
 
 for (const hot of [false, true]) {
@@ -27,6 +27,97 @@ for (const hot of [false, true]) {
     assert.throws(() => ours["null array"](), { name: "RuntimeError" });
   });
 }
+
+/** What is hostile: values whose methods throw, and strings that implementations store in different ways. */
+function hostileValues(): unknown[] {
+  const called = () => {
+    throw new Error("a builtin called the program");
+  };
+  const object = { toString: called, valueOf: called, charCodeAt: called, [Symbol.toPrimitive]: called };
+  Object.defineProperty(object, "length", { get: called });
+  const units = Array.from({ length: 20_000 }, (_, k) => String.fromCharCode(k * 13 & 0xffff)).join("");
+  const huge = "x".repeat(1 << 22);
+  const lone = "\ud800".repeat(3000) + "\udc00".repeat(3000);
+  return [
+    object,
+    new Proxy({}, { get: called, has: called, getPrototypeOf: called, ownKeys: called }),
+    new Proxy(() => 1, { apply: called }),
+    new String("abc"),
+    Object.create(String.prototype),
+    ["a"],
+    Symbol.iterator,
+    10n ** 30n,
+    NaN,
+    units,
+    huge,
+    huge + "\u3042",
+    huge.slice(5),
+    units.slice(3, 9000),
+    lone,
+    lone + lone,
+    "",
+    "\0".repeat(300),
+    "a\ud800",
+    "\udc00a",
+  ];
+}
+
+Deno.test("hostile arguments: every builtin with values that call back, huge strings and lone surrogates", () => {
+  const ours = start(waft);
+  const others = oracle();
+  const model = new Model();
+  const numbers = [0, -1, 2 ** 31 - 1, -(2 ** 31), 0xd800, 0x10ffff, 0x110000, 5000, (1 << 22) - 1];
+  const values = hostileValues();
+  for (const hot of [false, true]) {
+    if (hot) heat(ours);
+    for (const [i, first] of values.entries()) {
+      for (const [j, second] of values.entries()) {
+        if ((i + j) % 4 !== 0) continue;
+        for (const side of others === undefined ? [ours] : [ours, others]) {
+          side.set(0, first);
+          side.set(1, second);
+        }
+        [model.slots[0], model.slots[1]] = [first, second];
+        for (const x of numbers) playOnce(ours, others, model, [0, 1, x, numbers[(i + j) % numbers.length]!, 900, 2]);
+      }
+    }
+  }
+});
+
+Deno.test("replaced methods of String do not change the builtins", () => {
+  const names = ["charCodeAt", "codePointAt", "substring", "slice", "concat"] as const;
+  const kept = names.map((name) => Object.getOwnPropertyDescriptor(String.prototype, name)!);
+  const { fromCharCode, fromCodePoint } = String;
+  const ours = start(waft);
+  ours.set(0, "text");
+  const outcomes: unknown[] = [];
+  let calls = 0;
+  const replaced = () => (calls++, "replaced");
+  for (const name of names) Object.defineProperty(String.prototype, name, { value: replaced });
+  String.fromCharCode = String.fromCodePoint = replaced;
+  try {
+    for (
+      const operation of ["charCodeAt", "codePointAt", "substring", "concat", "fromCharCode", "fromCodePoint", "arrays"]
+    ) {
+      ours.set(2, null);
+      outcomes.push(ours[operation](0, 0, 1, 3, 10, 2), ours.get(2));
+    }
+  } finally {
+    names.forEach((name, k) => Object.defineProperty(String.prototype, name, kept[k]!));
+    Object.assign(String, { fromCharCode, fromCodePoint });
+  }
+  const model = new Model();
+  model.slots[0] = "text";
+  const expected = ["charCodeAt", "codePointAt", "substring", "concat", "fromCharCode", "fromCodePoint", "arrays"]
+    .flatMap(
+      (operation) => {
+        model.slots[2] = null;
+        const result = model.run(operation, 0, 0, 1, 3, 10, 2);
+        return [result, model.slots[2]];
+      },
+    );
+  assert.deepEqual([outcomes, calls], [expected, 0]);
+});
 
 Deno.test("strings of machine code are swept, and live ones stay", () => {
   const ours = start(waft);

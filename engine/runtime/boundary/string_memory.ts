@@ -20,6 +20,7 @@ import {
   textSlotBytes,
 } from "../../abi/string_layout.ts";
 import { NativeRegion } from "../memory/native_region.ts";
+import { charCodeOf, textOfUnits } from "./string_methods.ts";
 
 /** Table capacities in entries: all possible numbers, or as many as the address space allows. */
 const CAPACITIES = [2 ** 29, 2 ** 26, 2 ** 23];
@@ -160,7 +161,7 @@ export class StringMemory {
     let text = "";
     for (let at = 0; at < count; at += CHUNK) {
       const chunk = this.#units.subarray(from + at, from + Math.min(at + CHUNK, count));
-      text += Reflect.apply(String.fromCharCode, undefined, chunk) as string;
+      text += textOfUnits(chunk);
     }
     return text;
   }
@@ -186,7 +187,7 @@ export class StringMemory {
     }
     const units = this.#units;
     const from = (address - this.#arenaAddress) >> 1;
-    for (let k = 0; k < value.length; k++) units[from + k] = value.charCodeAt(k);
+    for (let k = 0; k < value.length; k++) units[from + k] = charCodeOf(value, k);
     this.#table.setWord(id * STRING_ENTRY.SIZE, address);
     u32[id * 4 + (STRING_ENTRY.READABLE >> 2)] = value.length;
     return true;

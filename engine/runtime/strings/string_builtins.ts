@@ -26,6 +26,14 @@ import type { ContextLayout } from "../../abi/context_layout.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import { reserveEntries, StringMemory } from "../boundary/string_memory.ts";
+import {
+  charCodeOf,
+  codePointOf,
+  fromCharCode,
+  fromCodePoint,
+  substringOf,
+  textOfUnits,
+} from "../boundary/string_methods.ts";
 
 /** The number of calls whose cost equals that of making the machine code. */
 const CALLS_WITHOUT_CODE = 32768;
@@ -214,17 +222,17 @@ export class StringBuiltins {
     cast: () => void this.#text(0),
     test: () => this.#returnInt(typeof this.#value(0) === "string" ? 1 : 0),
     length: () => this.#returnInt(this.#text(0).length),
-    charCodeAt: () => this.#returnInt(this.#indexed().charCodeAt(this.#int(1))),
-    codePointAt: () => this.#returnInt(this.#indexed().codePointAt(this.#int(1))!),
+    charCodeAt: () => this.#returnInt(charCodeOf(this.#indexed(), this.#int(1))),
+    codePointAt: () => this.#returnInt(codePointOf(this.#indexed(), this.#int(1))!),
     equals: (canRetry) => this.#equals(canRetry),
     compare: (canRetry) => this.#compare(canRetry),
     concat: (canRetry) => this.#concat(canRetry),
     substring: (canRetry) => this.#substring(canRetry),
-    fromCharCode: (canRetry) => this.#returnNew(canRetry, () => String.fromCharCode(this.#int(0))),
+    fromCharCode: (canRetry) => this.#returnNew(canRetry, () => fromCharCode(this.#int(0))),
     fromCodePoint: (canRetry) => {
       const code = this.#int(0);
       if (code > 0x10ffff) throw this.#store.trapInBuiltin("invalid code point");
-      this.#returnNew(canRetry, () => String.fromCodePoint(code));
+      this.#returnNew(canRetry, () => fromCodePoint(code));
     },
     fromCharCodeArray: (canRetry) => {
       const units = this.#elements(0, this.#int(1), this.#int(2));
@@ -258,7 +266,7 @@ export class StringBuiltins {
     const there = canRetry && units <= MAX_JOINED && this.#hasTexts(1, 1 + Math.max(0, units >> 6));
     this.#returnNew(there, () => {
       const text = this.#text(0);
-      return from > to || from > text.length ? "" : text.substring(from, to);
+      return from > to || from > text.length ? "" : substringOf(text, from, to);
     });
   }
 
@@ -267,7 +275,7 @@ export class StringBuiltins {
     const start = this.#int(2);
     const units = this.#elements(1, start, start + text.length);
     if (canRetry && this.#hasTexts(1, 1 + (text.length >> 7))) return this.#returnInt(RETRY.i32);
-    for (let k = 0; k < text.length; k++) units[k] = text.charCodeAt(k);
+    for (let k = 0; k < text.length; k++) units[k] = charCodeOf(text, k);
     this.#returnInt(text.length);
   }
 
@@ -346,7 +354,7 @@ export class StringBuiltins {
 function textOf(units: Uint16Array): string {
   let text = "";
   for (let from = 0; from < units.length; from += CHUNK) {
-    text += Reflect.apply(String.fromCharCode, undefined, units.subarray(from, from + CHUNK)) as string;
+    text += textOfUnits(units.subarray(from, from + CHUNK));
   }
   return text;
 }
