@@ -16,7 +16,10 @@ import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.
 
 /** The paths to protect; paths are absolute paths of the host. */
 export interface ProtectedPaths {
-  /** Names that no entry of any directory may be given, change under, or lose. */
+  /**
+   * Names that no entry of any directory may be given, change under, or lose. The files that become such an entry are
+   * protected with it: the temporary files `.NAME.*.tmp` and the locks `NAME.lock` and `NAME.lock.*`.
+   */
   readonly names?: readonly string[];
   /** Files that keep their contents under every name, and whose parent directories cannot be moved. */
   readonly files?: readonly string[];
@@ -55,7 +58,7 @@ export class PathGuard {
   /** Refuses to create, change, replace, link or remove a protected entry. */
   checkEntry(place: Place): void {
     if (!this.isActive) return;
-    if (this.#names.has(foldName(place.name))) throw new WasiError(ERRNO.perm);
+    if (this.#isProtectedName(foldName(place.name))) throw new WasiError(ERRNO.perm);
     if (this.#directories.length > 0 && this.#isWithin(place.parent, this.#identities(this.#directories))) {
       throw new WasiError(ERRNO.perm);
     }
@@ -91,6 +94,12 @@ export class PathGuard {
     if (this.#files.length === 0) return;
     const status = readStatus(this.#system, fd);
     if (this.#identities(this.#files).has(this.#identityOf(status))) throw new WasiError(ERRNO.perm);
+  }
+
+  #isProtectedName(name: string): boolean {
+    if (this.#names.has(name)) return true;
+    const [, temporary, locked] = /^(?:\.(.+)\.[^.]*\.tmp|(.+)\.lock(?:\.[^.]*)?)$/.exec(name) ?? [];
+    return this.#names.has(temporary ?? locked ?? "");
   }
 
   #entryStatus(place: Place): FileStatus | undefined {
