@@ -22,6 +22,8 @@ export class Component {
   readonly #engine: Engine;
   readonly #decoded: DecodedComponent;
   readonly #modules = new Map<Uint8Array, Module>();
+  /** Compiled adapters by their text, for all instances. */
+  readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
 
   /**
@@ -44,6 +46,12 @@ export class Component {
     }
   }
 
+  #adapter(text: string): Module {
+    let module = this.#adapters.get(text);
+    if (module === undefined) this.#adapters.set(text, module = this.#engine.compile(text));
+    return module;
+  }
+
   /**
    * Creates an instance. `imports` maps the names of imports to objects with functions (camelCase) and classes
    * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names.
@@ -61,7 +69,8 @@ export class Component {
       store,
       context,
       moduleOf: (bytes) => this.#modules.get(bytes)!,
-      startProbe: (parameter) => this.#engine.compile(`(module (import "" "f" (func (param ${parameter}))))`),
+      startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
+      adapter: (text) => this.#adapter(text),
     };
     this.#checkImports(host, store);
     const items = instantiateComponent(

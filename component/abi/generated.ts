@@ -35,8 +35,10 @@ export interface ExportHooks {
   resolved(call: unknown): void;
   /** Called after the call. */
   leave(call: unknown): void;
-  /** Called with an error that the call ended with; returns the error to throw. */
-  failed(error: unknown, call: unknown): unknown;
+  /**
+   * Called with an error that the call ended with, and whether the core function was called; returns the error to throw.
+   */
+  failed(error: unknown, call: unknown, called: boolean): unknown;
 }
 
 /** The host's side of an imported function. */
@@ -226,15 +228,17 @@ function makeExported(
   const { core, postReturn } = hooks;
   return function (${params.join(", ")}) {
     const scope = hooks.enter();
+    let called = false;
     try {
       ${needsMemory ? "m.refresh();" : ""} ${lower.join(" ")}
+      called = true;
       ${results.length === 0 ? `${call};` : `const f0 = ${call};`}
       ${lift.join(" ")}
       hooks.resolved(scope);
       if (postReturn !== undefined) postReturn(${results.length === 0 ? "" : "f0"});
       hooks.leave(scope);
       return ${value};
-    } catch (error) { throw hooks.failed(error, scope); }
+    } catch (error) { throw hooks.failed(error, scope, called); }
   };
 };`,
   );

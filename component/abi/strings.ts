@@ -138,27 +138,23 @@ function storeAsUtf8(memory: GuestMemory, text: string): number {
     storedUnits = units;
     return pointer;
   }
-  const bytes = utf8Length(text);
-  checkLength(bytes);
-  const pointer = memory.allocate(1, bytes);
-  utf8Encoder.encodeInto(text, memory.u8.subarray(pointer, pointer + bytes));
-  storedUnits = bytes;
+  // The length is known only afterwards, and counting costs more than copying.
+  const encoded = 3 * units <= SCRATCH.length
+    ? SCRATCH.subarray(0, utf8Encoder.encodeInto(text, SCRATCH).written)
+    : utf8Encoder.encode(text);
+  checkLength(encoded.length);
+  const pointer = memory.allocate(1, encoded.length);
+  memory.u8.set(encoded, pointer);
+  storedUnits = encoded.length;
   return pointer;
 }
+
+/** Holds the UTF-8 form of one string between its encoding and its copy, during which no other string is encoded. */
+const SCRATCH = new Uint8Array(1 << 16);
 
 function isAscii(text: string): boolean {
   for (let k = 0; k < text.length; k++) if (text.charCodeAt(k) > 0x7f) return false;
   return true;
-}
-
-/** The length in bytes of a well-formed text as UTF-8. */
-function utf8Length(text: string): number {
-  let bytes = text.length;
-  for (let k = 0; k < text.length; k++) {
-    const unit = text.charCodeAt(k);
-    if (unit > 0x7f) bytes += unit < 0x800 || (unit & 0xf800) === 0xd800 ? 1 : 2;
-  }
-  return bytes;
 }
 
 /** A string of more bytes than a component may receive cannot be lowered. */

@@ -2,7 +2,7 @@
  * The state of a component instance and of the store that it belongs to (Canonical ABI: Component Instances, Embedding
  * API). Invariant: an instance whose code trapped is never left, so it can never be entered again.
  */
-import { TrapError } from "@waft/engine";
+import { host, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { Entry, Subtask } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
@@ -10,6 +10,10 @@ import { Table } from "./table.ts";
 
 /** Tasks that run in one turn of the event loop. */
 const MAX_STEPS = 10_000;
+
+/** The flags of an instance: offsets of bytes. */
+export const FLAG = { ENTER: 0, LEAVE: 1, BYTES: 2 } as const;
+const MAX_FLAG_PAGES = 64;
 
 /** The instances of one instantiation of a root component, and their waiting tasks. */
 export class Store {
@@ -90,6 +94,41 @@ export class Store {
     this.calls.clear();
   }
 
+  /**
+   * Flags of the instances, two bytes each (FLAG). Adapters between components read and write them, so they are in a
+   * memory once there is an adapter.
+   */
+  flags: Uint8Array = new Uint8Array(64);
+  #flagsUsed = 0;
+  #flagsMemory: Memory | undefined;
+
+  /** Makes room for the flags of an instance, which may be entered and left. */
+  addFlags(): number {
+    const at = this.#flagsUsed;
+    this.#flagsUsed += FLAG.BYTES;
+    if (this.#flagsUsed > this.flags.length) {
+      if (this.#flagsMemory !== undefined) this.#flagsMemory.grow(1);
+      this.#moveFlags(this.#flagsMemory?.buffer ?? new ArrayBuffer(2 * this.flags.length));
+    }
+    this.flags.fill(1, at, at + FLAG.BYTES);
+    return at;
+  }
+
+  /** The memory of the flags, for adapters. */
+  get flagsMemory(): Memory {
+    if (this.#flagsMemory === undefined) {
+      this.#flagsMemory = host.memory(1, MAX_FLAG_PAGES);
+      this.#moveFlags(this.#flagsMemory.buffer);
+    }
+    return this.#flagsMemory;
+  }
+
+  #moveFlags(to: ArrayBuffer): void {
+    const flags = new Uint8Array(to);
+    flags.set(this.flags);
+    this.flags = flags;
+  }
+
   /** The running thread. */
   get thread(): Thread {
     const thread = this.current;
@@ -109,8 +148,8 @@ export class ComponentInstance {
   readonly handles: Table<Entry> = new Table();
   /** The threads of its tasks that have started and not ended. */
   readonly threads: Table<Thread> = new Table();
-  mayEnter = true;
-  mayLeave = true;
+  /** The index of its flags in those of the store. */
+  readonly flags: number;
   backpressure = 0;
   waitingToEnter = 0;
   /** The thread that holds the instance exclusively. */
@@ -119,6 +158,23 @@ export class ComponentInstance {
   constructor(store: Store, parent: ComponentInstance | undefined) {
     this.store = store;
     this.parent = parent;
+    this.flags = store.addFlags();
+  }
+
+  get mayEnter(): boolean {
+    return this.store.flags[this.flags + FLAG.ENTER] !== 0;
+  }
+
+  set mayEnter(may: boolean) {
+    this.store.flags[this.flags + FLAG.ENTER] = may ? 1 : 0;
+  }
+
+  get mayLeave(): boolean {
+    return this.store.flags[this.flags + FLAG.LEAVE] !== 0;
+  }
+
+  set mayLeave(may: boolean) {
+    this.store.flags[this.flags + FLAG.LEAVE] = may ? 1 : 0;
   }
 
   /** The instances that a call from `caller` enters: this one and its ancestors, without those of the caller. */

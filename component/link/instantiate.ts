@@ -13,6 +13,7 @@ import type { ChannelType } from "../async/channels.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { RuntimeResource } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "../async/task.ts";
+import { fuse } from "./adapter.ts";
 import { builtin, type CanonScope } from "./canon.ts";
 import type { ComponentItem, InstanceItem, Item } from "./items.ts";
 import { liftFunction } from "./lift.ts";
@@ -26,6 +27,8 @@ export interface Environment {
   readonly context: Context;
   /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
   startProbe(parameter: "i32" | "i64"): Module;
+  /** The compiled form of an adapter, by its text. */
+  adapter(text: string): Module;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;
 }
@@ -188,7 +191,8 @@ class Linker {
       }
       case "lower": {
         const item = scope.funcs[canon.func];
-        scope.core.func.push(lowerFunction(item, item.type, this.#options(canon.options)));
+        const fused = fuse(item, item.type, scope.instance, (text) => this.#environment.adapter(text));
+        scope.core.func.push(fused ?? lowerFunction(item, item.type, this.#options(canon.options)));
         return;
       }
       default: {

@@ -68,7 +68,9 @@ function directCall(
       leaveAll(entering);
       if (needsTask) store.current = (before as Thread | null) ?? undefined;
     },
-    failed: (error, before) => {
+    failed: (error, before, called) => {
+      // An argument that JavaScript passed cannot be lowered: the component is not at fault.
+      if (!called && error instanceof TypeError) leaveAll(entering);
       if (needsTask) store.current = (before as Thread | null) ?? undefined;
       return error;
     },
