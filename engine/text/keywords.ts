@@ -55,7 +55,8 @@ function numberWords(): Record<Word, number> {
 }
 
 const TABLE = new SymbolTable(0x2545f491);
-const NUMBER_BY_SYMBOL = fillTable();
+/** Filled by the first text: most programs compile the binary format only. */
+let numberBySymbol: Int16Array | undefined;
 
 function fillTable(): Int16Array {
   const encoder = new TextEncoder();
@@ -72,6 +73,7 @@ function fillTable(): Int16Array {
 
 /** The number of the keyword `bytes[start..end)`, or −1. */
 export function keywordNumber(bytes: Uint8Array, start: number, end: number): number {
+  numberBySymbol ??= fillTable();
   const symbol = TABLE.find(bytes, start, end);
-  return symbol < 0 ? -1 : NUMBER_BY_SYMBOL[symbol];
+  return symbol < 0 ? -1 : numberBySymbol[symbol];
 }
