@@ -24,6 +24,7 @@ import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule, type CompileOptions } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
+import { workerCount } from "./host/workers.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
@@ -477,6 +478,7 @@ export class Engine implements Settings {
     return new TierUp(space, compiled, replaceable, {
       target: TARGET,
       options,
+      isReady: () => workerCount() > 0,
       send: (message, isUnderWay) => {
         requested = performance.now();
         return sendJob(message, isUnderWay);

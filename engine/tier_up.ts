@@ -24,6 +24,8 @@ import type { PendingWork } from "./runtime/thread/guest_thread.ts";
  * likely to run long enough to gain from it.
  */
 const START_MS = 200;
+/** The same while a thread is already there, whose compiler is loaded. */
+const READY_START_MS = 30;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
 /** Milliseconds after which a job is abandoned: its thread is gone. */
@@ -45,6 +47,8 @@ export interface OptimizingCompiler {
    * available.
    */
   send(message: unknown, isUnderWay: () => boolean): boolean;
+  /** True if a helper thread is running. */
+  isReady(): boolean;
   /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
   readonly afterCalls?: number;
   /** Compiles the module on this thread. */
@@ -103,7 +107,7 @@ export class TierUp implements PendingWork {
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
     switch (this.#stage) {
       case STAGE.WARMING:
-        return now < this.#since + START_MS ? this.#since + START_MS : this.#start(now);
+        return this.#warmUp(now);
       case STAGE.COMPILING:
         return this.#look(now);
       case STAGE.PLACING:
@@ -120,6 +124,12 @@ export class TierUp implements PendingWork {
       this.#compileHere();
     }
     return this.current;
+  }
+
+  /** Starts the compilation when it is due; looks again before it is, since a thread may have been started meanwhile. */
+  #warmUp(now: number): number | undefined {
+    const due = this.#since + (this.#compiler.isReady() ? READY_START_MS : START_MS);
+    return now < due ? Math.min(due, now + READY_START_MS) : this.#start(now);
   }
 
   #countCall(afterCalls: number): number | undefined {
