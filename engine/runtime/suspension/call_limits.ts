@@ -44,7 +44,8 @@ export interface ControlContext {
   fuel?: number | bigint;
   /**
    * Aborts the call: `callAsync` rejects with the signal's reason, while the guest waits for a promise or, with an
-   * engine with `interruptible`, when it is preempted. A synchronous call checks the signal only before it begins.
+   * engine with `interruptible`, when it is preempted. A synchronous call checks the signal only before it begins. A
+   * wait that blocks the thread, such as a read of WASI, delays the signal; a deadline ends it.
    */
   signal?: AbortSignal;
   /**
