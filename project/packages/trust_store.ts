@@ -5,8 +5,9 @@
  * Input: a project's root and its holders of authority (held_authority.ts). Output: the holders that no record covers;
  * records on disk. Each project has one file below `trust/` in the machine's state directory, named for the SHA-256 of
  * its real path, readable and writable by its owner only. Invariant: a record holds the last decision and nothing
- * older, so a lockfile accepted earlier does not become valid again after the user decided otherwise. A file that
- * others could have written is refused.
+ * older, so a lockfile accepted earlier does not become valid again after the user decided otherwise. A record names
+ * its project, so one that was copied or moved to another name accepts nothing. A file that others could have written
+ * is refused.
  */
 import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { join } from "node:path";
@@ -79,8 +80,10 @@ export class TrustStore {
     requireOwn(path, await this.#files.status(path), 0o077);
     const reading = readJson(bytes, { file: path, codes: "trust", maxBytes: MAX_RECORD_BYTES });
     const value = reading.ok ? reading.document.value : undefined;
-    // A record that cannot be read accepts nothing; the next decision replaces it.
+    // A record that cannot be read, or that was made for another project, accepts nothing; the next decision replaces
+    // it.
     if (!isObject(value) || value.version !== 1 || !isObject(value.accepted)) return {};
+    if (value.project !== await this.#files.realPath(root)) return {};
     const record = Object.create(null) as { [id: string]: Digest };
     for (const [id, digest] of Object.entries(value.accepted)) {
       if (typeof digest === "string" && isDigest(digest)) record[id] = digest;

@@ -3,6 +3,7 @@
  * plugin that may write into the project, and the ways to accept.
  */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import {
   chmodSync,
   cpSync,
@@ -11,6 +12,8 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
+  renameSync,
   rmSync,
   statSync,
 } from "node:fs";
@@ -209,6 +212,67 @@ Deno.test("trust: a hostile clone runs nothing until its grants are accepted, an
     assert.equal(existsSync(join(outside, "other")), false);
 
     assert.equal((await as("victim", project, "trust", "--forget")).out, "forgotten\n");
+  });
+});
+
+Deno.test("trust: records, lockfiles and projects that are replayed, copied, swapped or moved accept nothing", async () => {
+  await withAttack(async ({ attacker, project, outside, owned, as, homeOf }) => {
+    const trust = join(homeOf("victim"), "waft", "state", "trust");
+    const run = async (cwd: string) => (await as("victim", cwd, "run", "main.wat")).code;
+    const accept = async (cwd: string) => {
+      const digest = /waft trust (sha256:[0-9a-f]{64})/.exec((await as("victim", cwd, "run", "main.wat")).err)?.[1];
+      assert.equal((await as("victim", cwd, "trust", digest!)).code, 0);
+    };
+    cpSync(attacker, project, { recursive: true });
+    await accept(project);
+    assert.equal(await run(project), 0);
+    assert.equal(owned(), true);
+    rmSync(join(outside, "owned"));
+    const [record] = readdirSync(trust);
+
+    // A copy of the project, with the record under the name of the copy's.
+    const copy = `${project}-copy`;
+    cpSync(project, copy, { recursive: true });
+    const name = `${createHash("sha256").update(realpathSync(copy)).digest("hex")}.json`;
+    cpSync(join(trust, record!), join(trust, name));
+    chmodSync(join(trust, name), 0o600);
+    assert.deepEqual([await run(copy), owned()], [4, false], "a record that was copied");
+
+    // The project is moved, and another one takes its place.
+    const moved = `${project}-moved`;
+    renameSync(project, moved);
+    assert.deepEqual([await run(moved), owned()], [4, false], "a project that was moved");
+    cpSync(attacker, project, { recursive: true });
+    writeFileSync(
+      join(project, "plugins", "p", "dist", "plugin.wasm"),
+      assemble(PLUGIN_WAT.replace("/owned", "/other")),
+    );
+    assert.equal((await as("attacker", project, "add", "--allow", `fs.write:/=${outside}`)).code, 0);
+    assert.deepEqual(
+      [await run(project), existsSync(join(outside, "other"))],
+      [4, false],
+      "another project in its place",
+    );
+
+    // The user accepts that one; the first lockfile, which was accepted before, is put back.
+    await accept(project);
+    assert.equal(await run(project), 0);
+    rmSync(join(outside, "other"));
+    rmSync(project, { recursive: true });
+    cpSync(moved, project, { recursive: true });
+    assert.deepEqual(
+      [await run(project), owned()],
+      [4, false],
+      "a lockfile that was accepted before the last decision",
+    );
+
+    // Records that are empty, cut or forged into other shapes.
+    const text = readFileSync(join(trust, record!), "utf8");
+    const before = text.replaceAll(/sha256:[0-9a-f]{64}/g, `sha256:${"0".repeat(64)}`);
+    for (const forged of ["", "{}", text.slice(0, -5), before, text.replace('"version": 1', '"version": 2'), "[]"]) {
+      writeFileSync(join(trust, record!), forged);
+      assert.deepEqual([await run(project), owned()], [4, false], forged.slice(0, 40));
+    }
   });
 });
 
