@@ -61,8 +61,11 @@ export function readExternName(reader: ComponentReader): { name: string; attribu
     case 0x00:
     case 0x01:
       return { name: reader.name() };
-    case 0x02:
-      return { name: reader.name(), attributes: readAttributes(reader) };
+    case 0x02: {
+      const name = reader.name();
+      const attributes = readAttributes(reader);
+      return Object.keys(attributes).length === 0 ? { name } : { name, attributes };
+    }
     default:
       return reader.badByte("component name");
   }
