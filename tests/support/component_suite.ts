@@ -8,6 +8,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeComponent } from "../../component/binary/decode.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import { InvalidError, MalformedError } from "../../engine/errors.ts";
 import { hasSuite, suiteFolder, suiteHint, suiteNamed } from "./suites.ts";
@@ -92,8 +93,8 @@ function count(result: SuiteResult, script: string, command: ScriptCommand): voi
 function runCommand(result: SuiteResult, script: string, command: ScriptCommand): Outcome {
   const { type, filename, module_type, text = "" } = command;
   if (filename === undefined) return { left: "needs instantiation" };
-  if (module_type === "text") return { left: "needs the text form" };
-  const error = rejectionOf(commandBytes(script, filename));
+  const content = commandBytes(script, filename);
+  const error = rejectionOf(() => module_type === "text" ? componentToBinary(content) : content);
   switch (type) {
     case "module":
     case "module_definition":
@@ -114,9 +115,9 @@ function runCommand(result: SuiteResult, script: string, command: ScriptCommand)
 }
 
 /** The error with which a component is rejected; undefined if it is valid. Any other error propagates. */
-function rejectionOf(bytes: Uint8Array): Error | undefined {
+function rejectionOf(bytes: () => Uint8Array): Error | undefined {
   try {
-    validateComponent(decodeComponent(bytes));
+    validateComponent(decodeComponent(bytes()));
     return undefined;
   } catch (error) {
     if (error instanceof InvalidError || error instanceof MalformedError) return error;

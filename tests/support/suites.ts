@@ -69,7 +69,7 @@ export function suiteFolder(suite: Suite): string {
 }
 
 /** The folder of a suite's scripts below `folder`; it need not exist. */
-function scriptFolder(suite: Suite, folder: string = suiteFolder(suite)): string {
+export function scriptFolder(suite: Suite, folder: string = suiteFolder(suite)): string {
   const candidates = (suite.scripts ?? ["."]).map((name) => join(folder, name));
   return candidates.find((path) => existsSync(path)) ?? candidates[0];
 }
