@@ -13,7 +13,7 @@ import { scriptFolder, scriptNames, suiteNamed } from "./suites.ts";
 const SUITE = suiteNamed("components");
 
 /** A component in a script. */
-export interface TextComponent {
+interface TextComponent {
   /** The command: `component`, `definition`, `assert_invalid`, … */
   readonly command: string;
   readonly line: number;
