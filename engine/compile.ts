@@ -6,7 +6,7 @@
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
-import { withKernel } from "./baseline/kernel_forms.ts";
+import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
 import { Allocation } from "./codegen/allocation.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
@@ -108,8 +108,9 @@ let spare: Workspace | undefined;
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
-  return options.tier === "baseline" && hasBaseline(options)
-    ? compileBaseline(valid, options)
+  const { target: { name }, unchecked } = options;
+  return options.tier === "baseline" && unchecked !== true && isKernelTarget(name)
+    ? compileBaseline(valid, name, options)
     : compileOptimized(valid, options);
 }
 
@@ -134,13 +135,8 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
   return finishImage(valid, env, context, code, inlineSites, options);
 }
 
-/** True if there is a baseline tier for such code. */
-function hasBaseline({ target, unchecked }: CompileOptions): boolean {
-  return target.name === "x64" && unchecked !== true;
-}
-
 /** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
-function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledCode {
+function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
   const { features, optimizations, cpu, explicitBounds, target } = options;
   const { interruptible = false, fuel = false, deterministic = false } = options;
   let { env, context } = compilerState(valid, {
@@ -165,7 +161,7 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
   const { layout } = env;
   const { note } = options;
   const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
-  const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code, noteBody));
+  const uncovered = withKernel(name, (kernel) => compileBodies(kernel, valid, layout, kernelOptions, code, noteBody));
   if (uncovered === undefined) return compileOptimized(valid, options);
   if (uncovered.length > 0) {
     ({ env, context } = compilerState(valid, options));

@@ -9,6 +9,7 @@ import process from "node:process";
 import asc from "assemblyscript/asc";
 import { opcodeTable } from "./baseline_opcodes.ts";
 import { constantsText } from "./baseline_constants.ts";
+import { instructionsText } from "./baseline_instructions.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const FOLDER = new URL("../engine/baseline/", import.meta.url);
@@ -24,21 +25,40 @@ const MEMORY = `
 @inline export function trailingZeros(a: i32): i32 { return <i32>ctz<i32>(a); }
 `;
 
-/** A kernel file as AssemblyScript, which has a built-in `i32` and no type imports. */
-function kernelSource(name: string): string | null {
-  if (name === "memory.ts") return MEMORY;
-  // The module `machine.ts` is the processor's file.
-  const file = name === "machine.ts" ? "machine_x64.ts" : name;
-  const path = new URL(`kernel/${file}`, FOLDER);
-  if (!existsSync(path)) return null;
-  const text = name === "constants.ts" ? constantsText() : readFileSync(path, "utf8");
-  return text.replaceAll(/^import (type )?\{ (type )?i32 \} from .*$/gm, "")
-    .replaceAll(/\btype i32, /g, "").replaceAll('"./machine_x64.ts"', '"./machine.ts"')
-    .replaceAll(/^(export \* from "\..*)\.ts";$/gm, '$1";');
+type TargetName = "x64" | "arm64";
+
+function kernelText(file: string): string {
+  return readFileSync(new URL(`kernel/${file}`, FOLDER), "utf8");
 }
 
-/** Compiles the kernel to WebAssembly; its memory is imported. Throws an Error with AssemblyScript's diagnostics. */
-async function kernelWasm(): Promise<Uint8Array> {
+/** The text of kernel/instructions_arm64.ts. */
+function arm64Instructions(): string {
+  return instructionsText(["encoding_arm64.ts", "machine_arm64.ts", "vectors_arm64.ts"].map(kernelText));
+}
+
+/** The text of a kernel file; that of a generated one as it will be written. */
+function kernelFile(file: string): string | null {
+  if (file === "constants.ts") return constantsText();
+  if (file === "instructions_arm64.ts") return arm64Instructions();
+  return existsSync(new URL(`kernel/${file}`, FOLDER)) ? kernelText(file) : null;
+}
+
+/** A kernel file for `target` as AssemblyScript, which has a built-in `i32` and no type imports. */
+function kernelSource(name: string, target: TargetName): string | null {
+  if (name === "memory.ts") return MEMORY;
+  // The module `machine.ts` is the processor's file.
+  const text = kernelFile(name === "machine.ts" ? `machine_${target}.ts` : name);
+  if (text === null) return null;
+  return text.replaceAll(/^import (type )?\{ (type )?i32 \} from .*$/gm, "")
+    .replaceAll(/\btype i32, /g, "").replaceAll(`"./machine_${target}.ts"`, '"./machine.ts"')
+    .replaceAll(/^(export (?:\*|\{[^}]*\}) from "\..*)\.ts";$/gm, '$1";');
+}
+
+/**
+ * Compiles the kernel for `target` to WebAssembly; its memory is imported. Throws an Error with AssemblyScript's
+ * diagnostics.
+ */
+async function kernelWasm(target: TargetName): Promise<Uint8Array> {
   let binary: Uint8Array | undefined;
   const { error, stderr } = await asc.main([
     "kernel.ts",
@@ -50,7 +70,7 @@ async function kernelWasm(): Promise<Uint8Array> {
     "stub",
     "--importMemory",
   ], {
-    readFile: (name) => kernelSource(name),
+    readFile: (name) => kernelSource(name, target),
     writeFile: (_name, contents) => {
       binary = contents as Uint8Array;
     },
@@ -67,6 +87,11 @@ export const ${name}: string =
 `;
 }
 
+async function kernelModule(target: TargetName): Promise<string> {
+  const wasm = await kernelWasm(target);
+  return bytesText(`The kernel (kernel/kernel.ts) for ${target}`, `KERNEL_${target.toUpperCase()}`, wasm);
+}
+
 /** The generated files by path below engine/baseline/. */
 export async function generatedFiles(): Promise<Map<string, string>> {
   return new Map([
@@ -75,7 +100,9 @@ export async function generatedFiles(): Promise<Map<string, string>> {
       "generated/opcode_table.ts",
       bytesText("The opcode table (scripts/baseline_opcodes.ts)", "OPCODE_TABLE", opcodeTable()),
     ],
-    ["generated/kernel_x64.ts", bytesText("The kernel (kernel/kernel.ts) for x64", "KERNEL_X64", await kernelWasm())],
+    ["kernel/instructions_arm64.ts", arm64Instructions()],
+    ["generated/kernel_x64.ts", await kernelModule("x64")],
+    ["generated/kernel_arm64.ts", await kernelModule("arm64")],
   ]);
 }
 

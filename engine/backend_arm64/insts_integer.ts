@@ -20,6 +20,8 @@ export const INTEGER_ROWS = [
   "ADDS_I|adds rd, Rn, #A|z01100010siiiiiiiiiiiinnnnnddddd",
   "SUB_I|sub Rd, Rn, #A|z10100010siiiiiiiiiiiinnnnnddddd",
   "SUBS_I|subs rd, Rn, #A|z11100010siiiiiiiiiiiinnnnnddddd",
+  "ADC|adc rd, rn, rm|z0011010000mmmmm000000nnnnnddddd",
+  "SBC|sbc rd, rn, rm|z1011010000mmmmm000000nnnnnddddd",
   "MADD|madd rd, rn, rm, ra|z0011011000mmmmm0aaaaannnnnddddd",
   "MSUB|msub rd, rn, rm, ra|z0011011000mmmmm1aaaaannnnnddddd",
   "SMULH|smulh xd, xn, xm|10011011010mmmmm011111nnnnnddddd",

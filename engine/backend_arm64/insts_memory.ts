@@ -22,6 +22,8 @@ export const ACCESS_ROWS = [
   "STRH|strh wd|01 00 0|1",
   "STR_W|str wd|10 00 0|2",
   "STR_X|str xd|11 00 0|3",
+  "STR_B|str bd|00 00 1|0",
+  "STR_H|str hd|01 00 1|1",
   "STR_S|str sd|10 00 1|2",
   "STR_D|str dd|11 00 1|3",
   "STR_Q|str qd|00 10 1|4",

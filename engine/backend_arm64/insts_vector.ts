@@ -76,7 +76,7 @@ export const SIZED_ROWS = [
   "REV16|rev16 vd.T, vn.T|01001110ZZ100000000110nnnnnddddd|B",
   "DUP_E|dup vd.T, vn.E[i]|01001110000lllll000001nnnnnddddd|BHSD",
   "DUP_R|dup vd.T, rn|01001110000jjjjj000011nnnnnddddd|BHSD",
-  "DUP_F|dup Ed, vn.E[i]|01011110000lllll000001nnnnnddddd|SD",
+  "DUP_F|dup Ed, vn.E[i]|01011110000lllll000001nnnnnddddd|BHSD",
   "INS_R|ins vd.E[i], rn|01001110000lllll000111nnnnnddddd|BHSD",
   "INS_E|ins vd.E[i], vn.E[s]|01101110000lllll0eeee1nnnnnddddd|BHSD",
   "SMOV|smov wd, vn.E[i]|00001110000lllll001011nnnnnddddd|BH",

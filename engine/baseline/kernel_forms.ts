@@ -1,8 +1,9 @@
 /**
  * Chooses the form of the kernel for this host: WebAssembly compiled by the host, or TypeScript on hosts without
- * WebAssembly. In: the generated files. Out: the kernel's functions and memory. Invariant: the TypeScript source is
- * loaded only on hosts that run it.
+ * WebAssembly, where there is only the kernel for x64. In: the generated files. Out: the kernel's functions and memory.
+ * Invariant: the TypeScript source is loaded only on hosts that run it.
  */
+import { KERNEL_ARM64 } from "./generated/kernel_arm64.ts";
 import { fromBase64 } from "../base/base64.ts";
 import { KERNEL_X64 } from "./generated/kernel_x64.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
@@ -24,6 +25,11 @@ const PAGE = 65_536;
 /** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
+/** The processors for which there is a kernel. */
+export type KernelTarget = "x64" | "arm64";
+
+const KERNELS: Readonly<Record<KernelTarget, string>> = { x64: KERNEL_X64, arm64: KERNEL_ARM64 };
+
 type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
 
 /**
@@ -39,10 +45,10 @@ function nativeWebAssembly(): HostWebAssembly | undefined {
   return isNative ? { Module, Instance, Memory } : undefined;
 }
 
-/** The kernel compiled by the host; undefined if the host refuses. */
-function hostModule({ Module }: HostWebAssembly): WebAssembly.Module | undefined {
+/** The kernel for `target` compiled by the host; undefined if the host refuses. */
+function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
   try {
-    return new Module(fromBase64(KERNEL_X64));
+    return new Module(fromBase64(KERNELS[target]));
   } catch {
     return undefined;
   }
@@ -69,9 +75,11 @@ function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.M
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
   #spare: Kernel | undefined;
+  readonly #target: KernelTarget;
   readonly #source: typeof import("./source_kernel.ts") | undefined;
 
-  constructor(source: typeof import("./source_kernel.ts") | undefined) {
+  constructor(target: KernelTarget, source: typeof import("./source_kernel.ts") | undefined) {
+    this.#target = target;
     this.#source = source;
   }
 
@@ -90,18 +98,30 @@ class KernelMaker {
   #make(): Kernel | undefined {
     if (this.#source !== undefined) return this.#source.sourceKernel(fromBase64(OPCODE_TABLE));
     if (HOST_WEB_ASSEMBLY === undefined) return undefined;
-    this.#module ??= hostModule(HOST_WEB_ASSEMBLY);
+    this.#module ??= hostModule(HOST_WEB_ASSEMBLY, this.#target);
     return this.#module && hostKernel(HOST_WEB_ASSEMBLY, this.#module);
   }
 }
 
 /** Hosts without WebAssembly load the source before the first compilation. */
-const maker = new KernelMaker(HOST_WEB_ASSEMBLY !== undefined ? undefined : await import("./source_kernel.ts"));
+const source = HOST_WEB_ASSEMBLY !== undefined ? undefined : await import("./source_kernel.ts");
+const makers: Readonly<Record<KernelTarget, KernelMaker>> = {
+  x64: new KernelMaker("x64", source),
+  arm64: new KernelMaker("arm64", undefined),
+};
 
 /** The form in which the kernel runs on this host. */
 export const KERNEL_FORM: "wasm" | "typescript" = HOST_WEB_ASSEMBLY !== undefined ? "wasm" : "typescript";
 
-/** Runs `action` with a kernel that nothing else uses; returns undefined if the host refuses to compile the kernel. */
-export function withKernel<T>(action: (kernel: Kernel) => T): T | undefined {
-  return maker.use(action);
+/** Is there a kernel for the processor `target`? */
+export function isKernelTarget(target: string): target is KernelTarget {
+  return target in KERNELS;
+}
+
+/**
+ * Runs `action` with a kernel for `target` that nothing else uses; returns undefined if the host refuses to compile the
+ * kernel.
+ */
+export function withKernel<T>(target: KernelTarget, action: (kernel: Kernel) => T): T | undefined {
+  return makers[target].use(action);
 }

@@ -46,7 +46,7 @@ function baselineAccepts(valid: ValidModule): boolean {
       features: FEATURES,
       constants: 0,
     };
-    for (const { index } of withKernel((kernel) => compileBodies(kernel, valid, layout, options, code)) ?? []) {
+    for (const { index } of withKernel("x64", (kernel) => compileBodies(kernel, valid, layout, options, code)) ?? []) {
       validateBody(valid, valid.importedFuncCount + index, null);
     }
     return true;

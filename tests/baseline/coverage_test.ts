@@ -35,7 +35,7 @@ function compile(binary: Uint8Array) {
     features,
     constants: 0,
   };
-  const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, options, code));
+  const uncovered = withKernel("x64", (kernel) => compileBodies(kernel, valid, layout, options, code));
   return { bodies: valid.funcs.length, uncovered, features: valid.usedFeatures };
 }
 

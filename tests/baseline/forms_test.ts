@@ -45,7 +45,7 @@ Deno.test("the kernel generates the same code as TypeScript and as WebAssembly",
     for (const binary of generateModules(seed, COMPILED_FEATURES)) {
       const explicit = seed % 2 === 0;
       const expected = output(source, binary, explicit);
-      assert.deepEqual(withKernel((kernel) => output(kernel, binary, explicit)), expected, `seed ${seed}`);
+      assert.deepEqual(withKernel("x64", (kernel) => output(kernel, binary, explicit)), expected, `seed ${seed}`);
       codeBytes += expected.bytes.length;
     }
   }

@@ -35,11 +35,21 @@ function hasExplicitBounds(): boolean {
  * must be the next instruction.
  */
 export function reachMemory(register: i32, width: i32): void {
+  reach(register, width, false);
+}
+
+/** The same of an atomic access. */
+function reachAtomic(register: i32, width: i32): void {
+  reach(register, width, true);
+}
+
+function reach(register: i32, width: i32, isAtomic: boolean): void {
   const guarded = memory === 0 && !hasExplicitBounds() && !isMemory64(0);
   if (!guarded) checkBounds(register, width);
   if (memory === 0) machine.prepareAccess(register, low, high);
   else machine.prepareFarAccess(register, low, high, memoryOffset(memory) + MEMORY_BASE_FIELD);
-  if (guarded) code.trapSite(TRAP_MEMORY_OUT_OF_BOUNDS, 0, instructionOffset);
+  if (isAtomic) machine.prepareAtomic();
+  if (guarded) machine.faultSite(TRAP_MEMORY_OUT_OF_BOUNDS, instructionOffset);
 }
 
 function checkBounds(register: i32, width: i32): void {
@@ -76,6 +86,7 @@ export function emitStore(width: i32, type: i32): void {
   const address = operands.popEntry();
   const register = operands.toRegister(address);
   if (isStorable(value, width)) {
+    machine.takeConstant(width, operands.constantLow(value));
     reachMemory(register, 1 << width);
     machine.storeMemoryConstant(width, operands.constantLow(value));
   } else {
@@ -95,8 +106,13 @@ function checkAlignment(register: i32, width: i32): void {
 }
 
 export function emitAtomicLoad(width: i32, type: i32): void {
-  checkAlignment(operands.ownRegister(operands.top - operands.ENTRY), width);
-  emitLoad(width, 0, type);
+  const address = operands.popEntry();
+  const register = operands.toRegister(address);
+  checkAlignment(register, width);
+  const d = operands.destination(0, address, 0);
+  reachAtomic(register, 1 << width);
+  machine.loadAtomic(width, type, d);
+  operands.pushRegister(type, d);
 }
 
 export function emitAtomicStore(width: i32): void {
@@ -105,7 +121,7 @@ export function emitAtomicStore(width: i32): void {
   const register = operands.toRegister(address);
   const s = operands.ownRegisterOf(value);
   checkAlignment(register, width);
-  reachMemory(register, 1 << width);
+  reachAtomic(register, 1 << width);
   machine.exchangeMemory(width, s);
   operands.release(value);
   operands.release(address);
@@ -137,7 +153,7 @@ export function emitAtomicModify(operation: i32, width: i32, type: i32): void {
   const temporary = isLoop ? operands.allocate(0) : v;
   if (operation === op.ATOMIC_SUB) machine.negate(isWide(type), v);
   checkAlignment(register, width);
-  reachMemory(register, 1 << width);
+  reachAtomic(register, 1 << width);
   if (isLoop) {
     machine.modifyMemory(
       operation === op.ATOMIC_AND ? op.AND : operation === op.ATOMIC_OR ? op.OR : op.XOR,
@@ -165,7 +181,7 @@ export function emitCompareExchange(width: i32, type: i32): void {
   operands.release(expected);
   operands.claim(machine.EXCHANGE_REGISTER);
   checkAlignment(register, width);
-  reachMemory(register, 1 << width);
+  reachAtomic(register, 1 << width);
   machine.compareExchange(width, s);
   operands.release(address);
   operands.release(replacement);

@@ -241,7 +241,7 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   machine.loadElement(machine.RECORD_REGISTER, machine.SCRATCH, index);
   operands.release(entry);
   operands.claim(machine.RECORD_REGISTER);
-  code.trapSite(TRAP_UNINITIALIZED_ELEMENT, 0, instructionOffset);
+  machine.faultSite(TRAP_UNINITIALIZED_ELEMENT, instructionOffset);
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
   const t = operands.allocate(0);
   compareType(typeIndex, t);
@@ -299,7 +299,7 @@ export function emitCallRef(typeIndex: i32): void {
   leaveDepth(false);
   const type = typeRow(typeIndex);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
-  code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
+  machine.faultSite(TRAP_NULL_FUNCTION, instructionOffset);
   callRecord(false);
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
@@ -337,6 +337,6 @@ export function emitTailCallRef(typeIndex: i32): void {
   takeRecord();
   leaveDepth(true);
   passArguments(load32(typeRow(typeIndex) + layout.TYPE_PARAM_COUNT));
-  code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
+  machine.faultSite(TRAP_NULL_FUNCTION, instructionOffset);
   jumpToRecord();
 }

@@ -89,6 +89,11 @@ export function here(): i32 {
   return at - CODE + base;
 }
 
+/** The address of the code at an offset in the image. */
+export function addressOf(offset: i32): i32 {
+  return offset - base + CODE;
+}
+
 /** Overwrites the word at address `address`. */
 export function patch32(address: i32, word: i32): void {
   storeAny32(address, word);
@@ -116,7 +121,10 @@ export function callSite(frame: i32, position: i32, landing: i32, cross: i32): v
   callsAt = callsAt + 24;
 }
 
-/** Records that the next instruction may fault with `code`, or that the last one called its trap stub. */
+/**
+ * Records that the last instruction called the trap stub of `code`. (For instructions that may fault, see faultSite in
+ * the machine file.)
+ */
 export function trapSite(code: i32, frame: i32, position: i32): void {
   store32(trapsAt, here());
   store32(trapsAt + 4, code);

@@ -11,10 +11,12 @@ import {
   PIECE_CROSS_CALL,
   PIECE_CROSS_TAIL_CALL,
   PIECE_FUEL,
+  PIECE_POLL,
   PIECE_TRAP,
   PIECE_VECTOR,
 } from "./cold_pieces.ts";
 import { dropFrame } from "./epilogue.ts";
+import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import * as code from "./code.ts";
@@ -33,10 +35,7 @@ export function emitCold(): void {
         trapSite(a, 0, position);
         break;
       case PIECE_CROSS_CALL:
-        machine.callCrossRecord();
-        callSite(machine.CROSS_CALL_BYTES, position, load32(piece + 16), 1);
-        machine.restoreContext();
-        machine.patchBranch(machine.jump(), a);
+        emitCrossCall(a, load32(piece + 16), position);
         break;
       case PIECE_BOUNDS:
         emitBounds(load32(piece + 16), a, position);
@@ -55,11 +54,28 @@ export function emitCold(): void {
         emitAllocation(load32(piece + 16), load32(piece + 20), position);
         machine.patchBranch(machine.jump(), a);
         break;
+      case PIECE_POLL:
+        machine.pollDistance();
+        break;
       case PIECE_VECTOR:
         for (let word: i32 = 8; word < PIECE; word += 4) code.emit32(load32(piece + word));
         break;
     }
   }
+}
+
+function emitCrossCall(back: i32, landing: i32, position: i32): void {
+  machine.callCrossRecord();
+  // Exceptions land here first where the stack pointer needs an adjustment.
+  const isAdjusted = machine.CROSS_LANDING_BYTES !== 0 && landing !== 0;
+  const own = isAdjusted ? landings.openSlot() : landing;
+  callSite(machine.CROSS_CALL_BYTES, position, own, 1);
+  machine.restoreContext();
+  machine.patchBranch(machine.jump(), back);
+  if (!isAdjusted || own === 0) return;
+  landings.bindSlot(own);
+  machine.dropCrossLanding();
+  landings.jumpToBound(landing);
 }
 
 function emitAllocation(object: i32, bytes: i32, position: i32): void {

@@ -24,6 +24,8 @@ export const PIECE_FUEL: i32 = 5;
  * Allocates an object: address to go on at, position, its register, its size in bytes, or −1 − the register of that.
  */
 export const PIECE_ALLOCATION: i32 = 6;
+/** Not code but data: the distance to the poll page. */
+export const PIECE_POLL: i32 = 7;
 
 /** Address behind the last piece. */
 export let next: i32 = COLD;
@@ -93,6 +95,11 @@ export function coldFuel(branch: i32, price: i32, position: i32): i32 {
  */
 export function coldAllocation(branch: i32, back: i32, object: i32, bytes: i32, position: i32): void {
   addPiece(PIECE_ALLOCATION, branch, back, position, object, bytes);
+}
+
+/** The address at `branch` is that of the distance to the poll page. */
+export function coldPoll(branch: i32): void {
+  addPiece(PIECE_POLL, branch, 0, 0, 0, 0);
 }
 
 /** The price of a charge is known now. */

@@ -97,9 +97,9 @@ export function visitIf(): void {
   if (status !== layout.STATUS_DONE) return;
   frames.meetLabel(frames.frame);
   // The else arm is where the condition does not hold.
-  if (condition === cond.FEQ) {
+  if (machine.takesTwoBranches(condition) && condition === cond.FEQ) {
     frames.setElse(machine.jumpIf(cond.NE), machine.jumpIfUnordered());
-  } else if (condition === cond.FNE) {
+  } else if (machine.takesTwoBranches(condition)) {
     const unordered = machine.shortUnordered();
     frames.setElse(machine.jumpIf(cond.EQ), 0);
     machine.bindShort(unordered);
@@ -175,13 +175,13 @@ export function branchIf(target: i32, condition: i32): void {
   }
   // The operands go where the label expects them only if the branch is taken.
   operands.flush(operands.top - count * operands.ENTRY, true);
-  if (condition === cond.FEQ) {
+  if (machine.takesTwoBranches(condition) && condition === cond.FEQ) {
     const differs = machine.jumpIf(cond.NE);
     const unordered = machine.jumpIfUnordered();
     jumpWithOperands(target);
     machine.patchBranch(differs, code.at);
     machine.patchBranch(unordered, code.at);
-  } else if (condition === cond.FNE) {
+  } else if (machine.takesTwoBranches(condition)) {
     const unordered = machine.shortUnordered();
     const equal = machine.jumpIf(cond.EQ);
     machine.bindShort(unordered);
@@ -201,11 +201,11 @@ function jumpWithOperands(target: i32): void {
 
 /** Emits the one or two branches of a condition. */
 function branchOn(target: i32, condition: i32): void {
-  if (condition === cond.FEQ) {
+  if (machine.takesTwoBranches(condition) && condition === cond.FEQ) {
     const unordered = machine.shortUnordered();
     frames.linkBranch(target, machine.jumpIf(cond.EQ));
     machine.bindShort(unordered);
-  } else if (condition === cond.FNE) {
+  } else if (machine.takesTwoBranches(condition)) {
     frames.linkBranch(target, machine.jumpIf(cond.NE));
     frames.linkBranch(target, machine.jumpIfUnordered());
   } else frames.linkBranch(target, machine.jumpIf(condition));
@@ -271,7 +271,7 @@ function emitBranchTable(): void {
     if (isDirect(target)) {
       frames.meetLabel(target);
       frames.linkBranch(target, branch);
-    } else code.patch32(branch, 0);
+    }
   }
   emitDefault(isDefault);
   emitFarCases(first);

@@ -24,7 +24,7 @@ export function dropFrame(): void {
 export function patchEpilogues(frame: i32): void {
   while (newest !== 0) {
     const before = code.wordAt(newest);
-    code.patch32(newest, frame);
+    machine.patchFrame(newest, frame);
     newest = before;
   }
 }

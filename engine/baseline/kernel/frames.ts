@@ -280,7 +280,7 @@ export function linkBranch(target: i32, branch: i32): void {
     machine.patchBranch(branch, load32(target + FRAME_HEADER));
     return;
   }
-  code.patch32(branch, load32(target + FRAME_LINKS));
+  machine.setLink(branch, load32(target + FRAME_LINKS));
   store32(target + FRAME_LINKS, branch);
 }
 
@@ -307,7 +307,7 @@ export function moveOperands(target: i32): void {
 function bindLinks(head: i32): void {
   let branch = head;
   while (branch !== 0) {
-    const next = code.wordAt(branch);
+    const next = machine.linkOf(branch);
     machine.patchBranch(branch, code.at);
     branch = next;
   }

@@ -14,7 +14,7 @@ import * as calls from "./calls.ts";
 import * as code from "./code.ts";
 import { emitCold } from "./cold.ts";
 import { beginCold } from "./cold_pieces.ts";
-import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
+import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY } from "./constants.ts";
 import * as cond from "./conditions.ts";
 import * as control from "./control.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
@@ -90,10 +90,10 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   walk();
   if (reader.status === layout.STATUS_DONE && reader.pos !== reader.end) reader.fail();
   if (reader.status !== layout.STATUS_DONE) return;
-  const frame = operands.frameBytes();
+  const frame = machine.frameSize(operands.frameBytes());
   emitCold();
   const isLeaf = code.callsAt === calls;
-  addFrame(frame, calls, traps);
+  addFrame(machine.returnDistance(frame), calls, traps);
   patchEpilogues(frame);
   const entry = machine.finishFrame(frame, isLeaf);
   store32(result + layout.RESULT_START, (isLeaf ? entry : start) - layout.CODE);
@@ -101,13 +101,13 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   store32(result + layout.RESULT_FRAME, frame);
 }
 
-/** Sites were listed before the frame and the landings were known. */
-function addFrame(frame: i32, calls: i32, traps: i32): void {
+/** Sites were listed before the landings, and the distance from the stack pointer to the return address, were known. */
+function addFrame(distance: i32, calls: i32, traps: i32): void {
   for (let row = calls; row < code.callsAt; row += 24) {
-    store32(row + 4, load32(row + 4) + frame);
+    store32(row + 4, load32(row + 4) + distance);
     store32(row + 16, landings.offsetOf(load32(row + 16)));
   }
-  for (let row = traps; row < code.trapsAt; row += 20) store32(row + 8, load32(row + 8) + frame);
+  for (let row = traps; row < code.trapsAt; row += 20) store32(row + 8, load32(row + 8) + distance);
 }
 
 // Entry.
@@ -245,8 +245,7 @@ function isInterruptible(): boolean {
 
 /** A place where the host can stop the code. */
 function emitPoll(): void {
-  code.trapSite(TRAP_INTERRUPTED, 0, instructionOffset);
-  machine.poll();
+  machine.poll(instructionOffset);
   machine.afterPoll();
 }
 

@@ -51,7 +51,7 @@ export function useCurrent(): i32 {
 export function jumpTo(slot: i32): void {
   store32(slot, USED);
   const branch = machine.jump();
-  code.patch32(branch, load32(slot + 4));
+  machine.setLink(branch, load32(slot + 4));
   store32(slot + 4, branch);
 }
 
@@ -65,10 +65,15 @@ export function bindSlot(slot: i32): void {
   store32(slot, code.here());
   let branch = load32(slot + 4);
   while (branch !== 0) {
-    const before = code.wordAt(branch);
+    const before = machine.linkOf(branch);
     machine.patchBranch(branch, code.at);
     branch = before;
   }
+}
+
+/** Jumps to the landing of `slot`, which has been bound. */
+export function jumpToBound(slot: i32): void {
+  machine.patchBranch(machine.jump(), code.addressOf(load32(slot)));
 }
 
 /** The offset for a call site that names `slot`: −1 for none. */

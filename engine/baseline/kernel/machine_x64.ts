@@ -42,6 +42,7 @@ import {
   THREAD_FUEL,
   TRAP_INTEGER_DIVIDE_BY_ZERO,
   TRAP_INTEGER_OVERFLOW,
+  TRAP_INTERRUPTED,
   TRAP_INVALID_CONVERSION,
   TRAP_MEMORY_OUT_OF_BOUNDS,
   TRAP_STACK_EXHAUSTED,
@@ -149,6 +150,23 @@ export function resultRegister(bank: i32, k: i32): i32 {
 /** Registers that a division uses beside its operands. */
 export function divisionRegisters(): i32 {
   return (1 << RAX) | (1 << RDX);
+}
+
+// Frames and sites.
+
+/** The size of a frame with homes of `bytes`. */
+export function frameSize(bytes: i32): i32 {
+  return bytes;
+}
+
+/** The distance from rsp to the return address in a frame of `size`. */
+export function returnDistance(size: i32): i32 {
+  return size;
+}
+
+/** Records that the next instruction may fault with `trap`. */
+export function faultSite(trap: i32, position: i32): void {
+  code.trapSite(trap, 0, position);
 }
 
 /** Can an operation take the constant as an immediate? */
@@ -644,6 +662,15 @@ export function patchBranch(address: i32, target: i32): void {
   code.patch32(address, target - address - 4);
 }
 
+/** Links an unbound branch to the one before it in a list, or 0. */
+export function setLink(branch: i32, previous: i32): void {
+  code.patch32(branch, previous);
+}
+
+export function linkOf(branch: i32): i32 {
+  return code.wordAt(branch);
+}
+
 /** Jumps if the condition holds; of FEQ, FNE see jumpIfFloats. */
 export function jumpIf(condition: i32): i32 {
   return branchTo(0x80 | hardware(condition));
@@ -1079,6 +1106,13 @@ export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): 
   }
 }
 
+/** Atomic accesses take every form of operand. */
+export function prepareAtomic(): void {}
+
+export function loadAtomic(width: i32, type: i32, d: i32): void {
+  loadMemory(width, 0, type, d);
+}
+
 /** d = 2^width bytes at the prepared operand, as `type` */
 export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
   let opcode: i32 = 0x8b;
@@ -1111,6 +1145,9 @@ export function storeMemory(width: i32, type: i32, s: i32): void {
     );}
 }
 
+/** Constants are part of the instruction that stores them. */
+export function takeConstant(_width: i32, _value: i32): void {}
+
 /** The same of a constant, which is sign-extended where 8 bytes are stored. */
 export function storeMemoryConstant(width: i32, value: i32): void {
   const opcode = width === 0 ? 0xc6 : width === 1 ? 0x6600c7 : 0xc7;
@@ -1131,6 +1168,11 @@ export function charge(): i32 {
   emit8(0xed);
   emit32(0);
   return code.at - 4;
+}
+
+/** Writes the price of the charge at `at`. */
+export function patchPrice(at: i32, price: i32): void {
+  code.patch32(at, price);
 }
 
 /** The same of the units in the scratch register. */
@@ -1345,6 +1387,11 @@ export function dropFrame(): i32 {
   return code.at - 4;
 }
 
+/** Writes the size of the frame for dropFrame. */
+export function patchFrame(at: i32, frame: i32): void {
+  code.patch32(at, frame);
+}
+
 export function returnToCaller(): void {
   emit8(0xc3);
 }
@@ -1430,6 +1477,11 @@ export function callCrossRecord(): void {
 
 /** Bytes that callCrossRecord has pushed. */
 export const CROSS_CALL_BYTES: i32 = 8;
+/** Bytes of those that an exception leaves on the stack. */
+export const CROSS_LANDING_BYTES: i32 = 0;
+
+/** Releases them: there are none. */
+export function dropCrossLanding(): void {}
 
 /** Back in our context after callCrossRecord; keeps the registers of results. */
 export function restoreContext(): void {
@@ -1451,11 +1503,15 @@ export function overflowBuffer(d: i32): void {
   loadContext(0x7e, d, CONTEXT_OVERFLOW);
 }
 
-/** Reads the poll page; the caller lists the trap site. */
-export function poll(): void {
+/** Reads the poll page. */
+export function poll(position: i32): void {
+  faultSite(TRAP_INTERRUPTED, position);
   rip(0x8b, 0, R11);
   code.relocation(RELOC_POLL_PAGE, 0);
 }
+
+/** The distance to the poll page is part of the instruction. */
+export function pollDistance(): void {}
 
 /** After a poll: other threads may have made memory 0 longer. */
 export function afterPoll(): void {

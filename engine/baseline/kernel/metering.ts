@@ -51,7 +51,7 @@ function addPrice(units: i32): void {
 /** Ends the open region and fills in its price. */
 function closeRegion(): void {
   if (charge !== 0) {
-    code.patch32(charge, price);
+    machine.patchPrice(charge, price);
     setPrice(piece, price);
   }
   charge = 0;

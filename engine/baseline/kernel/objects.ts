@@ -180,7 +180,7 @@ function prepareFieldOf(register: i32, field: i32): void {
     machine.coldTrapIf(cond.EQ, TRAP_NULL_STRUCTURE, instructionOffset);
   }
   machine.prepareField(register, offset);
-  if (offset < FIRST_PAGE) code.trapSite(TRAP_NULL_STRUCTURE, 0, instructionOffset);
+  if (offset < FIRST_PAGE) machine.faultSite(TRAP_NULL_STRUCTURE, instructionOffset);
 }
 
 export function emitStructGet(access: i32): void {
@@ -218,7 +218,7 @@ function elementShift(): i32 {
 
 /** d = the length of the array in `array`; traps if it is null. */
 function loadLength(d: i32, array: i32): void {
-  code.trapSite(TRAP_NULL_ARRAY, 0, instructionOffset);
+  machine.faultSite(TRAP_NULL_ARRAY, instructionOffset);
   machine.loadFrom(I32, d, array, OBJECT_LENGTH);
 }
 
@@ -326,7 +326,7 @@ export function emitArrayNewElem(): void {
 
 /** Prepares element `i`, a register, of the array in register `array`; traps if there is none. */
 function prepareElementOf(array: i32, i: i32): void {
-  code.trapSite(TRAP_NULL_ARRAY, 0, instructionOffset);
+  machine.faultSite(TRAP_NULL_ARRAY, instructionOffset);
   machine.compareMemory(0, i, array, OBJECT_LENGTH);
   machine.coldTrapIf(cond.GE_U, TRAP_ARRAY_OUT_OF_BOUNDS, instructionOffset);
   machine.prepareElement(array, i, elementShift(), OBJECT_FIELDS);

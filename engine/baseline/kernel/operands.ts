@@ -269,7 +269,7 @@ export function allocate(bank: i32): i32 {
 
 function spillLowest(bank: i32): void {
   let lowest: i32 = 0;
-  for (let register = bank << 5; register < (bank << 5) + 16; register++) {
+  for (let register = bank << 5; register < (bank << 5) + 32; register++) {
     const entry = load32(ownerAt(register));
     if (entry !== 0 && (lowest === 0 || entry < lowest)) lowest = entry;
   }

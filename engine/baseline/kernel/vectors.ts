@@ -64,7 +64,9 @@ export function emitVectorTest(operation: i32, shape: i32): void {
   const a = operands.popEntry();
   const x = operands.toRegister(a);
   const d = operands.allocate(0);
-  machine.vectorTest(operation, shape, d, x);
+  const t = operands.allocate(1);
+  machine.vectorTest(operation, shape, d, x, t);
+  operands.freeRegister(t);
   operands.release(a);
   operands.pushRegister(I32, d);
 }
@@ -172,6 +174,7 @@ export function emitStoreLane(shape: i32, width: i32): void {
   const address = operands.popEntry();
   const register = operands.toRegister(address);
   const s = operands.toRegister(value);
+  machine.takeLane(shape, lane, s);
   reachMemory(register, 1 << width);
   machine.storeLane(shape, lane, s);
   operands.release(value);

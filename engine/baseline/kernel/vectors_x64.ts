@@ -706,7 +706,7 @@ function shiftBytesOf(operation: i32, d: i32, x: i32, count: i32, t: i32): void 
 }
 
 /** d (general) = a fact of vector x */
-export function vectorTest(operation: i32, shape: i32, d: i32, x: i32): void {
+export function vectorTest(operation: i32, shape: i32, d: i32, x: i32, _t: i32): void {
   if (operation === op.V_BITMASK) {
     bitmask(shape, d, x);
     return;
@@ -839,6 +839,9 @@ export function loadLane(shape: i32, lane: i32, d: i32): void {
   onOperand(byWidth(shape, 0x663a20, 0x660fc4, 0x663a22, 0x663a22), shape === op.I64X2 ? 1 : 0, d);
   emit8(lane);
 }
+
+/** The instruction that stores a lane takes it itself. */
+export function takeLane(_shape: i32, _lane: i32, _s: i32): void {}
 
 /** The prepared operand = lane `lane` of s */
 export function storeLane(shape: i32, lane: i32, s: i32): void {
