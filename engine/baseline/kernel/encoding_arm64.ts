@@ -24,6 +24,11 @@ export function rrra(op: i32, d: i32, n: i32, m: i32, a: i32): void {
   rrr(op | (a << 10), d, n, m);
 }
 
+/** A move of bits: op d, n, rotation to the right, last bit; both fields have 6 bits. */
+export function bits(op: i32, d: i32, n: i32, rotation: i32, last: i32): void {
+  rrr(op | (rotation << 16) | (last << 10), d, n, 0);
+}
+
 /** op d, n, with a field from bit 10 on */
 export function rri(op: i32, d: i32, n: i32, field: i32): void {
   rrr(op | (field << 10), d, n, 0);

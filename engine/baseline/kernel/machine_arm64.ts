@@ -307,9 +307,9 @@ export function shiftImmediate(operation: i32, wide: i32, d: i32, a: i32, count:
   }
   const most = wide === 0 ? 31 : 63;
   if (operation === op.SHL) {
-    rrra(sized(wide, a64.UBFM32, a64.UBFM64), d, a, -count & most, most - count);
-  } else if (operation === op.SHR_U) rrra(sized(wide, a64.UBFM32, a64.UBFM64), d, a, count, most);
-  else if (operation === op.SHR_S) rrra(sized(wide, a64.SBFM32, a64.SBFM64), d, a, count, most);
+    enc.bits(sized(wide, a64.UBFM32, a64.UBFM64), d, a, -count & most, most - count);
+  } else if (operation === op.SHR_U) enc.bits(sized(wide, a64.UBFM32, a64.UBFM64), d, a, count, most);
+  else if (operation === op.SHR_S) enc.bits(sized(wide, a64.SBFM32, a64.SBFM64), d, a, count, most);
   else {
     const right = operation === op.ROTR ? count : most + 1 - count;
     rrra(sized(wide, a64.EXTR32, a64.EXTR64), d, a, a, right);
@@ -393,13 +393,13 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
       rrr(a64.FMOV_WS, d, V31, 0);
       return;
     case op.EXTEND8:
-      rrra(sized(wide, a64.SBFM32, a64.SBFM64), d, a, 0, 7);
+      enc.bits(sized(wide, a64.SBFM32, a64.SBFM64), d, a, 0, 7);
       return;
     case op.EXTEND16:
-      rrra(sized(wide, a64.SBFM32, a64.SBFM64), d, a, 0, 15);
+      enc.bits(sized(wide, a64.SBFM32, a64.SBFM64), d, a, 0, 15);
       return;
     case op.EXTEND32:
-      rrra(a64.SBFM64, d, a, 0, 31);
+      enc.bits(a64.SBFM64, d, a, 0, 31);
       return;
   }
   if (operation === op.WRAP) rrr(a64.ORR32, d, ZERO, a);
@@ -1007,7 +1007,7 @@ export function modifyMemory(operation: i32, width: i32, s: i32, _temporary: i32
 
 /** d = its lowest 2^width bytes */
 export function zeroExtendWidth(width: i32, d: i32): void {
-  if (width < 2) rrra(a64.UBFM32, d, d, 0, width === 0 ? 7 : 15);
+  if (width < 2) enc.bits(a64.UBFM32, d, d, 0, width === 0 ? 7 : 15);
 }
 
 export function negate(wide: i32, d: i32): void {

@@ -7,7 +7,7 @@ import * as code from "./code.ts";
 import { emit32 } from "./code.ts";
 import { coldVector } from "./cold_pieces.ts";
 import * as cond from "./conditions.ts";
-import { rri, rrr, rrra } from "./encoding_arm64.ts";
+import { bits, rri, rrr, rrra } from "./encoding_arm64.ts";
 import * as a64 from "./instructions_arm64.ts";
 import { compareImmediate, constant, isFar, move, onOperand, setCondition } from "./machine_arm64.ts";
 import type { i32 } from "./memory.ts";
@@ -412,8 +412,8 @@ function bitmask(shape: i32, d: i32, x: i32, t: i32): void {
   if (shape === op.I64X2) {
     moveLane(op.I64X2, 0, X16, x);
     moveLane(op.I64X2, 1, X17, x);
-    rrra(a64.UBFM64, X16, X16, 63, 63);
-    rrra(a64.UBFM64, X17, X17, 63, 63);
+    bits(a64.UBFM64, X16, X16, 63, 63);
+    bits(a64.UBFM64, X17, X17, 63, 63);
     rrra(a64.ORR64, d, X16, X17, 1);
     return;
   }
