@@ -205,6 +205,6 @@ export function setLink(branch: i32, previous: i32): void {
 
 export function linkOf(branch: i32): i32 {
   const word = code.wordAt(branch);
-  const words = isLong(word) ? word & FIELD26 : (word & FIELD19) >> 5;
+  const words = isLong(word) ? (word << 6) >> 6 : (word << 8) >> 13;
   return words === 0 ? 0 : branch - words * 4;
 }
