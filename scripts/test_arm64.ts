@@ -1,5 +1,5 @@
 /**
- * Runs the tests on 64-bit Arm: `deno task test:arm64 [--quick] [--jobs N] [--minutes N] [FILTER…]`. On an arm64
+ * Runs the tests on 64-bit Arm: `deno task test:arm64 [--quick] [--tier NAME] [--jobs N] [--minutes N] [FILTER…]`. On an arm64
  * machine with the current Deno, elsewhere emulated (arm64_emulator.ts, which fetches missing parts). In this order:
  *
  *     spec       the specification suite in both bounds modes, as groups of files in separate processes
@@ -16,7 +16,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
 import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
-import { readTaskLine, wholeNumber } from "./task_options.ts";
+import { TIERINGS } from "../engine/settings.ts";
+import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 /** Memory limit of one emulated process in MiB; the whole suite in one process takes 1,100. */
 const MOST_MEMORY = 3000;
@@ -30,6 +31,7 @@ const task = {
   operands: "[FILTER…]",
   options: {
     quick: { help: "run a subset of files and programs" },
+    tier: { value: "NAME", help: "compiler for the suite: baseline, optimizing, or auto", default: "optimizing" },
     jobs: {
       value: "N",
       help: "number of parallel processes",
@@ -38,7 +40,8 @@ const task = {
     minutes: { value: "N", help: "time limit, in minutes", default: "600" },
   },
 } as const;
-const { values: { quick, ...numbers }, operands: filters } = readTaskLine(task);
+const { values: { quick, tier: tierName, ...numbers }, operands: filters } = readTaskLine(task);
+const tier = oneOf(task, "--tier", tierName, TIERINGS);
 const jobs = wholeNumber(task, "--jobs", numbers.jobs, 1);
 const end = performance.now() + wholeNumber(task, "--minutes", numbers.minutes, 1) * 60_000;
 
@@ -206,7 +209,7 @@ function specJobs(): Job[] {
 }
 
 function specJob(name: string, files: readonly string[], extra?: Record<string, string>): Job {
-  const args = ["run", "-A", "--no-check", "scripts/spec.ts", ...files.map((file) => `=${file}`)];
+  const args = ["run", "-A", "--no-check", "scripts/spec.ts", "--tier", tier, ...files.map((file) => `=${file}`)];
   return {
     name,
     work: async () => {
