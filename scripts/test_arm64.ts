@@ -1,6 +1,7 @@
 /**
- * Runs the tests on 64-bit Arm: `deno task test:arm64 [--quick] [--tier NAME] [--jobs N] [--minutes N] [FILTER…]`. On an arm64
- * machine with the current Deno, elsewhere emulated (arm64_emulator.ts, which fetches missing parts). In this order:
+ * Runs the tests on 64-bit Arm: `deno task test:arm64 [--quick] [--tier NAME] [--jobs N] [--minutes N] [FILTER…]`. On
+ * an arm64 machine with the current Deno, elsewhere emulated (arm64_emulator.ts, which fetches missing parts). In this
+ * order:
  *
  *     spec       the specification suite in both bounds modes, as groups of files in separate processes
  *     tests      the runtime's own tests and WASI programs
@@ -31,7 +32,11 @@ const task = {
   operands: "[FILTER…]",
   options: {
     quick: { help: "run a subset of files and programs" },
-    tier: { value: "NAME", help: "compiler for the suite: baseline, optimizing, or auto", default: "optimizing" },
+    tier: {
+      value: "NAME",
+      help: "compiler for suite and replay: baseline, optimizing, or auto",
+      default: "optimizing",
+    },
     jobs: {
       value: "N",
       help: "number of parallel processes",
@@ -272,7 +277,7 @@ function replayJob(): Job {
       const file = Deno.makeTempFileSync({ suffix: ".json" });
       try {
         runHere(["tests/arm64/replay.ts", "record", file, String(SEEDS), "1"]);
-        const { code, output } = await run(["run", "-A", "--no-check", "tests/arm64/replay.ts", "replay", file]);
+        const { code, output } = await run(["run", "-A", "--no-check", "tests/arm64/replay.ts", "replay", file, tier]);
         const says = `replay: ${SEEDS} seeds, ${SEEDS * 2} runs, 0 different`;
         return code === 0 && output.includes(says) ? "" : `${output}\nexit status ${code}`;
       } finally {

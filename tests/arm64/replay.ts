@@ -1,10 +1,11 @@
 /**
  * Random modules on arm64 against results recorded on another host. `record FILE COUNT SEED` writes V8's traces of the
- * modules of COUNT seeds; `replay FILE` runs the same modules on waft, in two configurations each, and compares the
- * traces line by line. Generated modules hide the bits of NaNs, so traces are the same on every processor.
+ * modules of COUNT seeds; `replay FILE [TIER]` runs the same modules on waft, in two configurations each, the second of
+ * them with that tier, and compares the traces line by line. Generated modules hide the bits of NaNs, so traces are the same on every processor.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
+import { type Tiering, TIERINGS } from "../../engine/settings.ts";
 import { COMPILED_FEATURES, configurations, modulesOf } from "../fuzz/compare.ts";
 import { runScenario } from "../fuzz/scenario.ts";
 import { sameEnd, V8, waft } from "../fuzz/subject.ts";
@@ -29,13 +30,13 @@ function record(file: string, count: number, first: number): void {
   writeFileSync(file, JSON.stringify(cases));
 }
 
-function replay(file: string): number {
+function replay(file: string, tier: Tiering): number {
   const cases = JSON.parse(readFileSync(file, "utf8")) as Recorded[];
   let runs = 0;
   let different = 0;
   for (const { seed, entries } of cases) {
     const modules = modulesOf(seed, "own", COMPILED_FEATURES, undefined);
-    for (const options of configurations(seed)) {
+    for (const options of configurations(seed, tier)) {
       runs++;
       const trace = runScenario(modules, seed, waft("waft", options));
       if (trace.exhausted) continue;
@@ -50,6 +51,6 @@ function replay(file: string): number {
   return different > 0 ? 1 : 0;
 }
 
-const [command, file, count, seed] = process.argv.slice(2);
-if (command === "record") record(file, Number(count), Number(seed));
-else process.exit(replay(file));
+const [command, file, third, fourth] = process.argv.slice(2);
+if (command === "record") record(file, Number(third), Number(fourth));
+else process.exit(replay(file, TIERINGS.find((tier) => tier === third) ?? "optimizing"));
