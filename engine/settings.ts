@@ -37,8 +37,8 @@ export interface EngineOptions {
    * single pass; the code runs at about 0.7 of that speed. `auto`: baseline code first; once the module has run for a
    * while, a helper thread compiles it with the optimizing compiler, and the running program switches to that code. With
    * a `cache`, a module that an earlier process has compiled, too, is compiled with the optimizing compiler at once.
-   * Results do not depend on the tier. `serialize` and `share` always use optimized code. On arm64, and for bodies that
-   * the baseline tier does not cover, the optimizing compiler is used. Default: `auto`; `optimizing` with
+   * Results do not depend on the tier. `serialize` and `share` always use optimized code. Bodies that exceed
+   * the baseline compiler's memory are left to the optimizing compiler. Default: `auto`; `optimizing` with
    * `deterministic` or `verify`.
    */
   tier?: Tiering;

@@ -47,7 +47,7 @@ import { H_MODE, MODE_EXPLICIT_BOUNDS, MODE_FUEL, MODE_STACK_FENCE } from "./lay
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { end, pos } from "./reader.ts";
-import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
+import { bankOf, F32, F64, I32, V128 } from "./types.ts";
 
 export * from "./vectors_arm64.ts";
 export { linkOf, patchBranch, setLink } from "./encoding_arm64.ts";
@@ -1055,7 +1055,6 @@ export function jumpToCrossRecord(): void {
 let checkAt: i32 = 0;
 let checkBranchAt: i32 = 0;
 let frameAt: i32 = 0;
-let frameEnd: i32 = 0;
 
 /** Begins a function, whose frame size is not known yet. */
 export function prologue(): void {
@@ -1073,7 +1072,6 @@ export function prologue(): void {
   takeReturnAddress();
   emit32(a64.NOP);
   emit32(a64.NOP);
-  frameEnd = code.at;
 }
 
 /** Stores the return address in the uppermost word of 16 bytes. */

@@ -5,7 +5,6 @@
  *
  * The price of a region depends only on the bytes of the body, so totals equal those of the optimizing compiler.
  */
-import * as code from "./code.ts";
 import { coldFuel, setPrice } from "./cold_pieces.ts";
 import * as cond from "./conditions.ts";
 import { DEPTH_ACTIVATION_UNITS, DEPTH_LOCAL_UNITS, THREAD_DEPTH_LEFT, TRAP_STACK_EXHAUSTED } from "./constants.ts";
