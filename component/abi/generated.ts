@@ -5,7 +5,7 @@
  */
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
-import { alignTo, fieldOffsets, flattenAll, layoutOf, paramTypes, type PointerType } from "./layout.ts";
+import { fieldOffsets, flattenAll, paramTypes, type PointerType, tupleLayout } from "./layout.ts";
 import { type AbiEnv, RUNTIME_NAMES, runtimeOf } from "./runtime.ts";
 import { trap } from "./traps.ts";
 
@@ -67,21 +67,6 @@ export interface AbiLayer {
   imported(type: FuncType, pointer: PointerType): Template<(hooks: ImportHooks) => (...args: CoreValue[]) => unknown>;
 }
 
-/** True if the host forbids code from text. */
-let sourceForbidden = false;
-
-/** True if this realm allows code from text. */
-export function allowsSource(): boolean {
-  if (sourceForbidden) return false;
-  try {
-    new Function("");
-    return true;
-  } catch {
-    sourceForbidden = true;
-    return false;
-  }
-}
-
 function build<T>(emitter: Emitter, result: string): Template<T> {
   const source = `"use strict";
 const { ${RUNTIME_NAMES.join(", ")} } = r; const m = env.memory; const h = env.handles; let count = 0;
@@ -89,14 +74,6 @@ ${emitter.declarations}
 ${result}`;
   const make = new Function("env", "r", "trap", source) as (env: AbiEnv, r: object, fail: typeof trap) => T;
   return { handles: emitter.handles, bind: (env) => make(env, runtimeOf(env), trap) };
-}
-
-/** Size and alignment of consecutive values in memory. */
-export function tupleLayout(types: readonly ValType[], pointer: PointerType): { size: number; align: number } {
-  const align = Math.max(1, ...types.map((type) => layoutOf(type, pointer).align));
-  const offsets = fieldOffsets(types, pointer);
-  const last = types.length - 1;
-  return { size: last < 0 ? 0 : alignTo(offsets[last] + layoutOf(types[last], pointer).size, align), align };
 }
 
 function at(pointer: string, offset: number): string {

@@ -132,6 +132,14 @@ function recordLayout(types: readonly Type[], pointer: PointerType): Layout {
   return { size: alignTo(size, align), align };
 }
 
+/** Size and alignment of consecutive values in memory. */
+export function tupleLayout(types: readonly Type[], pointer: PointerType): Layout {
+  const align = Math.max(1, ...types.map((type) => layoutOf(type, pointer).align));
+  const offsets = fieldOffsets(types, pointer);
+  const last = types.length - 1;
+  return { size: last < 0 ? 0 : alignTo(offsets[last] + layoutOf(types[last], pointer).size, align), align };
+}
+
 type VariantType = Extract<Type, { kind: "variant" | "enum" | "option" | "result" }>;
 
 const OPTION_NONE: Case = { name: "none" };

@@ -2,7 +2,8 @@
  * Canonical built-in functions (Canonical ABI, Canonical Definitions). In: a canonical definition and its operands at run
  * time. Out: a JavaScript function that core code calls. A built-in that blocks returns a suspension.
  */
-import { type CoreValue, GENERATED } from "../abi/generated.ts";
+import type { CoreValue } from "../abi/generated.ts";
+import { ABI } from "../abi/layer.ts";
 import { MAX_FLAT_PARAMS } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { cancelCopy, type ChannelType, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
@@ -183,7 +184,7 @@ function taskReturn(canon: Extract<Canon, { name: "task.return" }>, scope: Canon
     | undefined;
   const prepare = () => {
     const options = scope.options(canon.options);
-    const template = GENERATED.lifter(types, options.pointer, MAX_FLAT_PARAMS);
+    const template = ABI.lifter(types, options.pointer, MAX_FLAT_PARAMS);
     return { options, lift: (foreign: boolean) => options.bind(template, foreign) };
   };
   return (...flat: CoreValue[]) => {
@@ -352,7 +353,7 @@ function copyBuiltin(
   const options = scope.options(canon.options);
   const reads = canon.name.endsWith("read");
   const { element } = type;
-  const codec = element === undefined ? undefined : options.bind(GENERATED.elements(element, options.pointer), true);
+  const codec = element === undefined ? undefined : options.bind(ABI.elements(element, options.pointer), true);
   const { size, align } = copyLayout(type, options.pointer);
   const copy = {
     isAsync: options.isAsync,
@@ -379,7 +380,7 @@ function errorBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefine
   switch (canon.name) {
     case "error-context.new": {
       const options = scope.options(canon.options);
-      const lift = options.bind(GENERATED.lifter([{ kind: "string" }], options.pointer, MAX_FLAT_PARAMS), true);
+      const lift = options.bind(ABI.lifter([{ kind: "string" }], options.pointer, MAX_FLAT_PARAMS), true);
       return (pointer: CoreValue, units: CoreValue) => {
         instance.requireLeave();
         return instance.handles.add(new ErrorContext(lift([pointer, units])[0]));
@@ -387,7 +388,7 @@ function errorBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefine
     }
     case "error-context.debug-message": {
       const options = scope.options(canon.options);
-      const lower = options.bind(GENERATED.lowerer([{ kind: "string" }], options.pointer, 0), true);
+      const lower = options.bind(ABI.lowerer([{ kind: "string" }], options.pointer, 0), true);
       return (index: number, pointer: CoreValue) => {
         instance.requireLeave();
         lower([contextAt(index).message], pointer);

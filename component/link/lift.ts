@@ -3,7 +3,8 @@
  * function item, which can be called in two ways: as a task that may block, and directly if nothing in the component
  * can. Invariant: a call that traps leaves its instance entered, so that the instance cannot be called again.
  */
-import { type CoreValue, GENERATED } from "../abi/generated.ts";
+import type { CoreValue } from "../abi/generated.ts";
+import { ABI } from "../abi/layer.ts";
 import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, someType } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
@@ -47,7 +48,7 @@ function directCall(
   const nothing = () => NO_VALUES;
   const needsTask = type.params.some((param) => someType(param.type, ({ kind }) => kind === "borrow")) ||
     store.needsTasks;
-  return options.bind(GENERATED.exported(type, options.pointer), caller !== undefined)({
+  return options.bind(ABI.exported(type, options.pointer), caller !== undefined)({
     core,
     postReturn: postReturn === undefined ? undefined : (...results) => {
       instance.mayLeave = false;
@@ -90,10 +91,10 @@ export function valueCodecs(type: FuncType, options: RuntimeOptions) {
   const { pointer } = options;
   return {
     lowerParams: onFirstUse((foreign) => {
-      return options.bind(GENERATED.lowerer(paramTypes(type), pointer, MAX_FLAT_PARAMS), foreign);
+      return options.bind(ABI.lowerer(paramTypes(type), pointer, MAX_FLAT_PARAMS), foreign);
     }),
     liftResult: onFirstUse((foreign) => {
-      return options.bind(GENERATED.lifter(resultTypes(type), pointer, MAX_FLAT_RESULTS), foreign);
+      return options.bind(ABI.lifter(resultTypes(type), pointer, MAX_FLAT_RESULTS), foreign);
     }),
   };
 }

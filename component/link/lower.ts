@@ -3,7 +3,8 @@
  * canonical options. Out: a JavaScript function that core code calls. Invariant: handles that the caller lends are lent
  * until the call has returned to it.
  */
-import { type CoreValue, GENERATED } from "../abi/generated.ts";
+import type { CoreValue } from "../abi/generated.ts";
+import { ABI } from "../abi/layer.ts";
 import { lowerShape, MAX_FLAT_ASYNC_PARAMS, MAX_FLAT_PARAMS, paramTypes, someType } from "../abi/layout.ts";
 import { SUBTASK, Subtask } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS, type OnResolve } from "../async/task.ts";
@@ -31,7 +32,7 @@ function directCall(item: FuncItem, type: FuncType, options: RuntimeOptions): Co
   const lends = type.params.some((param) => someType(param.type, ({ kind }) => kind === "borrow"));
   let core: CoreFunction | undefined;
   return (...args) => {
-    core ??= options.bind(GENERATED.imported(type, options.pointer), item.host === undefined)({
+    core ??= options.bind(ABI.imported(type, options.pointer), item.host === undefined)({
       call: implementation(item, options),
       enter: () => {
         instance.requireLeave();
@@ -60,8 +61,8 @@ function taskCall(item: FuncItem, type: FuncType, options: RuntimeOptions): Core
   } | undefined;
   const codecs = () =>
     bound ??= {
-      lift: options.bind(GENERATED.lifter(paramTypes(type), pointer, maxParams), foreign),
-      lower: options.bind(GENERATED.lowerer(resultTypes(type), pointer, maxResults), foreign),
+      lift: options.bind(ABI.lifter(paramTypes(type), pointer, maxParams), foreign),
+      lower: options.bind(ABI.lowerer(resultTypes(type), pointer, maxResults), foreign),
     };
   return (...flat) => {
     const { thread } = store;

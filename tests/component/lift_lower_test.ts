@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { GuestMemory } from "../../component/abi/guest_memory.ts";
 import { type AbiLayer, GENERATED } from "../../component/abi/generated.ts";
+import { INTERPRETED } from "../../component/abi/interpreted.ts";
 import { flattenAll, type PointerType } from "../../component/abi/layout.ts";
 import type { StringEncoding } from "../../component/model/canon.ts";
 import type { ValType } from "../../component/model/types.ts";
@@ -127,7 +128,10 @@ async function ask(requests: readonly unknown[]): Promise<Record<string, unknown
 }
 
 /** The layers that lift and lower. */
-const LAYERS: readonly (readonly [string, AbiLayer])[] = [["generated code", GENERATED]];
+const LAYERS: readonly (readonly [string, AbiLayer])[] = [
+  ["generated code", GENERATED],
+  ["a closure per type", INTERPRETED],
+];
 
 for (const [name, layer] of LAYERS) {
   Deno.test({
