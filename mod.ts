@@ -8,6 +8,15 @@ export { type GuestOptions, openProject, Project, type ProjectOptions } from "./
 export { type Guest, type HostOptions, InstanceGraph, PluginHost, pluginOf } from "./project/plugins/plugin_host.ts";
 export { type LoadedProject, type LoadOptions, loadProject } from "./project/plugins/load.ts";
 export { type ContextChoices, makeContext, type OpsContext } from "./project/packages/context.ts";
-export { type Diagnostic, ProjectError } from "./project/base/diagnostic.ts";
+export { type Diagnostic, EXIT, type ExitCode, ProjectError, type Severity } from "./project/base/diagnostic.ts";
+export type { Digest } from "./project/base/integrity.ts";
 export { inspectModule } from "./project/definitions/engine_inspector.ts";
+export type {
+  ExternKind,
+  FunctionType,
+  InspectedModule,
+  ModuleExport,
+  ModuleImport,
+  ModuleInspector,
+} from "./project/definitions/module_inspector.ts";
 export { VERSION } from "./project/base/version_string.ts";

@@ -79,6 +79,15 @@ function endOfDeclaration(text: string, at: number): number {
   return text.length;
 }
 
+/** The start of the class or interface that surrounds `at`. */
+function classBefore(text: string, at: number): number {
+  return text.lastIndexOf("\n}", at) + 1;
+}
+
+function hasConstructor(members: string): boolean {
+  return /(?:^|[/;{\s])constructor\(/.test(members);
+}
+
 /**
  * Removes the members that are tagged `@internal` from the declarations of a module; such a constructor becomes
  * private. Tagged declarations at the top level remain, because internal modules refer to them.
@@ -90,9 +99,13 @@ export function stripInternal(declarations: string): string {
     const at = match.index + match[0].length;
     const isMember = /\n +$/.test(declarations.slice(0, match.index));
     if (!isMember) continue;
-    const isConstructor = declarations.startsWith("constructor(", at);
-    stripped += declarations.slice(from, match.index) + (isConstructor ? "private constructor();" : "");
-    from = endOfDeclaration(declarations, at);
+    const end = endOfDeclaration(declarations, at);
+    // All overloads of a constructor are public, or none.
+    const isOnlyConstructor = declarations.startsWith("constructor(", at) &&
+      !hasConstructor(declarations.slice(classBefore(declarations, at), match.index)) &&
+      !hasConstructor(declarations.slice(end).split(/^}/m, 1)[0]);
+    stripped += declarations.slice(from, match.index) + (isOnlyConstructor ? "private constructor();" : "");
+    from = end;
   }
   return (stripped + declarations.slice(from)).replace(/\n +(?=\n)/g, "");
 }

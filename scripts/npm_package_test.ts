@@ -80,6 +80,12 @@ interface Token {
 }
 `,
   );
+  const overloaded = `export declare class A {
+  /** Public. */ constructor(a: string);
+  /** @internal */ constructor(a: number);
+}
+`;
+  assert.equal(stripInternal(overloaded), overloaded.replace(/ +\/\*\* @internal.*\n/, ""));
   const declared = "/** @internal */ export interface A {\n}\n";
   assert.equal(stripInternal(declared), declared);
 });

@@ -54,8 +54,9 @@ const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
 /** Folders without import cycles, type imports included. */
 const NO_CYCLES = [...COMPILER];
 
-/** The entry points of the engine's package that programs import. */
+/** The entry points of both packages that programs import. */
 const PUBLIC = [
+  "mod.ts",
   "engine/mod.ts",
   "engine/cache/code_cache.ts",
   "engine/drop_in/install.ts",

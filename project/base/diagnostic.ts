@@ -24,16 +24,22 @@ export const EXIT = {
 /** One of the exit codes above. */
 export type ExitCode = typeof EXIT[keyof typeof EXIT];
 
-/** How bad a finding is. */
+/** The severity of a finding. */
 export type Severity = "error" | "warning" | "note";
 
 /** A finding. Lines and columns count from 1; columns count UTF-16 code units. */
 export interface Diagnostic {
+  /** A stable identifier, such as `lock.stale`. */
   readonly code: string;
+  /** The severity. */
   readonly severity: Severity;
+  /** The fault and its place, in one line. */
   readonly message: string;
+  /** The file that the finding is about. */
   readonly file?: string;
+  /** The line in the file. */
   readonly line?: number;
+  /** The column in the line. */
   readonly column?: number;
   /** RFC 6901 pointer into the file. */
   readonly pointer?: string;
@@ -93,12 +99,16 @@ export function exitOf(code: string): ExitCode {
   return exit;
 }
 
-/** A failure that is to be shown to the user as it is: findings, no stack trace. */
+/** A failure to show to the user as findings, without a stack trace. */
 export class ProjectError extends Error {
+  /** "ProjectError". */
   override readonly name = "ProjectError";
+  /** The findings, at least one. */
   readonly diagnostics: readonly Diagnostic[];
+  /** The exit status of a command that fails with these findings. */
   readonly exitCode: ExitCode;
 
+  /** The error for `diagnostics`; `exitCode` replaces the status that follows from their codes. */
   constructor(diagnostics: readonly Diagnostic[], exitCode?: ExitCode) {
     super(diagnostics.map(formatDiagnostic).join("\n"));
     this.diagnostics = diagnostics;

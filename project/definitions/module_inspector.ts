@@ -8,7 +8,9 @@
 
 /** A function type; value types as in the text format. */
 export interface FunctionType {
+  /** Types of the parameters. */
   readonly params: readonly string[];
+  /** Types of the results. */
   readonly results: readonly string[];
 }
 
@@ -17,8 +19,11 @@ export type ExternKind = "function" | "table" | "memory" | "global" | "tag";
 
 /** An import of a module. */
 export interface ModuleImport {
+  /** The module name. */
   readonly module: string;
+  /** The name in the module. */
   readonly name: string;
+  /** The kind. */
   readonly kind: ExternKind;
   /** Present for functions. */
   readonly type?: FunctionType;
@@ -26,15 +31,19 @@ export interface ModuleImport {
 
 /** An export of a module. */
 export interface ModuleExport {
+  /** The name. */
   readonly name: string;
+  /** The kind. */
   readonly kind: ExternKind;
   /** Present for functions. */
   readonly type?: FunctionType;
 }
 
-/** The outside of a module. */
+/** The imports and exports of a module. */
 export interface InspectedModule {
+  /** Imports in the order of the module. */
   readonly imports: readonly ModuleImport[];
+  /** Exports in the order of the module. */
   readonly exports: readonly ModuleExport[];
 }
 

@@ -35,8 +35,11 @@ export interface ProjectOptions extends HostOptions {
 
 /** The inputs of a guest besides the plugins. */
 export interface GuestOptions {
+  /** Imports of the guest, in addition to those that plugins provide. */
   readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
+  /** The program's name and arguments. */
   readonly args?: readonly string[];
+  /** Environment variables. */
   readonly env?: readonly (readonly [string, string])[];
   /** Limits, deadline and fuel. */
   readonly context?: Context;
@@ -52,6 +55,7 @@ export class Project {
   readonly warnings: readonly Diagnostic[];
   readonly #host: PluginHost;
 
+  /** @internal */
   constructor(root: string, engine: Engine, host: PluginHost, warnings: readonly Diagnostic[]) {
     this.root = root;
     this.engine = engine;

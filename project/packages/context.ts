@@ -19,31 +19,53 @@ import { VERSION } from "../base/version_string.ts";
 
 /** The context of an operation. */
 export interface OpsContext {
+  /** @internal */
   readonly files: Files;
+  /** @internal */
   readonly paths: MachinePaths;
+  /** @internal */
   readonly machine: MachineConfig;
+  /** @internal */
   readonly cache: BlobCache;
+  /** True if the network must not be used. */
   readonly offline: boolean;
   /** Versions of the host's engines, for `engines` ranges. */
   readonly engines: { readonly [name: string]: string };
+  /** The platform of this machine, such as `linux/amd64`. */
   readonly platform: string;
-  /** Absent until the engine can inspect modules; link checks are then skipped and said to be. */
+  /**
+   * Reads the imports and exports of modules; without it, link checks are skipped, which the findings report.
+   *
+   * @internal
+   */
   readonly inspect?: ModuleInspector;
+  /** The registry's token. */
   readonly token?: string;
+  /** Replaces `globalThis.fetch`. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
 /** The choices open to a command or a test. */
 export interface ContextChoices {
+  /** Do not use the network. */
   readonly offline?: boolean;
+  /** Address of the registry; the machine's by default. */
   readonly registry?: string;
+  /** @internal */
   readonly files?: Files;
+  /** @internal */
   readonly paths?: MachinePaths;
+  /** Environment variables; the process's by default. */
   readonly env?: { readonly [name: string]: string | undefined };
+  /** `inspectModule`, which enables link checks. */
   readonly inspect?: ModuleInspector;
+  /** Replaces `globalThis.fetch`. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Versions of engines, for `engines` ranges; this build's by default. */
   readonly engines?: { readonly [name: string]: string };
+  /** The clock, in milliseconds since 1970. */
   readonly now?: () => number;
 }
 

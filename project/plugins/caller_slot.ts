@@ -10,10 +10,9 @@
 import { type Instance, TrapError } from "@waft/engine";
 import { currentHost } from "@waft/engine/internal/host/current";
 import { Memory } from "@waft/engine/internal/runtime/memory";
-import { I32, I64 } from "@waft/engine/internal/wasm/types";
+import { I32, I64, type MemoryType } from "@waft/engine/internal/wasm/types";
 import type { Party } from "./node.ts";
 
-type MemoryType = Memory["type"];
 type RuntimeInstance = Instance["internal"];
 
 /** Why a memory cannot be imported as the caller's with this type; undefined if it can. */

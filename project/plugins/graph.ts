@@ -57,13 +57,19 @@ interface Live {
   started: boolean;
 }
 
-/** A guest and its plugins. */
-export class InstanceGraph implements GraphServices {
+/** A guest and its plugins; the GraphServices of their nodes. */
+export class InstanceGraph {
+  /** @internal */
   readonly args: GraphServices["args"];
+  /** @internal */
   readonly env: GraphServices["env"];
+  /** @internal */
   readonly stdio: GraphServices["stdio"];
+  /** @internal */
   readonly root: string;
+  /** @internal */
   readonly log: GraphServices["log"];
+  /** @internal */
   readonly instantiateChild: GraphServices["instantiateChild"];
   readonly #control: Context;
   readonly #live: Live[] = [];
@@ -81,6 +87,7 @@ export class InstanceGraph implements GraphServices {
   /** The error that ended the graph. */
   #failure: unknown;
 
+  /** @internal */
   constructor(parts: GraphParts) {
     this.#control = parts.control;
     this.args = parts.args;
@@ -91,10 +98,12 @@ export class InstanceGraph implements GraphServices {
     this.instantiateChild = parts.instantiateChild;
   }
 
+  /** @internal */
   get subject(): string | undefined {
     return this.#subjects.at(-1);
   }
 
+  /** @internal */
   get mayWait(): boolean {
     return this.#waiting !== undefined;
   }
@@ -106,7 +115,11 @@ export class InstanceGraph implements GraphServices {
     return instance;
   }
 
-  /** Creates the instance of a plugin; its start function may run. */
+  /**
+   * Creates the instance of a plugin; its start function may run.
+   *
+   * @internal
+   */
   addPlugin(node: PluginNode, party: Party, instantiate: () => Instance): void {
     const instance = this.#inPlugin(node, undefined, instantiate);
     party.instance = instance;
@@ -145,13 +158,21 @@ export class InstanceGraph implements GraphServices {
     return this.#inTurn(this.#control, (waiting) => this.#hooksWaiting(waiting, "module-compiled", digest));
   }
 
-  /** Creates the guest's instance; its start function may run. */
+  /**
+   * Creates the guest's instance; its start function may run.
+   *
+   * @internal
+   */
   addGuest(party: Party, instantiate: () => Instance): void {
     this.#guest = party;
     party.instance = instantiate();
   }
 
-  /** The same, with a start function that may wait. */
+  /**
+   * The same, with a start function that may wait.
+   *
+   * @internal
+   */
   addGuestAsync(party: Party, instantiate: (context: Context) => Promise<Instance>): Promise<void> {
     this.#guest = party;
     return this.#inTurn(this.#control, async (waiting) => {
@@ -159,7 +180,11 @@ export class InstanceGraph implements GraphServices {
     });
   }
 
-  /** The function by which `caller` calls an export of a plugin. */
+  /**
+   * The function by which `caller` calls an export of a plugin.
+   *
+   * @internal
+   */
   entry(id: string, name: string, caller: Party): Callable {
     const live = this.#byId.get(id)!;
     const { node, instance } = live;

@@ -55,13 +55,21 @@ export interface LoadedPlugin {
 
 /** A project that is ready to run a guest. */
 export interface LoadedProject {
+  /** The directory of its `waft.json`. */
   readonly root: string;
+  /** @internal */
   readonly settings: Settings;
-  /** In start order. */
+  /**
+   * In start order.
+   *
+   * @internal
+   */
   readonly plugins: readonly LoadedPlugin[];
+  /** @internal */
   readonly guest: readonly GuestLink[];
   /** Groups of WASI that guests may use; absent: all. */
   readonly wasi?: readonly string[];
+  /** @internal */
   readonly lockfile?: Lockfile;
   /** Findings for the user that do not prevent a run. */
   readonly warnings: readonly Diagnostic[];
@@ -71,10 +79,15 @@ export interface LoadedProject {
 export interface LoadOptions {
   /** Refuse packages from paths, unless `allowPathPlugins`. */
   readonly locked?: boolean;
+  /** Accept packages from paths even if `locked`. */
   readonly allowPathPlugins?: boolean;
   /** Accepts the lockfile whose grants have this digest, without a record on this machine. */
   readonly trust?: string;
-  /** Asks the user to accept the grants that no record covers; absent without a terminal. */
+  /**
+   * Asks the user to accept the grants that no record covers; absent without a terminal.
+   *
+   * @internal
+   */
   readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
 }
 

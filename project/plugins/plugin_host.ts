@@ -31,6 +31,7 @@ const MAX_HEAP_BYTES = 256 * 2 ** 20;
 
 /** A guest, compiled by the engine that the host was made with. */
 export interface Guest {
+  /** The compiled module. */
   readonly module: Module;
   /** SHA-256 of the file that it was compiled from. */
   readonly digest: Digest;
@@ -38,6 +39,7 @@ export interface Guest {
   readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
   /** The program's name and arguments, as plugins with `guest.args` see them. */
   readonly args?: readonly string[];
+  /** The environment variables that plugins with `guest.env` see. */
   readonly env?: readonly (readonly [string, string])[];
   /** Limits of the guest's instance; deadline and fuel for all start functions, `init`, `stop` and hooks. */
   readonly context?: Context;
