@@ -40,12 +40,6 @@ import { type Emitted, TextScope } from "./text_scope.ts";
 
 const MAX_NESTING = 100;
 
-/** True if the text begins like a component: `(component`, after space and comments. */
-export function isComponentText(text: string | Uint8Array): boolean {
-  const cursor = new ComponentCursor(readTokens(text));
-  return cursor.isOpening("component");
-}
-
 /** The binary form of a component in text form. `(component binary …)` returns its bytes unchecked. */
 export function componentToBinary(text: string | Uint8Array): Uint8Array {
   const cursor = new ComponentCursor(readTokens(text));

@@ -3,6 +3,7 @@
  */
 import type { Command } from "commander";
 import { writeText } from "@waft/engine/internal/host/process";
+import { WaftError } from "@waft/engine/internal/errors";
 import { FileFailure } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
@@ -15,13 +16,13 @@ export function addCommand(program: Command): void {
     .action(async (file: string, flags: { json?: boolean }) => {
       const { inspectComponent, inspectionData, inspectionText } = await import("../ops/inspect_component.ts");
       try {
-        const inspection = inspectComponent(inputPath(file));
+        const inspection = await inspectComponent(inputPath(file));
         writeText(
           1,
           flags.json ? `${JSON.stringify(inspectionData(inspection), null, 2)}\n` : inspectionText(inspection),
         );
       } catch (error) {
-        throw new FileFailure(file, error);
+        throw new FileFailure(error instanceof WaftError ? error.place.file ?? file : file, error);
       }
     });
 }

@@ -7,16 +7,22 @@ import { readFile, writeFile } from "node:fs/promises";
 import { FileFailure } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
+/** The binary form of a module or component. */
+async function parse(source: Uint8Array): Promise<Uint8Array> {
+  const { componentBytes } = await import("../ops/component_bytes.ts");
+  return await componentBytes(source) ?? NewEngine().parse(source).bytes;
+}
+
 /** Adds `parse`. */
 export function addCommand(program: Command): void {
   program.command("parse")
-    .description("Translate a module's text to its binary form.")
-    .argument("<file>", "Module in text form; - is standard input")
+    .description("Translate the text of a module or component to its binary form.")
+    .argument("<file>", "Module or component in text form; - is standard input")
     .requiredOption("-o, --output <file>", "Output file; - is standard output")
     .action(async (file: string, flags: { output: string }) => {
       let binary: Uint8Array;
       try {
-        binary = NewEngine().parse(await readFile(inputPath(file))).bytes;
+        binary = await parse(await readFile(inputPath(file)));
       } catch (error) {
         throw new FileFailure(file, error);
       }

@@ -10,16 +10,30 @@ import process from "node:process";
 import { exitStatus, FileFailure, report } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
+/** Validates a component; false if the bytes are not one. */
+async function validateIfComponent(bytes: Uint8Array, flags: EngineFlags): Promise<boolean> {
+  const { componentBytes } = await import("../ops/component_bytes.ts");
+  const component = await componentBytes(bytes);
+  if (component === undefined) return false;
+  const [{ decodeComponent }, { validateComponent }] = await Promise.all([
+    import("../../component/binary/decode.ts"),
+    import("../../component/validate/validate_component.ts"),
+  ]);
+  validateComponent(decodeComponent(component), { features: engineOptions(flags).features ?? {} });
+  return true;
+}
+
 /** Adds `validate`. */
 export function addCommand(program: Command): void {
   const command = program.command("validate")
-    .description("Check that modules are valid, without compiling or running them.")
-    .argument("<files...>", "Modules, in binary or text form");
+    .description("Check that modules and components are valid, without compiling or running them.")
+    .argument("<files...>", "Modules and components, in binary or text form");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (files: string[], flags: EngineFlags) => {
     const engine = NewEngine(engineOptions(flags));
     for (const file of files) {
       try {
-        engine.validate(await readFile(inputPath(file)));
+        const bytes = await readFile(inputPath(file));
+        if (!await validateIfComponent(bytes, flags)) engine.validate(bytes);
       } catch (error) {
         const failure = new FileFailure(file, error);
         report(failure);

@@ -4,13 +4,13 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { decodeComponent } from "../../component/binary/decode.ts";
-import { isComponent } from "../../component/binary/section_ids.ts";
 import type { WitPackage } from "../../component/wit/document.ts";
 import { embeddedWit, witOfComponent } from "../../component/wit/from_component.ts";
 import { loadWit } from "../../component/wit/load.ts";
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import { MalformedError } from "@waft/engine/internal/errors";
+import { componentBytes } from "./component_bytes.ts";
 
 /** The content of a file, for `waft inspect`. */
 export interface Inspection {
@@ -26,13 +26,14 @@ export interface InspectedPackages {
 }
 
 /** Reads the file or directory at `path`. Throws the engine's errors, and those of the file system. */
-export function inspectComponent(path: string): Inspection {
+export async function inspectComponent(path: string): Promise<Inspection> {
   if (path.endsWith(".wit") || statSync(path).isDirectory()) {
     return { kind: "wit", documents: [{ ...loadWit(path, { allFeatures: true }), omitted: [] }] };
   }
   const bytes = new Uint8Array(readFileSync(path));
-  if (isComponent(bytes)) {
-    return { kind: "component", documents: [witOfComponent(validateComponent(decodeComponent(bytes)))] };
+  const component = await componentBytes(bytes);
+  if (component !== undefined) {
+    return { kind: "component", documents: [witOfComponent(validateComponent(decodeComponent(component)))] };
   }
   const documents = embeddedWit(bytes);
   if (documents.length === 0) {
