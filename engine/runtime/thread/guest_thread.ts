@@ -324,7 +324,7 @@ export class GuestThread {
     return this.#watched;
   }
 
-  /** The processor time of this thread in milliseconds. Linux only. */
+  /** The processor time of this thread in milliseconds. */
   processorNow(): number {
     this.#processorClock ??= threadClock(this.host);
     return this.#processorClock();
