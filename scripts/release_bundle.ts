@@ -42,7 +42,8 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
-  ["`../self_test_program.${suffix}`", '"./self_test_program.js"'],
+  ['"../self_test_program.ts"', '"./self_test_program.js"'],
+  ['"../self_test_program.js"', '"./self_test_program.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
   // The engine's files, which stack traces leave out: all modules of the bundle.

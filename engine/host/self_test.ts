@@ -44,8 +44,10 @@ export function requireSelfTest(
 
 function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
   const fs = nodeModule("node:fs");
-  const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const program = new URL(`../self_test_program.${suffix}`, import.meta.url);
+  // Whole strings, because minified bundles find these files by their text (scripts/release_bundle.ts).
+  const program = import.meta.url.endsWith(".ts")
+    ? new URL("../self_test_program.ts", import.meta.url)
+    : new URL("../self_test_program.js", import.meta.url);
   const version = process.versions[name === "deno" ? "deno" : name] ?? "";
   const key = fingerprint([program.href, version].join("\n")).toString(16);
   const marker = `${nodeModule("node:os").tmpdir()}/waft-self-test-${name}-${arch}-${key}`;
