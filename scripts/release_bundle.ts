@@ -155,12 +155,17 @@ function engineStampOf(tree: string): string {
   return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
 }
 
+/** A template without the names of its variables, which a minified module does not keep. */
+function withoutNames(template: string): string {
+  return template.replaceAll(/\$\{\w+\}/g, "${}");
+}
+
 /** Rewrites a module's URLs for the flat folder of the bundle; throws an Error for a URL that PLACES does not list. */
 export function placeUrls(module: string, name: string): string {
   return module.replace(
     /new URL\(("[^"]*"|`[^`]*`), ?import\.meta\.url\)/g,
     (whole, argument: string) => {
-      const row = PLACES.find(([from]) => from === argument);
+      const row = PLACES.find(([from]) => withoutNames(from) === withoutNames(argument));
       if (row === undefined) throw new Error(`${name} has ${whole}, which has no place in a bundle (PLACES)`);
       return `new URL(${row[1]}, import.meta.url)`;
     },

@@ -3,9 +3,10 @@
  * `deno task startup [--runs N] [--home DIR]`.
  *
  * Builds a bundle of this tree and lays it out in a temporary home as the installer does (or uses the installation in
- * DIR), fills the caches, then runs in turn: the empty script, `waft --version` and `waft run` of small modules
- * (quick_samples.ts) through the launcher. Out: for each row the processor time (user and system, including the shell)
- * as a mean and the wall-clock time as a median, each with the ratio to the empty script.
+ * DIR), fills the caches, then runs in turn: the empty script, `waft --version`, the smallest module on V8 and, without
+ * the cache, on waft, and `waft run` of small modules (quick_samples.ts) through the launcher. Out: for each row the
+ * processor time (user and system, including the shell) as a mean and the wall-clock time as a median, each with the
+ * ratio to the empty script.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,6 +21,10 @@ import { QUICK_SAMPLES } from "./quick_samples.ts";
 import { progress, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** The first sample on the host's WebAssembly. */
+const V8_RUN = `const bytes = Deno.readFileSync(new URL("nothing.wasm", import.meta.url));
+new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports._start();
+`;
 /** Runs that fill the caches: Deno writes them in the background. */
 const WARM_UP = 4;
 
@@ -82,6 +87,7 @@ try {
   const place = join(scratch, "place");
   mkdirSync(place);
   writeFileSync(join(place, "empty.js"), "");
+  writeFileSync(join(place, "v8.js"), V8_RUN);
   for (const { name, text } of QUICK_SAMPLES) {
     writeFileSync(join(place, `${name}.wasm`), encodeModule(parseModule(text)));
   }
@@ -90,6 +96,8 @@ try {
   const rows = [
     row("deno run empty.js", join(home, "versions", VERSION, "deno"), "run", "-A", join(place, "empty.js")),
     row("waft --version", waft, "--version"),
+    row("V8 nothing.wasm", join(home, "versions", VERSION, "deno"), "run", "-A", join(place, "v8.js")),
+    row("waft, no cache, nothing", waft, "run", "--no-cache", "--bare", join(place, "nothing.wasm")),
     ...QUICK_SAMPLES.map(({ name, options, args }) =>
       row(`waft run ${name}.wasm`, waft, "run", ...options, join(place, `${name}.wasm`), ...args)
     ),
