@@ -8,7 +8,7 @@ import { trap } from "../abi/traps.ts";
 import { ErrorContext, ResourceHandle, RuntimeResource } from "../async/entries.ts";
 import type { ComponentInstance } from "../async/component_instance.ts";
 import { channelCodec } from "../async/channels.ts";
-import { hostResource, objectOf, releaseBorrow, repOf } from "./host_resources.ts";
+import { objectOf, releaseBorrow, repOf } from "./host_resources.ts";
 import type { ValType } from "../model/types.ts";
 
 export function codecOf(type: ValType, instance: ComponentInstance, foreign: boolean): HandleCodec {
@@ -97,6 +97,6 @@ export function dropResource(instance: ComponentInstance, resource: RuntimeResou
   if (handle.own) resource.destroy?.(handle.rep, instance);
   else {
     handle.scope!.borrows--;
-    if (resource.owner === undefined) releaseBorrow(hostResource(resource), handle.rep);
+    if (resource.owner === undefined) releaseBorrow(resource, handle.rep);
   }
 }

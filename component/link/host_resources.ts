@@ -5,56 +5,36 @@
  */
 import { RuntimeResource } from "../async/entries.ts";
 
-/** The objects of one resource type of the host, by the number that guests know. */
+/**
+ * The objects of one resource type of the host, by the numbers that guests know. Each handle has a number of its own, so
+ * an object can be given to guests several times.
+ */
 class HostObjects {
-  readonly #objects = new Map<number, { object: object; owned: boolean; borrows: number }>();
-  readonly #reps = new Map<object, number>();
+  readonly #objects = new Map<number, object>();
   #next = 1;
 
-  repOf(object: object, owned: boolean): number {
-    let rep = this.#reps.get(object);
-    if (rep === undefined) {
-      rep = this.#next++;
-      this.#reps.set(object, rep);
-      this.#objects.set(rep, { object, owned: false, borrows: 0 });
-    }
-    const entry = this.#objects.get(rep)!;
-    if (owned) entry.owned = true;
-    else entry.borrows++;
+  add(object: object): number {
+    const rep = this.#next++;
+    this.#objects.set(rep, object);
     return rep;
   }
 
-  objectOf(rep: number): object {
-    return this.#objects.get(rep)!.object;
+  get(rep: number): object {
+    return this.#objects.get(rep)!;
   }
 
-  /** Ends the ownership by guests. Returns the object. */
+  /** Ends the use of a number by guests. Returns its object. */
   take(rep: number): object {
-    const entry = this.#objects.get(rep)!;
-    entry.owned = false;
-    this.#forget(rep);
-    return entry.object;
-  }
-
-  releaseBorrow(rep: number): void {
-    this.#objects.get(rep)!.borrows--;
-    this.#forget(rep);
-  }
-
-  #forget(rep: number): void {
-    const entry = this.#objects.get(rep)!;
-    if (entry.owned || entry.borrows > 0) return;
+    const object = this.get(rep);
     this.#objects.delete(rep);
-    this.#reps.delete(entry.object);
+    return object;
   }
 }
 
 const HOST_OBJECTS = new WeakMap<RuntimeResource, HostObjects>();
 
-export type { HostObjects };
-
 /** The objects of a resource type of the host. */
-export function hostResource(resource: RuntimeResource): HostObjects {
+function hostResource(resource: RuntimeResource): HostObjects {
   let objects = HOST_OBJECTS.get(resource);
   if (objects === undefined) HOST_OBJECTS.set(resource, objects = new HostObjects());
   return objects;
@@ -71,8 +51,9 @@ export function makeHostResource(name: string): RuntimeResource {
   return resource;
 }
 
-export function releaseBorrow(objects: HostObjects, rep: number): void {
-  objects.releaseBorrow(rep);
+/** Ends a borrow of an object of the host. */
+export function releaseBorrow(resource: RuntimeResource, rep: number): void {
+  hostResource(resource).take(rep);
 }
 
 /** The representation of a guest's resource in its JavaScript object; undefined once it is gone. */
@@ -120,7 +101,7 @@ function release(object: object): void {
 export function objectOf(resource: RuntimeResource, rep: number, owned: boolean): object {
   if (resource.owner === undefined) {
     const objects = hostResource(resource);
-    return owned ? objects.take(rep) : objects.objectOf(rep);
+    return owned ? objects.take(rep) : objects.get(rep);
   }
   return adopt(Object.create(resourceClass(resource).prototype as object) as object, resource, rep, owned);
 }
@@ -135,7 +116,7 @@ export function adopt(object: object, resource: RuntimeResource, rep: number, ow
 /** The representation for an object that JavaScript passes to a guest. */
 export function repOf(resource: RuntimeResource, value: unknown, owned: boolean): number {
   if (typeof value !== "object" || value === null) throw new TypeError(`Expected a resource ${resource.name}`);
-  if (resource.owner === undefined) return hostResource(resource).repOf(value, owned);
+  if (resource.owner === undefined) return hostResource(resource).add(value);
   const entry = REPS.get(value);
   if (entry === undefined || entry.resource !== resource) {
     throw new TypeError(`Expected a resource ${resource.name}; it may have been passed on or disposed of`);

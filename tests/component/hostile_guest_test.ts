@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
+import { makeHostResource, objectOf, repOf } from "../../component/link/host_resources.ts";
 import { compileComponent } from "../../component/mod.ts";
 
 const bytes = readFile(fileURLToPath(new URL("fixtures/hostile.wasm", import.meta.url)));
@@ -98,4 +99,15 @@ Deno.test("an object of a resource works until it is disposed of, and only for i
   thing[Symbol.dispose]();
   assert.throws(() => thing.get(), /disposed of/);
   assert.equal(new First().get(), 42);
+});
+
+Deno.test("an object of the host that guests own twice lives until the second handle is dropped", () => {
+  let disposed = 0;
+  const object = { [Symbol.dispose]: () => void disposed++ };
+  const resource = makeHostResource("thing");
+  const [first, second] = [repOf(resource, object, true), repOf(resource, object, true)];
+  resource.destroy!(first, undefined);
+  assert.equal(objectOf(resource, second, false), object);
+  resource.destroy!(second, undefined);
+  assert.equal(disposed, 2);
 });
