@@ -1,5 +1,5 @@
 /**
- * `waft print FILE`: binary (or text) to text on stdout, or to a file with `-o`.
+ * `waft print FILE`: a module or component, binary or text, to text on stdout, or to a file with `-o`.
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
@@ -9,16 +9,28 @@ import { printModule } from "@waft/engine/internal/text/print";
 import { FileFailure } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
+/** The text of a module or component. */
+async function print(content: Uint8Array): Promise<string> {
+  const { componentBytes } = await import("../ops/component_bytes.ts");
+  const component = await componentBytes(content);
+  if (component === undefined) return printModule(NewEngine().parse(content));
+  const [{ decodeComponent }, { printComponent }] = await Promise.all([
+    import("../../component/binary/decode.ts"),
+    import("../../component/text/print_component.ts"),
+  ]);
+  return printComponent(decodeComponent(component));
+}
+
 /** Adds `print`. */
 export function addCommand(program: Command): void {
   program.command("print")
-    .description("Print a module as text.")
-    .argument("<file>", "Module, in binary or text form; - is standard input")
+    .description("Print a module or component as text.")
+    .argument("<file>", "Module or component, in binary or text form; - is standard input")
     .option("-o, --output <file>", "Write to a file instead of stdout")
     .action(async (file: string, flags: { output?: string }) => {
       let text: string;
       try {
-        text = printModule(NewEngine().parse(await readFile(inputPath(file))));
+        text = await print(await readFile(inputPath(file)));
       } catch (error) {
         throw new FileFailure(file, error);
       }

@@ -70,6 +70,11 @@ Deno.test("a component is parsed, validated and shown as WIT", () => {
     for (const file of [text, binary]) {
       assert.deepEqual(waft("inspect", file), { status: 0, stdout: WORLD, stderr: "" });
     }
+    const [printed, again] = [join(folder, "p.wat"), join(folder, "p.wasm")];
+    assert.deepEqual(waft("print", binary, "-o", printed), { status: 0, stdout: "", stderr: "" });
+    assert.match(readFileSync(printed, "utf8"), /^\(component\n {2}\(type \(;0;\) \(instance\n/);
+    assert.deepEqual(waft("parse", printed, "-o", again), { status: 0, stdout: "", stderr: "" });
+    assert.deepEqual(readFileSync(again), readFileSync(binary));
     const wit = join(folder, "c.wit");
     writeFileSync(wit, WORLD);
     assert.deepEqual(waft("inspect", wit), { status: 0, stdout: WORLD, stderr: "" });

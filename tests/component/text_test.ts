@@ -3,12 +3,15 @@
  */
 import assert from "node:assert/strict";
 import { decodeComponent } from "../../component/binary/decode.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
+import { printComponent } from "../../component/text/print_component.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import { InvalidError, MalformedError } from "../../engine/errors.ts";
 import { componentsOf, textScripts } from "../support/component_text_scripts.ts";
 import {
   commandBytes,
   commandsOf,
+  componentScripts,
   HAS_COMPONENT_BINARIES,
   NEEDS_COMPONENT_BINARIES,
 } from "../support/component_suite.ts";
@@ -66,6 +69,9 @@ function definitionsOf(bytes: Uint8Array): string {
   });
 }
 
+/** Components with a module type whose types follow imports or exports: the text form has types first. */
+const OTHER_MODULE_TYPES = 5;
+
 /** Components whose types are in another order than in the suite's binaries. */
 const OTHER_ORDER = 11;
 
@@ -87,5 +93,26 @@ Deno.test({
     }
     assert.ok(other.length <= OTHER_ORDER, other.join("\n"));
     assert.equal(same + other.length, 286);
+  },
+});
+
+Deno.test({
+  name: `valid components print to text with the same definitions${NEEDS_COMPONENT_BINARIES}`,
+  ignore: !HAS_COMPONENT_BINARIES,
+  fn: () => {
+    let printed = 0;
+    const other: string[] = [];
+    for (const script of componentScripts()) {
+      for (const { type, filename } of commandsOf(script)) {
+        if (filename === undefined || (type !== "module" && type !== "module_definition")) continue;
+        const bytes = commandBytes(script, filename);
+        const again = componentToBinary(printComponent(decodeComponent(bytes)));
+        validateComponent(decodeComponent(again));
+        if (definitionsOf(again) !== definitionsOf(bytes)) other.push(filename);
+        printed++;
+      }
+    }
+    assert.equal(printed, 284);
+    assert.ok(other.length <= OTHER_MODULE_TYPES, other.join("\n"));
   },
 });
