@@ -15,7 +15,7 @@ export const CACHE = {
 } as const;
 
 /** A strong validator for bytes. */
-export function etagOf(body: string | Uint8Array): string {
+function etagOf(body: string | Uint8Array): string {
   return `"${createHash("sha256").update(body).digest("base64url")}"`;
 }
 

@@ -18,7 +18,7 @@ export const logToStderr: Log = (event, fields) => {
 export const noLog: Log = () => {};
 
 /** A line without its end. JSON escapes C0 controls; the others that terminals obey are escaped here. */
-export function formatLine(event: string, fields: { readonly [name: string]: LogValue }): string {
+function formatLine(event: string, fields: { readonly [name: string]: LogValue }): string {
   return JSON.stringify({ at: new Date().toISOString(), event, ...fields }).replace(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,

@@ -15,7 +15,7 @@ export function ref(name: keyof typeof API_SCHEMAS | string): ApiSchema {
 }
 
 /** A closed object; names in `optional` may be absent. */
-export function object(
+function object(
   properties: { readonly [name: string]: ApiSchema },
   optional: readonly string[] = [],
 ): ApiSchema {

@@ -21,7 +21,7 @@ export function makeSigningKey(): SigningKey {
 }
 
 /** The key pair of a private key in PEM. */
-export function signingKeyOf(privateKey: string): SigningKey {
+function signingKeyOf(privateKey: string): SigningKey {
   const jwk = createPublicKey(createPrivateKey(privateKey)).export({ format: "jwk" }) as { readonly x?: string };
   const publicKey = Buffer.from(jwk.x ?? "", "base64url").toString("base64");
   const id = keyIdOf(publicKey);

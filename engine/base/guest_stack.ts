@@ -77,7 +77,7 @@ function captureNative(): { readonly stack?: string } {
 }
 
 /** The text of a stack: `header`, the guest's frames, and the lines of `native` that are the program's. */
-export function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
+function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
   const lines = (native ?? "").split("\n").filter((line) => /^\s+at |@/.test(line) && !isOwn(line));
   const most = (Error as Capturing).stackTraceLimit ?? lines.length;
   return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");

@@ -12,7 +12,7 @@ interface ReferenceView {
 }
 
 /** The word at `at` as a number below 2^53 (references) or a bigint. */
-export function wordAt(cells: Uint32Array, at: number): number {
+function wordAt(cells: Uint32Array, at: number): number {
   return cells[at] + cells[at + 1] * 0x1_0000_0000;
 }
 

@@ -37,7 +37,7 @@ export function parseFloatConstant(cursor: TokenCursor, width: 32 | 64): void {
 }
 
 /** Lane count and width in bits of each shape; a negative width is floating-point. */
-export const SHAPES: ReadonlyMap<number, readonly [count: number, width: number]> = new Map([
+const SHAPES: ReadonlyMap<number, readonly [count: number, width: number]> = new Map([
   [K.i8x16, [16, 8]],
   [K.i16x8, [8, 16]],
   [K.i32x4, [4, 32]],

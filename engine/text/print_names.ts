@@ -58,7 +58,7 @@ function escapeBytes(bytes: Uint8Array, start: number, end: number): string {
 }
 
 /** `$name`, in quotes if it has characters that identifiers cannot have. */
-export function identifier(name: string): string {
+function identifier(name: string): string {
   return IDENTIFIER.test(name) ? "$" + name : "$" + quoteText(name);
 }
 

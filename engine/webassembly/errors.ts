@@ -47,7 +47,7 @@ export const SuspendError: ErrorClass = nativeError("SuspendError");
 export const RuntimeError: ErrorClass = nativeError("RuntimeError");
 
 /** The error for a trap. */
-export function runtimeError(trap: TrapError): Error {
+function runtimeError(trap: TrapError): Error {
   const { message, frames, code } = trap;
   const error = new RuntimeError(message);
   defineGuestStack(error, () => `RuntimeError: ${describeTrap(trap)}`, () => frames);

@@ -74,7 +74,7 @@ export function explainPluginId(text: string): { reason: string; help: string } 
 }
 
 /** Edit distance with transpositions, cut off at `limit`; small inputs only (names, keys). */
-export function editDistance(a: string, b: string, limit: number): number {
+function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1;
   let before: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

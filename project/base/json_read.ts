@@ -18,7 +18,7 @@ export interface JsonObject {
 }
 
 /** Longest key of an object. */
-export const MAX_KEY = 1000;
+const MAX_KEY = 1000;
 
 /** Most repeated keys that are reported. */
 const MAX_DUPLICATES = 100;

@@ -36,7 +36,7 @@ import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE } from "../base/constants.ts";
 
 /** Largest catalog. */
-export const MAX_CATALOG_BYTES = 1 << 20;
+const MAX_CATALOG_BYTES = 1 << 20;
 
 /** The catalog's schema, as published. */
 export const CATALOG_JSON_SCHEMA: Schema = {

@@ -5,15 +5,15 @@
  * pointers. `pattern` is excluded: an author's regular expression would run on users' machines. A schema has at most 64
  * KiB and 8 levels, and every object is closed, so a typo in a configuration is always found.
  */
-import { type Diagnostic, quote, readablePointer, stepInto } from "../base/diagnostic.ts";
+import { quote, readablePointer, stepInto } from "../base/diagnostic.ts";
 import { emptyObject, isObject, type JsonObject, type JsonValue } from "../base/json_read.ts";
 import { type Formats, type Schema, type Violation, walkSchema } from "../base/schema_walk.ts";
 import { jcs } from "../base/integrity.ts";
 
 /** Largest schema, as canonical text. */
-export const MAX_CONFIG_SCHEMA_BYTES = 64 << 10;
+const MAX_CONFIG_SCHEMA_BYTES = 64 << 10;
 /** Deepest nesting of schemas. */
-export const MAX_CONFIG_DEPTH = 8;
+const MAX_CONFIG_DEPTH = 8;
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 const FORMAT_NAMES = ["uri", "hostname", "path", "duration", "bytes"];
@@ -36,7 +36,7 @@ const KEYWORDS = [
 ];
 
 /** The formats of configuration strings. */
-export const CONFIG_FORMATS: Formats = {
+const CONFIG_FORMATS: Formats = {
   uri: { test: isUri, asks: "an absolute URI" },
   hostname: {
     test: (t) =>
@@ -160,14 +160,4 @@ export function withDefaults(config: JsonValue, schema: JsonObject): JsonValue {
     if (full[name] !== undefined) full[name] = withDefaults(full[name], rules);
   }
   return full;
-}
-
-/** Turns the violations of a configuration into findings with one code. */
-export function configFindings(violations: readonly Violation[], code: string): Diagnostic[] {
-  return violations.map((v) => ({
-    code,
-    severity: "error",
-    message: `${v.message} (rule: ${v.rule})`,
-    pointer: v.pointer,
-  }));
 }

@@ -37,7 +37,7 @@ export function providedAs(definition: Definition, namespace: string): ProvidedC
 }
 
 /** Ids of the plugins that fit a consumed contract, in code-unit order; a plugin never provides to itself. */
-export function candidates(
+function candidates(
   consumer: string,
   consumed: ConsumedContract,
   definitions: { readonly [id: string]: Definition },

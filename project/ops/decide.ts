@@ -69,7 +69,7 @@ export async function decideAll(
 }
 
 /** The reviews that are needed, lazily: each is computed when those before it are decided. */
-export function* reviewRequests(
+function* reviewRequests(
   prepared: Prepared,
   previous: Previous,
   requirements: { readonly [id: string]: string },
@@ -275,7 +275,7 @@ function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
 }
 
 /** The scope of a request in the form that `--allow` takes. */
-export function scopeText(request: AuthorityRequest): string {
+function scopeText(request: AuthorityRequest): string {
   const kind = findAuthority(request.name)?.scope ?? "none";
   const full = fullGrant(kind, scopeOf(request));
   const key = listKeyOf(kind);

@@ -195,7 +195,7 @@ function octal(header: Uint8Array, at: number, length: number, what: string): nu
 }
 
 /** Throws unless the path is relative, portable and stays inside the package. */
-export function checkPath(path: string): void {
+function checkPath(path: string): void {
   const wrong = pathFault(path);
   if (wrong !== undefined) throw bad("path", `${quote(path)} ${wrong}`);
 }

@@ -17,7 +17,7 @@ import type { Release } from "./source.ts";
 import { compareVersions, satisfies } from "../base/version.ts";
 
 /** Maximum number of plugins in a graph. */
-export const MAX_PLUGINS = 512;
+const MAX_PLUGINS = 512;
 /** Maximum number of steps of a search. */
 export const MAX_STEPS = 100_000;
 

@@ -19,7 +19,7 @@ import type { Release, Source } from "./source.ts";
 import { canonicalVersion } from "../base/version.ts";
 
 /** The version of a path package whose manifest gives none. */
-export const UNVERSIONED = "0.0.0-dev";
+const UNVERSIONED = "0.0.0-dev";
 
 /** A package opened from a directory. */
 export interface PathPackage {

@@ -20,7 +20,7 @@ import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts"
 import { isCanonicalVersion } from "../base/version.ts";
 
 /** Largest index that is read. */
-export const MAX_INDEX_BYTES = 4 << 20;
+const MAX_INDEX_BYTES = 4 << 20;
 /** Maximum number of redirects followed for a request. */
 const MAX_REDIRECTS = 3;
 

@@ -23,7 +23,7 @@ export const MAX_RELEASE_INDEX = 4 << 20;
 /** Largest signature file that is read. */
 export const MAX_SIGNATURES = 1 << 14;
 /** Largest artifact. */
-export const MAX_ARTIFACT = 512 << 20;
+const MAX_ARTIFACT = 512 << 20;
 
 /** A file of a release. */
 export interface ReleaseArtifact {

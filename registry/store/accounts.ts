@@ -70,11 +70,6 @@ export async function accountName(queries: Queries, id: string): Promise<string 
   return row && textOf(row, "name");
 }
 
-/** Number of accounts. */
-export async function countAccounts(queries: Queries): Promise<number> {
-  return numberOf((await first(queries, "SELECT count(*) AS n FROM accounts"))!, "n");
-}
-
 /** Stores a token. */
 export async function createToken(queries: Queries, token: Token, hash: string): Promise<void> {
   await queries.run(

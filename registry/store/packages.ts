@@ -182,7 +182,7 @@ function keysetOf(
 }
 
 /** A row of `packages` as lists show it. */
-export function summaryOf(row: Row): PackageSummary {
+function summaryOf(row: Row): PackageSummary {
   const stability = maybeText(row, "stability") ?? null;
   return {
     name: textOf(row, "id"),
