@@ -46,7 +46,7 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds what a run needs");
-  assert.ok(files.length < 160, `${files.length} modules`);
+  assert.ok(files.length < 170, `${files.length} modules`);
   const code = (file: string) => readFileSync(join(ROOT, file), "utf8").replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
   const size = files.reduce((sum, file) => sum + code(file).length, 0);
   assert.ok(size < 700_000, `${size} characters without comments`);

@@ -188,6 +188,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "cli",
       "engine/parallel/worker",
       "engine/script/script_thread",
+      "engine/self_test_program",
       "engine/wasi/thread_worker",
       "project/base/paths",
       "project/ops/pinned_version",
