@@ -5,7 +5,13 @@
 import assert from "node:assert/strict";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { COMPONENT_HEADER } from "../../component/binary/section_ids.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
+import { printComponent } from "../../component/text/print_component.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
+import { witOfComponent } from "../../component/wit/from_component.ts";
+import { parseWit } from "../../component/wit/parse.ts";
+import { printPackage } from "../../component/wit/print.ts";
+import { resolveWit } from "../../component/wit/resolve.ts";
 import { WaftError } from "../../engine/errors.ts";
 import { mutateComponent, reject } from "../support/component_mutations.ts";
 import {
@@ -116,4 +122,59 @@ Deno.test({
     }
     assert.ok(rejected > 1_000, `${rejected} mutations were rejected`);
   },
+});
+
+/** Runs `attempt` for many seeds; every failure must be one of the engine's errors. Returns their number. */
+function failuresOf(seeds: number, attempt: (seed: number) => void): number {
+  let failures = 0;
+  for (let seed = 0; seed < seeds; seed++) {
+    try {
+      attempt(seed);
+    } catch (error) {
+      if (!(error instanceof WaftError)) {
+        throw new Error(`seed ${seed}: ${error instanceof Error ? error.stack : error}`);
+      }
+      assert.ok(!error.message.includes("\n"), error.message);
+      failures++;
+    }
+  }
+  return failures;
+}
+
+Deno.test({
+  name: `mutated text and mutated components that print are read or rejected with one error${NEEDS_COMPONENT_BINARIES}`,
+  ignore: !HAS_COMPONENT_BINARIES,
+  fn: () => {
+    const corpus = commandsOf("linking-unit").flatMap(({ type, filename }) =>
+      filename === undefined || type.startsWith("assert_") ? [] : [commandBytes("linking-unit", filename)]
+    );
+    const texts = corpus.map((bytes) => new TextEncoder().encode(printComponent(decodeComponent(bytes))));
+    const text = failuresOf(1_000, (seed) => {
+      validateComponent(decodeComponent(componentToBinary(mutateComponent(texts[seed % texts.length], seed))));
+    });
+    const printed = failuresOf(1_000, (seed) => {
+      const component = decodeComponent(mutateComponent(corpus[seed % corpus.length], seed));
+      printComponent(component);
+      const { root, packages } = witOfComponent(validateComponent(component));
+      printPackage(root, packages.values());
+    });
+    assert.ok(text > 500 && printed > 500, `${text} and ${printed} rejections`);
+  },
+});
+
+const WIT = new TextEncoder().encode(
+  `package a:b@1.0.0; interface i { resource r { constructor(a: u32); m: func() -> r; }
+  record rec { a: list<u8, 4>, b: option<r> } variant v { x, y(tuple<u8, string>) } flags f { p, q } type t = map<u8, v>;
+  @since(version = 1.0.0) g: async func(a: rec, b: borrow<r>) -> result<stream<u8>, t>; }
+  world w { import i; export x: interface { use i.{rec as c}; f: func(a: c); } include z with { o as p } }
+  world z { import o: func(); }`,
+);
+
+Deno.test("mutated WIT is read or rejected with one error", () => {
+  const rejected = failuresOf(2_000, (seed) => {
+    const text = new TextDecoder().decode(mutateComponent(WIT, seed));
+    const { root, packages } = resolveWit([parseWit({ file: "hostile.wit", text })]);
+    printPackage(root, packages.values());
+  });
+  assert.ok(rejected > 1_000, `${rejected} rejections`);
 });
