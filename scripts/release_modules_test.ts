@@ -71,8 +71,8 @@ Deno.test("loadLate() hides the specifiers of the bundle's own modules and leave
 Deno.test("placeUrls() rewrites URLs of files, in minified modules too, and refuses unknown URLs", () => {
   assert.equal(placeUrls('new URL("../docs/",import.meta.url)', "m.js"), 'new URL("./docs/", import.meta.url)');
   assert.equal(
-    placeUrls("new URL(`../self_test_program.${s}`,import.meta.url)", "m.js"),
-    'new URL("./self_test_program.js", import.meta.url)',
+    placeUrls("new URL(`./worker.${s}`,import.meta.url)", "m.js"),
+    'new URL("./compile_worker.js", import.meta.url)',
   );
   assert.throws(() => placeUrls('new URL("../x", import.meta.url)', "m.js"), /m\.js has .*no place in a bundle/);
 });
