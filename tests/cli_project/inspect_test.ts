@@ -8,11 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 function waft(...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["run", "-A", "--no-check", "--quiet", CLI, ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], {
     encoding: "utf8",
   });
   return { status, stdout, stderr };
