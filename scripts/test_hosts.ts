@@ -215,7 +215,13 @@ function sourcesIn(path: string): string[] {
 /** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */
 function placeTests(project: string): string[] {
   mkdirSync(join(project, "bench"));
-  for (const [from, to] of [["engine", "engine"], ["cli/project", "project"], ["cli/registry", "registry"]] as const) {
+  const packages = [
+    ["engine", "engine"],
+    ["cli/component", "component"],
+    ["cli/project", "project"],
+    ["cli/registry", "registry"],
+  ] as const;
+  for (const [from, to] of packages) {
     symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
   }
   writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
