@@ -45,17 +45,24 @@ function nativeWebAssembly(): HostWebAssembly | undefined {
   return isNative ? { Module, Instance, Memory } : undefined;
 }
 
-/** The kernel for `target` compiled by the host; undefined if the host refuses. */
-function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
+/** The result of `make`; undefined if the host refuses. */
+function unlessRefused<T>(make: () => T): T | undefined {
   try {
-    return new Module(fromBase64(KERNELS[target]));
+    return make();
   } catch {
     return undefined;
   }
 }
 
-function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel {
-  const memory = new Memory({ initial: layout.MODULE / PAGE });
+/** The kernel for `target` compiled by the host; undefined if the host refuses. */
+function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
+  return unlessRefused(() => new Module(fromBase64(KERNELS[target])));
+}
+
+/** An instance of the kernel; undefined without the gigabytes of address space that hosts reserve for a memory. */
+function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel | undefined {
+  const memory = unlessRefused(() => new Memory({ initial: layout.MODULE / PAGE }));
+  if (memory === undefined) return undefined;
   const { exports } = new Instance(module, { env: { memory } });
   let bytes = new Uint8Array(memory.buffer);
   bytes.set(fromBase64(OPCODE_TABLE), layout.OPCODES);
