@@ -305,3 +305,16 @@ Deno.test("every x64 instruction row is used by name, in the family of such a ro
   const dead = INSTRUCTION_ROWS.filter((_, number) => !used.has(number)).map((row) => row.key);
   assert.deepEqual(dead, Object.keys(ROWS_TO_READ));
 });
+
+Deno.test("decisions of RATIONALE.md have a number each, and the index links to every one", () => {
+  const text = readFileSync(join(ROOT, "RATIONALE.md"), "utf8");
+  const numbers = [...text.matchAll(/^### (D\d+): /gm)].map((match) => match[1]!);
+  const indexed = [...text.matchAll(/\[(D\d+)\]\(#d\d+-/g)].map((match) => match[1]!);
+  assert.ok(numbers.length > 50, `${numbers.length} decisions`);
+  assert.equal(
+    new Set(numbers).size,
+    numbers.length,
+    `numbers given twice: ${numbers.filter((n, k) => numbers.indexOf(n) < k)}`,
+  );
+  assert.deepEqual(numbers.filter((number) => !indexed.includes(number)), []);
+});

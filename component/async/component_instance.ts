@@ -47,7 +47,10 @@ export class Store {
     this.#run = run;
   }
 
-  /** Runs a call of the host. A trap of earlier code that nobody could be told of has no effect on it. */
+  /**
+   * Runs `action` for a call from the host. Once no component code is on the stack any more, a recorded trap is cleared:
+   * its callers have it by then, and the next call must not fail with it.
+   */
   enterHost(action: () => void): void {
     const { current } = this;
     this.current = undefined;

@@ -1,7 +1,7 @@
 /**
  * A scope of component text: the index spaces of a component, component type or instance type by number and name, and the
- * definitions that the parser has emitted. Names that a scope lacks are looked up in the enclosing ones, and an outer alias
- * is emitted for what is found (Explainer, "Alias Definitions").
+ * definitions that the parser has emitted. A name that a scope does not define is resolved in the
+ * enclosing scopes; if one defines it, the parser emits an outer alias (Explainer, "Alias Definitions").
  */
 import type { Alias, Sort, SortIndex } from "../model/definitions.ts";
 

@@ -1,4 +1,4 @@
-/** The self-test of systems on which waft has not been run: when it runs, what it reports, and the program itself. */
+/** The self-test of systems on which waft has not been run: its conditions, its reports and the program itself. */
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -26,7 +26,7 @@ async function givenByMachine(root: string): Promise<MachineWasi | undefined> {
   return await (await import("../machine_wasi.ts")).machineWasi(root);
 }
 
-/** Adds what the machine gives; flags for the same path or variable come first. */
+/** Adds the directories and variables of the machine's configuration; flags for the same path or variable win. */
 function withGiven({ context, preopens, env }: Inputs, given: MachineWasi | undefined): Inputs {
   if (given === undefined) return { context, preopens, env };
   const isFlag = (guest: string): boolean => preopens.some((flag) => flag.guest === guest);
