@@ -2,6 +2,7 @@
  * The state of a component instance and of the store that it belongs to (Canonical ABI: Component Instances, Embedding
  * API). Invariant: an instance whose code trapped is never left, so it can never be entered again.
  */
+import { clearTimeout, setTimeout } from "node:timers";
 import { host, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { Entry, Subtask } from "./entries.ts";
@@ -39,6 +40,7 @@ export class Store {
   readonly calls: Set<{ reject(reason: unknown): void }> = new Set();
   readonly #run: (store: Store) => boolean;
   #pumping = false;
+  #nextTurn: ReturnType<typeof setTimeout> | undefined;
 
   /** `run` runs a ready task; it returns false if there is none. */
   constructor(usesAsync: boolean, needsTasks: boolean, run: (store: Store) => boolean) {
@@ -78,7 +80,7 @@ export class Store {
     try {
       for (let steps = 0; this.trapped === undefined && this.#run(this);) {
         if (++steps < MAX_STEPS) continue;
-        setTimeout(() => this.pump(), 0); // lets the event loop run
+        this.#pumpNextTurn();
         return;
       }
     } catch (error) {
@@ -87,6 +89,16 @@ export class Store {
       this.#pumping = false;
     }
     this.#settle();
+  }
+
+  /**
+   * Continues in the next turn of the event loop. Tasks that no call of the host waits for do not keep the process alive,
+   * since such a task may yield forever.
+   */
+  #pumpNextTurn(): void {
+    clearTimeout(this.#nextTurn);
+    this.#nextTurn = setTimeout(() => this.pump(), 0);
+    if (this.calls.size === 0 && this.hostCalls === 0) this.#nextTurn.unref();
   }
 
   #settle(): void {
