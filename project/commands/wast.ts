@@ -1,10 +1,12 @@
 /**
- * `waft wast FILE|DIR…`: runs test scripts and ends with the line `N passed, M failed, K skipped`.
+ * `waft wast FILE|DIR…`: runs test scripts, of modules or of components, and ends with the line
+ * `N passed, M failed, K skipped`.
  */
 import type { Command } from "commander";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
+import type { EngineOptions } from "@waft/engine";
 import { optionsOfScript, runScript } from "@waft/engine/internal/script/run_script";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
@@ -19,33 +21,46 @@ export function addCommand(program: Command): void {
   addOptions(command, ENGINE_OPTION_ROWS).action(
     async (paths: string[], flags: EngineFlags & { verbose?: boolean }) => {
       const options = engineOptions(flags);
-      let passed = 0;
-      let failed = 0;
-      let skipped = 0;
+      const sum = { passed: 0, failed: 0, skipped: 0 };
       for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
         try {
-          const result = await runScript(await readFile(file), optionsOfScript(file, options));
-          for (const { line, message } of result.failures) {
-            process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
-          }
-          const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
+          const { passed, failures, skipped } = await runFile(file, options);
+          for (const { line, message } of failures) process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
+          const left = [...skipped.values()].reduce((sum, n) => sum + n, 0);
           if (flags.verbose) {
-            process.stdout.write(
-              `${file}: ${result.passed} passed, ${result.failures.length} failed, ${left} skipped\n`,
-            );
-            for (const [reason, count] of result.skipped) process.stdout.write(`    ${count} skipped: ${reason}\n`);
+            process.stdout.write(`${file}: ${passed} passed, ${failures.length} failed, ${left} skipped\n`);
+            for (const [reason, count] of skipped) process.stdout.write(`    ${count} skipped: ${reason}\n`);
           }
-          passed += result.passed;
-          failed += result.failures.length;
-          skipped += left;
+          sum.passed += passed;
+          sum.failed += failures.length;
+          sum.skipped += left;
         } catch (error) {
           throw new FileFailure(file, error);
         }
       }
-      process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
-      if (failed > 0) process.exitCode = 1;
+      process.stdout.write(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped\n`);
+      if (sum.failed > 0) process.exitCode = 1;
     },
   );
+}
+
+/** The result of a script: of modules, whose assertions count, or of components, all of whose commands count. */
+interface FileResult {
+  readonly passed: number;
+  readonly failures: readonly { readonly line: number; readonly message: string }[];
+  readonly skipped: ReadonlyMap<string, number>;
+}
+
+async function runFile(file: string, options: EngineOptions): Promise<FileResult> {
+  const text = await readFile(file);
+  // The word is in every script of components: the code that runs them is loaded for those alone.
+  if (!text.includes("component")) return await runScript(text, optionsOfScript(file, options));
+  const { isComponentScript, parseComponentScript } = await import("../../component/script/commands.ts");
+  if (!isComponentScript(text)) return await runScript(text, optionsOfScript(file, options));
+  const { runComponentScript } = await import("../../component/script/run.ts");
+  const { kinds, failures, left } = await runComponentScript(parseComponentScript(text), options);
+  const passed = [...kinds.values()].reduce((sum, counts) => sum + counts.passed, 0);
+  return { passed, failures, skipped: left };
 }
 
 /** A script, or the scripts below a directory, sorted. */
