@@ -80,6 +80,17 @@ const moduleShape = record({
 });
 const entry = record({ path: text, digest, size: count });
 
+const witType = record({ name: text, type: text });
+/** An import or export of a world; types and signatures are in the notation of WIT. */
+const worldItem = record({
+  name: text,
+  kind: oneOf("func", "type", "interface"),
+  type: text,
+  interface: text,
+  types: list(witType),
+  functions: list(witType),
+}, ["type", "interface", "types", "functions"]);
+
 /** A plugin with authority, as `trust` shows it. */
 const holder = record({
   id,
@@ -160,6 +171,11 @@ const DATA: { readonly [command: string]: object } = {
     version,
     yanked: orNull(record({ reason: text, severity: oneOf("broken", "security", "other") })),
     registry: text,
+  }),
+  "inspect": record({
+    kind: oneOf("component", "core module", "wit"),
+    worlds: list(record({ package: text, name: text, imports: list(worldItem), exports: list(worldItem) })),
+    omitted: list(text),
   }),
   "trust": {
     anyOf: [

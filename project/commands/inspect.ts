@@ -1,10 +1,13 @@
 /**
- * `waft inspect FILE`: the world of a component as WIT, or with `--json` as data.
+ * `waft inspect FILE`: the world of a component as WIT, or with `--json` as one document in the envelope of
+ * output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
+import process from "node:process";
 import { writeText } from "@waft/engine/internal/host/process";
 import { WaftError } from "@waft/engine/internal/errors";
-import { FileFailure } from "../base/failure.ts";
+import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
+import { FileFailure, oneLine } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `inspect`. */
@@ -17,12 +20,36 @@ export function addCommand(program: Command): void {
       const { inspectComponent, inspectionData, inspectionText } = await import("../ops/inspect_component.ts");
       try {
         const inspection = await inspectComponent(inputPath(file));
-        writeText(
-          1,
-          flags.json ? `${JSON.stringify(inspectionData(inspection), null, 2)}\n` : inspectionText(inspection),
-        );
+        if (flags.json === true) writeEnvelope(inspectionData(inspection), []);
+        else writeText(1, inspectionText(inspection));
       } catch (error) {
-        throw new FileFailure(error instanceof WaftError ? error.place.file ?? file : file, error);
+        const place = error instanceof WaftError ? error.place : {};
+        if (flags.json !== true) throw new FileFailure(place.file ?? file, error);
+        if (!(error instanceof WaftError) && !isSystemError(error)) throw error;
+        writeEnvelope(null, [finding(error, { ...place, file: place.file ?? file })]);
+        process.exitCode = EXIT.failure;
       }
     });
+}
+
+function writeEnvelope(data: object | null, diagnostics: readonly Diagnostic[]): void {
+  const ok = diagnostics.length === 0;
+  writeText(1, `${JSON.stringify({ schemaVersion: 1, command: "inspect", ok, data, diagnostics })}\n`);
+}
+
+/** True for a failure of the operating system, such as a missing file. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}
+
+/** The finding for a file that cannot be inspected. */
+function finding(error: Error, { file, line, column }: { file: string; line?: number; column?: number }): Diagnostic {
+  return {
+    code: error instanceof WaftError ? "inspect.rejected" : "inspect.unreadable",
+    severity: "error",
+    message: oneLine(error.message),
+    file,
+    ...(line === undefined ? {} : { line }),
+    ...(column === undefined ? {} : { column }),
+  };
 }

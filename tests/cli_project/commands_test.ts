@@ -550,7 +550,7 @@ commandTest("the command line that a missing review shows decides it as it stand
 
 commandTest(
   "every command that prints JSON prints what its published schema says",
-  async ({ run, json }) => {
+  async ({ project, run, json }) => {
     const ok = async (...args: string[]): Promise<void> => {
       const { code, diagnostics } = await json(...args);
       assert.equal(code, 0, `${args.join(" ")}: ${JSON.stringify(diagnostics)}`);
@@ -569,6 +569,19 @@ commandTest(
     await ok("tree");
     await ok("outdated");
     await ok("logout");
+    project.write("c.wat", `(component (import "a:b/c@1.0.0" (instance (export "f" (func (result u8))))))`);
+    const { data: { worlds } } = await json("inspect", "c.wat");
+    assert.deepEqual((worlds as { imports: unknown }[])[0].imports, [{
+      name: "a:b/c@1.0.0",
+      kind: "interface",
+      interface: "a:b/c@1.0.0",
+      types: [],
+      functions: [{ name: "f", type: "func() -> u8" }],
+    }]);
+    project.write("c.wat", "(component\n  nonsense)");
+    const rejected = await json("inspect", "c.wat");
+    assert.deepEqual([rejected.code, rejected.data, codes(rejected)], [1, null, ["inspect.rejected"]]);
+    assert.deepEqual(codes(await json("inspect", "missing.wasm")), ["inspect.unreadable"]);
     assert.equal((await json("login")).code, 8, "no token on standard input");
     // The other tests of this file run the rest.
     assert.deepEqual([...seenCommands].sort(), Object.keys(OUTPUT_SCHEMAS).sort());

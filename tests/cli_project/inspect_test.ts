@@ -79,7 +79,8 @@ Deno.test("a component is parsed, validated and shown as WIT", () => {
     const wit = join(folder, "c.wit");
     writeFileSync(wit, WORLD);
     assert.deepEqual(waft("inspect", wit), { status: 0, stdout: WORLD, stderr: "" });
-    const data = JSON.parse(waft("inspect", "--json", binary).stdout);
+    const { ok, data } = JSON.parse(waft("inspect", "--json", binary).stdout);
+    assert.ok(ok);
     assert.deepEqual(data.worlds[0].exports, [{ name: "run", kind: "func", type: "func() -> result" }]);
   });
 });
