@@ -14,7 +14,7 @@ import { scriptFolder, scriptNames, suiteNamed } from "./suites.ts";
 const SUITE = suiteNamed("components");
 
 /** Scripts that are left out, with the reason. */
-export const LEFT_OUT_SCRIPTS: Readonly<Record<string, string>> = {
+const LEFT_OUT_SCRIPTS: Readonly<Record<string, string>> = {
   "async/cancellable.wast": "it tests an option that the specification has removed",
 };
 
