@@ -99,6 +99,16 @@ export class Component {
   }
 }
 
+/** The fields of a context that limit a call. */
+const LIMITS = ["deadline", "processorTime", "fuel", "signal"] as const;
+
+/** A limit that nothing enforces must not be accepted. */
+function refuseLimits(context: Context): void {
+  const limit = LIMITS.find((name) => context[name] !== undefined);
+  if (limit === undefined) return;
+  throw new TypeError(`Calls of a component that uses async cannot have the limit "${limit}" yet`);
+}
+
 /** An instance of a component. `Exports` is the type of its exports where the program knows it. */
 export class ComponentInstance<Exports extends object = HostExports> {
   readonly #items: ReadonlyMap<string, Item>;
@@ -125,10 +135,11 @@ export class ComponentInstance<Exports extends object = HostExports> {
    * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
    *
    * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
-   * such function.
+   * such function, or for a limit where the component uses async: its tasks outlive the call.
    */
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     const item = this.#function(name);
+    if (this.#store.usesAsync) refuseLimits(context);
     const call = exportedFunction(item, this.#store);
     const core = item.lifted?.core;
     return (core === undefined ? call(...args) : underLimits(core, context, () => call(...args))) as Result;

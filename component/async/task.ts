@@ -1,6 +1,7 @@
 /**
- * Tasks: calls of lifted functions in progress, and their threads (Canonical ABI: Threads, Tasks). A thread that blocks inside core code leaves its frames to the engine (Suspension); one that blocks outside of core code leaves a
- * closure. Both continue at once when they are resumed, so the scheduler below decides every order.
+ * Tasks: calls of lifted functions in progress, and their threads (Canonical ABI: Threads, Tasks). A thread that blocks
+ * inside core code leaves its frames to the engine (Suspension); one that blocks outside of core code leaves a closure.
+ * Both continue at once when they are resumed, so the scheduler below decides every order.
  *
  * Invariant: `Store.current` is the thread whose code runs.
  */
