@@ -133,9 +133,16 @@ function runFib(label: string, command: string, args: string[], cwd: string, ans
   run(label, command, args, cwd, 1, 1, answer);
 }
 
+/** Every line of a failed step that reports a failure, each with the lines after it; the last lines if none does. */
+function failedLines(lines: readonly string[]): string[] {
+  const starts = lines.flatMap((line, i) => line.startsWith("FAILED") ? [i] : []);
+  if (starts.length === 0) return lines.slice(-40);
+  return starts.flatMap((start, i) => lines.slice(start, Math.min(start + 20, starts[i + 1] ?? lines.length)));
+}
+
 /**
- * Runs a program, up to `tries` times until it succeeds. Shows the last `lines` lines of its output, or more if it
- * fails. Its last line must be `last`, if given.
+ * Runs a program, up to `tries` times until it succeeds. Shows the last `lines` lines of its output, or its failures
+ * if it fails. Its last line must be `last`, if given.
  */
 function run(
   label: string,
@@ -161,8 +168,7 @@ function run(
   console.log(
     `${good ? "ok    " : "FAILED"} ${label} (${seconds} s)${result.signal === null ? "" : `: ${result.signal}`}`,
   );
-  const first = shown.findIndex((line) => line.startsWith("FAILED"));
-  const tail = good ? shown.slice(shown.length - lines) : first < 0 ? shown.slice(-40) : shown.slice(first, first + 40);
+  const tail = good ? shown.slice(shown.length - lines) : failedLines(shown);
   for (const line of tail) console.log(`         ${line}`);
   // Steps that passed only at the second attempt.
   if (good) { for (const line of ending) if (line.startsWith("FAILED")) console.log(`         ${line}`); }
@@ -308,7 +314,7 @@ function testHost(name: string, program: string, project: string, tests: string[
   )
     .map((path) => join(project, path.replace(/\.ts$/, ".js")));
   if (options.only.length > 0) {
-    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
+    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
     return;
   }
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
@@ -317,7 +323,7 @@ function testHost(name: string, program: string, project: string, tests: string[
   // (test_runner.ts), some of which do. The first failure stays in the output.
   run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
   if (options.costs) return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, 5);
-  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
+  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
   run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
 }
 

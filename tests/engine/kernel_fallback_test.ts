@@ -1,19 +1,31 @@
 /** The baseline tier where the host's WebAssembly is missing, replaced, or refuses to compile. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
+import { hostArguments } from "../support/host_arguments.ts";
 
 const ENGINE = new URL("../../engine/mod.ts", import.meta.url).href;
 const PROGRAM = `(module (func (export "f") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 6))))`;
 
 /** The last line of output of a process that runs `prelude`, then compiles and calls. */
 function outputAfter(prelude: string): string {
-  const script = `${prelude}
-    const { NewEngine } = await import(${JSON.stringify(ENGINE)});
-    const module = NewEngine().compile(${JSON.stringify(PROGRAM)});
-    console.log(module.instantiate().call({}, "f", 7), module.isTieringUp);`;
-  const args = ["eval", "--no-check", "--quiet", script];
-  return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();
+  const folder = mkdtempSync(join(tmpdir(), "waft-kernel-"));
+  try {
+    const program = join(folder, "program.mjs");
+    writeFileSync(
+      program,
+      `${prelude}
+      const { NewEngine } = await import(${JSON.stringify(ENGINE)});
+      const module = NewEngine().compile(${JSON.stringify(PROGRAM)});
+      console.log(module.instantiate().call({}, "f", 7), module.isTieringUp);`,
+    );
+    return execFileSync(process.execPath, hostArguments(program), { encoding: "utf8" }).trim();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 Deno.test({

@@ -1,7 +1,7 @@
 /**
  * Runs test files of this tree on a JavaScript runtime without `Deno.test`: `test_runner.js FILE…`. The files are
- * transpiled and use `registerTest` instead of `Deno.test` (scripts/test_hosts.ts). Out: one line per test, then the
- * counts; status 1 if a test failed or a file registered no test.
+ * transpiled and use `registerTest` instead of `Deno.test` (scripts/test_hosts.ts). Out: one line per test, the
+ * slowest files, then the counts; status 1 if a test failed or a file registered no test.
  *
  * Each file runs in its own process, as many in parallel as there are processors: objects awaiting collection, mappings
  * and pending collections of one file do not affect the counts of another, and a crash or a hang is attributed to its
@@ -67,8 +67,9 @@ async function runAlone(file: string): Promise<Counts> {
   return [passed, failed, ignored];
 }
 
-/** Runs a file in a child process; returns its counts and output. */
-function runFile(file: string): Promise<{ counts: Counts; output: string }> {
+/** Runs a file in a child process; returns its counts, its output and its time in seconds. */
+function runFile(file: string): Promise<{ counts: Counts; output: string; seconds: number }> {
+  const start = performance.now();
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), ALONE, file], {
     stdio: ["ignore", "pipe", "pipe"],
     timeout: FILE_MS,
@@ -80,13 +81,14 @@ function runFile(file: string): Promise<{ counts: Counts; output: string }> {
   }
   return new Promise((resolve) => {
     child.on("close", (status, signal) => {
+      const seconds = (performance.now() - start) / 1000;
       const lines = output.trimEnd().split("\n");
       const at = lines.findLastIndex((line) => COUNTS.test(line));
       const [passed, failed, ignored] = COUNTS.exec(lines[at] ?? "")?.slice(1).map(Number) ?? [0, 1, 0];
       if (at >= 0) lines.splice(at, 1);
       const ended = at >= 0 && status === (failed === 0 ? 0 : 1);
       if (!ended) lines.push(`FAILED ${file} ended early, with ${signal ?? `status ${status}`}`);
-      resolve({ counts: [passed, ended ? failed : Math.max(1, failed), ignored], output: lines.join("\n") });
+      resolve({ counts: [passed, ended ? failed : Math.max(1, failed), ignored], output: lines.join("\n"), seconds });
     });
   });
 }
@@ -96,11 +98,13 @@ async function runFiles(files: readonly string[]): Promise<number> {
   const total = [0, 0, 0];
   const add = (counts: Counts): void => counts.forEach((count, k) => total[k] += count);
   const again: string[] = [];
+  const times: [file: string, seconds: number][] = [];
   const waiting = [...files];
   const runWaiting = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const { counts, output } = await runFile(file);
+      const { counts, output, seconds } = await runFile(file);
       console.log(output);
+      times.push([file, seconds]);
       if (counts[1] === 0) add(counts);
       else again.push(file);
     }
@@ -112,6 +116,8 @@ async function runFiles(files: readonly string[]): Promise<number> {
     console.log(output);
     add(counts);
   }
+  times.sort((a, b) => b[1] - a[1]);
+  console.log(times.slice(0, 5).map(([file, seconds]) => `slow: ${file} (${seconds.toFixed(1)} s)`).join("\n"));
   console.log(countsLine(total as unknown as Counts));
   return total[1] === 0 ? 0 : 1;
 }
