@@ -148,9 +148,7 @@ export class TierUp implements PendingWork {
     const isUnderWay = () => job.state === JOB.RUNNING || job.state === JOB.ALLOCATED;
     if (!send(job.message, isUnderWay)) {
       const due = this.#since + valid.bytes.length * MS_PER_BYTE_WITHOUT_THREAD;
-      if (now < due) return due;
-      this.#compileHere();
-      return undefined;
+      return now < due ? due : this.#tryHere();
     }
     this.#job = job;
     this.#since = now;
@@ -182,6 +180,15 @@ export class TierUp implements PendingWork {
     const { description, tables, codeBytes, statistics } = this.#code!;
     this.#adopt(description, new CodeImage(this.#base, codeBytes, tables), statistics);
     return undefined;
+  }
+
+  /** Leaves the module with its baseline code where there is no room for more: results do not depend on it. */
+  #tryHere(): undefined {
+    try {
+      this.#compileHere();
+    } catch {
+      this.#stage = STAGE.DONE;
+    }
   }
 
   #compileHere(): void {

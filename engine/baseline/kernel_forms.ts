@@ -5,6 +5,8 @@
  */
 import { KERNEL_ARM64 } from "./generated/kernel_arm64.ts";
 import { fromBase64 } from "../base/base64.ts";
+import { hasAddressSpace } from "../host/address_space.ts";
+import { currentHost } from "../host/current.ts";
 import { KERNEL_X64 } from "./generated/kernel_x64.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
@@ -22,6 +24,11 @@ export interface Kernel {
 }
 
 const PAGE = 65_536;
+/**
+ * Address space in bytes without which the host gets no memory for the kernel. Hosts reserve up to 10 GiB for it; where
+ * that is too much they take 4 GiB, which the program then lacks.
+ */
+const KERNEL_ROOM = 16 * 2 ** 30;
 /** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
@@ -59,8 +66,9 @@ function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssem
   return unlessRefused(() => new Module(fromBase64(KERNELS[target])));
 }
 
-/** An instance of the kernel; undefined without the gigabytes of address space that hosts reserve for a memory. */
+/** An instance of the kernel; undefined without the address space that hosts reserve for a memory. */
 function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel | undefined {
+  if (!hasAddressSpace(currentHost(), KERNEL_ROOM)) return undefined;
   const memory = unlessRefused(() => new Memory({ initial: layout.MODULE / PAGE }));
   if (memory === undefined) return undefined;
   const { exports } = new Instance(module, { env: { memory } });

@@ -4,10 +4,18 @@
  * after an idle period.
  */
 import type { Worker } from "node:worker_threads";
+import { hasAddressSpace } from "./address_space.ts";
+import { currentHost } from "./current.ts";
 import { nodeModule } from "./process.ts";
 
 /** Milliseconds after which idle Workers end, to free their memory. */
 const IDLE_MS = 10_000;
+
+/**
+ * Address space in bytes without which no Worker is started: its heap reserves about one gigabyte, and a runtime that
+ * gets none ends the process.
+ */
+const WORKER_ROOM = 4 * 2 ** 30;
 
 const WORKERS: Worker[] = [];
 /** The timer that ends idle Workers. */
@@ -32,11 +40,14 @@ export function workerCount(): number {
   return WORKERS.length;
 }
 
-/** Message senders for at most `count` Workers of `module`; fewer when the host refuses to start more. */
+/**
+ * Message senders for at most `count` Workers of `module`; fewer when the host refuses to start more, or has no
+ * address space for them.
+ */
 export function startWorkers(module: URL, count: number): ((message: unknown) => void)[] {
   try {
     const { Worker } = nodeModule("node:worker_threads");
-    while (WORKERS.length < count) {
+    while (WORKERS.length < count && hasAddressSpace(currentHost(), WORKER_ROOM)) {
       const worker = new Worker(module);
       worker.unref();
       const forget = () => {

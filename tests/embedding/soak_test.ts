@@ -67,6 +67,7 @@ Deno.test({
     assert.equal(status, 0, stderr);
     assert.match(stdout, /^3000 instances/);
     const addresses = Number(/([\d.]+) GiB of address space/.exec(stdout)![1]);
-    assert.ok(addresses < kib / 2 ** 20, stdout);
+    // The rest is for the runtime, which ends the process when its heap or a thread gets none.
+    assert.ok(addresses < kib / 2 ** 20 - 2, stdout);
   },
 });

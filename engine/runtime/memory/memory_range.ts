@@ -9,6 +9,7 @@
  * The address space is a resource of the process, so its state belongs to the realm (SPACE) and not to an engine or
  * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
  */
+import { hasAddressSpace } from "../../host/address_space.ts";
 import { type Host, PROT } from "../../host/host.ts";
 
 /** Initial contents that are mapped from an in-memory file (memory_image.ts). */
@@ -61,20 +62,11 @@ export function deferRetirement(delta: 1 | -1): void {
   if (SPACE.deferrals === 0) { for (const range of SPACE.deferred.splice(0)) range.retire(); }
 }
 
-function canReserve(host: Host, bytes: number): boolean {
-  try {
-    host.release(host.reserve(bytes, PROT.NONE), bytes);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** True if there is address space for another guarded memory, in a process with room for many of them. */
 export function hasGuardRoom(host: Host): boolean {
-  SPACE.isRoomy ??= canReserve(host, GUARD_RESERVATION * FEW_GUARDED);
+  SPACE.isRoomy ??= hasAddressSpace(host, GUARD_RESERVATION * FEW_GUARDED);
   if (!SPACE.isRoomy || SPACE.guarded >= MANY_GUARDED) return false;
-  return SPACE.guarded < FEW_GUARDED || canReserve(host, GUARD_RESERVATION);
+  return SPACE.guarded < FEW_GUARDED || hasAddressSpace(host, GUARD_RESERVATION);
 }
 
 /** The address range of one memory, shared by the memory and its views. */

@@ -157,6 +157,8 @@ export class GuestThread {
   processorDeadline = Infinity;
   #watched = Infinity;
   #watchdog: Watchdog | undefined;
+  /** True if pending work could not have a watchdog. */
+  #isUnwatched = false;
   #processorClock: (() => number) | undefined;
   /** The number of nested calls from JavaScript in progress. */
   depth = 0;
@@ -313,7 +315,20 @@ export class GuestThread {
     }
     if (this.#pending.size === 0) this.#eager = false;
     this.#updateAttention();
-    if (next < this.#watched) this.watch(next);
+    if (next < this.#watched) this.#watchWork(next);
+  }
+
+  /**
+   * Makes polls fault at the time of pending work. Where the system gives no thread for the watchdog, work advances at
+   * calls only.
+   */
+  #watchWork(at: number): void {
+    if (this.#isUnwatched) return;
+    try {
+      this.watch(at);
+    } catch {
+      this.#isUnwatched = true;
+    }
   }
 
   /**

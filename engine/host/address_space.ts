@@ -1,0 +1,16 @@
+/**
+ * Asks whether the process has address space left, which limits such as `ulimit -v` make scarce. JavaScript runtimes
+ * end the whole process when a thread or a heap of theirs gets none, so the engine asks before it has them reserve
+ * gigabytes. In: a size. Out: yes or no at this moment; nothing stays reserved.
+ */
+import { type Host, PROT } from "./host.ts";
+
+/** True if a range of `bytes` can be reserved now. */
+export function hasAddressSpace(host: Host, bytes: number): boolean {
+  try {
+    host.release(host.reserve(bytes, PROT.NONE), bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
