@@ -1,9 +1,9 @@
 /**
- * The public API: {@linkcode compileComponent} → `instantiate` → `exports`. In: a component in binary form and an engine,
- * which compiles its core modules. Out: instances whose exports are JavaScript values in jco's form. Invariant: a
- * component is compiled once; instances share its code and nothing else.
+ * Components and their instances: {@linkcode compileBinary} → `instantiate` → `exports`. In: a component in binary form
+ * and an engine, which compiles its core modules. Out: instances whose exports are JavaScript values in jco's form.
+ * Invariant: a component is compiled once; instances share its code and nothing else.
  */
-import { type Context, type Engine, LinkError, type Module, underLimits } from "@waft/engine";
+import { type Context, type Engine, InstancePool, LinkError, type Module, underLimits } from "@waft/engine";
 import { Store } from "./async/component_instance.ts";
 import { runReady } from "./async/task.ts";
 import { decodeComponent } from "./binary/decode.ts";
@@ -17,8 +17,73 @@ import { featuresOf } from "./link/component_features.ts";
 import { validateComponent } from "./validate/validate_component.ts";
 import type { Component as DecodedComponent } from "./model/definitions.ts";
 
-/** A compiled component, which can be instantiated any number of times. */
-export class Component {
+/** A compiled component, which can be instantiated any number of times. Made by `compileComponent`. */
+export interface Component {
+  /**
+   * Creates an instance. `imports` maps the names of imports to objects with functions (camelCase) and classes
+   * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names. `context`
+   * limits the start functions of the core modules; its `limits` apply to each core instance.
+   *
+   * Throws LinkError that names all missing imports with their signatures, and TrapError if a start function traps.
+   */
+  instantiate<Exports extends object = HostExports>(
+    context?: Context,
+    imports?: ComponentImports,
+  ): ComponentInstance<Exports>;
+
+  /**
+   * Creates a pool of instances that holds at most `size` (default 16) idle ones, which are reset and reused. All are
+   * instantiated with the same context and imports.
+   */
+  pool(options?: ComponentPoolOptions): InstancePool<ComponentInstance>;
+}
+
+/** The options of `Component.pool`. */
+export interface ComponentPoolOptions {
+  /** The greatest number of idle instances; 16 by default. */
+  size?: number;
+  /** The context of every instantiation. */
+  context?: Context;
+  /** The imports of all instances. */
+  imports?: ComponentImports;
+}
+
+/** An instance of a component. `Exports` is the type of its exports where the program knows it. */
+export interface ComponentInstance<Exports extends object = HostExports> {
+  /** Exports by name: an object per interface, under its whole name and its short one, and functions in camelCase. */
+  readonly exports: Exports;
+
+  /**
+   * Calls an exported function under the limits of `context`. `name` is that of a function of the component, or of an
+   * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
+   *
+   * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
+   * such function, or for a limit where the component uses async: its tasks outlive the call.
+   */
+  call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result;
+
+  /** True if there is a function `name`, as `call` takes it. */
+  has(name: string): boolean;
+
+  /**
+   * Restores the state after instantiation: memories, tables and globals of all core instances, and the tables of
+   * handles. Resources of the host that the component still owns are disposed of; objects of its own resources can no
+   * longer be used. An instance that has trapped is usable again.
+   *
+   * Throws an Error if the instance was not instantiated with `resettable`, is closed or is not idle: a call or a task is
+   * in progress.
+   */
+  reset(): void;
+
+  /**
+   * Closes the instance: calls of its exports throw from now on, the pages of its memories are released, and resources
+   * of the host that it still owns are disposed of.
+   */
+  close(): void;
+}
+
+/** The implementation of {@linkcode Component}. */
+class CompiledComponent implements Component {
   readonly #engine: Engine;
   readonly #decoded: DecodedComponent;
   readonly #modules = new Map<Uint8Array, Module>();
@@ -26,11 +91,6 @@ export class Component {
   readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
 
-  /**
-   * Components are made by {@linkcode compileComponent}.
-   *
-   * @internal
-   */
   constructor(engine: Engine, decoded: DecodedComponent) {
     this.#engine = engine;
     this.#decoded = decoded;
@@ -52,33 +112,38 @@ export class Component {
     return module;
   }
 
-  /**
-   * Creates an instance. `imports` maps the names of imports to objects with functions (camelCase) and classes
-   * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names.
-   *
-   * Throws LinkError that names all missing imports with their signatures, and TrapError if a start function traps.
-   */
   instantiate<Exports extends object = HostExports>(
     context: Context = {},
     imports: ComponentImports = {},
   ): ComponentInstance<Exports> {
     const { usesAsync, needsTasks } = this.#features;
+    const { resettable = false, ...coreContext } = context;
     const store = new Store(usesAsync, needsTasks, runReady);
     const host = new HostImports(imports, store);
     const environment: Environment = {
       store,
-      context,
+      context: coreContext,
       moduleOf: (bytes) => this.#modules.get(bytes)!,
       startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
       adapter: (text) => this.#adapter(text),
     };
     this.#checkImports(host, store);
-    const items = instantiateComponent(
-      environment,
-      { component: this.#decoded, scope: undefined, parent: undefined },
-      (definition, scope) => host.item(definition, scope),
-    );
-    return new ComponentInstance<Exports>(items, store);
+    try {
+      const items = instantiateComponent(
+        environment,
+        { component: this.#decoded, scope: undefined, parent: undefined },
+        (definition, scope) => host.item(definition, scope),
+      );
+      if (resettable) store.checkpoint();
+      return new LinkedInstance<Exports>(items, store);
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  }
+
+  pool({ size = 16, context = {}, imports = {} }: ComponentPoolOptions = {}): InstancePool<ComponentInstance> {
+    return new InstancePool(() => this.instantiate({ ...context, resettable: true }, imports), size);
   }
 
   /** Throws unless every import is there. Imports refer to types only, so they can be resolved before anything runs. */
@@ -109,34 +174,21 @@ function refuseLimits(context: Context): void {
   throw new TypeError(`Calls of a component that uses async cannot have the limit "${limit}" yet`);
 }
 
-/** An instance of a component. `Exports` is the type of its exports where the program knows it. */
-export class ComponentInstance<Exports extends object = HostExports> {
+/** The implementation of {@linkcode ComponentInstance}. */
+class LinkedInstance<Exports extends object> implements ComponentInstance<Exports> {
   readonly #items: ReadonlyMap<string, Item>;
   readonly #store: Store;
   #exports: Exports | undefined;
 
-  /**
-   * Instances are made by components.
-   *
-   * @internal
-   */
   constructor(items: ReadonlyMap<string, Item>, store: Store) {
     this.#items = items;
     this.#store = store;
   }
 
-  /** Exports by name: an object per interface, under its whole name and its short one, and functions in camelCase. */
   get exports(): Exports {
     return this.#exports ??= hostExports(this.#items, this.#store) as Exports;
   }
 
-  /**
-   * Calls an exported function under the limits of `context`. `name` is that of a function of the component, or of an
-   * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
-   *
-   * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
-   * such function, or for a limit where the component uses async: its tasks outlive the call.
-   */
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     const item = this.#function(name);
     if (this.#store.usesAsync) refuseLimits(context);
@@ -145,9 +197,16 @@ export class ComponentInstance<Exports extends object = HostExports> {
     return (core === undefined ? call(...args) : underLimits(core, context, () => call(...args))) as Result;
   }
 
-  /** True if there is a function `name`, as `call` takes it. */
   has(name: string): boolean {
     return this.#find(name) !== undefined;
+  }
+
+  reset(): void {
+    this.#store.reset();
+  }
+
+  close(): void {
+    this.#store.close();
   }
 
   #function(name: string): FuncItem {
@@ -164,13 +223,9 @@ export class ComponentInstance<Exports extends object = HostExports> {
   }
 }
 
-/**
- * Decodes and validates a component in binary form and compiles its core modules.
- *
- * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
- */
-export function compileComponent(engine: Engine, bytes: Uint8Array): Component {
+/** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
+export function compileBinary(engine: Engine, bytes: Uint8Array): Component {
   const decoded = decodeComponent(bytes);
   validateComponent(decoded, { features: engine.features });
-  return new Component(engine, decoded);
+  return new CompiledComponent(engine, decoded);
 }

@@ -10,7 +10,7 @@ import type { Tag } from "./runtime/exceptions/exception.ts";
 import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 import { funcInfo } from "./runtime/instance/func.ts";
 import { type Instance as RuntimeInstance, instanceOf } from "./runtime/instance/instance.ts";
-import { resetInstance } from "./runtime/instance/instance_state.ts";
+import { checkpointInstance, resetInstance } from "./runtime/instance/instance_state.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { checkContext, checkSettings, underControl } from "./runtime/suspension/call_limits.ts";
 import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instance/instantiate.ts";
@@ -394,6 +394,16 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
    */
   reset(): void {
     resetInstance(this.#instance);
+  }
+
+  /**
+   * Records the current state of everything that the instance defines: `reset` restores it from now on. For instances
+   * that are part of a whole, whose memories and tables other instances fill after the instantiation.
+   *
+   * Throws an Error if the instance is closed or not idle, or if it defines a shared memory.
+   */
+  checkpoint(): void {
+    checkpointInstance(this.#instance);
   }
 
   /**

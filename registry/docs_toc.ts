@@ -10,13 +10,14 @@ export interface TocGroup {
   readonly pages: readonly string[];
 }
 
-/** Pages of the API reference, which are written from the sources of the engine. */
+/** Pages of the API reference, which are written from the sources of the packages. */
 export const REFERENCE_PAGES: readonly string[] = [
   "reference",
   "reference-wasi",
   "reference-threads",
   "reference-node-wasi",
   "reference-webassembly",
+  "reference-component",
 ];
 
 /** All pages in order. */

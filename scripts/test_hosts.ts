@@ -42,6 +42,7 @@ const TYPESCRIPT = "typescript@7.0.2";
 /** Test folders that run on every host. */
 const TEST_FOLDERS = [
   "tests/cli_project",
+  "tests/component",
   "tests/embedding",
   "tests/engine",
   "tests/features",
@@ -54,7 +55,14 @@ const TEST_FOLDERS = [
 ];
 
 /** The subset for `--quick`. */
-const QUICK_FOLDERS = ["tests/cli_project", "tests/embedding", "tests/engine", "tests/threads", "tests/wasi"];
+const QUICK_FOLDERS = [
+  "tests/cli_project",
+  "tests/component",
+  "tests/embedding",
+  "tests/engine",
+  "tests/threads",
+  "tests/wasi",
+];
 
 /** Test files in those folders that a host cannot run, with the reason. */
 const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
@@ -105,6 +113,7 @@ const QUICK = [
 
 /** The suite that each host runs, in the folder that this checkout uses. */
 const SUITE = suiteNamed("wasm");
+const COMPONENT_SUITE = suiteNamed("components");
 
 const task = {
   name: "task test:hosts",
@@ -157,7 +166,13 @@ function run(
   const result: SpawnSyncReturns<string> = spawnSync(command, args, {
     cwd,
     encoding: "utf8",
-    env: { ...process.env, [SUITE.variable]: suiteFolder(SUITE), NO_COLOR: "1", npm_config_update_notifier: "false" },
+    env: {
+      ...process.env,
+      [SUITE.variable]: suiteFolder(SUITE),
+      [COMPONENT_SUITE.variable]: suiteFolder(COMPONENT_SUITE),
+      NO_COLOR: "1",
+      npm_config_update_notifier: "false",
+    },
     timeout: 1_200_000,
     maxBuffer: 1 << 28,
   });

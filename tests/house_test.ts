@@ -56,6 +56,7 @@ const NO_CYCLES = [...COMPILER];
 
 /** The entry points of both packages that programs import. */
 const PUBLIC = [
+  "component/mod.ts",
   "mod.ts",
   "engine/mod.ts",
   "engine/cache/code_cache.ts",

@@ -14,6 +14,7 @@ export class ComponentError extends Error {
   /** The value of the error case. */
   readonly payload: unknown;
 
+  /** Creates the error for a value of the error case. */
   constructor(payload: unknown) {
     super(describe(payload));
     this.name = "ComponentError";

@@ -3,9 +3,9 @@
  * API). Invariant: an instance whose code trapped is never left, so it can never be entered again.
  */
 import { clearTimeout, setTimeout } from "node:timers";
-import { host, type Memory, TrapError } from "@waft/engine";
+import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
-import type { Entry, Subtask } from "./entries.ts";
+import { type Entry, ResourceHandle, type Subtask } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
 import { Table } from "./table.ts";
 
@@ -30,6 +30,15 @@ export class Store {
   lending: Subtask | undefined = undefined;
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
+  /** Calls without a task in progress. */
+  active = 0;
+  /** The core instances, adapters excluded. */
+  readonly coreInstances: Instance[] = [];
+  /** The component instances, in order of instantiation. */
+  readonly instances: ComponentInstance[] = [];
+  /** Changes when the state of all instances ends: objects of resources made before belong to no instance. */
+  era: object = {};
+  #resettable = false;
 
   /** True if some function of the component may block, so that all calls are tasks. */
   readonly usesAsync: boolean;
@@ -138,6 +147,40 @@ export class Store {
     return this.#flagsMemory;
   }
 
+  /** Records the state of the core instances, which `reset` restores. */
+  checkpoint(): void {
+    for (const instance of this.coreInstances) instance.checkpoint();
+    this.#resettable = true;
+  }
+
+  /** Restores the recorded state. Throws an Error if there is none, or a call or a task is in progress. */
+  reset(): void {
+    if (!this.#resettable) throw new Error("The instance was not instantiated with { resettable: true }");
+    const inProgress = this.active > 0 || this.current !== undefined || this.calls.size > 0 || this.hostCalls > 0 ||
+      this.waiting.size > 0 || this.instances.some(({ threads }) => !threads.isEmpty);
+    if (inProgress) throw new Error("The instance is not idle: a call or a task of it is in progress");
+    for (const instance of this.coreInstances) instance.reset();
+    this.#endState();
+  }
+
+  /** Closes the core instances. */
+  close(): void {
+    this.#resettable = false;
+    for (const instance of this.coreInstances) instance.close();
+    this.#endState();
+  }
+
+  /** Forgets the handles of all instances; resources of the host that they own are disposed of. */
+  #endState(): void {
+    this.era = {};
+    this.trapped = undefined;
+    this.lending = undefined;
+    this.switchTo = undefined;
+    this.flags.fill(1, 0, this.#flagsUsed);
+    const owned = this.instances.flatMap((instance) => instance.forget());
+    for (const { resource, rep } of owned) resource.destroy?.(rep, undefined);
+  }
+
   #moveFlags(to: ArrayBuffer): void {
     const flags = new Uint8Array(to);
     flags.set(this.flags);
@@ -174,6 +217,20 @@ export class ComponentInstance {
     this.store = store;
     this.parent = parent;
     this.flags = store.addFlags();
+    store.instances.push(this);
+  }
+
+  /** Returns to the state without handles and tasks. Returns the handles of resources of the host that it owned. */
+  forget(): ResourceHandle[] {
+    const owned = [...this.handles].filter((entry): entry is ResourceHandle =>
+      entry instanceof ResourceHandle && entry.own && entry.resource.owner === undefined
+    );
+    this.handles.clear();
+    this.threads.clear();
+    this.backpressure = 0;
+    this.waitingToEnter = 0;
+    this.exclusive = undefined;
+    return owned;
   }
 
   get mayEnter(): boolean {

@@ -37,6 +37,16 @@ export class Table<T extends object> {
     return entry;
   }
 
+  get isEmpty(): boolean {
+    return this.#entries.length - this.#free.length === 1;
+  }
+
+  /** Removes all entries. */
+  clear(): void {
+    this.#entries.length = 1;
+    this.#free.length = 0;
+  }
+
   /** The entries, in the order of their indices. */
   *[Symbol.iterator](): Generator<T> {
     for (const entry of this.#entries) if (entry !== undefined) yield entry;

@@ -10,6 +10,7 @@ import type { FuncType } from "../model/types.ts";
 import { moveRep, type ResourceClass, resourceClass } from "./host_resources.ts";
 import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
 
+/** The exports of a component by name: functions, an object per interface, and a class per resource. */
 export type HostExports = Record<string, unknown>;
 
 /** The exports of a component. */

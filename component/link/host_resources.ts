@@ -57,12 +57,26 @@ export function releaseBorrow(resource: RuntimeResource, rep: number): void {
 }
 
 /** The representation of a guest's resource in its JavaScript object; undefined once it is gone. */
-const REPS = new WeakMap<object, { resource: RuntimeResource; rep: number; owned: boolean }>();
+const REPS = new WeakMap<object, Representation>();
+
+interface Representation {
+  readonly resource: RuntimeResource;
+  readonly rep: number;
+  readonly owned: boolean;
+  /** That of the store: a reset of the instance ends its resources. */
+  readonly era: object | undefined;
+}
+
+/** True unless the instance that implements the resource has been reset or closed since. */
+function isAlive({ resource, era }: Pick<Representation, "resource" | "era">): boolean {
+  return era === resource.owner?.store.era;
+}
 
 /** Destroys resources whose objects were collected without having been disposed of. */
-const ABANDONED = new FinalizationRegistry<{ resource: RuntimeResource; rep: number }>(({ resource, rep }) => {
+const ABANDONED = new FinalizationRegistry<Omit<Representation, "owned">>((representation) => {
+  if (!isAlive(representation)) return;
   try {
-    resource.destroy?.(rep, undefined);
+    representation.resource.destroy?.(representation.rep, undefined);
   } catch {
     // The instance has trapped or is running: the resource ends with it.
   }
@@ -85,7 +99,7 @@ function makeClass(resource: RuntimeResource): ResourceClass {
       const entry = REPS.get(this);
       if (entry === undefined) return;
       release(this);
-      if (entry.owned) resource.destroy?.(entry.rep, undefined);
+      if (entry.owned && isAlive(entry)) resource.destroy?.(entry.rep, undefined);
     }
   };
   Object.defineProperty(made, "name", { value: name });
@@ -108,8 +122,9 @@ export function objectOf(resource: RuntimeResource, rep: number, owned: boolean)
 
 /** Makes `object` represent a resource of a guest. */
 export function adopt(object: object, resource: RuntimeResource, rep: number, owned: boolean): object {
-  REPS.set(object, { resource, rep, owned });
-  if (owned) ABANDONED.register(object, { resource, rep }, object);
+  const era = resource.owner?.store.era;
+  REPS.set(object, { resource, rep, owned, era });
+  if (owned) ABANDONED.register(object, { resource, rep, era }, object);
   return object;
 }
 
@@ -118,7 +133,7 @@ export function repOf(resource: RuntimeResource, value: unknown, owned: boolean)
   if (typeof value !== "object" || value === null) throw new TypeError(`Expected a resource ${resource.name}`);
   if (resource.owner === undefined) return hostResource(resource).add(value);
   const entry = REPS.get(value);
-  if (entry === undefined || entry.resource !== resource) {
+  if (entry === undefined || entry.resource !== resource || !isAlive(entry)) {
     throw new TypeError(`Expected a resource ${resource.name}; it may have been passed on or disposed of`);
   }
   if (!owned) return entry.rep;

@@ -123,7 +123,12 @@ class Linker {
     }
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     for (const { name, instance } of expr.args) imports[name] = scope.coreInstances[instance];
-    return this.#running(() => scope.coreModules[expr.module].instantiate(this.#environment.context, imports).exports);
+    const { context, store } = this.#environment;
+    return this.#running(() => {
+      const instance = scope.coreModules[expr.module].instantiate(context, imports);
+      store.coreInstances.push(instance);
+      return instance.exports;
+    });
   }
 
   /** Runs the start function of a core module: its instance is entered, and its imports may be called. */

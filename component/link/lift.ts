@@ -57,6 +57,7 @@ function directCall(
     },
     enter: () => {
       enterAll(entering);
+      store.active++;
       if (!needsTask) return undefined;
       const before = store.current;
       store.current = new Task(instance, type, taskOptions, nothing, () => {}).thread;
@@ -67,9 +68,11 @@ function directCall(
     },
     leave: (before) => {
       leaveAll(entering);
+      store.active--;
       if (needsTask) store.current = (before as Thread | null) ?? undefined;
     },
     failed: (error, before, called) => {
+      store.active--;
       // An argument that JavaScript passed cannot be lowered: the component is not at fault.
       if (!called && error instanceof TypeError) leaveAll(entering);
       if (needsTask) store.current = (before as Thread | null) ?? undefined;

@@ -15,7 +15,7 @@ import {
 } from "@waft/engine";
 import { ComponentError } from "../abi/traps.ts";
 import { decodeComponent } from "../binary/decode.ts";
-import { compileComponent, type Component, type ComponentInstance } from "../component.ts";
+import { compileBinary, type Component, type ComponentInstance } from "../component.ts";
 import { validateComponent } from "../validate/validate_component.ts";
 import type { Action, ScriptCommand, ScriptComponent } from "./commands.ts";
 import { javaScriptValue, matchesValue, type ScriptValue, valueText } from "./values.ts";
@@ -128,7 +128,7 @@ class ScriptRun {
 
   #compile(component: ScriptComponent): Component {
     try {
-      return compileComponent(this.#engine, component.encode());
+      return compileBinary(this.#engine, component.encode());
     } catch (error) {
       if (!(error instanceof UnsupportedError)) throw error;
       this.#missing = `needs ${error.feature}`;

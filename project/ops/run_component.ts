@@ -4,7 +4,7 @@
  * status.
  */
 import { ComponentError } from "../../component/abi/traps.ts";
-import { compileComponent } from "../../component/component.ts";
+import { compileBinary } from "../../component/component.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { NewEngine } from "@waft/engine";
 import { GuestExit, UsageError } from "../base/failure.ts";
@@ -20,7 +20,7 @@ export function runComponent(file: string, bytes: Uint8Array, args: readonly str
   if (options.invoke !== undefined) throw new UsageError("--invoke is not possible with a component yet");
   const { context, env, preopens, root } = options;
   const engine = NewEngine(options.engine);
-  const component = inFile(file, () => compileComponent(engine, bytes));
+  const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
   const wasi = inFile(file, () => new ComponentWasi({ args: [file, ...args], env, preopens, ...protect }));
   try {

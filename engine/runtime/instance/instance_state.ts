@@ -71,15 +71,25 @@ function setDropped(set: Set<number>, numbers: readonly number[]): void {
   for (const number of numbers) set.add(number);
 }
 
+/** Records the current state, which a reset restores. Throws an Error if the instance cannot be reset. */
+export function checkpointInstance(instance: Instance): void {
+  requireResettable(instance);
+  instance.startState = captureState(instance);
+}
+
+function requireResettable(instance: Instance): void {
+  instance.requireIdle();
+  if (instance.module.valid.memories.some(({ shared }) => shared)) {
+    throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
+  }
+}
+
 /**
  * Resets everything that the instance defines to its state after instantiation. Throws an Error if it cannot be reset.
  */
 export function resetInstance(instance: Instance): void {
-  instance.requireIdle();
+  requireResettable(instance);
   const { module: { valid }, memories, tables } = instance;
-  if (valid.memories.some(({ shared }) => shared)) {
-    throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
-  }
   if (instance.startState !== undefined) return applyState(instance, instance.startState);
   if (valid.start !== undefined) {
     throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");

@@ -12,10 +12,10 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { StoredDocument } from "../../store/keys.ts";
 import { type DocModule, readDocJson } from "./doc_json.ts";
-import { REFERENCE_MODULES, referencePage } from "./pages.ts";
+import { REFERENCE_MODULES, type ReferenceModule, referencePage } from "./pages.ts";
 
 const FOLDER = new URL("../../../docs/reference/", import.meta.url);
-const ENGINE = new URL("../../../engine/", import.meta.url);
+const ROOT = new URL("../../../", import.meta.url);
 const MAX_OUTPUT_BYTES = 64 << 20;
 
 /** The pages, built where that is possible, else read from the package; none when neither is possible. */
@@ -31,33 +31,36 @@ function readReference(): StoredDocument[] {
 
 /** The pages, from the sources; undefined where there is no `deno doc` or no source. */
 export async function buildReference(): Promise<StoredDocument[] | undefined> {
-  const entries = exportsOfEngine();
   // Not in a compiled program, which is its own execPath.
   const isDeno = /^deno(?:\.exe)?$/.test(basename(process.execPath));
-  if (entries === undefined || !isDeno) return undefined;
+  const files = REFERENCE_MODULES.map(sourceOf);
+  if (!isDeno || !files.every((file) => file !== undefined)) return undefined;
   return await Promise.all(
-    REFERENCE_MODULES.map(async (module) => referencePage(module, await documentation(entries[module.entry]!))),
+    REFERENCE_MODULES.map(async (module, k) => referencePage(module, await documentation(files[k]))),
   );
 }
 
 /** Writes the pages for a package. */
 export async function writeReference(): Promise<number> {
   const pages = await buildReference();
-  if (pages === undefined) throw new Error("the API reference is built by deno, from the sources of the engine");
+  if (pages === undefined) throw new Error("the API reference is built by deno, from the sources of the packages");
   mkdirSync(FOLDER, { recursive: true });
   for (const { path, source } of pages) writeFileSync(new URL(path, FOLDER), source);
   return pages.length;
 }
 
-function exportsOfEngine(): { readonly [entry: string]: string } | undefined {
-  const file = new URL("deno.json", ENGINE);
+/** The source file of a module; undefined in a package, which has none. */
+function sourceOf(module: ReferenceModule): URL | undefined {
+  const folder = new URL(`${module.package}/`, ROOT);
+  const file = new URL("deno.json", folder);
   if (!existsSync(file)) return undefined;
-  return (JSON.parse(readFileSync(file, "utf8")) as { readonly exports: { readonly [entry: string]: string } }).exports;
+  const { exports } = JSON.parse(readFileSync(file, "utf8")) as { exports: Record<string, string> };
+  return new URL(exports[module.entry], folder);
 }
 
-function documentation(path: string): Promise<DocModule> {
+function documentation(file: URL): Promise<DocModule> {
   return new Promise((resolve, reject) => {
-    const args = ["doc", "--json", "--quiet", fileURLToPath(new URL(path, ENGINE))];
+    const args = ["doc", "--json", "--quiet", fileURLToPath(file)];
     execFile(process.execPath, args, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
       if (error === null) resolve(readDocJson(stdout));
       else reject(new Error(`deno doc failed: ${stderr.trim().split("\n")[0]}`));

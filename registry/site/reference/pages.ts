@@ -1,5 +1,5 @@
 /**
- * The API reference as Markdown, one page for each public module of the engine.
+ * The API reference as Markdown, one page for each public module of the packages.
  *
  * In: modules as `deno doc` describes them. Out: pages that are rendered, searched and indexed like the rest of the
  * documentation. A symbol is a section; methods of classes are sections below it, named `Class.method`.
@@ -24,7 +24,9 @@ export interface ReferenceModule {
   readonly page: string;
   /** The specifier that programs import. */
   readonly specifier: string;
-  /** The key of `exports` in engine/deno.json. */
+  /** The folder of the package, with its deno.json. */
+  readonly package: "engine" | ".";
+  /** The key of `exports` in the package's deno.json. */
   readonly entry: string;
   readonly title: string;
   readonly about: string;
@@ -35,6 +37,7 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   {
     page: "reference",
     specifier: "@waft/engine",
+    package: "engine",
     entry: ".",
     title: "API reference",
     about: "Engines, modules, instances, memories, tables, errors and settings.",
@@ -42,6 +45,7 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   {
     page: "reference-wasi",
     specifier: "@waft/engine/wasi",
+    package: "engine",
     entry: "./wasi",
     title: "API reference: WASI",
     about: "WASI preview 1: arguments, environment, standard streams and directories of a guest.",
@@ -49,6 +53,7 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   {
     page: "reference-threads",
     specifier: "@waft/engine/wasi/threads",
+    package: "engine",
     entry: "./wasi/threads",
     title: "API reference: WASI threads",
     about: "Programs that use wasi-threads: each thread is a Worker.",
@@ -56,6 +61,7 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   {
     page: "reference-node-wasi",
     specifier: "@waft/engine/node_wasi",
+    package: "engine",
     entry: "./node_wasi",
     title: "API reference: node:wasi",
     about: "The class `WASI` of `node:wasi` on waft's WASI.",
@@ -63,9 +69,18 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   {
     page: "reference-webassembly",
     specifier: "@waft/engine/webassembly",
+    package: "engine",
     entry: "./webassembly",
     title: "API reference: WebAssembly",
     about: "A namespace with the interface of the global `WebAssembly`.",
+  },
+  {
+    page: "reference-component",
+    specifier: "@waft/cli/component",
+    package: ".",
+    entry: "./component",
+    title: "API reference: components",
+    about: "Compiling, instantiating and calling WebAssembly components.",
   },
 ];
 

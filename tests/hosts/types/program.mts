@@ -12,6 +12,8 @@ import {
 } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
 import { main } from "@waft/cli";
+import { compileComponent, type ComponentInstance } from "@waft/cli/component";
+import { ComponentWasi } from "@waft/cli/component/wasi";
 import { NewEngine as sameEngine, VERSION } from "@waft/cli/project";
 
 const options: EngineOptions = { interruptible: true, fuel: true, bounds: "explicit", limits: { maxMemoryPages: 16 } };
@@ -30,8 +32,17 @@ try {
 } catch (error) {
   if (error instanceof TrapError) console.log(error.message.toUpperCase());
 }
+interface Greeting {
+  greet(name: string): string;
+}
+const greeter: ComponentInstance<Greeting> = compileComponent(engine, "(component)")
+  .instantiate<Greeting>({ resettable: true }, new ComponentWasi({ args: ["greeter"] }).imports);
+const greeting: string = greeter.exports.greet("you");
+greeter.reset();
+// @ts-expect-error There is no export `part`.
+greeter.exports.part("you");
 // @ts-expect-error There is no option `bound`.
 NewEngine({ bound: "guard" });
 // @ts-expect-error A deadline is a number of milliseconds or a Date.
 instance.call({ deadline: "soon" }, "run");
-console.log(bytes, result, text, status, engines, Wasi);
+console.log(greeting, bytes, result, text, status, engines, Wasi);
