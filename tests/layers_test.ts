@@ -60,7 +60,8 @@ function unitOf(path: string): Unit | undefined {
 }
 
 function importsOf(path: string): string[] {
-  const text = readFileSync(join(ROOT, path), "utf8");
+  // Examples in comments import the packages by name.
+  const text = readFileSync(join(ROOT, path), "utf8").replace(/^ \* .*$/gm, "");
   const found: string[] = [];
   for (const match of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
     const target = match[1];
