@@ -16,6 +16,7 @@ import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
 import { validateComponent } from "./validate/validate_component.ts";
 import type { Component as DecodedComponent } from "./model/definitions.ts";
+import type { FuncType } from "./model/types.ts";
 
 /** A compiled component, which can be instantiated any number of times. Made by `compileComponent`. */
 export interface Component {
@@ -209,6 +210,19 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
     this.#store.close();
   }
 
+  /** The types of all exported functions, by the names that `call` takes. */
+  functionTypes(): Map<string, FuncType> {
+    const types = new Map<string, FuncType>();
+    const add = (items: ReadonlyMap<string, Item>, prefix: string) => {
+      for (const [name, item] of items) {
+        if (item.sort === "func") types.set(prefix + name, item.type);
+        else if (item.sort === "instance" && prefix === "") add(item.exports, `${name}#`);
+      }
+    };
+    add(this.#items, "");
+    return types;
+  }
+
   #function(name: string): FuncItem {
     const item = this.#find(name);
     if (item === undefined) throw new TypeError(`There is no exported function "${name}"`);
@@ -221,6 +235,12 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
     const found = second === undefined ? item : item?.sort === "instance" ? item.exports.get(second) : undefined;
     return found?.sort === "func" ? found : undefined;
   }
+}
+
+/** The types of all exported functions of an instance, by the names that `call` takes. */
+export function functionTypes(instance: ComponentInstance): Map<string, FuncType> {
+  if (!(instance instanceof LinkedInstance)) throw new TypeError("Not an instance of a component");
+  return instance.functionTypes();
 }
 
 /** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */

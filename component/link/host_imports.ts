@@ -13,7 +13,7 @@ import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
 import { makeHostResource } from "./host_resources.ts";
 import type { Scope } from "./scope.ts";
 import { type DeclaredExport, declaredExports } from "./type_space.ts";
-import { signature } from "./wit_names.ts";
+import { signature } from "../abi/type_name.ts";
 
 /** Imports by name: an object per interface, a function, or a class for a resource. */
 export type ComponentImports = Readonly<Record<string, unknown>>;

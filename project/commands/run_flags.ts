@@ -29,7 +29,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
 
 /** The options. */
 export const RUN_OPTION_ROWS: readonly OptionRow[] = [
-  { flags: "--invoke <name>", description: "Exported function to call (default: _start, else the only one)" },
+  { flags: "--invoke <name>", description: "Exported function to call; of a component a call: 'greet(\"you\")'" },
   { flags: "--dir <host::guest>", description: "Give the guest a directory (repeatable)", repeatable: true },
   {
     flags: "--env <name=value>",

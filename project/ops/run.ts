@@ -9,6 +9,7 @@ import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/e
 import { Wasi } from "@waft/engine/wasi";
 import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { componentBytes } from "./component_bytes.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
 import { type PlacedShape, readShape } from "./module_shape.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
@@ -50,10 +51,10 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   } catch (error) {
     throw new FileFailure(file, error);
   }
-  if (isComponent(bytes)) {
+  const component = await componentIn(file, bytes);
+  if (component !== undefined) {
     const { runComponent } = await import("./run_component.ts");
-    await runComponent(file, bytes, args, options);
-    return [];
+    return await runComponent(file, component, args, options);
   }
   const { project } = options;
   const shape = readShape(bytes);
@@ -102,10 +103,9 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   return await callGuest(file, guest, call);
 }
 
-/** Do the bytes begin like a component: a header whose layer is 1? */
-function isComponent(bytes: Uint8Array): boolean {
-  const header = [0, 0x61, 0x73, 0x6d];
-  return header.every((byte, k) => bytes[k] === byte) && bytes[6] === 1 && bytes[7] === 0;
+/** The bytes of a component in either form; undefined if the file is none. */
+async function componentIn(file: string, bytes: Uint8Array): Promise<Uint8Array | undefined> {
+  return await inFile(file, () => componentBytes(bytes));
 }
 
 /** Do the bytes begin like a compiled artifact? */

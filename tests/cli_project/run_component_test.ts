@@ -3,7 +3,7 @@
  * of tests/component/fixtures/hello.wat.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,6 +24,36 @@ Deno.test("waft run runs a command component", async () => {
     const limited = await waft(["run", "--fuel", "5", HELLO], home, home);
     assert.equal(limited.code, 134);
     assert.match(limited.err, /out of fuel/);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
+/** A component with a function of its own and one in an interface, in text form. */
+const GREET = fileURLToPath(new URL("../component/fixtures/greet.wat", import.meta.url));
+
+Deno.test("waft run --invoke calls a function in WAVE notation and prints its result", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-component-"));
+  const invoke = (call: string) => waft(["run", "--invoke", call, "greet.wat"], home, home);
+  try {
+    copyFileSync(GREET, join(home, "greet.wat"));
+    assert.deepEqual(await invoke('greet("you")'), { code: 0, out: '"hello, you"\n', err: "" });
+    assert.deepEqual(await invoke("half(8)"), { code: 0, out: "ok(4)\n", err: "" });
+    assert.deepEqual(await invoke("test:math/halves@1.0.0#half(9)"), { code: 1, out: "err(4)\n", err: "" });
+    assert.deepEqual(await invoke("greet(5)"), {
+      code: 2,
+      out: "",
+      err: 'waft: --invoke: expected string, found "5"\n    greet(5)\n          ^\n',
+    });
+    assert.deepEqual(await invoke("gret()"), {
+      code: 2,
+      out: "",
+      err: "waft: --invoke: greet.wat does not export gret; did you mean greet? It exports:\n" +
+        "    greet: func(name: string) -> string\n" +
+        "    test:math/halves@1.0.0#half: func(n: u32) -> result<u32, u32>\n",
+    });
+    const whole = await waft(["run", "greet.wat"], home, home);
+    assert.match(whole.err, /does not export wasi:cli\/run; call one of its functions with --invoke/);
   } finally {
     rmSync(home, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-/** Signatures of functions in the notation of WIT, for messages. */
+/** Types and signatures of functions in the notation of WIT, for messages. In: resolved types. Out: text on one line. */
 import type { FuncType, ValType } from "../model/types.ts";
 
 /** The signature of a function, such as `func(name: string) -> u32`. */
@@ -8,7 +8,8 @@ export function signature(type: FuncType): string {
   return `${type.async ? "async " : ""}func(${params})${result}`;
 }
 
-function typeName(type: ValType): string {
+/** The notation of a type; a resource has the name under which it was imported or exported. */
+export function typeName(type: ValType): string {
   switch (type.kind) {
     case "list":
       return type.length === undefined
