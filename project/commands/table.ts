@@ -25,6 +25,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   { name: "print", summary: "Print a module or component as text", load: () => import("./print.ts") },
   { name: "inspect", summary: "Print the world of a component as WIT", load: () => import("./inspect.ts") },
+  { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
   ...PROJECT_COMMANDS,
   { name: "completion", summary: "Print completions for a shell", load: () => import("./completion.ts") },

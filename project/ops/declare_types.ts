@@ -1,0 +1,45 @@
+/**
+ * TypeScript declarations of worlds, in files. In: a component, a core module with an embedded world, or WIT, and a
+ * folder. Out: the paths written. Invariant: nothing is written if the input is refused; a file is replaced as a whole.
+ */
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import type { WitWorld } from "../../component/wit/document.ts";
+import { declareWorld } from "../../component/wit/typescript.ts";
+import { oneLine, UsageError } from "../base/failure.ts";
+import { inspectComponent } from "./inspect_component.ts";
+
+/** The name of a component's world, which has none of its own (component/wit/from_component.ts). */
+const ROOT_WORLD = "root";
+
+/** Writes the declarations of the worlds in the file or directory `path`, or of the one called `world`. */
+export async function declareTypes(path: string, folder: string, world: string | undefined): Promise<string[]> {
+  const files = new Map<string, string>();
+  for (const found of chosen(await worldsOf(path), path, world)) {
+    const name = found.name === ROOT_WORLD ? "component" : found.name;
+    for (const [file, text] of declareWorld(found, name)) files.set(file, text);
+  }
+  for (const [file, text] of files) replaceFile(join(folder, file), text);
+  return [...files.keys()].map((file) => join(folder, file));
+}
+
+async function worldsOf(path: string): Promise<WitWorld[]> {
+  const { documents } = await inspectComponent(path);
+  return documents.flatMap(({ root }) => [...root.worlds.values()]);
+}
+
+function chosen(worlds: readonly WitWorld[], path: string, name: string | undefined): readonly WitWorld[] {
+  const found = name === undefined ? worlds : worlds.filter((world) => world.name === name);
+  if (found.length > 0) return found;
+  if (worlds.length === 0) throw new UsageError(`${oneLine(path)} contains no world`);
+  const names = worlds.map((world) => world.name).join(", ");
+  throw new UsageError(`${oneLine(path)} has no world ${oneLine(name!)}; it has ${oneLine(names)}`);
+}
+
+function replaceFile(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const scratch = `${path}.${process.pid}.tmp`;
+  writeFileSync(scratch, text);
+  renameSync(scratch, path);
+}

@@ -1,0 +1,137 @@
+/**
+ * `waft types`: declarations of WASI's worlds and of every kind of type are accepted by the type checker, and programs
+ * that they accept run against an instance.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { loadWit } from "../../component/wit/load.ts";
+import { declareTypes } from "../../project/ops/declare_types.ts";
+import { waft } from "../cli_project/waft.ts";
+import { suiteFolder, suiteHint, suiteNamed } from "../support/suites.ts";
+
+const FIXTURES = fileURLToPath(new URL("fixtures/", import.meta.url));
+const WASI = join(suiteFolder(suiteNamed("components")), "wit");
+/** Deno contains a type checker. */
+const CHECKS = "deno" in process.versions;
+
+async function inFolder(action: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "waft-types-"));
+  try {
+    await action(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function deno(folder: string, ...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+Deno.test({
+  name: "a program is type-checked against the declarations of every kind of type",
+  ignore: !CHECKS,
+  fn: () =>
+    inFolder(async (folder) => {
+      const paths = await declareTypes(join(FIXTURES, "types.wit"), join(folder, "types"), undefined);
+      assert.deepEqual(paths.map((path) => path.slice(folder.length + 1)), [
+        "types/everything/imports/test-types-all.d.ts",
+        "types/everything/exports/test-types-uses.d.ts",
+        "types/everything/exports/test-types-all.d.ts",
+        "types/everything/exports/inline.d.ts",
+        "types/everything.d.ts",
+      ]);
+      const program = readFileSync(join(FIXTURES, "types_program.ts.txt"), "utf8");
+      writeFileSync(join(folder, "program.ts"), program.replaceAll("EVERYTHING", "./types/everything.d.ts"));
+      deno(folder, "check", "--quiet", "program.ts", ...paths);
+    }),
+});
+
+/** A program that uses a component by its declarations. */
+const PROGRAM = `import { readFileSync } from "node:fs";
+import { NewEngine } from "ROOT/engine/mod.ts";
+import { compileComponent, ComponentError } from "ROOT/component/mod.ts";
+import type { Exports, Imports } from "./component.d.ts";
+
+const component = compileComponent(NewEngine(), readFileSync("GREET"));
+const imports = {} satisfies Imports;
+const { exports } = component.instantiate<Exports>({}, imports);
+const greeting: string = exports.greet("you");
+const half: number = exports.halves.half(8);
+let odd: unknown;
+try {
+  exports["test:math/halves@1.0.0"].half(9);
+} catch (error) {
+  odd = (error as ComponentError).payload;
+}
+console.log(greeting, half, odd);
+`;
+
+Deno.test({
+  name: "a program that the declarations of a component accept runs against its instance",
+  ignore: !CHECKS,
+  fn: () =>
+    inFolder(async (folder) => {
+      const greet = join(FIXTURES, "greet.wat");
+      await declareTypes(greet, folder, undefined);
+      const root = pathToFileURL(fileURLToPath(new URL("../..", import.meta.url))).href.replace(/\/$/, "");
+      writeFileSync(join(folder, "program.ts"), PROGRAM.replaceAll("ROOT", root).replace("GREET", greet));
+      const config = fileURLToPath(new URL("../../deno.json", import.meta.url));
+      assert.equal(
+        deno(folder, "run", "-A", "--check", "--quiet", "--config", config, "program.ts"),
+        "hello, you 4 4\n",
+      );
+    }),
+});
+
+/** Copies a package of WASI and, as its dependencies, the others of the release. */
+function placePackage(release: string, proposal: string, place: string): void {
+  const proposals = join(WASI, release, "proposals");
+  for (const other of readdirSync(proposals)) {
+    const target = other === proposal ? place : join(place, "deps", other);
+    cpSync(join(proposals, other, "wit"), target, { recursive: true });
+  }
+}
+
+const releases = existsSync(WASI) ? readdirSync(WASI) : [];
+
+Deno.test({
+  name: `the declarations of WASI's worlds are accepted${
+    releases.length > 0 ? "" : ` (${suiteHint(suiteNamed("components"))})`
+  }`,
+  ignore: releases.length === 0 || !CHECKS,
+  fn: () =>
+    inFolder(async (folder) => {
+      const written: string[] = [];
+      for (const release of releases) {
+        for (const proposal of readdirSync(join(WASI, release, "proposals"))) {
+          const place = join(folder, release, proposal);
+          placePackage(release, proposal, place);
+          if (loadWit(place, { allFeatures: true }).root.worlds.size === 0) continue;
+          written.push(...await declareTypes(place, join(place, "types"), undefined));
+        }
+      }
+      assert.ok(written.length > 150, `${written.length} files`);
+      deno(folder, "check", "--quiet", ...written);
+    }),
+});
+
+Deno.test("waft types prints the files that it writes, and refuses a world that is not there", () =>
+  inFolder(async (folder) => {
+    const wit = join(FIXTURES, "types.wit");
+    const { code, out } = await waft(["types", wit, "-o", "t"], folder, folder);
+    assert.deepEqual([code, out.split("\n").at(-2)], [0, "t/everything.d.ts"]);
+    const refused = await waft(["types", wit, "-o", "u", "--world", "other"], folder, folder);
+    assert.deepEqual([refused.code, existsSync(join(folder, "u"))], [2, false]);
+    assert.match(refused.err, /has no world other; it has everything/);
+  }));
