@@ -10,7 +10,7 @@ import { decodeComponent } from "./binary/decode.ts";
 import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
 import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
 import type { FuncItem, Item } from "./link/items.ts";
-import { type Environment, instantiateComponent } from "./link/instantiate.ts";
+import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
@@ -123,18 +123,21 @@ class CompiledComponent implements Component {
     const host = new HostImports(imports, store);
     const environment: Environment = {
       store,
-      context: coreContext,
+      quota: new Quota(),
+      context: withoutLimits(coreContext),
       moduleOf: (bytes) => this.#modules.get(bytes)!,
       startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
       adapter: (text) => this.#adapter(text),
     };
     this.#checkImports(host, store);
     try {
-      const items = instantiateComponent(
-        environment,
-        { component: this.#decoded, scope: undefined, parent: undefined },
-        (definition, scope) => host.item(definition, scope),
-      );
+      // The limits apply to all core instances together.
+      const items = underLimits(this.#engine, context, () =>
+        instantiateComponent(
+          environment,
+          { component: this.#decoded, scope: undefined, parent: undefined },
+          (definition, scope) => host.item(definition, scope),
+        ));
       if (resettable) store.checkpoint();
       return new LinkedInstance<Exports>(items, store);
     } catch (error) {
@@ -167,6 +170,13 @@ class CompiledComponent implements Component {
 
 /** The fields of a context that limit a call. */
 const LIMITS = ["deadline", "processorTime", "fuel", "signal"] as const;
+
+/** The settings of a context. */
+function withoutLimits(context: Context): Context {
+  const settings = { ...context };
+  for (const name of LIMITS) delete settings[name];
+  return settings;
+}
 
 /** A limit that nothing enforces must not be accepted. */
 function refuseLimits(context: Context): void {

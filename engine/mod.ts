@@ -45,7 +45,7 @@ export {
   WaftError,
 } from "./errors.ts";
 export type { HostObjects } from "./engine.ts";
-export type { ExportKind } from "./module.ts";
+export type { Controls, ExportKind } from "./module.ts";
 export type { Settings, Tiering } from "./settings.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";
 export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";

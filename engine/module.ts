@@ -494,16 +494,34 @@ export function startCall(
   startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed);
 }
 
+/** The controls that the code of an engine has. */
+export interface Controls {
+  /** The code enforces deadlines and limits of processor time. */
+  readonly interruptible: boolean;
+  /** The code counts fuel. */
+  readonly fuel: boolean;
+}
+
 /**
  * Runs `action` under the limits of `context`, as `Instance.call` runs an export: for host code that makes several calls
- * on behalf of one. `exported` is an exported function of one of the instances that it calls.
+ * on behalf of one. `subject` is an exported function of one of the instances that it calls, or an engine, whose modules
+ * alone `action` instantiates and calls.
  *
- * Throws TypeError if `exported` is not an exported function of an instance, and the errors of `Instance.call`.
+ * Throws TypeError if `subject` is neither, and the errors of `Instance.call`.
  */
-export function underLimits<T>(exported: (...args: never[]) => unknown, context: Context, action: () => T): T {
-  const info = funcInfo(exported);
-  if (info === undefined) throw new TypeError("Only exported functions of instances have limits");
+export function underLimits<T>(
+  subject: ((...args: never[]) => unknown) | Controls,
+  context: Context,
+  action: () => T,
+): T {
   checkContext(context);
+  if (typeof subject !== "function") {
+    const { interruptible, fuel } = subject;
+    const code = { store: realmStore(), module: { interruptible, fuel }, neighbours: () => [] };
+    return underControl(code, context, action);
+  }
+  const info = funcInfo(subject);
+  if (info === undefined) throw new TypeError("Only exported functions of instances have limits");
   return underControl(instanceOf(info), context, action);
 }
 

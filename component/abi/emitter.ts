@@ -11,6 +11,7 @@ import {
   casesOf,
   type CoreType,
   discriminantBytes,
+  elementCost,
   fieldOffsets,
   flagsBytes,
   flatten,
@@ -258,12 +259,13 @@ export class Emitter {
   #range(type: Extract<ValType, { kind: "list" | "map" }>): string {
     const element = this.elementOf(type);
     const { size, align } = layoutOf(element, this.pointer);
+    const cost = elementCost(element, size);
     const result = `${this.#elements(element)}(p, n)`;
     const value = type.kind === "map" ? `toMap(${result})` : result;
     return this.#function(
       "range",
       type,
-      (name) => `function ${name}(p, n) { m.refresh(); checkList(p, n, ${size}, ${align}); return ${value}; }`,
+      (name) => `function ${name}(p, n) { m.refresh(); checkList(p, n, ${size}, ${align}, ${cost}); return ${value}; }`,
     );
   }
 

@@ -5,7 +5,16 @@
  */
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
-import { fieldOffsets, flattenAll, paramTypes, type PointerType, tupleLayout } from "./layout.ts";
+import {
+  elementCost,
+  fieldOffsets,
+  flattenAll,
+  hasRanges,
+  layoutOf,
+  paramTypes,
+  type PointerType,
+  tupleLayout,
+} from "./layout.ts";
 import { type AbiEnv, RUNTIME_NAMES, runtimeOf } from "./runtime.ts";
 import { trap } from "./traps.ts";
 
@@ -88,6 +97,7 @@ function liftAll(
   flat: readonly string[],
   out: string[],
 ): string[] {
+  if (hasRanges(types)) out.push("m.beginLift();");
   if (flattenAll(types, emitter.pointer, most) !== undefined) {
     let k = 0;
     return types.map((type) => {
@@ -180,9 +190,10 @@ function makeElements(type: ValType, pointer: PointerType): Template<ElementCode
   const emitter = new Emitter(pointer);
   const list = { kind: "list", element: type } as const;
   const { load, store } = emitter.elementFunctions(list);
+  const cost = elementCost(type, layoutOf(type, pointer).size);
   return build(
     emitter,
-    `return { load(p, n) { m.refresh(); return ${load}(p, n); }, store(v, p) { m.refresh(); ${store}(v, p, v.length); } };`,
+    `return { load(p, n) { m.beginLift(); m.charge(n * ${cost}); m.refresh(); return ${load}(p, n); }, store(v, p) { m.refresh(); ${store}(v, p, v.length); } };`,
   );
 }
 

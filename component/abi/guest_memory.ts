@@ -1,10 +1,16 @@
 /**
  * The memory of a component as lifting and lowering see it. In: an exported memory and `realloc`. Out: views that are
- * valid until guest code runs, and checked allocations. Invariant: every pointer that `realloc` returns is aligned and
- * in bounds before it is used.
+ * valid until guest code runs, and checked allocations. Invariants: every pointer that `realloc` returns is aligned and
+ * in bounds before it is used; the values lifted for one call have a bounded size in JavaScript.
  */
 import type { PointerType } from "./layout.ts";
 import { trap } from "./traps.ts";
+
+/**
+ * The cost of the values that one call may lift, about their bytes in JavaScript. Pointers of a guest may overlap, so a
+ * small memory can describe values that no host can hold.
+ */
+const MAX_LIFT_COST = 2 ** 30;
 
 /** The parts of an engine memory that are used here. */
 export interface MemorySource {
@@ -21,6 +27,8 @@ export class GuestMemory {
   readonly #source: MemorySource | undefined;
   readonly #realloc: Realloc | undefined;
   #buffer: ArrayBuffer | undefined;
+  /** The cost that is left to the values being lifted. */
+  #left = 0;
 
   constructor(source: MemorySource | undefined, pointer: PointerType, realloc: Realloc | undefined) {
     this.#source = source;
@@ -36,6 +44,17 @@ export class GuestMemory {
     this.#buffer = buffer;
     this.u8 = new Uint8Array(buffer);
     this.view = new DataView(buffer);
+  }
+
+  /** Called before the values of a call, or elements of a stream, are lifted. */
+  beginLift(): void {
+    this.#left = MAX_LIFT_COST;
+  }
+
+  /** Charges for a value to be lifted. Traps if the values of the call are too large. */
+  charge(cost: number): void {
+    this.#left -= cost;
+    if (this.#left < 0) trap("the values of one call are too large");
   }
 
   allocate(align: number, bytes: number): number {

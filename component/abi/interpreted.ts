@@ -18,6 +18,7 @@ import {
   casesOf,
   type CoreType,
   discriminantBytes,
+  elementCost,
   fieldOffsets,
   flagsBytes,
   flatten,
@@ -244,9 +245,10 @@ class Accesses {
   #list(element: ValType, finish: (items: unknown) => unknown): Access {
     const { memory } = this.#env;
     const { size, align } = layoutOf(element, this.#pointer);
+    const cost = elementCost(element, size);
     const load = (pointer: number, count: number) => {
       memory.refresh();
-      this.#r.checkList(pointer, count, size, align);
+      this.#r.checkList(pointer, count, size, align, cost);
       return finish(this.loadElements(element, pointer, count));
     };
     const store = (value: unknown): [number, number] => {
@@ -407,6 +409,7 @@ function liftAll(accesses: Accesses, types: readonly ValType[], pointer: Pointer
   const { memory } = accesses.env;
   if (flattenAll(types, pointer, most) !== undefined) {
     return (flat) => {
+      memory.beginLift();
       let k = 0;
       return types.map((type) => accesses.of(type).lift(() => flat[k++]));
     };
@@ -415,6 +418,7 @@ function liftAll(accesses: Accesses, types: readonly ValType[], pointer: Pointer
   const offsets = fieldOffsets(types, pointer);
   return ([flat]) => {
     const at = accesses.pointerIn(flat);
+    memory.beginLift();
     memory.refresh();
     memory.check(at, align, size, "pointer to values");
     return types.map((type, k) => accesses.of(type).load(at + offsets[k]));
@@ -504,6 +508,8 @@ export const INTERPRETED: AbiLayer = {
   elements: (type, pointer) =>
     template([type], pointer, (accesses): ElementCodec => ({
       load: (at, count) => {
+        accesses.env.memory.beginLift();
+        accesses.env.memory.charge(count * elementCost(type, layoutOf(type, pointer).size));
         accesses.env.memory.refresh();
         return accesses.loadElements(type, at, count);
       },

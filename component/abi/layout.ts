@@ -284,6 +284,25 @@ export function lowerShape(type: FuncType, { pointer, isAsync }: ShapeOptions): 
   return { params, results: isAsync ? ["i32"] : flatResults ?? [], flatParams, flatResults };
 }
 
+/** Types whose lists are typed arrays. */
+const NUMBERS: ReadonlySet<string> = new Set(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32", "f64"]);
+
+/** About the bytes that an element of `size` bytes of a list takes in JavaScript: an object has a word per field. */
+export function elementCost(element: Type, size: number): number {
+  return NUMBERS.has(element.kind) ? size : 64 + 8 * size;
+}
+
+/** True if values of one of `types` are in memory at addresses that the guest chooses. */
+export function hasRanges(types: readonly Type[]): boolean {
+  return types.some((type) =>
+    someType(
+      type,
+      ({ kind, ...rest }) =>
+        kind === "string" || kind === "map" || (kind === "list" && (rest as { length?: number }).length === undefined),
+    )
+  );
+}
+
 /** True if `type` or a part of it satisfies `test`. */
 export function someType(type: Type | undefined, test: (type: Type) => boolean): boolean {
   return type !== undefined && (test(type) || valueOperands(type).some((part) => someType(part, test)));

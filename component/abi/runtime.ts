@@ -106,7 +106,9 @@ export function runtimeOf(env: AbiEnv) {
     bitsToF64,
     text: (pointer: number, units: number): unknown => {
       memory.refresh();
-      return (foreign ? liftForeign : liftText)(memory, encoding, pointer, units);
+      const text = (foreign ? liftForeign : liftText)(memory, encoding, pointer, units);
+      memory.charge(2 * Math.abs(units));
+      return text;
     },
     storeText: (value: unknown): number => lowerText(memory, encoding, value),
     units32: tagged
@@ -121,8 +123,9 @@ export function runtimeOf(env: AbiEnv) {
       const units = unitsStored();
       return BigInt.asIntN(64, units < 0 ? BigInt(-1 - units) | TAG64 : BigInt(units));
     },
-    checkList: (pointer: number, count: number, size: number, align: number): void => {
+    checkList: (pointer: number, count: number, size: number, align: number, cost: number): void => {
       if (count * size > MAX_LIST_BYTES) trap("list is too long");
+      memory.charge(count * cost);
       memory.check(pointer, align, count * size, "list pointer");
     },
     toMap: foreign

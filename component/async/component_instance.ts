@@ -7,7 +7,7 @@ import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import { type Entry, ResourceHandle, type Subtask } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
-import { Table } from "./table.ts";
+import { type Entries, Table } from "./table.ts";
 
 /** Tasks that run in one turn of the event loop. */
 const MAX_STEPS = 10_000;
@@ -28,6 +28,8 @@ export class Store {
   trapped: { readonly error: unknown } | undefined = undefined;
   /** The call whose arguments are being lifted, which borrows the handles among them. */
   lending: Subtask | undefined = undefined;
+  /** The entries of the tables of all instances. */
+  readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
   /** Calls without a task in progress. */
@@ -203,9 +205,11 @@ export class Store {
 export class ComponentInstance {
   readonly store: Store;
   readonly parent: ComponentInstance | undefined;
-  readonly handles: Table<Entry> = new Table();
+  /** The number of instances that this one is in, itself included. */
+  readonly depth: number;
+  readonly handles: Table<Entry>;
   /** The threads of its tasks that have started and not ended. */
-  readonly threads: Table<Thread> = new Table();
+  readonly threads: Table<Thread>;
   /** The index of its flags in those of the store. */
   readonly flags: number;
   backpressure = 0;
@@ -216,6 +220,9 @@ export class ComponentInstance {
   constructor(store: Store, parent: ComponentInstance | undefined) {
     this.store = store;
     this.parent = parent;
+    this.depth = parent === undefined ? 1 : parent.depth + 1;
+    this.handles = new Table(store.entries);
+    this.threads = new Table(store.entries);
     this.flags = store.addFlags();
     store.instances.push(this);
   }

@@ -4,11 +4,23 @@
  */
 import { trap } from "../abi/traps.ts";
 
-const MAX_LENGTH = 2 ** 28 - 1;
+/** Entries of all tables of a store. The specification allows more per table, which would exhaust the host's memory. */
+const MAX_ENTRIES = 2 ** 20;
+
+/** The entries of all tables of a store. */
+export interface Entries {
+  count: number;
+}
 
 export class Table<T extends object> {
   readonly #entries: (T | undefined)[] = [undefined];
   readonly #free: number[] = [];
+  readonly #all: Entries;
+
+  /** `all` counts the entries of this table among those of the store. */
+  constructor(all: Entries) {
+    this.#all = all;
+  }
 
   /** The entry at `index`; traps if there is none. */
   get(index: number): T {
@@ -18,13 +30,14 @@ export class Table<T extends object> {
   }
 
   add(entry: T): number {
+    if (this.#all.count >= MAX_ENTRIES) trap("too many handles");
+    this.#all.count++;
     const free = this.#free.pop();
     if (free !== undefined) {
       this.#entries[free] = entry;
       return free;
     }
     const index = this.#entries.length;
-    if (index > MAX_LENGTH) trap("too many handles");
     this.#entries.push(entry);
     return index;
   }
@@ -32,6 +45,7 @@ export class Table<T extends object> {
   /** Removes and returns the entry at `index`; traps if there is none. */
   remove(index: number): T {
     const entry = this.get(index);
+    this.#all.count--;
     this.#entries[index] = undefined;
     this.#free.push(index);
     return entry;
@@ -43,6 +57,7 @@ export class Table<T extends object> {
 
   /** Removes all entries. */
   clear(): void {
+    this.#all.count -= this.#entries.length - 1 - this.#free.length;
     this.#entries.length = 1;
     this.#free.length = 0;
   }

@@ -4,6 +4,7 @@
  */
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";
+import type { ForeignString } from "../abi/strings.ts";
 import { MAX_FLAT_PARAMS } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { cancelCopy, type ChannelType, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
@@ -370,6 +371,10 @@ function unsigned(value: CoreValue): number {
   return typeof value === "number" ? value >>> 0 : Number(BigInt.asUintN(64, value));
 }
 
+/** Longer messages are dropped, as the specification allows, since a context keeps its message as long as it exists. */
+const MAX_MESSAGE_UNITS = 1024;
+const NO_MESSAGE: ForeignString = { text: "", encoding: "utf8", units: 0 };
+
 function errorBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefined {
   const { instance } = scope;
   const contextAt = (index: number): ErrorContext => {
@@ -383,7 +388,8 @@ function errorBuiltin(canon: Builtin, scope: CanonScope): AnyFunction | undefine
       const lift = options.bind(ABI.lifter([{ kind: "string" }], options.pointer, MAX_FLAT_PARAMS), true);
       return (pointer: CoreValue, units: CoreValue) => {
         instance.requireLeave();
-        return instance.handles.add(new ErrorContext(lift([pointer, units])[0]));
+        const message = lift([pointer, units])[0] as ForeignString;
+        return instance.handles.add(new ErrorContext(message.units > MAX_MESSAGE_UNITS ? NO_MESSAGE : message));
       };
     }
     case "error-context.debug-message": {

@@ -21,9 +21,39 @@ import { lowerFunction } from "./lower.ts";
 import { RuntimeOptions } from "./options.ts";
 import { type CoreExports, Scope } from "./scope.ts";
 
+/** Core and component instances of one instantiation, and definitions that it carries out. */
+const MAX_INSTANCES = 10_000;
+const MAX_STEPS = 5_000_000;
+/** Component instances inside each other. */
+const MAX_DEPTH = 200;
+
+/**
+ * Counts the work of an instantiation: components that instantiate others several times, which do the same, make
+ * exponentially many instances.
+ */
+export class Quota {
+  #instances = 0;
+  #steps = 0;
+
+  /** Counts an instance. Throws RangeError if there are too many. */
+  addInstance(): void {
+    if (++this.#instances > MAX_INSTANCES) {
+      throw new RangeError(`A component can have at most ${MAX_INSTANCES} instances of components and modules`);
+    }
+  }
+
+  /** Counts a definition. Throws RangeError if there are too many. */
+  addStep(): void {
+    if (++this.#steps > MAX_STEPS) {
+      throw new RangeError(`The instances of a component can have at most ${MAX_STEPS} definitions`);
+    }
+  }
+}
+
 /** What an instantiation shares among all instances of its tree. */
 export interface Environment {
   readonly store: Store;
+  readonly quota: Quota;
   readonly context: Context;
   /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
   startProbe(parameter: "i32" | "i64"): Module;
@@ -45,7 +75,11 @@ export function instantiateComponent(
   item: Pick<ComponentItem, "component" | "scope" | "parent">,
   args: Arguments,
 ): ReadonlyMap<string, Item> {
+  environment.quota.addInstance();
   const instance = new ComponentInstance(environment.store, item.parent);
+  if (instance.depth > MAX_DEPTH) {
+    throw new RangeError(`Component instances are nested too deeply: at most ${MAX_DEPTH} levels are possible`);
+  }
   const scope = new Scope(instance, item.scope);
   new Linker(environment, scope, args).run(item.component);
   return scope.exports;
@@ -69,6 +103,7 @@ class Linker {
   }
 
   #define(definition: Definition): void {
+    this.#environment.quota.addStep();
     const scope = this.#scope;
     switch (definition.kind) {
       case "core module":
@@ -121,6 +156,7 @@ class Linker {
       for (const { name, sort, index } of expr.exports) exports[name] = scope.core[sort as "func"][index];
       return exports;
     }
+    this.#environment.quota.addInstance();
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     for (const { name, instance } of expr.args) imports[name] = scope.coreInstances[instance];
     const { context, store } = this.#environment;

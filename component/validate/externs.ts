@@ -13,9 +13,8 @@ import type {
   ResourceId,
 } from "../model/types.ts";
 import { moduleTypeAt } from "./core_types.ts";
-import type { Scope, Side } from "./scope.ts";
+import { chargeCopy, chargeNodes, type Scope, type Side } from "./scope.ts";
 import { openInstance } from "./substitution.ts";
-import { Subtyping } from "./subtype.ts";
 import { factsOf } from "./type_facts.ts";
 import { registerVisible } from "./visibility.ts";
 
@@ -144,6 +143,8 @@ function introduceInstance(
   name: string,
   type: InstanceType,
 ): InstanceType {
+  if (type.defined.length > 0) chargeCopy(scope, type, type.defined.length);
+  else chargeNodes(scope, type.paths.size);
   const opened = openInstance(type, () => ({ origin: direction === "import" ? "imported" : "exported" }));
   const isNew = (id: ResourceId) => opened !== type && !type.paths.has(id);
   for (const [id, path] of opened.paths) {
@@ -160,7 +161,8 @@ export function exportedExtern(scope: Scope, ref: SortIndex, ascribed: ExternDes
   const actual = referencedExtern(scope, ref);
   if (ascribed === undefined) return actual;
   const type = resolveExternDesc(scope, ascribed, "export");
-  const mismatch = new Subtyping().extern(actual, boundTo(actual, type));
+  if (type.kind === "instance" || type.kind === "component") chargeCopy(scope, type.type, 0);
+  const mismatch = scope.session.subtyping.extern(actual, boundTo(actual, type));
   if (mismatch !== undefined) {
     scope.fail(`ascribed type of export is not compatible with item's type: ${mismatch}`);
   }

@@ -16,9 +16,9 @@ import type { CoreInstanceType } from "../model/valid_component.ts";
 import { coreMismatch } from "./core_subtype.ts";
 import { referencedExtern } from "./externs.ts";
 import { NameSet } from "./name_set.ts";
-import type { Scope } from "./scope.ts";
+import { chargeCopy, chargeNodes, type Scope } from "./scope.ts";
 import { Substitution } from "./substitution.ts";
-import { bindResources, Subtyping } from "./subtype.ts";
+import { bindResources } from "./subtype.ts";
 
 /** The type of a core instance. */
 export function coreInstanceType(scope: Scope, expr: CoreInstanceExpr): CoreInstanceType {
@@ -92,14 +92,15 @@ function exportsInstance(scope: Scope, entries: readonly NamedSortIndex[]): Inst
     const extern: Extern = entry.attributes === undefined ? type : { ...type, attributes: entry.attributes };
     names.add(entry.name, extern, scope.session.offset);
     exports.set(entry.name, extern);
-    for (const [id, path] of resourcePaths(entry.name, extern)) if (!paths.has(id)) paths.set(id, path);
+    for (const [id, path] of resourcePaths(scope, entry.name, extern)) if (!paths.has(id)) paths.set(id, path);
   }
   return { kind: "instance", exports, defined: [], paths };
 }
 
-function resourcePaths(name: string, extern: Extern): [ResourceId, ExportPath][] {
+function resourcePaths(scope: Scope, name: string, extern: Extern): [ResourceId, ExportPath][] {
   if (extern.kind === "type" && extern.type.kind === "resource") return [[extern.type.id, [name]]];
   if (extern.kind !== "instance") return [];
+  chargeNodes(scope, extern.type.paths.size);
   return [...extern.type.paths].map(([id, path]) => [id, [name, ...path]]);
 }
 
@@ -112,8 +113,9 @@ function instantiateComponent(scope: Scope, type: ComponentType, args: readonly 
     }
     given.set(arg.name, extern);
   }
+  chargeCopy(scope, type, type.defined.length);
   const bound = bindResources(type.imported, type.imports, given);
-  const subtyping = new Subtyping();
+  const { subtyping } = scope.session;
   for (const [name, expected] of type.imports) {
     const actual = given.get(name) ?? scope.fail(`missing import named \`${name}\``);
     const mismatch = subtyping.extern(actual, bound.extern(expected));

@@ -5,6 +5,14 @@
 
 /** Nodes of a type, counted as a tree. */
 export const MAX_TYPE_NODES = 1_000_000;
+/** Resource types that imports, exports and instantiations make anew. */
+export const MAX_FRESH_RESOURCES = 10_000;
+/**
+ * Nodes of types, counted as trees, that imports, exports and instantiations copy or compare: a constant, and nodes per
+ * byte of the component.
+ */
+export const MAX_COPIED_NODES = 1_000_000;
+export const COPIED_NODES_PER_BYTE = 64;
 /** Nesting of type constructors. */
 export const MAX_TYPE_DEPTH = 100;
 /** Bytes of a value in memory with 64-bit pointers (Explainer, "Type Definitions"): less than this. */

@@ -21,13 +21,38 @@ import type {
   ResourceType,
   ValType,
 } from "../model/types.ts";
+import { MAX_FRESH_RESOURCES } from "./limits.ts";
 import { NameSet } from "./name_set.ts";
+import type { Subtyping } from "./subtype.ts";
+import { factsOf } from "./type_facts.ts";
 
 /** What all scopes of one validation share. */
 export interface Session {
   readonly features: FeatureSet;
   /** Offset of the current definition. */
   offset: number;
+  /** Resource types that may still be made, and nodes of types that may still be copied. */
+  freshLeft: number;
+  copiesLeft: number;
+  /** Comparisons of types; all of one validation share it, so no pair is compared twice. */
+  readonly subtyping: Subtyping;
+}
+
+/**
+ * Charges for an instance of `type` with `fresh` resource types of its own. A short component can ask for any number of
+ * large instances.
+ */
+export function chargeCopy(scope: Scope, type: AnyType, fresh: number): void {
+  const { session } = scope;
+  session.freshLeft -= fresh;
+  if (session.freshLeft < 0) scope.fail(`too many resource types: at most ${MAX_FRESH_RESOURCES} are possible`);
+  chargeNodes(scope, factsOf(type).nodes);
+}
+
+/** Charges for `count` nodes of types. */
+export function chargeNodes(scope: Scope, count: number): void {
+  scope.session.copiesLeft -= count;
+  if (scope.session.copiesLeft < 0) scope.fail("the types of all instances together are too large");
 }
 
 export type ScopeKind = "component" | "component type" | "instance type";

@@ -33,7 +33,7 @@ const KIND_NAMES: Readonly<Record<Extern["kind"], string>> = {
   instance: "instance",
 };
 
-/** Comparison of types; one object per question, so that its memory of pairs is bounded by the types in question. */
+/** Comparison of types. Remembers the pairs that match. */
 export class Subtyping {
   readonly #matched = new Map<AnyType, Set<AnyType>>();
 

@@ -14,7 +14,9 @@ import { defineCanon } from "./canon.ts";
 import { defineCoreType, validateCoreModule } from "./core_types.ts";
 import { addExtern, exportedExtern, finishComponent, resolveExternDesc } from "./externs.ts";
 import { coreInstanceType, instanceType } from "./instances.ts";
+import { COPIED_NODES_PER_BYTE, MAX_COPIED_NODES, MAX_FRESH_RESOURCES } from "./limits.ts";
 import { Scope, type Session } from "./scope.ts";
+import { Subtyping } from "./subtype.ts";
 import { checkSize, defineType } from "./types.ts";
 
 /** Options of validation. */
@@ -25,7 +27,13 @@ export interface ComponentOptions {
 
 /** Validates a decoded component and everything in it. */
 export function validateComponent(component: Component, options: ComponentOptions = {}): ValidComponent {
-  const session: Session = { features: featureSet(options.features), offset: component.offset };
+  const session: Session = {
+    features: featureSet(options.features),
+    offset: component.offset,
+    freshLeft: MAX_FRESH_RESOURCES,
+    copiesLeft: MAX_COPIED_NODES + COPIED_NODES_PER_BYTE * component.bytes.length,
+    subtyping: new Subtyping(),
+  };
   return validateWithin(component, session, undefined);
 }
 

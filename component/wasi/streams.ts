@@ -191,7 +191,9 @@ export class OutputStream {
     return new Pollable(this.#preview1, this.#position === undefined ? { kind: "write", fd } : undefined);
   }
 
+  /** Throws RangeError for more bytes than `checkWrite` permits. */
   writeZeroes(length: bigint): void {
+    if (length > BigInt(CHUNK_BYTES)) throw new RangeError(`At most ${CHUNK_BYTES} bytes can be written at once`);
     this.write(new Uint8Array(Number(length)));
   }
 

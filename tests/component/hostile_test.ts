@@ -178,3 +178,24 @@ Deno.test("mutated WIT is read or rejected with one error", () => {
   });
   assert.ok(rejected > 1_000, `${rejected} rejections`);
 });
+
+Deno.test("resource types that double at every definition are an error before they are made", () => {
+  let text = `(component (type $t0 (instance (export "r" (type (sub resource)))))`;
+  for (let i = 1; i <= 40; i++) {
+    const exports = `(export "a" (instance (type $y))) (export "b" (instance (type $y)))`;
+    text += `(type $t${i} (instance (alias outer 1 ${i - 1} (type $y)) ${exports}))`;
+  }
+  rejects(componentToBinary(`${text})`), /too many resource types/);
+});
+
+Deno.test("many instances of one large type are an error before their types are copied", () => {
+  const resources = Array.from({ length: 99 }, (_, k) => `(export "r${k}" (type (sub resource)))`).join(" ");
+  const imports = Array.from({ length: 200 }, (_, k) => `(import "i${k}" (instance (type $t)))`).join(" ");
+  rejects(componentToBinary(`(component (type $t (instance ${resources})) ${imports})`), /too many resource types/);
+  const types = Array.from({ length: 90 }, (_, k) => `(export "t${k}" (type (eq $v)))`).join(" ");
+  const large = `(type $v (tuple ${"u8 ".repeat(900)})) (type $t (instance (alias outer 1 $v (type $v)) ${types}))`;
+  const uses = Array.from({ length: 2000 }, () => `(instance (instantiate $c (with "i" (instance $i))))`).join(" ");
+  const text = `(component ${large} (import "i" (instance $i (type $t)))
+    (component $c (alias outer 1 $t (type $u)) (import "i" (instance (type $u)))) ${uses})`;
+  rejects(componentToBinary(text), /the types of all instances together are too large/);
+});
