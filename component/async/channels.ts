@@ -1,7 +1,7 @@
 /**
- * Streams and futures (Canonical ABI: Buffer State, Stream State, Future State, canon {stream,future}.*). A channel joins
- * a readable and a writable end; an end copies between a buffer of its instance and that of the other end. Invariant: a
- * buffer is used only until its copy ends, and a copy in progress keeps its end from being dropped or passed on.
+ * The ends of streams and futures in the tables of instances (Canonical ABI: canon {stream,future}.*). In: indices of ends
+ * and ranges of memory. Out: the results of the built-ins. Invariant: a copy in progress keeps its end from being dropped
+ * or passed on.
  */
 import type { ElementCodec } from "../abi/generated.ts";
 import { layoutOf } from "../abi/layout.ts";
@@ -10,54 +10,42 @@ import { trap } from "../abi/traps.ts";
 import type { ValType } from "../model/types.ts";
 import type { ComponentInstance } from "./component_instance.ts";
 import { EVENT, Waitable } from "./entries.ts";
+import { type Buffer, Channel, type ChannelType, COPY } from "./channel.ts";
+import { channelOf, hostForm } from "./host_channels.ts";
 
 /** The greatest number of elements of a buffer. */
 const MAX_LENGTH = 2 ** 28 - 1;
 
-export const COPY = { COMPLETED: 0, DROPPED: 1, CANCELLED: 2 } as const;
-
 /** What a built-in returns while a copy is in progress. */
 export const BLOCKED = -1;
 
-export type ChannelType = Extract<ValType, { kind: "stream" | "future" }>;
-
-/** A place for elements: in the memory of an instance, or in JavaScript. */
-export interface Buffer {
-  readonly length: number;
-  progress: number;
-  /** Takes the next `count` elements. */
-  read(count: number): ArrayLike<unknown>;
-  /** Stores elements after those stored before. */
-  write(elements: ArrayLike<unknown>): void;
-}
-
-function remaining(buffer: Buffer): number {
-  return buffer.length - buffer.progress;
-}
+/** Makes the codec of elements in one of the two forms. */
+export type CodecOf = (foreign: boolean) => ElementCodec;
 
 /** A buffer in the memory of an instance. */
 export class GuestBuffer implements Buffer {
   readonly length: number;
   progress = 0;
-  readonly #codec: ElementCodec | undefined;
+  readonly inHost = false;
+  readonly #codec: CodecOf | undefined;
   readonly #size: number;
   #pointer: number;
 
-  constructor(codec: ElementCodec | undefined, size: number, pointer: number, length: number) {
+  constructor(codec: CodecOf | undefined, size: number, pointer: number, length: number) {
     this.#codec = codec;
     this.#size = size;
     this.#pointer = pointer;
     this.length = length;
   }
 
-  read(count: number): ArrayLike<unknown> {
-    const elements = this.#codec?.load(this.#pointer, count) ?? { length: count };
+  read(count: number, forHost: boolean): ArrayLike<unknown> {
+    const elements = this.#codec?.(!forHost).load(this.#pointer, count) ?? { length: count };
     this.#advance(count);
     return elements;
   }
 
-  write(elements: ArrayLike<unknown>): void {
-    this.#codec?.store(elements, this.#pointer);
+  write(elements: ArrayLike<unknown>, fromHost: boolean): void {
+    this.#codec?.(!fromHost).store(elements, this.#pointer);
     this.#advance(elements.length);
   }
 
@@ -65,96 +53,6 @@ export class GuestBuffer implements Buffer {
     this.#pointer += count * this.#size;
     this.progress += count;
   }
-}
-
-type OnCopy = (reclaim: () => void) => void;
-type OnDone = (result: number) => void;
-
-interface Pending {
-  readonly instance: object;
-  readonly buffer: Buffer;
-  readonly onCopy: OnCopy;
-  readonly onDone: OnDone;
-}
-
-/** The part of a stream or future that both ends share. */
-export class Channel {
-  readonly type: ChannelType;
-  dropped = false;
-  #pending: Pending | undefined;
-
-  constructor(type: ChannelType) {
-    this.type = type;
-  }
-
-  /** True if the copy that `buffer` waits for can still transfer elements. */
-  isCopying(buffer: Buffer | undefined): boolean {
-    return this.#pending !== undefined && this.#pending.buffer === buffer && remaining(this.#pending.buffer) > 0;
-  }
-
-  cancel(): void {
-    this.#notify(COPY.CANCELLED);
-  }
-
-  drop(): void {
-    if (this.dropped) return;
-    this.dropped = true;
-    if (this.#pending !== undefined) this.#notify(COPY.DROPPED);
-  }
-
-  #notify(result: number): void {
-    const pending = this.#pending!;
-    this.#pending = undefined;
-    pending.onDone(result);
-  }
-
-  /** Begins a copy from or to `buffer`; `reads` tells which end asks. */
-  copy(instance: object, buffer: Buffer, reads: boolean, onCopy: OnCopy, onDone: OnDone): void {
-    if (this.dropped) return onDone(COPY.DROPPED);
-    const pending = this.#pending;
-    const next = { instance, buffer, onCopy, onDone };
-    if (pending === undefined) {
-      this.#pending = next;
-      return;
-    }
-    if (instance === pending.instance && !isPlain(this.type.element)) {
-      trap("cannot read from and write to a stream or future in the same instance, unless of numbers");
-    }
-    if (this.type.kind === "future") this.#copyFuture(pending, buffer, reads, onDone);
-    else this.#copyStream(pending, next, reads);
-  }
-
-  #copyFuture(pending: Pending, buffer: Buffer, reads: boolean, onDone: OnDone): void {
-    if (reads) buffer.write(pending.buffer.read(1));
-    else pending.buffer.write(buffer.read(1));
-    this.#notify(COPY.COMPLETED);
-    onDone(COPY.COMPLETED);
-  }
-
-  #copyStream(pending: Pending, next: Pending, reads: boolean): void {
-    const { buffer } = next;
-    if (remaining(pending.buffer) > 0) {
-      const count = Math.min(remaining(buffer), remaining(pending.buffer));
-      if (remaining(buffer) > 0) {
-        if (reads) buffer.write(pending.buffer.read(count));
-        else pending.buffer.write(buffer.read(count));
-        pending.onCopy(() => {
-          this.#pending = undefined;
-        });
-      }
-      next.onDone(COPY.COMPLETED);
-    } else if (!reads && buffer.length === 0 && pending.buffer.length === 0) next.onDone(COPY.COMPLETED);
-    else {
-      this.#notify(COPY.COMPLETED);
-      this.#pending = next;
-    }
-  }
-}
-
-const NUMBERS = new Set(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32", "f64"]);
-
-function isPlain(element: ValType | undefined): boolean {
-  return element === undefined || NUMBERS.has(element.kind);
 }
 
 export const COPY_STATE = { IDLE: 1, COPYING: 2, CANCELLING: 3, DONE: 4 } as const;
@@ -234,7 +132,7 @@ export function newChannel(instance: ComponentInstance, type: ChannelType): bigi
 /** Where a built-in finds the elements of a channel. */
 export interface CopyOptions {
   readonly isAsync: boolean;
-  readonly codec: ElementCodec | undefined;
+  readonly codec: CodecOf | undefined;
   /** The size of an element, and its alignment. */
   readonly size: number;
   readonly align: number;
@@ -337,7 +235,11 @@ export function channelCodec(
     return instance.handles.add(new ChannelEnd(channel as Channel, true));
   };
   if (foreign) return { lift, lower };
-  return { lift, lower: (value) => lower(value) };
+  const { store } = instance;
+  return {
+    lift: (index) => hostForm(lift(index), store),
+    lower: (value) => lower(channelOf(value, type, store)),
+  };
 }
 
 /** The codec of elements and their layout, for a memory. */

@@ -16,6 +16,13 @@ const MAX_STEPS = 10_000;
 export const FLAG = { ENTER: 0, LEAVE: 1, BYTES: 2 } as const;
 const MAX_FLAG_PAGES = 64;
 
+/** The readable end of a stream or future in JavaScript. */
+export interface HostEnd {
+  readonly isStream: boolean;
+  /** Ends it with an error, because the code that writes to it has ended. */
+  fail(reason: unknown): void;
+}
+
 /** The instances of one instantiation of a root component, and their waiting tasks. */
 export class Store {
   /** The thread whose code runs now. */
@@ -32,6 +39,8 @@ export class Store {
   readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
+  /** Streams and futures that JavaScript reads. */
+  readonly hostEnds: Set<HostEnd> = new Set();
   /** Calls without a task in progress. */
   active = 0;
   /** The core instances, adapters excluded. */
@@ -113,11 +122,28 @@ export class Store {
   }
 
   #settle(): void {
-    if (this.trapped === undefined && (this.hostCalls > 0 || this.calls.size === 0)) return;
-    const error = this.trapped?.error ?? new TrapError("deadlock: no task can continue");
+    const { trapped } = this;
+    if (trapped === undefined && (this.#waitsForHost || this.calls.size === 0)) return;
     this.trapped = undefined;
+    this.#failAll(trapped?.error ?? new TrapError("deadlock: no task can continue"));
+  }
+
+  /** True if JavaScript can let a task continue: by the end of a function, or by reading a stream. */
+  get #waitsForHost(): boolean {
+    return this.hostCalls > 0 || [...this.hostEnds].some(({ isStream }) => isStream);
+  }
+
+  /** Ends everything that waits for the store's code. */
+  #failAll(error: unknown): void {
     for (const call of this.calls) call.reject(error);
     this.calls.clear();
+    for (const end of this.hostEnds) end.fail(error);
+    this.hostEnds.clear();
+  }
+
+  /** Runs ready tasks after the current microtask. */
+  pumpSoon(): void {
+    queueMicrotask(() => this.pump());
   }
 
   /**
@@ -159,6 +185,7 @@ export class Store {
   reset(): void {
     if (!this.#resettable) throw new Error("The instance was not instantiated with { resettable: true }");
     const inProgress = this.active > 0 || this.current !== undefined || this.calls.size > 0 || this.hostCalls > 0 ||
+      this.hostEnds.size > 0 ||
       this.waiting.size > 0 || this.instances.some(({ threads }) => !threads.isEmpty);
     if (inProgress) throw new Error("The instance is not idle: a call or a task of it is in progress");
     for (const instance of this.coreInstances) instance.reset();
@@ -169,6 +196,7 @@ export class Store {
   close(): void {
     this.#resettable = false;
     for (const instance of this.coreInstances) instance.close();
+    this.#failAll(new Error("The instance is closed"));
     this.#endState();
   }
 

@@ -7,7 +7,8 @@ import { ABI } from "../abi/layer.ts";
 import type { ForeignString } from "../abi/strings.ts";
 import { MAX_FLAT_PARAMS } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
-import { cancelCopy, type ChannelType, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
+import type { ChannelType } from "../async/channel.ts";
+import { cancelCopy, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
 import type { ComponentInstance } from "../async/component_instance.ts";
 import {
   ErrorContext,
@@ -23,6 +24,7 @@ import { type CoreFunction, Thread } from "../async/task.ts";
 import type { Canon } from "../model/canon.ts";
 import type { ValType } from "../model/types.ts";
 import { dropResource, resourceAt } from "./codecs.ts";
+import { onFirstUse } from "./lift.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { UnsupportedError } from "@waft/engine";
 
@@ -354,7 +356,9 @@ function copyBuiltin(
   const options = scope.options(canon.options);
   const reads = canon.name.endsWith("read");
   const { element } = type;
-  const codec = element === undefined ? undefined : options.bind(ABI.elements(element, options.pointer), true);
+  const codec = element === undefined
+    ? undefined
+    : onFirstUse((foreign) => options.bind(ABI.elements(element, options.pointer), foreign));
   const { size, align } = copyLayout(type, options.pointer);
   const copy = {
     isAsync: options.isAsync,

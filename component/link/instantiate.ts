@@ -9,7 +9,7 @@ import type { Canon, CanonOption } from "../model/canon.ts";
 import { collectOptions } from "../model/canon.ts";
 import type { Alias, Component, CoreInstanceExpr, Definition, InstanceExpr } from "../model/definitions.ts";
 import { trap } from "../abi/traps.ts";
-import type { ChannelType } from "../async/channels.ts";
+import type { ChannelType } from "../async/channel.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { RuntimeResource } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "../async/task.ts";

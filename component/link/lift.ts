@@ -84,7 +84,7 @@ function directCall(
 const NO_VALUES: readonly unknown[] = [];
 
 /** Values passed to and from JavaScript, or another component, are bound on first use. */
-function onFirstUse<T>(make: (foreign: boolean) => T): (foreign: boolean) => T {
+export function onFirstUse<T>(make: (foreign: boolean) => T): (foreign: boolean) => T {
   const made: (T | undefined)[] = [undefined, undefined];
   return (foreign) => made[foreign ? 1 : 0] ??= make(foreign);
 }

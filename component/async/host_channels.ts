@@ -1,0 +1,239 @@
+/**
+ * Streams and futures on the JavaScript side. In: channels that a component passes to JavaScript, and streams, iterables
+ * and promises that JavaScript passes to a component. Out: ReadableStreams and promises, and channels. A stream of bytes
+ * has chunks (Uint8Array); any other stream has elements.
+ *
+ * Invariant: at most one chunk that a component has not read is taken from a source; a stream that JavaScript does not
+ * read blocks its writer.
+ */
+import type { HostEnd, Store } from "./component_instance.ts";
+import { type Buffer, Channel, type ChannelType, COPY } from "./channel.ts";
+
+/** The number of elements that one read of a stream takes at most. */
+const CHUNK = 65_536;
+
+/** A buffer of JavaScript values. */
+class HostBuffer implements Buffer {
+  readonly length: number;
+  readonly inHost = true;
+  progress = 0;
+  /** The elements to be read, or those that were written, in parts. */
+  readonly parts: ArrayLike<unknown>[];
+
+  constructor(length: number, elements?: ArrayLike<unknown>) {
+    this.length = length;
+    this.parts = elements === undefined ? [] : [elements];
+  }
+
+  read(count: number): ArrayLike<unknown> {
+    const elements = this.parts[0];
+    const from = this.progress;
+    this.progress += count;
+    if (ArrayBuffer.isView(elements)) return (elements as Uint8Array).subarray(from, this.progress);
+    return Array.prototype.slice.call(elements, from, this.progress) as unknown[];
+  }
+
+  write(elements: ArrayLike<unknown>): void {
+    this.progress += elements.length;
+    this.parts.push(elements);
+  }
+}
+
+/** The value of JavaScript for a channel whose readable end a component passes on. */
+export function hostForm(channel: Channel, store: Store): ReadableStream<unknown> | Promise<unknown> {
+  return channel.type.kind === "stream" ? readableStream(channel, store) : promiseOf(channel, store);
+}
+
+function promiseOf(channel: Channel, store: Store): Promise<unknown> {
+  const promise = new Promise((resolve, reject) => {
+    const end: HostEnd = { isStream: false, fail: reject };
+    const buffer = new HostBuffer(1);
+    store.hostEnds.add(end);
+    channel.copy(end, buffer, true, (reclaim) => reclaim(), (result) => {
+      store.hostEnds.delete(end);
+      if (result === COPY.COMPLETED) resolve(buffer.parts[0]?.[0]);
+      else reject(new Error("The future was dropped without a value"));
+    });
+  });
+  store.pumpSoon();
+  // A promise that the program does not use must not end the process.
+  promise.catch(() => {});
+  return promise;
+}
+
+function readableStream(channel: Channel, store: Store): ReadableStream<unknown> {
+  const bytes = channel.type.element?.kind === "u8";
+  let end: HostEnd | undefined;
+  const finish = () => {
+    if (end !== undefined) store.hostEnds.delete(end);
+    end = undefined;
+  };
+  return new ReadableStream<unknown>({
+    start(controller) {
+      end = {
+        isStream: true,
+        fail: (reason) => {
+          finish();
+          controller.error(reason);
+        },
+      };
+      store.hostEnds.add(end);
+    },
+    async pull(controller) {
+      for (let taken = 0; taken === 0 && end !== undefined;) {
+        taken = await readOnce(channel, end, store, (part) => enqueue(controller, part, bytes), () => {
+          if (end === undefined) return;
+          finish();
+          controller.close();
+        });
+      }
+    },
+    cancel() {
+      finish();
+      channel.drop();
+      store.pumpSoon();
+    },
+  }, { highWaterMark: 0 });
+}
+
+function enqueue(controller: ReadableStreamDefaultController<unknown>, part: ArrayLike<unknown>, bytes: boolean): void {
+  if (bytes) controller.enqueue(part);
+  else for (let k = 0; k < part.length; k++) controller.enqueue(part[k]);
+}
+
+/**
+ * Waits for elements of a channel. Returns their number. They are passed on as soon as they are written, because the code
+ * that wrote them goes on before a promise is settled.
+ */
+function readOnce(
+  channel: Channel,
+  end: object,
+  store: Store,
+  take: (part: ArrayLike<unknown>) => void,
+  onEnd: () => void,
+): Promise<number> {
+  return new Promise((resolve) => {
+    const buffer = new HostBuffer(CHUNK);
+    const done = (result: number) => {
+      buffer.parts.forEach(take);
+      if (result === COPY.DROPPED) onEnd();
+      resolve(buffer.progress);
+    };
+    channel.copy(end, buffer, true, (reclaim) => {
+      reclaim();
+      done(COPY.COMPLETED);
+    }, done);
+    store.pumpSoon();
+  });
+}
+
+/** The channel for a value of JavaScript. Throws TypeError if the value is no stream or future. */
+export function channelOf(value: unknown, type: ChannelType, store: Store): Channel {
+  if (value instanceof Channel) return value;
+  const channel = new Channel(type);
+  const pumped = type.kind === "future" ? writeFuture(value, channel) : writeStream(chunksOf(value, type), channel);
+  store.hostCalls++;
+  pumped.catch((error: unknown) => {
+    store.trapped ??= { error };
+  }).finally(() => {
+    store.hostCalls--;
+    store.pump();
+  });
+  return channel;
+
+  async function writeFuture(given: unknown, to: Channel): Promise<void> {
+    await writeOnce(to, [await given], store);
+  }
+
+  async function writeStream(chunks: Chunks, to: Channel): Promise<void> {
+    try {
+      for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+        if (next.value.length > 0 && await writeOnce(to, next.value, store) === COPY.DROPPED) return;
+      }
+    } finally {
+      to.drop();
+      await chunks.return?.();
+    }
+  }
+}
+
+type Chunks = AsyncIterator<ArrayLike<unknown>> | Iterator<ArrayLike<unknown>>;
+
+/** Writes all elements, or as many as the reader takes. While it waits, only the reader can continue. */
+async function writeOnce(channel: Channel, elements: ArrayLike<unknown>, store: Store): Promise<number> {
+  const buffer = new HostBuffer(elements.length, elements);
+  let result: number = COPY.COMPLETED;
+  while (result === COPY.COMPLETED && buffer.progress < buffer.length) {
+    result = await new Promise<number>((resolve) => {
+      // Counted here, not after the promise: the component goes on as soon as its read is complete.
+      const done = (result: number) => {
+        store.hostCalls++;
+        resolve(result);
+      };
+      store.hostCalls--;
+      channel.copy(buffer, buffer, false, (reclaim) => {
+        if (buffer.progress < buffer.length) return;
+        reclaim();
+        done(COPY.COMPLETED);
+      }, done);
+      store.pumpSoon();
+    });
+  }
+  return result;
+}
+
+/** The chunks of a source: a typed array or an array as a whole, a stream or an iterable part by part. */
+function chunksOf(value: unknown, type: ChannelType): Chunks {
+  const { element } = type;
+  if (Array.isArray(value) || ArrayBuffer.isView(value)) return [value as unknown as ArrayLike<unknown>].values();
+  const isBytes = element?.kind === "u8";
+  const toChunk = (item: unknown): ArrayLike<unknown> => isBytes ? bytesOf(item) : [item];
+  if (value instanceof ReadableStream) return readerChunks(value.getReader(), toChunk);
+  if (typeof value === "object" && value !== null) {
+    if (Symbol.asyncIterator in value) {
+      return mapped((value as AsyncIterable<unknown>)[Symbol.asyncIterator](), toChunk);
+    }
+    if (Symbol.iterator in value) return mapped((value as Iterable<unknown>)[Symbol.iterator](), toChunk);
+  }
+  throw new TypeError(`Expected a ReadableStream or an iterable, not ${value === null ? "null" : typeof value}`);
+}
+
+function bytesOf(item: unknown): ArrayLike<unknown> {
+  if (item instanceof Uint8Array) return item;
+  if (ArrayBuffer.isView(item)) return new Uint8Array(item.buffer, item.byteOffset, item.byteLength);
+  if (item instanceof ArrayBuffer) return new Uint8Array(item);
+  if (typeof item === "number") return [item];
+  throw new TypeError("A chunk of a stream of bytes must be a Uint8Array");
+}
+
+function mapped(
+  items: AsyncIterator<unknown> | Iterator<unknown>,
+  toChunk: (item: unknown) => ArrayLike<unknown>,
+): Chunks {
+  return {
+    async next() {
+      const { done, value } = await items.next();
+      return done === true ? { done, value: undefined } : { done: false, value: toChunk(value) };
+    },
+    async return() {
+      await items.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+function readerChunks(
+  reader: ReadableStreamDefaultReader<unknown>,
+  toChunk: (item: unknown) => ArrayLike<unknown>,
+): Chunks {
+  return mapped({
+    async next() {
+      const { done, value } = await reader.read();
+      return done === true ? { done, value: undefined } : { done: false, value };
+    },
+    async return() {
+      await reader.cancel();
+      return { done: true, value: undefined };
+    },
+  }, toChunk);
+}
