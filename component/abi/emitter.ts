@@ -11,11 +11,11 @@ import {
   casesOf,
   type CoreType,
   discriminantBytes,
-  elementCost,
   fieldOffsets,
   flagsBytes,
   flatten,
   layoutOf,
+  liftCost,
   payloadOffset,
   pointerBytes,
   type PointerType,
@@ -259,7 +259,7 @@ export class Emitter {
   #range(type: Extract<ValType, { kind: "list" | "map" }>): string {
     const element = this.elementOf(type);
     const { size, align } = layoutOf(element, this.pointer);
-    const cost = elementCost(element, size);
+    const cost = liftCost(element, this.pointer);
     const result = `${this.#elements(element)}(p, n)`;
     const value = type.kind === "map" ? `toMap(${result})` : result;
     return this.#function(

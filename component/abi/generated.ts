@@ -5,16 +5,7 @@
  */
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
-import {
-  elementCost,
-  fieldOffsets,
-  flattenAll,
-  hasRanges,
-  layoutOf,
-  paramTypes,
-  type PointerType,
-  tupleLayout,
-} from "./layout.ts";
+import { fieldOffsets, flattenAll, hasRanges, liftCost, paramTypes, type PointerType, tupleLayout } from "./layout.ts";
 import { type AbiEnv, RUNTIME_NAMES, runtimeOf } from "./runtime.ts";
 import { trap } from "./traps.ts";
 
@@ -89,6 +80,13 @@ function at(pointer: string, offset: number): string {
   return offset === 0 ? pointer : `${pointer} + ${offset}`;
 }
 
+/** Values of fewer bytes are not charged for; only their ranges are. */
+const LARGE_BYTES = 1 << 16;
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
 /** Statements that lift values into names; returns the names. `flat` are names of core values. */
 function liftAll(
   emitter: Emitter,
@@ -111,6 +109,7 @@ function liftAll(
   const p = emitter.fresh("p");
   out.push(
     `const ${p} = ${emitter.pointerIn(flat[0])}; m.refresh(); m.check(${p}, ${align}, ${size}, "pointer to values");`,
+    size < LARGE_BYTES ? "" : `m.beginLift(); m.charge(${sum(types.map((type) => liftCost(type, emitter.pointer)))});`,
   );
   const offsets = fieldOffsets(types, emitter.pointer);
   return types.map((type, k) => {
@@ -190,7 +189,7 @@ function makeElements(type: ValType, pointer: PointerType): Template<ElementCode
   const emitter = new Emitter(pointer);
   const list = { kind: "list", element: type } as const;
   const { load, store } = emitter.elementFunctions(list);
-  const cost = elementCost(type, layoutOf(type, pointer).size);
+  const cost = liftCost(type, pointer);
   return build(
     emitter,
     `return { load(p, n) { m.beginLift(); m.charge(n * ${cost}); m.refresh(); return ${load}(p, n); }, store(v, p) { m.refresh(); ${store}(v, p, v.length); } };`,

@@ -18,12 +18,12 @@ import {
   casesOf,
   type CoreType,
   discriminantBytes,
-  elementCost,
   fieldOffsets,
   flagsBytes,
   flatten,
   flattenAll,
   layoutOf,
+  liftCost,
   MAX_FLAT_PARAMS,
   MAX_FLAT_RESULTS,
   paramTypes,
@@ -245,7 +245,7 @@ class Accesses {
   #list(element: ValType, finish: (items: unknown) => unknown): Access {
     const { memory } = this.#env;
     const { size, align } = layoutOf(element, this.#pointer);
-    const cost = elementCost(element, size);
+    const cost = liftCost(element, this.#pointer);
     const load = (pointer: number, count: number) => {
       memory.refresh();
       this.#r.checkList(pointer, count, size, align, cost);
@@ -421,6 +421,7 @@ function liftAll(accesses: Accesses, types: readonly ValType[], pointer: Pointer
     memory.beginLift();
     memory.refresh();
     memory.check(at, align, size, "pointer to values");
+    for (const type of types) memory.charge(liftCost(type, pointer));
     return types.map((type, k) => accesses.of(type).load(at + offsets[k]));
   };
 }
@@ -509,7 +510,7 @@ export const INTERPRETED: AbiLayer = {
     template([type], pointer, (accesses): ElementCodec => ({
       load: (at, count) => {
         accesses.env.memory.beginLift();
-        accesses.env.memory.charge(count * elementCost(type, layoutOf(type, pointer).size));
+        accesses.env.memory.charge(count * liftCost(type, pointer));
         accesses.env.memory.refresh();
         return accesses.loadElements(type, at, count);
       },

@@ -287,9 +287,12 @@ export function lowerShape(type: FuncType, { pointer, isAsync }: ShapeOptions): 
 /** Types whose lists are typed arrays. */
 const NUMBERS: ReadonlySet<string> = new Set(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32", "f64"]);
 
-/** About the bytes that an element of `size` bytes of a list takes in JavaScript: an object has a word per field. */
-export function elementCost(element: Type, size: number): number {
-  return NUMBERS.has(element.kind) ? size : 64 + 8 * size;
+/** About the bytes that a value takes in JavaScript, without its ranges: an object has a word per field. */
+export function liftCost(type: Type, pointer: PointerType): number {
+  const { size } = layoutOf(type, pointer);
+  if (NUMBERS.has(type.kind)) return size;
+  if (type.kind === "list" && type.length !== undefined) return 64 + type.length * liftCost(type.element, pointer);
+  return 64 + 8 * size;
 }
 
 /** True if values of one of `types` are in memory at addresses that the guest chooses. */

@@ -76,6 +76,17 @@ for (const [name, layer] of [["generated", GENERATED], ["interpreted", INTERPRET
   });
 }
 
+Deno.test("a value whose type is large traps before it exhausts memory", () => {
+  const component = compile(`(component
+    (type $t (list (tuple u8) 100_000_000))
+    (core module $m (memory (export "m") 2000) (func (export "f") (result i32) (i32.const 0)))
+    (core instance $i (instantiate $m))
+    (alias core export $i "m" (core memory $memory))
+    (func (export "f") (result $t) (canon lift (core func $i "f") (memory $memory))))`);
+  const message = /the values of one call are too large/;
+  assert.throws(() => component.instantiate().call({}, "f"), { name: "TrapError", message });
+});
+
 Deno.test("handles of all instances of a component together are limited", () => {
   const component = compile(`(component
     (type $r (resource (rep i32)))
