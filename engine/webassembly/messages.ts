@@ -104,8 +104,17 @@ export function toMessage(value: unknown): unknown {
   return envelope;
 }
 
+/** True for a message of `toMessage`: data from outside, such as parsed JSON, has no shared buffers. */
 function isEnvelope(value: unknown): value is Envelope {
-  return typeof value === "object" && value !== null && Object.hasOwn(value, MARK) && "tokens" in value;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, MARK)) return false;
+  const { objects, tokens } = value as Partial<Envelope>;
+  return Array.isArray(objects) && Array.isArray(tokens) && tokens.length > 0 && tokens.length === objects.length &&
+    tokens.every(isToken) && objects.every((object) => typeof object === "object" && object !== null);
+}
+
+function isToken(token: Partial<Token> | null | undefined): boolean {
+  if (token?.kind === "module") return token.module?.count instanceof SharedArrayBuffer;
+  return token?.kind === "memory" && token.memory?.pages instanceof SharedArrayBuffer;
 }
 
 /** Converts a clone to an object of the namespace in this realm. */

@@ -15,7 +15,40 @@ export type Request =
   | { kind: "instantiate"; module: SharedModuleToken; memory?: SharedMemoryToken }
   | { kind: "call"; name: string; args: (number | bigint)[]; deadline?: number }
   | { kind: "make"; pages: number; maximum: number }
-  | { kind: "drop" };
+  | { kind: "drop" }
+  | { kind: "forge"; module: SharedModuleToken; memory: SharedMemoryToken }
+  | { kind: "adopt"; values: unknown[] };
+
+/** Tokens that are not those of `share`. */
+function forgeries(module: SharedModuleToken, memory: SharedMemoryToken): unknown[] {
+  const control = new SharedArrayBuffer(16);
+  new BigInt64Array(control).fill(1n << 40n);
+  const released = new SharedArrayBuffer(4);
+  return [
+    { ...memory, pages: new SharedArrayBuffer(65536), control },
+    { ...memory, control },
+    { ...memory, pages: new ArrayBuffer(65536) },
+    JSON.parse(JSON.stringify({ ...memory, min: 1, max: 4, pages: {}, control: {} })),
+    { ...module, version: module.version + 1 },
+    { ...module, count: released },
+    { ...module, count: new ArrayBuffer(4) },
+    JSON.parse(JSON.stringify({ ...module, base: 4096, count: {}, binary: {} })),
+    null,
+    "module",
+  ];
+}
+
+/** The name of the error with which a value is refused as a token; empty if it is accepted. */
+function adopt(value: unknown): string {
+  const isMemory = (value as { waft?: string } | null)?.waft === "memory";
+  try {
+    if (isMemory) Memory.fromShared(value as SharedMemoryToken);
+    else Module.fromShared(value as SharedModuleToken);
+    return "";
+  } catch (error) {
+    return (error as Error).name;
+  }
+}
 
 let instance: Instance | undefined;
 let memory: Memory | undefined;
@@ -36,6 +69,10 @@ function answer(request: Request): unknown {
       memory = host.sharedMemory(request.pages, request.maximum);
       new Uint8Array(memory.buffer).fill(7);
       return memory.share();
+    case "forge":
+      return forgeries(request.module, request.memory);
+    case "adopt":
+      return request.values.map(adopt);
     case "drop":
       instance = undefined;
       memory = undefined;

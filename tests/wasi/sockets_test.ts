@@ -47,13 +47,20 @@ Deno.test("sock_recv, sock_send and sock_shutdown", () => {
   }
 });
 
-Deno.test("sock_accept takes a connection", () => {
+Deno.test("sock_accept takes a connection, and only if it can give it to the guest", () => {
   withSandbox(({ outside }) => {
     const path = join(outside, "socket");
     const listener = makeListener(path);
     const client = connectTo(path);
     try {
       withSandbox(({ guest }) => {
+        assert.equal(guest.call("sock_accept", 0, 0, -4), ERRNO.fault);
+        const { fd } = guest.open(ROOT, "a.txt");
+        let last = fd;
+        for (let errno = 0; errno === 0; last++) errno = guest.open(ROOT, "a.txt").errno;
+        assert.equal(guest.call("sock_accept", 0, 0, 0), ERRNO.mfile);
+        for (let k = fd; k < last - 1; k++) assert.equal(guest.call("fd_close", k), 0);
+        // The failed calls have not taken the connection.
         assert.equal(guest.call("sock_accept", 0, 0, 0), 0);
         const accepted = guest.u32(0);
         writeText(client, "through");
