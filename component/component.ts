@@ -5,6 +5,8 @@
  */
 import { type Context, type Engine, InstancePool, LinkError, type Module, underLimits } from "@waft/engine";
 import { Store } from "./async/component_instance.ts";
+import { CallLimits } from "./async/call_limits.ts";
+import { HOST_FUNCTIONS } from "./async/core_function.ts";
 import { runReady } from "./async/task.ts";
 import { decodeComponent } from "./binary/decode.ts";
 import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
@@ -12,6 +14,7 @@ import { type ComponentImports, HostImports, lookUpName } from "./link/host_impo
 import type { FuncItem, Item } from "./link/items.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
+import { callSuspendable } from "./link/suspendable_call.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
 import { validateComponent } from "./validate/validate_component.ts";
@@ -58,10 +61,22 @@ export interface ComponentInstance<Exports extends object = HostExports> {
    * Calls an exported function under the limits of `context`. `name` is that of a function of the component, or of an
    * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
    *
+   * Where the component uses async, the limits apply to all tasks of the call, and reaching one ends the instance;
+   * `processorTime` is refused there.
+   *
    * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
-   * such function, or for a limit where the component uses async: its tasks outlive the call.
+   * such function, or for a limit that the code does not enforce.
    */
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result;
+
+  /**
+   * Calls an exported function as `call` does, and waits when a function of the host returns a promise, although the
+   * functions are not asynchronous in WIT: the component's frames are suspended meanwhile. Calls of one instance are made
+   * one after the other. With an `interruptible` engine, the code runs in slices of a few milliseconds.
+   *
+   * Rejects with the errors of `call`, and with the signal's reason if the signal aborts.
+   */
+  callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result>;
 
   /** True if there is a function `name`, as `call` takes it. */
   has(name: string): boolean;
@@ -178,11 +193,8 @@ function withoutLimits(context: Context): Context {
   return settings;
 }
 
-/** A limit that nothing enforces must not be accepted. */
-function refuseLimits(context: Context): void {
-  const limit = LIMITS.find((name) => context[name] !== undefined);
-  if (limit === undefined) return;
-  throw new TypeError(`Calls of a component that uses async cannot have the limit "${limit}" yet`);
+function hasLimits(context: Context): boolean {
+  return LIMITS.some((name) => context[name] !== undefined);
 }
 
 /** The implementation of {@linkcode ComponentInstance}. */
@@ -202,10 +214,19 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
 
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     const item = this.#function(name);
-    if (this.#store.usesAsync) refuseLimits(context);
-    const call = exportedFunction(item, this.#store);
+    const store = this.#store;
     const core = item.lifted?.core;
-    return (core === undefined ? call(...args) : underLimits(core, context, () => call(...args))) as Result;
+    const call = (limits?: CallLimits) => exportedFunction(item, store, limits)(...args) as Result;
+    if (core === undefined || (!hasLimits(context) && HOST_FUNCTIONS.has(core))) return call();
+    if (!store.usesAsync || !hasLimits(context)) return underLimits(core, context, () => call());
+    return call(new CallLimits(core, context));
+  }
+
+  async callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result> {
+    const item = this.#function(name);
+    const suspends = !this.#store.usesAsync && item.lifted !== undefined && !HOST_FUNCTIONS.has(item.lifted.core);
+    if (!suspends) return await this.call(context, name, ...args);
+    return await callSuspendable(item, this.#store, context, args) as Result;
   }
 
   has(name: string): boolean {

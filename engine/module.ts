@@ -477,7 +477,8 @@ export function promising(
 
 /**
  * Calls an exported function as `Instance.callAsync` does, but reports the end to `done` or `failed` at the moment at
- * which the guest returns. Together with {@linkcode Suspension}, a host can schedule suspended calls itself.
+ * which the guest returns. Together with {@linkcode Suspension}, a host can schedule suspended calls itself: unless
+ * `preempts`, the guest is never preempted, so that it stops only where a host function suspends it.
  *
  * Throws TypeError if `exported` is not an exported function of an instance.
  */
@@ -487,11 +488,12 @@ export function startCall(
   args: readonly unknown[],
   done: (value: unknown) => void,
   failed: (reason: unknown) => void,
+  preempts = false,
 ): void {
   const info = funcInfo(exported);
   if (info === undefined) throw new TypeError("Only exported functions of instances can be started");
   checkContext(context);
-  startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed);
+  startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed, preempts);
 }
 
 /** The controls that the code of an engine has. */

@@ -5,6 +5,7 @@
 import { clearTimeout, setTimeout } from "node:timers";
 import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
+import type { CallLimits } from "./call_limits.ts";
 import { type Entry, ResourceHandle, type Subtask } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
 import { type Entries, Table } from "./table.ts";
@@ -39,6 +40,8 @@ export class Store {
   readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
+  /** The limits of the call that the host is starting. */
+  hostLimits: CallLimits | undefined = undefined;
   /** Streams and futures that JavaScript reads. */
   readonly hostEnds: Set<HostEnd> = new Set();
   /** Calls without a task in progress. */
@@ -67,6 +70,21 @@ export class Store {
     this.usesAsync = usesAsync;
     this.needsTasks = needsTasks;
     this.#run = run;
+  }
+
+  /** Runs `action` once the actions before have ended. */
+  async inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const before = this.#lastTurn;
+    const turn = before.then(action);
+    this.#lastTurn = turn.then(() => {}, () => {});
+    return await turn;
+  }
+  #lastTurn: Promise<void> = Promise.resolve();
+
+  /** Ends all calls with an error, because a limit of one of them was reached while nothing ran. */
+  expire(error: unknown): void {
+    this.trapped ??= { error };
+    this.pump();
   }
 
   /**

@@ -9,7 +9,9 @@ import { startCall, Suspension } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { CoreValue } from "../abi/generated.ts";
 import type { FuncType } from "../model/types.ts";
+import type { CallLimits } from "./call_limits.ts";
 import type { ComponentInstance, Store } from "./component_instance.ts";
+import { type CoreFunction, HOST_FUNCTIONS } from "./core_function.ts";
 
 export type Values = readonly unknown[];
 export type OnStart = () => Values;
@@ -20,12 +22,6 @@ export type OnCancel = (caller: ComponentInstance | undefined) => void;
 export type FuncInst = (onStart: OnStart, onResolve: OnResolve, caller: ComponentInstance | undefined) => OnCancel;
 
 export const TASK = { INITIAL: 0, STARTED: 1, PENDING_CANCEL: 2, CANCEL_DELIVERED: 3, RESOLVED: 4 } as const;
-
-/** A core function as linking has it. */
-export type CoreFunction = (...args: CoreValue[]) => unknown;
-
-/** Core functions that are JavaScript functions and not exports of an instance. */
-export const HOST_FUNCTIONS: WeakSet<CoreFunction> = new WeakSet();
 
 /** The canonical options that decide how a task runs. */
 export interface TaskOptions {
@@ -129,8 +125,10 @@ export class Thread {
         store.trapped ??= { error };
       }
     };
-    startCall(core, {}, args, guarded, (error) => {
+    startCall(core, this.task.limits?.coreContext ?? {}, args, guarded, (error) => {
       store.trapped ??= { error };
+      // A deadline passes while nothing runs.
+      if (store.current === undefined) store.pumpSoon();
     });
   }
 
@@ -201,6 +199,8 @@ export class Task {
   readonly #onResolve: OnResolve;
   state: number = TASK.INITIAL;
   borrows = 0;
+  /** The limits of the call of the host that it belongs to. */
+  readonly limits: CallLimits | undefined;
   /** True if the caller is another component. */
   foreign = false;
   /** The options of the lifted function, which task.return must repeat (link/options.ts). */
@@ -222,6 +222,8 @@ export class Task {
     this.options = options;
     this.#onStart = onStart;
     this.#onResolve = onResolve;
+    const caller = instance.store.current;
+    this.limits = caller === undefined ? instance.store.hostLimits : caller.task.limits;
   }
 
   get needsExclusive(): boolean {
@@ -320,9 +322,11 @@ export class Task {
 export function runReady(store: Store): boolean {
   for (const thread of store.waiting) {
     if (!thread.ready) continue;
-    const { instance } = thread.task;
+    const { instance, limits } = thread.task;
     instance.enterFrom(undefined);
-    thread.resume();
+    const resume = () => thread.resume();
+    if (limits === undefined) resume();
+    else limits.run(resume);
     instance.leaveTo(undefined);
     return true;
   }

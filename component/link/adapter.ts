@@ -8,7 +8,7 @@ import type { Module } from "@waft/engine";
 import { liftShape } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, FLAG } from "../async/component_instance.ts";
-import type { CoreFunction } from "../async/task.ts";
+import type { CoreFunction } from "../async/core_function.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem } from "./items.ts";
 

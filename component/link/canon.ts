@@ -20,7 +20,8 @@ import {
   Waitable,
   WaitableSet,
 } from "../async/entries.ts";
-import { type CoreFunction, Thread } from "../async/task.ts";
+import type { CoreFunction } from "../async/core_function.ts";
+import { Thread } from "../async/task.ts";
 import type { Canon } from "../model/canon.ts";
 import type { ValType } from "../model/types.ts";
 import { dropResource, resourceAt } from "./codecs.ts";

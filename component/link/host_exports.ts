@@ -5,7 +5,9 @@
  */
 import { ComponentError } from "../abi/traps.ts";
 import { camelCase, pascalCase } from "../abi/names.ts";
+import type { CallLimits } from "../async/call_limits.ts";
 import type { Store } from "../async/component_instance.ts";
+import type { OnResolve } from "../async/task.ts";
 import type { FuncType } from "../model/types.ts";
 import { moveRep, type ResourceClass, resourceClass } from "./host_resources.ts";
 import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
@@ -98,10 +100,10 @@ function withConstructor(type: ResourceClass, make: () => HostFunction): unknown
   return made;
 }
 
-/** The JavaScript function for an exported function. */
-export function exportedFunction(item: FuncItem, store: Store): HostFunction {
+/** The JavaScript function for an exported function; `limits` are those of its calls, if they are tasks. */
+export function exportedFunction(item: FuncItem, store: Store, limits?: CallLimits): HostFunction {
   if (item.plain !== undefined) return item.plain;
-  if (store.usesAsync) return taskFunction(item, store);
+  if (store.usesAsync) return taskFunction(item, store, limits);
   const call = item.lifted!.direct(undefined);
   return item.type.result?.kind === "result" ? (...args) => unwrap(call(...args)) : call;
 }
@@ -114,53 +116,81 @@ function unwrap(value: unknown): unknown {
 }
 
 /** A function whose calls are tasks. */
-export function taskFunction(item: FuncItem, store: Store): HostFunction {
+function taskFunction(item: FuncItem, store: Store, limits?: CallLimits): HostFunction {
   const { type } = item;
   return type.async
-    ? (...args) => new Promise((resolve, reject) => startPromise(item, store, args, resolve, reject))
-    : (...args) => callNow(item, store, args);
+    ? (...args) => new Promise((resolve, reject) => startPromise(item, store, limits, args, resolve, reject))
+    : (...args) => callNow(item, store, limits, args);
 }
 
-function result(type: FuncType, values: readonly unknown[] | undefined): unknown {
-  const value = values?.[0];
+/** Starts a task for the host, under the limits of its call. */
+function startTask(
+  item: FuncItem,
+  store: Store,
+  limits: CallLimits | undefined,
+  args: readonly unknown[],
+  onResolve: OnResolve,
+): void {
+  const start = () => {
+    store.hostLimits = limits;
+    try {
+      item.start(() => args, onResolve, undefined);
+    } finally {
+      store.hostLimits = undefined;
+    }
+  };
+  store.enterHost(limits === undefined ? start : () => limits.run(start));
+}
+
+/** The result of a function for JavaScript: a `result` is the value of `ok`, or thrown. */
+export function unwrapResult(type: FuncType, value: unknown): unknown {
   return type.result?.kind === "result" ? unwrap(value) : value;
 }
 
-function callNow(item: FuncItem, store: Store, args: readonly unknown[]): unknown {
+function callNow(
+  item: FuncItem,
+  store: Store,
+  limits: CallLimits | undefined,
+  args: readonly unknown[],
+): unknown {
   let values: readonly unknown[] | undefined;
-  store.enterHost(() => {
-    item.start(() => args, (given) => values = given, undefined);
-  });
+  startTask(item, store, limits, args, (given) => values = given);
   store.pumpLater();
-  return result(item.type, values);
+  return unwrapResult(item.type, values?.[0]);
 }
 
 /** Starts a call that ends later. */
-export function startPromise(
+function startPromise(
   item: FuncItem,
   store: Store,
+  limits: CallLimits | undefined,
   args: readonly unknown[],
   resolve: (value: unknown) => void,
   reject: (reason: unknown) => void,
 ): void {
-  const call = { reject };
+  let unwatch = () => {};
+  const fail = (error: unknown) => {
+    unwatch();
+    reject(error);
+  };
+  const call = { reject: fail };
   store.calls.add(call);
   const onResolve = (values: readonly unknown[] | undefined) => {
     store.calls.delete(call);
+    unwatch();
     try {
-      resolve(result(item.type, values));
+      resolve(unwrapResult(item.type, values?.[0]));
     } catch (error) {
       reject(error);
     }
   };
   try {
-    store.enterHost(() => {
-      item.start(() => args, onResolve, undefined);
-    });
+    startTask(item, store, limits, args, onResolve);
   } catch (error) {
     store.calls.delete(call);
     reject(error);
     return;
   }
+  if (limits !== undefined && store.calls.has(call)) unwatch = limits.watch((error) => store.expire(error));
   store.pump();
 }

@@ -12,7 +12,7 @@ import { trap } from "../abi/traps.ts";
 import type { ChannelType } from "../async/channel.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { RuntimeResource } from "../async/entries.ts";
-import { type CoreFunction, HOST_FUNCTIONS } from "../async/task.ts";
+import { type CoreFunction, HOST_FUNCTIONS } from "../async/core_function.ts";
 import { fuse } from "./adapter.ts";
 import { builtin, type CanonScope } from "./canon.ts";
 import type { ComponentItem, InstanceItem, Item } from "./items.ts";

@@ -9,7 +9,8 @@ import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, someType } from "../abi/
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
 import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
-import { type CoreFunction, type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
+import type { CoreFunction } from "../async/core_function.ts";
+import { type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem, HostFunction } from "./items.ts";
 import type { RuntimeOptions } from "./options.ts";

@@ -11,7 +11,7 @@ import type { AbiEnv } from "../abi/runtime.ts";
 import type { Template } from "../abi/generated.ts";
 import type { StringEncoding } from "../model/canon.ts";
 import type { ComponentInstance } from "../async/component_instance.ts";
-import type { CoreFunction } from "../async/task.ts";
+import type { CoreFunction } from "../async/core_function.ts";
 import { codecOf } from "./codecs.ts";
 
 export class RuntimeOptions {

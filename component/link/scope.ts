@@ -1,7 +1,7 @@
 /** The index spaces of one component instance while it is being linked. */
 import type { Module } from "@waft/engine";
 import type { ComponentInstance } from "../async/component_instance.ts";
-import type { CoreFunction } from "../async/task.ts";
+import type { CoreFunction } from "../async/core_function.ts";
 import type { CoreSort, Sort } from "../model/definitions.ts";
 import type { ComponentItem, FuncItem, InstanceItem, Item } from "./items.ts";
 import { TypeSpace } from "./type_space.ts";

@@ -127,7 +127,8 @@ export class Suspension {
 
 /**
  * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
- * moment at which the guest returns, not in a later microtask. An error of the arguments is thrown.
+ * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the host
+ * decides when each call continues. An error of the arguments is thrown.
  */
 export function startCall(
   instance: SuspendableInstance,
@@ -136,8 +137,9 @@ export function startCall(
   args: readonly unknown[],
   done: (value: unknown) => void,
   failed: (reason: unknown) => void,
+  preempts: boolean,
 ): void {
-  new AsyncCall(instance, instance.callHalves(index), context, done, failed).start(args);
+  new AsyncCall(instance, instance.callHalves(index), context, done, failed, preempts).start(args);
 }
 
 /** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
@@ -184,6 +186,7 @@ class AsyncCall {
     context: ControlContext,
     resolve: (value: unknown) => void,
     reject: (reason: unknown) => void,
+    sliced = true,
   ) {
     const { deadline, processorTime, fuel, signal } = context;
     if (signal !== undefined) {
@@ -209,7 +212,7 @@ class AsyncCall {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadline = deadline === undefined ? Infinity : deadlineTime(deadline);
-    this.#sliced = instance.module.interruptible;
+    this.#sliced = sliced && instance.module.interruptible;
   }
 
   start(args: readonly unknown[]): void {

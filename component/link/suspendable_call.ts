@@ -1,0 +1,71 @@
+/**
+ * Calls of components without async functions that wait for promises of the host. In: a lifted function, the context of
+ * the call and its arguments. Out: a promise. The frames of the component are suspended while a function of the host is in
+ * progress. Invariant: the instance stays entered meanwhile, so calls are made one after the other.
+ */
+import { type Context, startCall, underLimits } from "@waft/engine";
+import type { CoreValue } from "../abi/generated.ts";
+import { trap } from "../abi/traps.ts";
+import { enterAll, leaveAll, type Store } from "../async/component_instance.ts";
+import { Task } from "../async/task.ts";
+import { unwrapResult } from "./host_exports.ts";
+import type { FuncItem } from "./items.ts";
+import { type LiftedFunction, valueCodecs } from "./lift.ts";
+
+/** Calls `item`, which has been lifted, once the calls before have ended. */
+export function callSuspendable(
+  item: FuncItem,
+  store: Store,
+  context: Context,
+  args: readonly unknown[],
+): Promise<unknown> {
+  return store.inTurn(async () => unwrapResult(item.type, await run(item, item.lifted!, store, context, args)));
+}
+
+async function run(
+  { type }: FuncItem,
+  { core, options }: LiftedFunction,
+  store: Store,
+  context: Context,
+  args: readonly unknown[],
+): Promise<unknown> {
+  const { instance, postReturn } = options;
+  const { lowerParams, liftResult } = valueCodecs(type, options);
+  const limits = absolute(context);
+  const limited = <T>(action: () => T): T => underLimits(core, limits, action);
+  limited(() => {});
+  const entering = instance.enteringSet(undefined);
+  enterAll(entering);
+  const task = new Task(instance, type, { isAsync: false, hasCallback: false }, () => args, () => {});
+  const before = store.current;
+  store.active++;
+  store.current = task.thread;
+  let called = false;
+  try {
+    const flat = limited(() => lowerParams(false)(args));
+    called = true;
+    const result = await new Promise((resolve, reject) => startCall(core, limits, flat, resolve, reject, true));
+    const results = result === undefined ? [] : [result as CoreValue];
+    const [value] = limited(() => liftResult(false)(results));
+    if (task.borrows > 0) trap("borrow handles still remain at the end of the call");
+    instance.mayLeave = false;
+    if (postReturn !== undefined) limited(() => postReturn(...results));
+    instance.mayLeave = true;
+    leaveAll(entering);
+    return value;
+  } catch (error) {
+    // An argument that JavaScript passed cannot be lowered: the component is not at fault.
+    if (!called && error instanceof TypeError) leaveAll(entering);
+    throw error;
+  } finally {
+    store.active--;
+    store.current = before;
+    if (limits.fuel !== undefined) context.fuel = limits.fuel;
+  }
+}
+
+/** A context whose deadline is a point in time, since several calls share it. */
+function absolute(context: Context): Context {
+  const { deadline } = context;
+  return typeof deadline === "number" ? { ...context, deadline: new Date(Date.now() + deadline) } : { ...context };
+}
