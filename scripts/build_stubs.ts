@@ -13,6 +13,7 @@ import { buildProcessStubs as x64Process } from "../engine/backend_x64/process_s
 import { MachineCode } from "../engine/codegen/machine_code.ts";
 import { callRowsIn, type StoredStub, type StoredStubs, stubVariant } from "../engine/codegen/stored_stubs.ts";
 import type { CodegenContext, ProcessStubs, Target } from "../engine/codegen/target.ts";
+import type { SystemName } from "../engine/host/systems.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
 import { Statistics } from "../engine/statistics.ts";
 import { readTaskLine } from "./task_options.ts";
@@ -20,7 +21,6 @@ import { readTaskLine } from "./task_options.ts";
 const FOLDER = new URL("../engine/", import.meta.url);
 /** The exported constant of a generated file. */
 const NAME = "STUBS";
-const SYSTEMS = ["linux", "darwin"];
 
 /** The generators of one backend, and the lists of optional instructions that its stubs distinguish. */
 interface StubGenerators {
@@ -28,11 +28,18 @@ interface StubGenerators {
   readonly emitStubs: Target["emitStubs"];
   readonly processStubs: (os: string) => ProcessStubs;
   readonly cpus: readonly (readonly string[])[];
+  readonly systems: readonly SystemName[];
 }
 
 export const GENERATORS: readonly StubGenerators[] = [
-  { name: "x64", emitStubs: x64Stubs, processStubs: x64Process, cpus: [[], ["avx"]] },
-  { name: "arm64", emitStubs: armStubs, processStubs: armProcess, cpus: [[]] },
+  {
+    name: "x64",
+    emitStubs: x64Stubs,
+    processStubs: x64Process,
+    cpus: [[], ["avx"]],
+    systems: ["linux", "darwin", "windows"],
+  },
+  { name: "arm64", emitStubs: armStubs, processStubs: armProcess, cpus: [[]], systems: ["linux", "darwin"] },
 ];
 
 /** A context for stubs with the tags at `tagsOffset`. */
@@ -84,7 +91,7 @@ function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContex
   });
 }
 
-function storedStubs({ emitStubs, processStubs, cpus }: StubGenerators): StoredStubs {
+function storedStubs({ emitStubs, processStubs, cpus, systems }: StubGenerators): StoredStubs {
   const stubs: StoredStub[] = [];
   const known = new Map<string, number>();
   const indexOf = (stub: StoredStub): number => {
@@ -103,7 +110,7 @@ function storedStubs({ emitStubs, processStubs, cpus }: StubGenerators): StoredS
       }
     }
   }
-  const process = Object.fromEntries(SYSTEMS.map((os) => {
+  const process = Object.fromEntries(systems.map((os) => {
     const { bytes, ...rest } = processStubs(os);
     return [os, { code: bytes.toBase64(), ...rest }];
   }));

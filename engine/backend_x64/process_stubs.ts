@@ -23,11 +23,14 @@ import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
-/** Offsets in siginfo and in the saved registers that the handler reads. */
+/** Offsets in siginfo (on Windows EXCEPTION_RECORD) and in the saved registers that the handler reads. */
 interface SignalLayout {
-  /** Offset of si_addr. */
+  /** Offset of the address of the access: si_addr, or ExceptionInformation[1]. */
   address: number;
-  /** The ucontext holds a pointer to the registers at this offset, or, if 0, the registers themselves. */
+  /**
+   * The ucontext (on Windows EXCEPTION_POINTERS) holds a pointer to the registers at this offset, or, if 0, the registers
+   * themselves.
+   */
   registers: number;
   rip: number;
   rsp: number;
@@ -39,7 +42,12 @@ const SIGNALS: Readonly<Record<string, SignalLayout>> = {
   linux: { address: 16, registers: 0, rip: 168, rsp: 160, r15: 96 },
   // mcontext64: 16 bytes of exception state, then rax rbx rcx rdx rdi rsi rbp rsp r8…r15 rip.
   darwin: { address: 24, registers: 48, rip: 144, rsp: 72, r15: 136 },
+  // EXCEPTION_POINTERS: record, CONTEXT. CONTEXT: rax at 120, rsp 152, r8 184 … r15 240, rip 248.
+  windows: { address: 40, registers: 8, rip: 248, rsp: 152, r15: 240 },
 };
+
+/** NumberParameters in EXCEPTION_RECORD; an exception that is no access has none, and the address is undefined. */
+const EXCEPTION_PARAMETERS = 24;
 
 /** The least size of a page; polls read its first word. */
 const POLL_PAGE_BYTES = 4096;
@@ -48,7 +56,7 @@ const SIGFPE = 8;
 const SIGSEGV = 11;
 const SYS_RT_SIGACTION = 13;
 
-/** Builds the stubs for `os` "linux" or "darwin". */
+/** Builds the stubs for `os` "linux", "darwin" or "windows". */
 export function buildProcessStubs(os: string): ProcessStubs {
   const layout = SIGNALS[os];
   if (layout === undefined) throw new RangeError(`No x64 process stubs for operating system "${os}"`);
@@ -169,7 +177,32 @@ function emitPollLanding(s: StubCode, label: number): void {
   s.op(X.RET);
 }
 
-/** void handler(int signal: edi, siginfo: rsi, ucontext: rdx) */
+/** Loads the address of the saved registers into r10, and on Windows that of the exception record into rdx. */
+function emitHandlerEntry(s: StubCode, layout: SignalLayout, os: string): void {
+  if (os === "windows") {
+    s.rm(X.MOV64_L, R10, RCX, layout.registers);
+    s.rm(X.MOV64_L, RDX, RCX, 0);
+    return;
+  }
+  s.rr(X.MOV64_L, R10, RDX);
+  if (layout.registers !== 0) s.rm(X.MOV64_L, R10, RDX, layout.registers);
+}
+
+/** Loads the address of the access into r9; 0 for an exception that is no access. */
+function emitFaultAddress(s: StubCode, layout: SignalLayout, os: string): void {
+  if (os !== "windows") return s.rm(X.MOV64_L, R9, RSI, layout.address);
+  const none = s.newLabel();
+  s.rr(X.XOR32_R, R9, R9);
+  s.rm(X.CMP32_I, 0, RDX, EXCEPTION_PARAMETERS, 0);
+  s.branch(CC.E, none);
+  s.rm(X.MOV64_L, R9, RDX, layout.address);
+  s.bind(none);
+}
+
+/** EXCEPTION_CONTINUE_EXECUTION and EXCEPTION_CONTINUE_SEARCH of <excpt.h>. */
+const CONTINUE = { EXECUTION: 0xffffffffn, SEARCH: 0n } as const;
+
+/** void handler(int signal: edi, siginfo: rsi, ucontext: rdx); on Windows LONG handler(EXCEPTION_POINTERS *: rcx) */
 function emitFaultHandler(
   s: StubCode,
   label: number,
@@ -183,8 +216,7 @@ function emitFaultHandler(
   const known = s.newLabel();
   s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
-  s.rr(X.MOV64_L, R10, RDX);
-  if (layout.registers !== 0) s.rm(X.MOV64_L, R10, RDX, layout.registers);
+  emitHandlerEntry(s, layout, os);
   s.rm(X.MOV64_L, RAX, R10, layout.rip);
   s.address(RCX, words);
   s.rm(X.CMP64_R, RAX, RCX, FAULT_WORDS.START);
@@ -197,7 +229,7 @@ function emitFaultHandler(
   s.rm(X.MOV64_S, RAX, R8, THREAD.TRAP_PC);
   s.rm(X.MOV64_L, R9, R10, layout.rsp);
   s.rm(X.MOV64_S, R9, R8, THREAD.TRAP_SP);
-  s.rm(X.MOV64_L, R9, RSI, layout.address);
+  emitFaultAddress(s, layout, os);
   s.rm(X.MOV64_S, R9, R8, THREAD.FAULT_ADDRESS);
   // The first page of the arena is that of polls.
   s.rm(X.SUB64_R, R9, RCX, FAULT_WORDS.START);
@@ -207,9 +239,15 @@ function emitFaultHandler(
   s.address(R9, poll);
   s.bind(land);
   s.rm(X.MOV64_S, R9, R10, layout.rip);
+  if (os === "windows") s.constant(RAX, CONTINUE.EXECUTION);
   s.op(X.RET);
   // A fault of other code: call the previous handler.
   s.bind(chain);
+  if (os === "windows") {
+    s.constant(RAX, CONTINUE.SEARCH);
+    s.op(X.RET);
+    return;
+  }
   s.rm(X.MOV64_L, RCX, RCX, FAULT_WORDS.OLD_HANDLERS);
   s.rm(X.MOV64_L, RAX, RCX, OLD_HANDLERS.SEGV);
   s.ri(X.CMP32_I, RDI, SIGSEGV);

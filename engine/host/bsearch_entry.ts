@@ -4,12 +4,16 @@
  * every system has enters any code. In: position-independent code and the C signatures of its entry points. Out:
  * functions.
  *
- * The comparison is generated code in front of each entry point. For bound calls, `key` is the pointer and `base` the
+ * The comparison is generated code behind the text, one per entry point. For bound calls, `key` is the pointer and `base` the
  * address of the result. For other functions, both are the address of a block of words: the thunk loads the parameters
  * from it and stores the result over the first. Invariant: a thunk loads every parameter before it calls, and the
  * result is read before anything else can run, so nested calls may share the block.
  *
- * Sources: ISO C, 7.22.5.1; System V ABI, AMD64; Procedure Call Standard for the Arm 64-bit Architecture.
+ * Thunks follow System V on x64. On Windows, whose `bsearch` calls as Windows does, a shell around each thunk moves the
+ * two parameters and keeps the registers that only Windows' convention preserves: rdi, rsi and xmm6 to xmm15.
+ *
+ * Sources: ISO C, 7.22.5.1; System V ABI, AMD64; Procedure Call Standard for the Arm 64-bit Architecture; "x64 calling
+ * convention" of Microsoft's documentation.
  */
 import type { Ffi, ForeignSignature } from "./ffi.ts";
 import type { CodeEntry } from "./code_entry.ts";
@@ -135,6 +139,36 @@ function emitLoad(code: ThunkCode, arch: Arch, k: number, to: { integer: number 
   code.word(8 * k);
 }
 
+/** The vector registers that Windows' convention preserves, and the shell's frame with 8 bytes of padding. */
+const WIN64_VECTORS = { first: 6, count: 10 } as const;
+const WIN64_FRAME = 16 * WIN64_VECTORS.count + 8;
+
+/** Stores (0x29) or loads (0x28) the preserved vector registers. */
+function moveVectors(code: ThunkCode, opcode: 0x28 | 0x29): void {
+  for (let k = 0; k < WIN64_VECTORS.count; k++) {
+    const register = WIN64_VECTORS.first + k;
+    if (register >= 8) code.put(0x44);
+    code.put(0x0f, opcode, 0x84 | ((register & 7) << 3), 0x24); // movaps between xmm and [rsp + 16k]
+    code.word(16 * k);
+  }
+}
+
+/** Appends a comparison of Windows' convention that calls the System V comparison at offset `thunk`. */
+function emitWin64Shell(code: ThunkCode, thunk: number): number {
+  const start = code.position;
+  code.put(0x57, 0x56); // push rdi; push rsi
+  code.put(0x48, 0x81, 0xec); // sub rsp, frame
+  code.word(WIN64_FRAME);
+  moveVectors(code, 0x29);
+  code.put(0x48, 0x89, 0xcf, 0x48, 0x89, 0xd6); // mov rdi, rcx; mov rsi, rdx
+  code.call("x64", thunk);
+  moveVectors(code, 0x28);
+  code.put(0x48, 0x81, 0xc4); // add rsp, frame
+  code.word(WIN64_FRAME);
+  code.put(0x5e, 0x5f, 0xc3); // pop rsi; pop rdi; ret
+  return start;
+}
+
 /** Words of the block; more than any function has registers. */
 const BLOCK_WORDS = 16;
 
@@ -152,6 +186,9 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
   };
   const wordsOf = { i64: 1, f64: 1, i32: 2, f32: 2 } as const;
   const block = BigInt(address);
+  /** The comparison that the C library may call, given the thunk's offset. */
+  const comparison = (code: ThunkCode, thunk: number): number =>
+    arch === "x64" && ffi.system.x64Convention === "win64" ? emitWin64Shell(code, thunk) : thunk;
 
   function callThrough({ params, result }: NativeSymbol, code: bigint): NativeFunction {
     const types = params as readonly Exclude<NativeType, "void">[];
@@ -168,7 +205,7 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
     nativeLibrary: <Name extends string>(text: Uint8Array, symbols: Record<Name, NativeSymbol>) => {
       const code = new ThunkCode(text);
       const starts = {} as Record<Name, number>;
-      for (const name in symbols) starts[name] = emitBlockThunk(code, arch, symbols[name]);
+      for (const name in symbols) starts[name] = comparison(code, emitBlockThunk(code, arch, symbols[name]));
       const base = memory.placeCode(Uint8Array.from(code.bytes));
       const functions = {} as Record<Name, NativeFunction>;
       for (const name in symbols) functions[name] = callThrough(symbols[name], BigInt(base + starts[name]));
@@ -177,7 +214,7 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
     boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
       const code = new ThunkCode(text);
       const starts = {} as Record<Name, number>;
-      for (const name in offsets) starts[name] = emitBoundThunk(code, arch, offsets[name]);
+      for (const name in offsets) starts[name] = comparison(code, emitBoundThunk(code, arch, offsets[name]));
       const base = memory.placeCode(Uint8Array.from(code.bytes));
       const at = memory.allocate(8);
       const result = new Int32Array(memory.view(at, 8));

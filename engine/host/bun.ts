@@ -32,12 +32,18 @@ interface BunFfi {
 }
 
 /**
- * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address.
+ * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address, by
+ * calling convention.
  */
-const LET_GO: Readonly<Record<"x64" | "arm64", { text: readonly number[]; address: number }>> = {
-  x64: {
+const LET_GO: Readonly<Record<"systemV" | "win64" | "arm64", { text: readonly number[]; address: number }>> = {
+  systemV: {
     // mov qword [rsi], 1; ret; lea rax, [rip - 15]; ret
     text: [0x48, 0xc7, 0x06, 0x01, 0, 0, 0, 0xc3, 0x48, 0x8d, 0x05, 0xf1, 0xff, 0xff, 0xff, 0xc3],
+    address: 8,
+  },
+  win64: {
+    // mov qword [rdx], 1; ret; lea rax, [rip - 15]; ret
+    text: [0x48, 0xc7, 0x02, 0x01, 0, 0, 0, 0xc3, 0x48, 0x8d, 0x05, 0xf1, 0xff, 0xff, 0xff, 0xc3],
     address: 8,
   },
   arm64: {
@@ -64,7 +70,7 @@ function lendWithWords(
   toArrayBuffer: BunFfi["toArrayBuffer"],
   host: Parameters<Ffi["lentViews"]>[0],
 ): LentViews {
-  const { text, address } = LET_GO[host.arch];
+  const { text, address } = LET_GO[host.arch === "x64" ? host.system.x64Convention : "arm64"];
   const library = host.nativeLibrary(Uint8Array.from(text), { letGo: { offset: address, params: [], result: "i64" } });
   const letGo = Number(library.letGo());
   /** Unused words; the words of each page, by page address. */

@@ -8,6 +8,7 @@
  * one; functions without variadic arguments ignore it.
  */
 import { type Host, PROT } from "./host.ts";
+import { isPosix } from "./systems.ts";
 
 /** Byte offsets in the block. */
 const BLOCK = {
@@ -93,8 +94,9 @@ export interface CFunction {
 /** Calls a function with up to six integers or addresses: the result, or −errno. */
 export type CCall = (fn: CFunction, args: readonly (number | bigint)[]) => number;
 
-/** Calls through this host. */
+/** Calls through this host. Throws an Error on a system whose functions have no errno. */
 export function cCalls(host: Host): CCall {
+  if (!isPosix(host.system)) throw new Error(`Functions of ${host.system.title} have no errno`);
   const { errnoFunction } = host.system;
   const base = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
   const words = new BigInt64Array(host.view(base, BLOCK.SIZE));

@@ -3,10 +3,13 @@
  */
 import { bunFfi } from "./bun.ts";
 import { denoFfi } from "./deno.ts";
+import type { Ffi } from "./ffi.ts";
 import type { Host } from "./host.ts";
 import { nativeHost } from "./native_host.ts";
 import { nodeFfi } from "./node.ts";
 import { requireSelfTest } from "./self_test.ts";
+import { isPosix } from "./systems.ts";
+import { windowsHost } from "./windows_host.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
@@ -15,7 +18,8 @@ let host: Host | undefined;
  * and one with the reason when the self-test of a system on which waft has not been run fails (self_test.ts). */
 export function currentHost(): Host {
   if (host === undefined) {
-    const made = makeHost();
+    const ffi = currentFfi();
+    const made = isPosix(ffi.system) ? nativeHost(ffi) : windowsHost(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;
   }
@@ -23,10 +27,10 @@ export function currentHost(): Host {
 }
 
 /** Deno and Bun also say that they are Node, so Node comes last. */
-function makeHost(): Host {
-  if ((globalThis as { Deno?: unknown }).Deno !== undefined) return nativeHost(denoFfi());
+function currentFfi(): Ffi {
+  if ((globalThis as { Deno?: unknown }).Deno !== undefined) return denoFfi();
   const { process } = globalThis as { process?: { versions?: Record<string, string> } };
-  if (process?.versions?.["bun"] !== undefined) return nativeHost(bunFfi());
-  if (process?.versions?.["node"] !== undefined) return nativeHost(nodeFfi());
+  if (process?.versions?.["bun"] !== undefined) return bunFfi();
+  if (process?.versions?.["node"] !== undefined) return nodeFfi();
   throw new Error("waft needs Deno with --allow-ffi, Node 20 or later, or Bun: this JavaScript runtime offers no FFI");
 }

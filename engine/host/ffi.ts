@@ -42,5 +42,5 @@ export interface Ffi {
   /** A view of memory, not a copy; `bytes` is at least 1 and at most `maxViewBytes`. */
   view(address: number, bytes: number): ArrayBuffer;
   /** Creates the lender of memory to programs, given the other parts of the host. */
-  lentViews(host: Pick<Host, "arch" | "nativeLibrary" | "pageSize" | "reserve">): LentViews;
+  lentViews(host: Pick<Host, "arch" | "system" | "nativeLibrary" | "pageSize" | "reserve">): LentViews;
 }

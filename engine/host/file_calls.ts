@@ -16,6 +16,9 @@ export const FILE_CALLS: Record<SystemName, (host: Host) => LinuxCalls> = {
     const scratch = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
     return new DarwinCalls(darwinMachine(host, cCalls(host), scratch)).call;
   },
+  windows: () => {
+    throw new Error("waft has no files, clocks and waits for WebAssembly programs on Windows yet");
+  },
 };
 
 /** The calls of this system: results, or −errno as Linux numbers it. */

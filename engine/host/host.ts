@@ -37,9 +37,9 @@ export interface Host {
 
   /**
    * Reserves `bytes` of lazily committed address space with protection `prot`; returns its address. Throws RangeError
-   * when address space is exhausted.
+   * when address space is exhausted. `forImage`: `mapImage` will map an image to its start.
    */
-  reserve(bytes: number, prot: number): number;
+  reserve(bytes: number, prot: number, forImage?: boolean): number;
   /** Changes the protection of a range. Throws RangeError when the system refuses (out of memory). */
   protect(address: number, bytes: number, prot: number): void;
   /** Replaces a range by fresh zero pages with protection `prot`, which frees its memory. */
@@ -57,7 +57,7 @@ export interface Host {
   openImage(path: string): { image: number; bytes: number };
   /**
    * Maps `bytes` of an image, starting at `offset` (whole pages), copy-on-write to `address`, in place of the mapping
-   * there. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses, as for code where it must be
+   * there. Some systems map only to the start of a reservation that was made for an image. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses, as for code where it must be
    * signed; the mapping there is then unchanged.
    */
   mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;
@@ -90,7 +90,7 @@ export interface Host {
     pointer: number,
   ): Record<Name, () => number>;
 
-  /** Addresses of functions of the C library. Throws an Error for one that it lacks. */
+  /** Addresses of functions of the system's libraries. Throws an Error for one that it lacks. */
   functionAddresses<Name extends string>(names: readonly Name[]): Record<Name, number>;
   /**
    * Makes stores to [first, end) visible to instruction fetch on all processors; undefined where the backend's machine
@@ -105,7 +105,7 @@ export interface Host {
   startThread(code: number, argument: number): void;
   /**
    * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
-   * handler's address.
+   * handler's address. On Windows, `handler` precedes the others as a vectored exception handler, and the result is 0.
    */
   installSignalHandler(signal: number, handler: number): number;
   /** Address of the current handler of `signal` (0: default, 1: ignore). */

@@ -11,7 +11,7 @@ import { type Host, PROT } from "./host.ts";
 import { objectEntry } from "./object_entry.ts";
 import { endProcessBy } from "./process.ts";
 import { systemCalls } from "./system_calls.ts";
-import type { SystemFacts } from "./systems.ts";
+import { isPosix, type PosixFacts } from "./systems.ts";
 
 const ADDRESSES = {
   memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
@@ -34,10 +34,17 @@ const DLSYM = {
 const SEEK_END = 2;
 const SIGNAL_STACK_BYTES = 1 << 16;
 
+/** The record of the FFI's operating system, which has mmap and signals. */
+function posixSystem({ system }: Ffi): PosixFacts {
+  if (!isPosix(system)) throw new Error(`${system.title} has no mmap`);
+  return system;
+}
+
 /**
- * Creates the host interface of a runtime. `system` is the record of its operating system; tests give others.
+ * Creates the host interface of a runtime on a system with mmap and signals. `system` is the record of its operating
+ * system; tests give others.
  */
-export function nativeHost(ffi: Ffi, system: SystemFacts = ffi.system): Host {
+export function nativeHost(ffi: Ffi, system: PosixFacts = posixSystem(ffi)): Host {
   const { os, arch } = ffi;
   const opened = new Map<object, ReturnType<Ffi["open"]>>();
   /** Opens the symbols of a table on first use; not every process needs them. */
@@ -160,7 +167,7 @@ export function nativeHost(ffi: Ffi, system: SystemFacts = ffi.system): Host {
     arch,
     pageSize,
     get lent() {
-      return lent ??= ffi.lentViews({ arch, nativeLibrary, pageSize, reserve });
+      return lent ??= ffi.lentViews({ arch, system, nativeLibrary, pageSize, reserve });
     },
     maxViewBytes: ffi.maxViewBytes,
     reserve,

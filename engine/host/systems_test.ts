@@ -4,7 +4,7 @@
  */
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { libcOfHeader, machineSupport } from "./machine.ts";
-import { type MachineDescription, supportedMachine, type SystemFacts, SYSTEMS } from "./systems.ts";
+import { type MachineDescription, type PosixFacts, supportedMachine, SYSTEMS } from "./systems.ts";
 
 const HANDLER = 0x1234_5678_9abc;
 
@@ -21,7 +21,7 @@ function isZeroOutside(bytes: Uint8Array, fields: readonly (readonly [number, nu
   return bytes.every((byte, at) => byte === 0 || fields.some(([from, to]) => at >= from && at < to));
 }
 
-function stackOf(system: SystemFacts, flagsAt: number, flags: number): Uint8Array {
+function stackOf(system: PosixFacts, flagsAt: number, flags: number): Uint8Array {
   const bytes = system.signalStackBytes(HANDLER, 65536);
   new DataView(bytes.buffer).setInt32(flagsAt, flags, true);
   return bytes;
@@ -67,14 +67,17 @@ Deno.test("macOS: struct sigaction, stack_t, flags of mmap", () => {
 
 const LINUX: MachineDescription = { os: "linux", arch: "x86_64", bigEndian: false, libc: "gnu" };
 
-Deno.test("supportedMachine() accepts 64-bit Linux and macOS, by the names of every runtime", () => {
-  const { linux, darwin } = SYSTEMS;
+Deno.test("supportedMachine() accepts 64-bit Linux, macOS and Windows, by the names of every runtime", () => {
+  const { linux, darwin, windows } = SYSTEMS;
   const mac = { os: "darwin", bigEndian: false };
   deepEqual(supportedMachine(LINUX), { os: "linux", arch: "x64", system: linux });
   deepEqual(supportedMachine({ ...LINUX, arch: "aarch64" }), { os: "linux", arch: "arm64", system: linux });
   deepEqual(supportedMachine({ ...LINUX, arch: "arm64", libc: undefined }).system, linux);
   deepEqual(supportedMachine({ ...mac, arch: "x64" }), { os: "darwin", arch: "x64", system: darwin });
   deepEqual(supportedMachine({ ...mac, arch: "aarch64" }), { os: "darwin", arch: "arm64", system: darwin });
+  for (const [os, arch] of [["windows", "x86_64"], ["win32", "x64"]] as const) {
+    deepEqual(supportedMachine({ os, arch, bigEndian: false }), { os: "windows", arch: "x64", system: windows });
+  }
 });
 
 Deno.test("musl has the facts of Linux, but the engine has not been run with it", () => {
@@ -85,8 +88,6 @@ Deno.test("musl has the facts of Linux, but the engine has not been run with it"
 
 Deno.test("supportedMachine() names the obstacle in one sentence", () => {
   const cases: readonly (readonly [Partial<MachineDescription>, RegExp])[] = [
-    [{ os: "windows" }, /not on Windows yet: use the Windows Subsystem for Linux$/],
-    [{ os: "win32", arch: "x64" }, /not on Windows yet/],
     [{ os: "windows", arch: "aarch64" }, /not on Windows for arm64/],
     [{ os: "freebsd" }, /not on freebsd$/],
     [{ arch: "ia32" }, /32-bit program \(ia32\): install its 64-bit version$/],
@@ -99,7 +100,8 @@ Deno.test("supportedMachine() names the obstacle in one sentence", () => {
   for (const [change, message] of cases) {
     throws(() => supportedMachine({ ...LINUX, ...change }), (error: Error) => {
       equal(error.message.includes("\n"), false);
-      return message.test(error.message) && error.message.startsWith("waft runs WebAssembly on 64-bit Linux and macOS");
+      return message.test(error.message) &&
+        error.message.startsWith("waft runs WebAssembly on 64-bit Linux, macOS and");
     });
   }
 });
@@ -119,6 +121,6 @@ Deno.test("machineSupport() tells tested, untested and unsupported machines apar
   });
   deepEqual(machineSupport(() => supportedMachine({ ...LINUX, os: "freebsd" })), {
     state: "unsupported",
-    detail: "waft runs WebAssembly on 64-bit Linux and macOS, not on freebsd",
+    detail: "waft runs WebAssembly on 64-bit Linux, macOS and Windows, not on freebsd",
   });
 });

@@ -8,7 +8,7 @@
  * readable.
  *
  * The thread and the two routines share state (WATCH). DEADLINE is 0 for none, IS_FIRING while the page is being
- * closed, HAS_FIRED when it is closed, and otherwise a time of CLOCK_MONOTONIC in nanoseconds; every change of it is
+ * closed, HAS_FIRED when it is closed, and otherwise a time of a monotonic clock in nanoseconds; every change of it is
  * one locked instruction. The thread stores its wake-up time before its last load of DEADLINE, and `arm` stores
  * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
@@ -16,7 +16,9 @@ import { cCalls } from "./c_calls.ts";
 import type { CodeArena } from "./code_arena.ts";
 import { type Host, PROT } from "./host.ts";
 import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "./darwin_watchdog_code.ts";
-import { WATCHDOG_CODE } from "./watchdog_code.ts";
+import type { SystemName } from "./systems.ts";
+import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
+import { WINDOWS_WATCH, WINDOWS_WATCHDOG, WINDOWS_WATCHDOG_FUNCTIONS } from "./windows_code.ts";
 
 /** Byte offsets in the shared state. */
 export const WATCH = {
@@ -33,7 +35,7 @@ export const WATCH = {
   DELAY: 56,
   /** The signals that the thread blocks: all. */
   SIGNALS: 64,
-  // From 72 on, macOS has a semaphore and addresses of functions (darwin_watchdog_code.ts).
+  // From 72 on, macOS and Windows have words of their own (darwin_watchdog_code.ts, windows_code.ts).
 } as const;
 
 /** The longest delay, 292 years are the most that fits: a century. */
@@ -51,6 +53,24 @@ function prepareDarwin(host: Host, setWord: (offset: number, value: number) => v
   setWord(DARWIN_WATCH.SEMAPHORE, semaphore);
 }
 
+/** Fills the words of the state that only Windows has. */
+function prepareWindows(host: Host, setWord: (offset: number, value: number) => void): void {
+  const addresses = host.functionAddresses(WINDOWS_WATCHDOG_FUNCTIONS);
+  WINDOWS_WATCHDOG_FUNCTIONS.forEach((name, k) => setWord(WINDOWS_WATCH.FUNCTIONS + 8 * k, addresses[name]));
+}
+
+/** The machine code on a system, by processor, and the preparation of the words that only that system has. */
+interface SystemWatchdog {
+  readonly code: Readonly<Partial<Record<Host["arch"], WatchdogCode>>>;
+  readonly prepare?: (host: Host, setWord: (offset: number, value: number) => void) => void;
+}
+
+const WATCHDOGS: Readonly<Record<SystemName, SystemWatchdog>> = {
+  linux: { code: WATCHDOG_CODE },
+  darwin: { code: DARWIN_WATCHDOG_CODE, prepare: prepareDarwin },
+  windows: { code: { x64: WINDOWS_WATCHDOG }, prepare: prepareWindows },
+};
+
 /** The watchdog of one JavaScript realm. Its thread lives as long as the process. */
 export class Watchdog {
   readonly #u32: Uint32Array;
@@ -59,14 +79,16 @@ export class Watchdog {
 
   /** Starts the thread. Throws an Error where there is none. */
   constructor(host: Host, arena: CodeArena) {
-    const { hasSystemCalls } = host.system;
-    const { bytes, arm, disarm } = (hasSystemCalls ? WATCHDOG_CODE : DARWIN_WATCHDOG_CODE)[host.arch];
+    const { code: codes, prepare } = WATCHDOGS[host.os];
+    const watchdog = codes[host.arch];
+    if (watchdog === undefined) throw new Error(`Deadlines are not supported on ${host.os} for ${host.arch}`);
+    const { bytes, arm, disarm } = watchdog;
     const state = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
     this.#u32 = new Uint32Array(host.view(state, host.pageSize));
     this.#setWord(WATCH.PAGE, arena.pollPage);
     this.#setWord(WATCH.PAGE_BYTES, host.pageSize);
     this.#u32.fill(0xffffffff, WATCH.SIGNALS >> 2, (WATCH.SIGNALS >> 2) + 2);
-    if (!hasSystemCalls) prepareDarwin(host, (offset, value) => this.#setWord(offset, value));
+    prepare?.(host, (offset, value) => this.#setWord(offset, value));
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
     const calls = host.boundCalls(bytes, { arm, disarm }, state);

@@ -85,9 +85,11 @@ export class Range {
     this.host = host;
     this.bytes = bytes;
     this.image = image;
-    // A range without reserved space beyond its pages is reserved accessible, which saves a system call.
-    this.#committed = bytes < GUARD_RESERVATION && committed === bytes ? bytes : 0;
-    this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE);
+    // A range without reserved space beyond its pages is reserved accessible, which saves a system call. Where the
+    // system commits on access, the pages are committed explicitly, because system calls read and write them.
+    const isWhole = bytes < GUARD_RESERVATION && committed === bytes;
+    this.#committed = isWhole && !host.system.commitsOnAccess ? bytes : 0;
+    this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE, image !== undefined);
     if (bytes === GUARD_RESERVATION) SPACE.guarded++;
   }
 
@@ -105,8 +107,8 @@ export class Range {
     if (pooled !== undefined) return pooled;
     const range = new Range(host, bytes, committed, image);
     try {
-      range.commit(committed);
       image?.map(range.address);
+      range.commit(committed);
     } catch (error) {
       range.retire();
       throw error;

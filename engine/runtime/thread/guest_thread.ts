@@ -39,7 +39,7 @@ export const UNLIMITED_FUEL: bigint = 2n ** 62n;
 const UNCOUNTED_DEPTH = 0x7fffffff;
 /** Size of the inaccessible guard range below the stack in bytes; prologues with larger frames probe it. */
 export const STACK_GUARD_BYTES: number = 1 << 16;
-/** Bytes above the stack limit that small leaf functions may use without a check. */
+/** Bytes below the stack limit that small leaf functions may use without a check. */
 const STACK_SLACK_BYTES = 4096;
 
 /** Offset of the previous handlers of the fault signals, after the thread state. */
@@ -231,7 +231,8 @@ export class GuestThread {
   /** Initializes the header of a VM context, whose functions may use the uppermost `stackBytes` of the stack. */
   initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number, metered: boolean): void {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
-    const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + STACK_SLACK_BYTES;
+    const slack = STACK_SLACK_BYTES + this.host.system.faultStackBytes;
+    const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + slack;
     region.setWord(offset + CONTEXT.STACK_LIMIT, Math.min(lowest, this.stackHigh));
     region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
     region.setWord(offset + CONTEXT.TAIL_RETURN, this.tailReturn);
