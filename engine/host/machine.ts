@@ -33,7 +33,11 @@ export function machineSupport(machine: () => SupportedMachine = thisMachine): M
   try {
     const { system, arch } = machine();
     if (system.isProven) return { state: "supported", detail: "" };
-    return { state: "untested", detail: `not run by us on this system (${system.title} for ${arch})` };
+    const where = `${system.title} for ${arch}`;
+    if (system.emulatedBy === undefined) {
+      return { state: "untested", detail: `not run by us on this system (${where})` };
+    }
+    return { state: "untested", detail: `run by us under ${system.emulatedBy} only (${where})` };
   } catch (error) {
     return { state: "unsupported", detail: (error as Error).message };
   }

@@ -18,6 +18,8 @@ export interface SystemFacts {
   readonly title: string;
   /** Has the engine been run on this system? Otherwise a self-test precedes the first use (self_test.ts). */
   readonly isProven: boolean;
+  /** The software in place of the system under which the engine has been run, if it has not been run on the system. */
+  readonly emulatedBy?: string;
   /** The C library, as dlopen finds it. */
   readonly libc: string;
   /** The calling convention of the C library on x64. Compiled code and stubs follow System V on every system. */
@@ -179,7 +181,8 @@ const DARWIN: PosixFacts = {
 const WINDOWS: SystemFacts = {
   name: "windows",
   title: "Windows",
-  isProven: true,
+  isProven: false,
+  emulatedBy: "Wine",
   libc: "ucrtbase.dll",
   x64Convention: "win64",
   hasSystemCalls: false,

@@ -119,6 +119,10 @@ Deno.test("machineSupport() tells tested, untested and unsupported machines apar
     state: "untested",
     detail: "not run by us on this system (macOS for arm64)",
   });
+  deepEqual(machineSupport(() => supportedMachine({ os: "win32", arch: "x64", bigEndian: false })), {
+    state: "untested",
+    detail: "run by us under Wine only (Windows for x64)",
+  });
   deepEqual(machineSupport(() => supportedMachine({ ...LINUX, os: "freebsd" })), {
     state: "unsupported",
     detail: "waft runs WebAssembly on 64-bit Linux, macOS and Windows, not on freebsd",

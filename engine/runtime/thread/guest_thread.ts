@@ -231,8 +231,8 @@ export class GuestThread {
   /** Initializes the header of a VM context, whose functions may use the uppermost `stackBytes` of the stack. */
   initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number, metered: boolean): void {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
-    const slack = STACK_SLACK_BYTES + this.host.system.faultStackBytes;
-    const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + slack;
+    const bottom = this.stackLow + this.host.system.faultStackBytes;
+    const lowest = Math.max(bottom, this.stackHigh - stackBytes) + STACK_SLACK_BYTES;
     region.setWord(offset + CONTEXT.STACK_LIMIT, Math.min(lowest, this.stackHigh));
     region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
     region.setWord(offset + CONTEXT.TAIL_RETURN, this.tailReturn);
