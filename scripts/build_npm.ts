@@ -127,7 +127,7 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
     description: row.description,
     homepage: "https://waft.sh",
     engines: ENGINES,
-    os: ["linux", "darwin"],
+    os: ["linux", "darwin", "win32"],
     exports: { ...manifest.exports, "./package.json": "./package.json" },
     dependencies,
     ...row.fields,

@@ -8,27 +8,14 @@
  * with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { suiteFolder, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
-import { finishModule } from "./npm_package.ts";
+import { placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
-
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** The hosts: name, npm package, executable in it. */
 const HOSTS = [
@@ -210,49 +197,8 @@ function makeProject(name: string, archives: string[]): string {
   return project;
 }
 
-/** Transpiles sources of this tree to the same paths below `project`, with `Deno.test` replaced. */
-function placeSources(project: string, paths: string[]): void {
-  const { status, stderr } = spawnSync(process.execPath, ["transpile", "--quiet", "--outdir", project, ...paths], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
-  if (status !== 0) throw new Error(`deno transpile failed: ${stderr}`);
-  for (const path of paths) {
-    const target = join(project, path.replace(/\.ts$/, ".js"));
-    let { text } = finishModule(readFileSync(target, "utf8"));
-    if (text.includes("Deno.test(")) {
-      const list = `${"../".repeat(path.split("/").length - 1)}tests/hosts/registered_tests.js`;
-      text = `import { registerTest } from "${list}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
-    }
-    writeFileSync(target, text);
-  }
-}
-
-function sourcesIn(path: string): string[] {
-  return readdirSync(join(ROOT, path), { recursive: true }).map((name) => join(path, String(name)))
-    .filter((name) => name.endsWith(".ts"));
-}
-
-/** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */
-function placeTests(project: string): string[] {
-  mkdirSync(join(project, "bench"));
-  const packages = [
-    ["engine", "engine"],
-    ["cli/component", "component"],
-    ["cli/project", "project"],
-    ["cli/registry", "registry"],
-  ] as const;
-  for (const [from, to] of packages) {
-    symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
-  }
-  writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
-  symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
-  // The packages that tests use, and waft's compiled forms of them.
-  mkdirSync(join(ROOT, ".cache"), { recursive: true });
-  symlinkSync(join(ROOT, ".cache"), join(project, ".cache"));
-  cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
-  cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
+/** The test files that the options select. */
+function selectedTests(): string[] {
   const wanted = (path: string) => options.only.length === 0 || options.only.some((text) => path.includes(text));
   return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn)
     .filter((path) => path.endsWith("_test.ts") && wanted(path)).sort();
@@ -349,7 +295,8 @@ try {
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   if (options.only.length === 0 && !options.lockfiles) checkTypes(project);
-  const tests = placeTests(project);
+  placeTests(project);
+  const tests = selectedTests();
   const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
   for (const [name, spec, program] of HOSTS) {
     if (options.host.length > 0 && !options.host.includes(name)) continue;

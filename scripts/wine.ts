@@ -130,7 +130,7 @@ export function wine(): Wine {
   if (!existsSync(system)) unpackSystem(cache, system);
   const prefix = join(cache, "prefix");
   const command: Wine["command"] = (executable, args, variables = {}, directory = process.cwd()) => {
-    const folders = new Set(["/tmp", topOf(directory), topOf(cache), topOf(executable)]);
+    const folders = new Set(["/tmp", ...[directory, process.cwd(), cache, executable].map(topOf)]);
     const environment = {
       HOME: cache,
       PATH: "/usr/bin:/bin",

@@ -36,7 +36,7 @@ const ENDING = {
 } as const satisfies Record<string, ForeignSignature>;
 
 /** The libraries in which functions are looked up, in this order. */
-const LIBRARIES = ["kernel32.dll", "kernelbase.dll", "ntdll.dll", "ucrtbase.dll", "ws2_32.dll"] as const;
+const LIBRARIES = ["kernel32.dll", "kernelbase.dll", "ntdll.dll", "ucrtbase.dll", "bcryptprimitives.dll"] as const;
 const THIS_PROCESS = -1n;
 /** Adds a handler in front of the others. */
 const FIRST = 1;

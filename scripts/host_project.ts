@@ -1,0 +1,60 @@
+/**
+ * A project with the npm packages installed, in which hosts without TypeScript run this tree's tests. In: the project's
+ * folder. Out: tests, scripts and examples as JavaScript at the paths of this tree, with the packages in place of the
+ * sources that they contain.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { finishModule } from "./npm_package.ts";
+
+/** This tree. */
+export const ROOT: string = fileURLToPath(new URL("..", import.meta.url));
+
+/** Transpiles sources of this tree to the same paths below `project`, with `Deno.test` replaced. */
+function placeSources(project: string, paths: string[]): void {
+  const { status, stderr } = spawnSync(process.execPath, ["transpile", "--quiet", "--outdir", project, ...paths], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`deno transpile failed: ${stderr}`);
+  for (const path of paths) {
+    const target = join(project, path.replace(/\.ts$/, ".js"));
+    let { text } = finishModule(readFileSync(target, "utf8"));
+    if (text.includes("Deno.test(")) {
+      const list = `${"../".repeat(path.split("/").length - 1)}tests/hosts/registered_tests.js`;
+      text = `import { registerTest } from "${list}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
+    }
+    writeFileSync(target, text);
+  }
+}
+
+/** The TypeScript files below a folder of this tree. */
+export function sourcesIn(path: string): string[] {
+  return readdirSync(join(ROOT, path), { recursive: true }).map((name) => join(path, String(name)))
+    .filter((name) => name.endsWith(".ts"));
+}
+
+/** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */
+export function placeTests(project: string): void {
+  mkdirSync(join(project, "bench"));
+  const packages = [
+    ["engine", "engine"],
+    ["cli/component", "component"],
+    ["cli/project", "project"],
+    ["cli/registry", "registry"],
+  ] as const;
+  for (const [from, to] of packages) {
+    symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
+  }
+  writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
+  symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
+  // The packages that tests use, and waft's compiled forms of them.
+  mkdirSync(join(ROOT, ".cache"), { recursive: true });
+  symlinkSync(join(ROOT, ".cache"), join(project, ".cache"));
+  cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
+  cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
+  placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
+}

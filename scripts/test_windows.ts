@@ -1,0 +1,162 @@
+/**
+ * Runs the tests on Windows x64 under Wine (wine.ts): `deno task test:windows [--quick] [--runtime NAME] [--only TEXT]`.
+ * Deno runs this tree; Node and Bun run the npm packages, as in scripts/test_hosts.ts. Every runtime runs the
+ * specification's suite (in the folder WASM_TESTSUITE) in both bounds modes and the test folders below; `--quick` runs
+ * a subset on the other runtimes and the folders that concern the host. Out: one line per step with its time; status 1
+ * if a step failed.
+ */
+import { spawnSync } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
+import { buildNpm } from "./build_npm.ts";
+import { placeTests, ROOT, sourcesIn } from "./host_project.ts";
+import { oneOf, readTaskLine } from "./task_options.ts";
+import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
+
+/** Test folders and files that run on Windows. */
+const TESTS = ["tests/embedding", "tests/engine", "tests/threads", "tests/vector"];
+/** The subset for `--quick`: everything that the host's code decides. */
+const QUICK_TESTS = ["tests/embedding/reset_test.ts", "tests/embedding/async_test.ts", "tests/engine/control_test.ts"];
+
+/** Test files in those folders that do not run on Windows, with the reason. */
+const NOT_THERE: readonly (readonly [file: string, why: string])[] = [];
+
+/** Parts of the suite for `--quick` on Node and Bun: every kind of boundary crossing, memory and fault. */
+const QUICK_SUITE = ["imports", "memory_grow", "memory_trap", "call_indirect", "traps", "start", "try_table", "atomic"];
+
+const SUITE = suiteNamed("wasm");
+const STEP_MS = 1_200_000;
+
+const task = {
+  name: "task test:windows",
+  about: "Runs the tests on Deno, Node and Bun for Windows, under Wine.",
+  options: {
+    quick: { help: "run a subset" },
+    runtime: { value: "NAME", help: `only this runtime: ${WINDOWS_RUNTIMES.join(", ")}; repeatable`, many: true },
+    only: {
+      value: "TEXT",
+      help: "only test files whose path contains TEXT, without the suite; repeatable",
+      many: true,
+    },
+  },
+} as const;
+const { values: options } = readTaskLine(task);
+for (const name of options.runtime) oneOf(task, "--runtime", name, WINDOWS_RUNTIMES);
+const isWanted = (name: WindowsRuntime) => options.runtime.length === 0 || options.runtime.includes(name);
+const folder = mkdtempSync(join(tmpdir(), "waft-windows-"));
+const log = join(folder, "output");
+const started = performance.now();
+let failures = 0;
+
+function machine(): Wine {
+  try {
+    return wine();
+  } catch (error) {
+    console.error(`error: ${(error as Error).message}`);
+    process.exit(1);
+  }
+}
+const windows = machine();
+
+/** Variables of every program: the suite's folder, and Deno's modules, which are fetched outside. */
+const VARIABLES = { [SUITE.variable]: windowsPath(suiteFolder(SUITE)), TMP: "Z:\\tmp", TEMP: "Z:\\tmp" };
+
+/** Runs a program in a directory; its output must contain `says`. Shows that part of it, or its end if it fails. */
+function run(label: string, runtime: WindowsRuntime, args: readonly string[], says: RegExp, directory = ROOT): void {
+  const start = performance.now();
+  const { file, args: whole } = windows.command(windows.executable(runtime), args, VARIABLES, directory);
+  // A file, because servers that Wine starts inherit the output, and would keep a pipe open.
+  const sink = openSync(log, "w");
+  const { status, signal } = spawnSync(file, whole, {
+    cwd: directory,
+    stdio: ["ignore", sink, sink],
+    timeout: STEP_MS,
+  });
+  closeSync(sink);
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  const output = withoutNotices(readFileSync(log, "utf8")).trimEnd();
+  const matched = output.match(says);
+  const isGood = status === 0 && matched !== null;
+  console.log(`${isGood ? "ok    " : "FAILED"} ${label} (${seconds} s)${signal === null ? "" : `: ${signal}`}`);
+  if (isGood) console.log(`         ${matched[0].replaceAll("\n", "\n         ")}`);
+  else {
+    failures++;
+    console.log(`exit status ${status}\n${output.split("\n").slice(-60).join("\n")}`);
+  }
+}
+
+/** The test files that the options select. */
+function selectedTests(): string[] {
+  const left = new Set(NOT_THERE.map(([file]) => file));
+  return (options.quick ? QUICK_TESTS : TESTS)
+    .flatMap((path) => path.endsWith(".ts") ? [path] : sourcesIn(path).filter((file) => file.endsWith("_test.ts")))
+    .filter((path) =>
+      !left.has(path) && (options.only.length === 0 || options.only.some((text) => path.includes(text)))
+    )
+    .sort();
+}
+
+/** Runs of the suite in both modes, without a failure. */
+const SUITE_PASSES =
+  /^guard: [1-9]\d* passed, 0 failed, 0 skipped\r?\n(?:.*\n)*explicit: [1-9]\d* passed, 0 failed, 0 skipped/m;
+
+/** Is the suite there, and do the options want it? */
+function hasSuite(): boolean {
+  if (options.only.length > 0) return false;
+  if (existsSync(suiteFolder(SUITE)) && scriptNames(SUITE).length > 0) return true;
+  console.log(`The specification's suite is not at ${suiteFolder(SUITE)}: ${suiteHint(SUITE)}.`);
+  if (process.env["CI"] !== undefined) failures++;
+  return false;
+}
+
+function testDeno(tests: readonly string[], withSuite: boolean): void {
+  if (withSuite) run("deno: suite", "deno", ["run", "-A", "--no-check", "scripts/spec.ts"], SUITE_PASSES);
+  const args = ["test", "-A", "--no-check", "--quiet", ...tests];
+  if (tests.length > 0) run("deno: tests", "deno", args, /^ok \| [1-9]\d* passed.* 0 failed.*/m);
+}
+
+/** A project with the packages for Windows installed. */
+function makeProject(folder: string): string {
+  const project = join(folder, "project");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
+  const archives = buildNpm(join(folder, "npm"));
+  const args = ["install", "--no-audit", "--no-fund", "--os=win32", "--cpu=x64", ...archives];
+  const { status, stdout, stderr } = spawnSync("npm", args, { cwd: project, encoding: "utf8" });
+  if (status !== 0) throw new Error(`npm cannot install the packages for Windows:\n${stdout}${stderr}`);
+  placeTests(project);
+  return project;
+}
+
+function testPackages(
+  runtime: WindowsRuntime,
+  project: string,
+  tests: readonly string[],
+  withSuite: boolean,
+): void {
+  const parts = options.quick ? QUICK_SUITE : [];
+  if (withSuite) run(`${runtime}: suite`, runtime, ["scripts/spec.js", ...parts], SUITE_PASSES, project);
+  const files = tests.map((path) => windowsPath(join(project, path.replace(/\.ts$/, ".js"))));
+  const counts = /^[1-9]\d* passed, 0 failed, \d+ ignored$/m;
+  if (files.length > 0) run(`${runtime}: tests`, runtime, ["tests/hosts/test_runner.js", ...files], counts, project);
+}
+
+console.log(windows.description);
+const keeper = windows.keepRunning();
+try {
+  for (const [file, why] of NOT_THERE) console.log(`       ${file} does not run on Windows: ${why}`);
+  const [tests, withSuite] = [selectedTests(), hasSuite()];
+  if (isWanted("deno")) testDeno(tests, withSuite);
+  const others = WINDOWS_RUNTIMES.filter((name) => name !== "deno" && isWanted(name));
+  const project = others.length > 0 ? makeProject(folder) : "";
+  for (const runtime of others) testPackages(runtime, project, tests, withSuite);
+} finally {
+  keeper.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+console.log(failures === 0 ? `Windows passes (${minutes} min)` : `${failures} failed (${minutes} min)`);
+process.exit(failures === 0 ? 0 : 1);
