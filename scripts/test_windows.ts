@@ -61,8 +61,23 @@ function machine(): Wine {
 }
 const windows = machine();
 
-/** Variables of every program: the suite's folder, and Deno's modules, which are fetched outside. */
-const VARIABLES = { [SUITE.variable]: windowsPath(suiteFolder(SUITE)), TMP: "Z:\\tmp", TEMP: "Z:\\tmp" };
+/** Variables of every program: the suite's folder, temporary files, and Deno's modules. */
+const VARIABLES = {
+  [SUITE.variable]: windowsPath(suiteFolder(SUITE)),
+  TMP: "Z:\\tmp",
+  TEMP: "Z:\\tmp",
+  DENO_DIR: windowsPath(windows.denoFolder),
+};
+
+/** Fetches the modules of this tree from npm, for Deno on Windows. */
+function fillDenoFolder(): void {
+  const { status, stderr } = spawnSync(process.execPath, ["cache", "--quiet", "cli.ts", "mod.ts"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    env: { ...process.env, DENO_DIR: windows.denoFolder },
+  });
+  if (status !== 0) throw new Error(`Cannot fetch the modules of this tree from npm: ${stderr}`);
+}
 
 /** Runs a program in a directory; its output must contain `says`. Shows that part of it, or its end if it fails. */
 function run(label: string, runtime: WindowsRuntime, args: readonly string[], says: RegExp, directory = ROOT): void {
@@ -113,6 +128,7 @@ function hasSuite(): boolean {
 }
 
 function testDeno(tests: readonly string[], withSuite: boolean): void {
+  fillDenoFolder();
   if (withSuite) run("deno: suite", "deno", ["run", "-A", "--no-check", "scripts/spec.ts"], SUITE_PASSES);
   const args = ["test", "-A", "--no-check", "--quiet", ...tests];
   if (tests.length > 0) run("deno: tests", "deno", args, /^ok \| [1-9]\d* passed.* 0 failed.*/m);

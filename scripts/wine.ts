@@ -55,7 +55,7 @@ const NOTICE = /^(?:Wine cannot find the FreeType|use TrueType fonts|or equal to
 const NO_MESSAGES = "fixme-all,err-all";
 
 /** A command line of the machine that runs a program of Windows. */
-export interface WineCommand {
+interface WineCommand {
   readonly file: string;
   readonly args: readonly string[];
 }
@@ -72,6 +72,8 @@ export interface Wine {
   ): WineCommand;
   /** The path of a runtime's executable; fetched from npm on first use. */
   executable(runtime: WindowsRuntime): string;
+  /** Deno's folder of modules, which programs of Windows share; filled outside, because Wine has no network. */
+  readonly denoFolder: string;
   /** Keeps Wine's servers running, which takes ten seconds to start, until `stop` is called. */
   keepRunning(): { stop(): void };
 }
@@ -150,6 +152,7 @@ export function wine(): Wine {
     description: `Wine of Debian ${RELEASE}`,
     command,
     executable,
+    denoFolder: join(cache, "deno"),
     keepRunning: () =>
       keepRunning(command(executable("deno"), ["eval", "for await (const _ of Deno.stdin.readable);"])),
   };

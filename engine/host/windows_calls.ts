@@ -427,8 +427,9 @@ class WindowsCalls {
   }
 
   /** The path of NT for a path of the host, through the current directory. */
-  #hostPath(path: string): string {
+  #hostPath(given: string): string {
     const { call, scratch } = this.#machine;
+    const path = /^[A-Za-z]:$/.test(given) ? `${given}\\` : given; // else the current directory of that drive
     if (path.length * 2 >= NAME_BYTES) return "";
     for (let k = 0; k <= path.length; k++) {
       this.#scratch.setUint16(AT_NAME + 2 * k, k < path.length ? path.charCodeAt(k) : 0, true);
@@ -535,7 +536,7 @@ class WindowsCalls {
       : DISPOSITION.OPEN_IF;
     const options = (isDirectory ? OPTION.DIRECTORY : writes || (flags & O.CREAT) !== 0 ? OPTION.NOT_DIRECTORY : 0) |
       ((flags & O.DSYNC) !== 0 ? OPTION.WRITE_THROUGH : 0);
-    if (isDirectory && writes) return E.ISDIR;
+    if (isDirectory && writes) return this.#with(fd, path, { access: 0, options: OPTION.DIRECTORY }, () => E.ISDIR);
     const opening = { disposition, options, follow: fd === AT.FDCWD };
     // The right to set times comes with the descriptor, unless the file's owner refuses it.
     let handle = this.#openName(fd, path, { ...opening, access: base | ACCESS.WRITE_ATTRIBUTES });
@@ -578,7 +579,7 @@ class WindowsCalls {
     if (size < 0n) return E.INVAL;
     this.#scratch.setBigInt64(AT_INFO, size, true);
     const status = this.#set(handle, INFO.END_OF_FILE, 8);
-    return isGood(status) ? 0 : errorOf(status);
+    return this.#failure(status);
   }
 
   #makeDirectory(fd: number, path: string): number {
@@ -587,6 +588,7 @@ class WindowsCalls {
   }
 
   #remove(fd: number, path: string, flags: number): number {
+    if (path === ".") return (flags & AT.REMOVEDIR) !== 0 ? E.INVAL : E.ISDIR;
     const options = (flags & AT.REMOVEDIR) !== 0 ? OPTION.DIRECTORY : OPTION.NOT_DIRECTORY;
     if (path.endsWith("/") && options === OPTION.NOT_DIRECTORY) {
       return this.#with(fd, path, { access: 0 }, () => E.ISDIR);
@@ -608,18 +610,45 @@ class WindowsCalls {
     if (directory === undefined) return E.BADF;
     const name = target.replace(/\/+$/, "");
     if (!isWindowsName(name)) return name === "." ? E.BUSY : E.INVAL;
-    const isLink = info === INFO.LINK;
-    const access = isLink ? ACCESS.WRITE_ATTRIBUTES : ACCESS.DELETE;
-    const source = target !== name ? `${path.replace(/\/+$/, "")}/` : path;
-    return this.#with(fd, source, { access, options: isLink ? OPTION.NOT_DIRECTORY : 0 }, (handle) => {
-      const status = this.#setName(handle, info, isLink ? 0 : REPLACE_AT_ONCE, directory.handle, name);
-      if (!isLink && isUnknownClass(status)) {
-        const plain = this.#setName(handle, INFO.RENAME, 1, directory.handle, name);
-        return isGood(plain) ? 0 : errorOf(plain);
-      }
-      if (status === 0xc00000ba && isLink) return E.PERM; // a directory has one name
-      return isGood(status) ? 0 : errorOf(status);
+    if (info === INFO.LINK) {
+      if (target !== name) return E.NOENT;
+      return this.#with(fd, path, { access: ACCESS.WRITE_ATTRIBUTES }, (handle) => {
+        if (this.#attributeTag(handle).isDirectory) return E.PERM;
+        return this.#failure(this.#setName(handle, INFO.LINK, 0, directory.handle, name));
+      });
+    }
+    if (path === ".") return E.BUSY;
+    return this.#with(fd, path, { access: ACCESS.DELETE }, (handle) => {
+      const source = this.#attributeTag(handle);
+      if (!source.isDirectory && target !== name) return E.NOTDIR;
+      const kinds = this.#with(to, name, { access: 0 }, (old) => this.#attributeTag(old).isDirectory ? 1 : 2);
+      if (kinds === 1 && !source.isDirectory) return E.ISDIR;
+      if (kinds === 2 && source.isDirectory) return E.NOTDIR;
+      const moved = this.#rename(handle, directory.handle, name);
+      if (kinds !== 1 || (moved !== E.ACCES && moved !== E.EXIST)) return moved;
+      // A file system without POSIX renames replaces no directory, not even an empty one.
+      if (this.#isSame(handle, to, name)) return 0;
+      const removed = this.#remove(to, name, AT.REMOVEDIR);
+      return removed < 0 ? removed : this.#rename(handle, directory.handle, name);
     });
+  }
+
+  /** Gives an entry another name, in place of an entry that has it. */
+  #rename(handle: bigint, directory: bigint, name: string): number {
+    const status = this.#setName(handle, INFO.RENAME_EX, REPLACE_AT_ONCE, directory, name);
+    return this.#failure(isUnknownClass(status) ? this.#setName(handle, INFO.RENAME, 1, directory, name) : status);
+  }
+
+  /** Is this the entry `name` of a directory? */
+  #isSame(handle: bigint, fd: number, name: string): boolean {
+    const identity = (of: bigint) =>
+      isGood(this.#query(of, INFO.INTERNAL, 8)) ? this.#scratch.getBigUint64(AT_INFO, true) : 0n;
+    const own = identity(handle);
+    return this.#with(fd, name, { access: 0 }, (other) => identity(other) === own ? 1 : 0) === 1;
+  }
+
+  #failure(status: number): number {
+    return isGood(status) ? 0 : errorOf(status);
   }
 
   /** Sets FILE_RENAME_INFORMATION or FILE_LINK_INFORMATION: NTSTATUS. */

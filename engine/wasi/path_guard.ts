@@ -8,6 +8,7 @@
  * again at each check, because their owner may replace them while a guest runs.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
+import { systemName } from "../host/process.ts";
 import { ERRNO, FILETYPE } from "./abi.ts";
 import type { Place } from "./paths.ts";
 import { WasiError } from "./wasi_error.ts";
@@ -50,8 +51,8 @@ export class PathGuard {
   constructor(system: System, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
     this.#system = system;
     this.#names = new Set(names.map(foldName));
-    this.#files = files;
-    this.#directories = directories;
+    this.#files = files.map(withSlashes);
+    this.#directories = directories.map(withSlashes);
     this.isActive = names.length + files.length + directories.length > 0;
   }
 
@@ -194,6 +195,11 @@ export class PathGuard {
     const target = scratch.text(length);
     return target.startsWith("/") ? target : `${path.slice(0, path.lastIndexOf("/"))}/${target}`;
   }
+}
+
+/** A path of the host with slashes, which Windows takes as well as its own separators. */
+function withSlashes(path: string): string {
+  return systemName() === "win32" ? path.replaceAll("\\", "/") : path;
 }
 
 /**

@@ -1,21 +1,18 @@
 /**
- * System calls that only tests need, to make pipes, sockets and FIFOs for a guest. Linux.
+ * System calls that only tests need. Files are opened on every system; pipes, sockets and FIFOs are made on Linux.
  */
 import { currentHost } from "../../engine/host/current.ts";
-import { numberedCalls } from "../../engine/host/linux_calls.ts";
+import { fileCalls } from "../../engine/host/file_calls.ts";
+import { type NumberedCalls, numberedCalls } from "../../engine/host/linux_calls.ts";
 import { Scratch } from "../../engine/wasi/scratch.ts";
 
 /** [x64, arm64] numbers by name. */
 const NUMBERS = {
-  read: [0, 63],
-  write: [1, 64],
-  close: [3, 57],
   socket: [41, 198],
   connect: [42, 203],
   bind: [49, 200],
   listen: [50, 201],
   socketpair: [53, 199],
-  openat: [257, 56],
   mknodat: [259, 33],
   pipe2: [293, 59],
 } as const;
@@ -23,14 +20,24 @@ const NUMBERS = {
 const AT_FDCWD = -100;
 
 const host = currentHost();
-const call = numberedCalls(host);
+const files = fileCalls(host);
 const scratch = new Scratch(host);
+let call: NumberedCalls | undefined;
 
 /** Makes a system call; throws when it fails. */
 export function systemCall(name: keyof typeof NUMBERS, ...args: number[]): number {
+  call ??= numberedCalls(host);
   const result = call(NUMBERS[name][host.arch === "x64" ? 0 : 1], ...args);
+  return checked(name, result);
+}
+
+function checked(name: string, result: number): number {
   if (result < 0) throw new Error(`${name} failed: ${result}`);
   return result;
+}
+
+function open(path: string, flags: number): number {
+  return checked("openat", files("openat", AT_FDCWD, scratch.path(path), flags, 0o600));
 }
 
 /** A pipe: [read end, write end]. */
@@ -75,27 +82,27 @@ export function makeFifo(path: string): void {
 
 /** Opens a file for reading, or creates it for writing. */
 export function openFile(path: string, writes: boolean): number {
-  return systemCall("openat", AT_FDCWD, scratch.path(path), writes ? 0o1101 : 0, 0o600);
+  return open(path, writes ? 0o1101 : 0);
 }
 
 /** Writes a short text to a descriptor of the process. */
 export function writeText(fd: number, text: string): void {
   const bytes = new TextEncoder().encode(text);
   scratch.out.u8.set(bytes);
-  systemCall("write", fd, scratch.out.address, bytes.length);
+  checked("write", files("write", fd, scratch.out.address, bytes.length));
 }
 
 /** Reads the available bytes, at most 4096. */
 export function readText(fd: number): string {
-  const length = systemCall("read", fd, scratch.out.address, 4096);
+  const length = checked("read", files("read", fd, scratch.out.address, 4096));
   return new TextDecoder().decode(scratch.out.u8.slice(0, length));
 }
 
 export function closeDescriptor(fd: number): void {
-  systemCall("close", fd);
+  checked("close", files("close", fd));
 }
 
 /** Opens a FIFO for reading and writing, which does not wait for another end. */
 export function openForBoth(path: string): number {
-  return systemCall("openat", AT_FDCWD, scratch.path(path), 2);
+  return open(path, 2);
 }

@@ -1,0 +1,132 @@
+/**
+ * Names on Windows: separators, drives, streams, devices, short names, letter case, trailing dots and spaces, and
+ * junctions lead nowhere outside of the guest's directory, and to no entry but the one that they name. The rule for
+ * names is checked on every system, its effects on Windows.
+ */
+import { equal, ok } from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isWindowsName } from "../../engine/host/windows_calls.ts";
+import { systemName } from "../../engine/host/process.ts";
+import { ERRNO } from "../../engine/wasi/abi.ts";
+import { ROOT, withSandbox } from "./sandbox.ts";
+
+const IS_WINDOWS = systemName() === "win32";
+const CREATE = 1;
+
+/** Names that are no entry's: each of them means something else to some function of Windows. */
+const HOSTILE = [
+  "..\\secret",
+  "dir\\..\\..\\secret",
+  "\\secret",
+  "\\\\server\\share",
+  "\\\\?\\C:\\secret",
+  "C:",
+  "C:secret",
+  "c:\\windows",
+  "a.txt:stream",
+  "a.txt::$DATA",
+  ":stream",
+  "dir::$INDEX_ALLOCATION",
+  "con",
+  "CON",
+  "nul.txt",
+  "aux.tar.gz",
+  "com1",
+  "lpt²",
+  "conin$",
+  "prn ",
+  "a.txt.",
+  "a.txt ",
+  "a.txt. .",
+  "a?txt",
+  "a*",
+  "<a",
+  'a"',
+  "a|b",
+  "a\u0001",
+];
+
+/** Names that look like those, and are plain. */
+const PLAIN = ["a.txt", ".hidden", "console", "com10", "nully.txt", "a b", "~", "a~b", "ä.txt", "日本", "...a"];
+
+Deno.test("names that mean something else on Windows are told from plain ones", () => {
+  for (const name of HOSTILE) equal(isWindowsName(name), false, JSON.stringify(name));
+  for (const name of ["", "..", "a/b", "a\0"]) equal(isWindowsName(name), false, JSON.stringify(name));
+  for (const name of PLAIN) equal(isWindowsName(name), true, name);
+});
+
+Deno.test({ name: "Windows: hostile names are refused, create nothing and open nothing", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root, outside }) => {
+    const before = [readdirSync(root).sort().join(), readdirSync(outside).sort().join()];
+    for (const name of HOSTILE) {
+      for (const path of [name, `dir/${name}`]) {
+        for (const oflags of [0, CREATE]) {
+          const { errno } = guest.open(ROOT, path, { oflags });
+          ok(errno === ERRNO.inval || errno === ERRNO.notcapable, `${JSON.stringify(path)}: ${errno}`);
+        }
+        ok(guest.onPath("path_create_directory", ROOT, path) !== 0, path);
+        ok(guest.onPath("path_unlink_file", ROOT, path) !== 0, path);
+      }
+    }
+    equal(readFileSync(join(root, "a.txt"), "utf8"), "alpha");
+    equal([readdirSync(root).sort().join(), readdirSync(outside).sort().join()].join(), before.join());
+    equal(readdirSync(join(root, "dir")).join(), "b.txt");
+  });
+});
+
+Deno.test({ name: "Windows: plain names work, and letter case does not matter", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root }) => {
+    for (const name of PLAIN.slice(1)) {
+      equal(guest.open(ROOT, name, { oflags: CREATE }).errno, 0, name);
+      ok(existsSync(join(root, name)), name);
+    }
+    equal(guest.open(ROOT, "A.TXT").errno, 0);
+    equal(guest.open(ROOT, "DIR/B.txt").errno, 0);
+    equal(guest.open(ROOT, "a.TXT", { oflags: CREATE | 4 }).errno, ERRNO.exist);
+  });
+});
+
+Deno.test({ name: "Windows: the short name of a file is no name of it", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root }) => {
+    writeFileSync(join(root, "a rather long name.json"), "long");
+    equal(guest.open(ROOT, "a rather long name.json").errno, 0);
+    for (const short of ["ARATHE~1.JSO", "arathe~1.jso", "A RAT~1.JSO"]) {
+      equal(guest.open(ROOT, short).errno, ERRNO.noent, short);
+      equal(guest.onPath("path_unlink_file", ROOT, short), ERRNO.noent, short);
+    }
+  });
+});
+
+Deno.test({ name: "Windows: protected names are protected in every spelling", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root }) => {
+    writeFileSync(join(root, "waft-lock.json"), "{}");
+    for (const name of ["waft-lock.json", "WAFT-LOCK.JSON", "Waft-Lock.json"]) {
+      equal(guest.open(ROOT, name, { oflags: CREATE }).errno, ERRNO.perm, name);
+      equal(guest.onPath("path_unlink_file", ROOT, name), ERRNO.perm, name);
+    }
+    for (const name of ["waft-lock.json.", "waft-lock.json ", "waft-lock.json::$DATA"]) {
+      ok(guest.open(ROOT, name, { oflags: CREATE }).errno !== 0, name);
+    }
+    equal(readFileSync(join(root, "waft-lock.json"), "utf8"), "{}");
+  }, { protect: { names: ["waft-lock.json"] } });
+});
+
+/** Makes a junction; false where the system makes none, as under Wine. */
+function makeJunction(target: string, path: string): boolean {
+  try {
+    symlinkSync(target, path, "junction");
+    return readdirSync(path).length >= 0;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test({ name: "Windows: a junction does not lead out", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root, outside }) => {
+    if (!makeJunction(outside, join(root, "way"))) return; // no junctions here
+    for (const path of ["way/secret", "way", "way/"]) {
+      ok(guest.open(ROOT, path).errno !== 0, path);
+    }
+  });
+});
