@@ -24,9 +24,9 @@ const PROGRAM = `(module $program (import "env" "memory" (memory 1 16 shared)) (
   (func (export "store") (param i32 i32) (i32.store (local.get 0) (local.get 1)))
   (func (export "wait") (param i32 i64) (result i32)
     (memory.atomic.wait32 (local.get 0) (i32.const 0) (local.get 1)))
-  (func (export "spin") (param $n i64) (loop $l
+  (func (export "spin") (loop $l
     (drop (i32.atomic.rmw.add (i32.const 64) (i32.const 1)))
-    (br_if $l (i64.ne (i64.const 0) (local.tee $n (i64.sub (local.get $n) (i64.const 1)))))))
+    (br_if $l (i32.eqz (i32.atomic.load (i32.const 68))))))
   (func (export "for_ever") (loop $l (br $l))))`;
 
 Deno.test("a shared memory's buffer is a SharedArrayBuffer that grows with it", () => {
@@ -144,7 +144,7 @@ Deno.test("terminating a Worker that waits or runs does not affect others", asyn
   await withTeam(3, PROGRAM, {}, async (team) => {
     const [waiting, working, left] = team.members;
     let settled = 0;
-    for (const call of [waiting.call("wait", 512, -1n), working.call("spin", -1n)]) {
+    for (const call of [waiting.call("wait", 512, -1n), working.call("spin")]) {
       call.finally(() => settled++).catch(() => {});
     }
     while (new Int32Array(team.memory.buffer)[16] === 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -156,6 +156,8 @@ Deno.test("terminating a Worker that waits or runs does not affect others", asyn
     equal(team.memory.grow(1), 1);
     await left.call("store", 0x10000, 6);
     equal(settled, 0, "calls of terminated Workers do not settle");
+    // Bun starts no Worker while a terminated one runs machine code.
+    new Int32Array(team.memory.buffer)[17] = 1;
   });
 });
 
