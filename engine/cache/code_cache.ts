@@ -13,7 +13,7 @@ import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts"
 import { fingerprint } from "../base/fingerprint.ts";
 import { toHex } from "../base/hex.ts";
 import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
-import { currentUser, nodeModule } from "../host/process.ts";
+import { currentUser, nodeModule, systemName } from "../host/process.ts";
 
 /** The location and the size limit of the cache of compiled modules. */
 export interface CacheOptions {
@@ -329,10 +329,14 @@ function removeFile(path: string): void {
   nodeModule("node:fs").rmSync(path, { force: true });
 }
 
-/** Throws unless the path has the wanted kind, is owned by the current user and is not writable by others. */
+/**
+ * Throws unless the path has the wanted kind, is owned by the current user and is not writable by others. On Windows,
+ * whose permissions are lists inherited from the directory above, only the kind is checked.
+ */
 function requirePrivate({ kind, uid, mode }: FileFacts, wanted: FileFacts["kind"]): void {
   const user = currentUser();
   if (kind !== wanted) throw new Error(`The cache path is not a ${wanted}`);
+  if (systemName() === "win32") return;
   if (user !== undefined && uid !== user) throw new Error("The cache path is owned by another user");
   if ((mode & 0o022) !== 0) throw new Error("The cache path is writable by other users");
 }
