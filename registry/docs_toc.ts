@@ -25,7 +25,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
   {
     title: "Use",
-    pages: ["embedding", "wasi", "strings", "languages", "artifacts", "control", "manifest", "lockfile"],
+    pages: ["embedding", "components", "wasi", "strings", "languages", "artifacts", "control", "manifest", "lockfile"],
   },
   { title: "Plugins", pages: ["plugin-authoring", "registry"] },
   {

@@ -1,0 +1,94 @@
+/**
+ * Follows docs/components.md: saves sources under their names, runs the commands and the program, and compares their
+ * output with the next block. The sections on commands and hosts need nothing else; each language's section runs if its
+ * compiler is in the folder WASM_TOOLCHAINS (install.sh).
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const DENO = `"${process.execPath}" run -A --no-check`;
+const TOOLCHAINS = process.env["WASM_TOOLCHAINS"];
+const [INTRODUCTION, ...SECTIONS] = readFileSync(join(ROOT, "docs/components.md"), "utf8").split(/^## /m);
+
+interface Block {
+  readonly language: string;
+  /** The name of the file to save it as, if any. */
+  readonly file: string | undefined;
+  readonly text: string;
+}
+
+function blocksOf(text: string): Block[] {
+  return [...text.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map(([, info, text]) => {
+    const [language, ...words] = info.split(" ");
+    return { language, file: words.find((word) => word !== "ignore"), text };
+  });
+}
+
+/** What each language's section needs of the folder of compilers, and of the machine. */
+const NEEDS: Readonly<Record<string, { readonly file: string; readonly command?: readonly string[] }>> = {
+  C: { file: "node_modules/@bytecodealliance/jco", command: ["clang", "--version"] },
+  Rust: { file: "node_modules/@bytecodealliance/jco", command: ["rustc", "--version"] },
+  Python: { file: "python/bin/componentize-py" },
+  JavaScript: { file: "node_modules/@bytecodealliance/componentize-js" },
+};
+
+function sh(line: string, folder: string): string {
+  const shims = `waft() { ${DENO} "${join(ROOT, "cli.ts")}" "$@"; }; PATH="${TOOLCHAINS ?? ""}/python/bin:$PATH"; `;
+  const { status, stdout, stderr } = spawnSync("sh", ["-ec", shims + line], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, WAFT_HOME: join(folder, "home") },
+    timeout: 600_000,
+  });
+  assert.equal(status, 0, `${line}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+function follow(blocks: readonly Block[]): void {
+  const folder = mkdtempSync(join(tmpdir(), "waft-components-"));
+  try {
+    if (TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, "node_modules"))) {
+      symlinkSync(join(TOOLCHAINS, "node_modules"), join(folder, "node_modules"));
+    }
+    let printed = "";
+    let compared = 0;
+    for (const { language, file, text } of blocks) {
+      if (file === "host.ts") {
+        writeFileSync(join(folder, file), text);
+        printed = sh(`${DENO} --config "${join(ROOT, "deno.json")}" host.ts`, folder);
+      } else if (file !== undefined) writeFileSync(join(folder, file), text);
+      else if (language === "sh") printed = sh(text, folder);
+      else if (language === "text") {
+        assert.equal(printed, text);
+        compared++;
+      }
+    }
+    assert.ok(compared > 0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function section(title: string): Block[] {
+  return blocksOf(SECTIONS.find((text) => text.startsWith(`${title}\n`))!);
+}
+
+Deno.test("docs/components.md: commands, and the program for each host", () => {
+  follow([...blocksOf(INTRODUCTION), ...section("Commands"), ...section("On each host")]);
+});
+
+for (const [title, { file, command }] of Object.entries(NEEDS)) {
+  const present = TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, file)) &&
+    (command === undefined || spawnSync(command[0], command.slice(1)).status === 0);
+  Deno.test({
+    name: `docs/components.md: ${title}${present ? "" : " (ignored: deno task test:toolchains has the compiler)"}`,
+    ignore: !present,
+    fn: () => follow(section(title)),
+  });
+}
