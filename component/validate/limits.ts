@@ -5,6 +5,8 @@
 
 /** Nodes of a type, counted as a tree. */
 export const MAX_TYPE_NODES = 1_000_000;
+/** Core modules in a component and the components in it: each costs a compilation. */
+export const MAX_CORE_MODULES = 1_000;
 /** Resource types that imports, exports and instantiations make anew. */
 export const MAX_FRESH_RESOURCES = 10_000;
 /**

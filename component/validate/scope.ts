@@ -31,6 +31,8 @@ export interface Session {
   readonly features: FeatureSet;
   /** Offset of the current definition. */
   offset: number;
+  /** Core modules that may still follow. */
+  modulesLeft: number;
   /** Resource types that may still be made, and nodes of types that may still be copied. */
   freshLeft: number;
   copiesLeft: number;

@@ -14,7 +14,7 @@ import { defineCanon } from "./canon.ts";
 import { defineCoreType, validateCoreModule } from "./core_types.ts";
 import { addExtern, exportedExtern, finishComponent, resolveExternDesc } from "./externs.ts";
 import { coreInstanceType, instanceType } from "./instances.ts";
-import { COPIED_NODES_PER_BYTE, MAX_COPIED_NODES, MAX_FRESH_RESOURCES } from "./limits.ts";
+import { COPIED_NODES_PER_BYTE, MAX_COPIED_NODES, MAX_CORE_MODULES, MAX_FRESH_RESOURCES } from "./limits.ts";
 import { Scope, type Session } from "./scope.ts";
 import { Subtyping } from "./subtype.ts";
 import { checkSize, defineType } from "./types.ts";
@@ -30,6 +30,7 @@ export function validateComponent(component: Component, options: ComponentOption
   const session: Session = {
     features: featureSet(options.features),
     offset: component.offset,
+    modulesLeft: MAX_CORE_MODULES,
     freshLeft: MAX_FRESH_RESOURCES,
     copiesLeft: MAX_COPIED_NODES + COPIED_NODES_PER_BYTE * component.bytes.length,
     subtyping: new Subtyping(),
@@ -52,6 +53,7 @@ function define(scope: Scope, definition: Definition): void {
   const { spaces, session } = scope;
   switch (definition.kind) {
     case "core module":
+      if (--session.modulesLeft < 0) scope.fail(`too many core modules: at most ${MAX_CORE_MODULES} are possible`);
       spaces.coreModules.push(validateCoreModule(scope, definition.bytes, definition.offset));
       break;
     case "core instance":

@@ -188,6 +188,13 @@ Deno.test("resource types that double at every definition are an error before th
   rejects(componentToBinary(`${text})`), /too many resource types/);
 });
 
+Deno.test("many core modules are an error before any is compiled", () => {
+  const modules = (count: number) => `(component ${"(core module) ".repeat(count)})`;
+  validateComponent(decodeComponent(componentToBinary(modules(1000))));
+  rejects(componentToBinary(modules(1001)), /too many core modules/);
+  rejects(componentToBinary(`(component ${modules(600)} ${modules(600)})`), /too many core modules/);
+});
+
 Deno.test("many instances of one large type are an error before their types are copied", () => {
   const resources = Array.from({ length: 99 }, (_, k) => `(export "r${k}" (type (sub resource)))`).join(" ");
   const imports = Array.from({ length: 200 }, (_, k) => `(import "i${k}" (instance (type $t)))`).join(" ");
