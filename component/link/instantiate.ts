@@ -24,6 +24,8 @@ import { type CoreExports, Scope } from "./scope.ts";
 /** Core and component instances of one instantiation, and definitions that it carries out. */
 const MAX_INSTANCES = 10_000;
 const MAX_STEPS = 5_000_000;
+/** Calls between components that get an adapter; the others go through JavaScript, with the same effects. */
+const MAX_ADAPTERS = 2_000;
 /** Component instances inside each other. */
 const MAX_DEPTH = 200;
 
@@ -34,12 +36,21 @@ const MAX_DEPTH = 200;
 export class Quota {
   #instances = 0;
   #steps = 0;
+  #adapters = 0;
 
   /** Counts an instance. Throws RangeError if there are too many. */
   addInstance(): void {
     if (++this.#instances > MAX_INSTANCES) {
       throw new RangeError(`A component can have at most ${MAX_INSTANCES} instances of components and modules`);
     }
+  }
+
+  /** The result of `make`, an adapter if there may be another one. */
+  adapter<T>(make: () => T | undefined): T | undefined {
+    if (this.#adapters >= MAX_ADAPTERS) return undefined;
+    const adapter = make();
+    if (adapter !== undefined) this.#adapters++;
+    return adapter;
   }
 
   /** Counts a definition. Throws RangeError if there are too many. */
@@ -232,7 +243,8 @@ class Linker {
       }
       case "lower": {
         const item = scope.funcs[canon.func];
-        const fused = fuse(item, item.type, scope.instance, (text) => this.#environment.adapter(text));
+        const { quota, adapter } = this.#environment;
+        const fused = quota.adapter(() => fuse(item, item.type, scope.instance, adapter));
         scope.core.func.push(fused ?? lowerFunction(item, item.type, this.#options(canon.options)));
         return;
       }

@@ -145,3 +145,24 @@ Deno.test("a reset returns the handles of an instance to the limit", () => {
   instance.call({}, "f");
   assert.throws(() => instance.call({}, "f"), { name: "TrapError", message: /too many handles/ });
 });
+
+Deno.test("calls between components beyond the limit of adapters have the same results", () => {
+  const lowers = Array.from({ length: 2_100 }, (_, k) => `(core func $l${k} (canon lower (func $f)))`).join(" ");
+  const component = compile(`(component
+    (component $a
+      (core module $m (func (export "f") (param i32) (result i32) (i32.add (local.get 0) (i32.const 1))))
+      (core instance $i (instantiate $m))
+      (func (export "f") (param "x" u32) (result u32) (canon lift (core func $i "f"))))
+    (component $b
+      (import "f" (func $f (param "x" u32) (result u32))) ${lowers}
+      (core module $m (import "" "first" (func $first (param i32) (result i32)))
+        (import "" "last" (func $last (param i32) (result i32)))
+        (func (export "g") (param i32) (result i32) (call $first (call $last (local.get 0)))))
+      (core instance $i (instantiate $m
+        (with "" (instance (export "first" (func $l0)) (export "last" (func $l2099))))))
+      (func (export "g") (param "x" u32) (result u32) (canon lift (core func $i "g"))))
+    (instance $ia (instantiate $a))
+    (instance $ib (instantiate $b (with "f" (func $ia "f"))))
+    (export "g" (func $ib "g")))`);
+  assert.equal(component.instantiate().call({}, "g", 40), 42);
+});
