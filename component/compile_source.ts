@@ -9,8 +9,8 @@ import { isComponentText } from "./text/is_component_text.ts";
 import { componentToBinary } from "./text/parse_component.ts";
 
 /**
- * Decodes and validates a component, given in binary form or as text, and compiles its core modules with `engine`, whose
- * options (`interruptible`, `fuel`, `limits`, `cache`, `tier`) apply to them.
+ * Decodes and validates a component, given in binary form or as text, and compiles its core modules with `engine`,
+ * whose options (`interruptible`, `fuel`, `limits`, `cache`, `tier`) apply to them.
  *
  * Throws MalformedError, InvalidError or UnsupportedError with the place in the input, and TypeError if `source` is
  * neither bytes nor text.

@@ -25,8 +25,8 @@ import type { FuncType } from "./model/types.ts";
 export interface Component {
   /**
    * Creates an instance. `imports` maps the names of imports to objects with functions (camelCase) and classes
-   * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names. `context`
-   * limits the start functions of the core modules; its `limits` apply to each core instance.
+   * (PascalCase) per interface, or to functions. A version may be newer than the one that the component names.
+   * `context` limits the start functions of the core modules; its `limits` apply to each core instance.
    *
    * Throws LinkError that names all missing imports with their signatures, and TrapError if a start function traps.
    */
@@ -71,8 +71,8 @@ export interface ComponentInstance<Exports extends object = HostExports> {
 
   /**
    * Calls an exported function as `call` does, and waits when a function of the host returns a promise, although the
-   * functions are not asynchronous in WIT: the component's frames are suspended meanwhile. Calls of one instance are made
-   * one after the other. With an `interruptible` engine, the code runs in slices of a few milliseconds.
+   * functions are not asynchronous in WIT: the component's frames are suspended meanwhile. Calls of one instance are
+   * made one after the other. With an `interruptible` engine, the code runs in slices of a few milliseconds.
    *
    * Rejects with the errors of `call`, and with the signal's reason if the signal aborts.
    */
@@ -86,8 +86,8 @@ export interface ComponentInstance<Exports extends object = HostExports> {
    * handles. Resources of the host that the component still owns are disposed of; objects of its own resources can no
    * longer be used. An instance that has trapped is usable again.
    *
-   * Throws an Error if the instance was not instantiated with `resettable`, is closed or is not idle: a call or a task is
-   * in progress.
+   * Throws an Error if the instance was not instantiated with `resettable`, is closed or is not idle: a call or a task
+   * is in progress.
    */
   reset(): void;
 

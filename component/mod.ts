@@ -1,7 +1,7 @@
 /**
  * Components: WebAssembly components on waft's engine, without a transpiler. {@linkcode compileComponent} compiles one,
- * `instantiate` links it with JavaScript, and `exports` has its functions in the form that jco gives them, so that types
- * and hosts made for jco fit.
+ * `instantiate` links it with JavaScript, and `exports` has its functions in the form that jco gives them, so that
+ * types and hosts made for jco fit.
  *
  * @module
  */

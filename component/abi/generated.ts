@@ -36,7 +36,8 @@ export interface ExportHooks {
   /** Called after the call. */
   leave(call: unknown): void;
   /**
-   * Called with an error that the call ended with, and whether the core function was called; returns the error to throw.
+   * Called with an error that the call ended with, and whether the core function was called; returns the error to
+   * throw.
    */
   failed(error: unknown, call: unknown, called: boolean): unknown;
 }

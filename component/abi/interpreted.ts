@@ -1,7 +1,7 @@
 /**
- * Lifting and lowering without code from text, for hosts that forbid it. In: the same types as the generated layer. Out:
- * the same functions, composed of one closure per type. Invariant: for every type and value the effects are those of the
- * generated code.
+ * Lifting and lowering without code from text, for hosts that forbid it. In: the same types as the generated layer.
+ * Out: the same functions, composed of one closure per type. Invariant: for every type and value the effects are those
+ * of the generated code.
  */
 import type { FuncType, ValType } from "../model/types.ts";
 import type {

@@ -1,4 +1,6 @@
-/** Types and signatures of functions in the notation of WIT, for messages. In: resolved types. Out: text on one line. */
+/**
+ * Types and signatures of functions in the notation of WIT, for messages. In: resolved types. Out: text on one line.
+ */
 import type { FuncType, ValType } from "../model/types.ts";
 
 /** The signature of a function, such as `func(name: string) -> u32`. */

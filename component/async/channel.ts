@@ -1,7 +1,7 @@
 /**
- * Streams and futures (Canonical ABI: Buffer State, Stream State, Future State). A channel joins a readable and a writable
- * end; an end copies between a buffer of its own and that of the other end. Invariant: a buffer is used only until its copy
- * ends.
+ * Streams and futures (Canonical ABI: Buffer State, Stream State, Future State). A channel joins a readable and a
+ * writable end; an end copies between a buffer of its own and that of the other end. Invariant: a buffer is used only
+ * until its copy ends.
  */
 import { trap } from "../abi/traps.ts";
 import type { ValType } from "../model/types.ts";
@@ -14,7 +14,9 @@ export type ChannelType = Extract<ValType, { kind: "stream" | "future" }>;
 export interface Buffer {
   readonly length: number;
   progress: number;
-  /** True if its elements are values of JavaScript, false if they are in the form that components pass to each other. */
+  /**
+   * True if its elements are values of JavaScript, false if they are in the form that components pass to each other.
+   */
   readonly inHost: boolean;
   /** Takes the next `count` elements, for a buffer that is in JavaScript or not. */
   read(count: number, forHost: boolean): ArrayLike<unknown>;

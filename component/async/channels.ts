@@ -1,7 +1,7 @@
 /**
- * The ends of streams and futures in the tables of instances (Canonical ABI: canon {stream,future}.*). In: indices of ends
- * and ranges of memory. Out: the results of the built-ins. Invariant: a copy in progress keeps its end from being dropped
- * or passed on.
+ * The ends of streams and futures in the tables of instances (Canonical ABI: canon {stream,future}.*). In: indices of
+ * ends and ranges of memory. Out: the results of the built-ins. Invariant: a copy in progress keeps its end from being
+ * dropped or passed on.
  */
 import type { ElementCodec } from "../abi/generated.ts";
 import { layoutOf } from "../abi/layout.ts";

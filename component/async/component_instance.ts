@@ -88,8 +88,8 @@ export class Store {
   }
 
   /**
-   * Runs `action` for a call from the host. Once no component code is on the stack any more, a recorded trap is cleared:
-   * its callers have it by then, and the next call must not fail with it.
+   * Runs `action` for a call from the host. Once no component code is on the stack any more, a recorded trap is
+   * cleared: its callers have it by then, and the next call must not fail with it.
    */
   enterHost(action: () => void): void {
     const { current } = this;
@@ -130,8 +130,8 @@ export class Store {
   }
 
   /**
-   * Continues in the next turn of the event loop. Tasks that no call of the host waits for do not keep the process alive,
-   * since such a task may yield forever.
+   * Continues in the next turn of the event loop. Tasks that no call of the host waits for do not keep the process
+   * alive, since such a task may yield forever.
    */
   #pumpNextTurn(): void {
     clearTimeout(this.#nextTurn);

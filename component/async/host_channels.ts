@@ -1,7 +1,7 @@
 /**
- * Streams and futures on the JavaScript side. In: channels that a component passes to JavaScript, and streams, iterables
- * and promises that JavaScript passes to a component. Out: ReadableStreams and promises, and channels. A stream of bytes
- * has chunks (Uint8Array); any other stream has elements.
+ * Streams and futures on the JavaScript side. In: channels that a component passes to JavaScript, and streams,
+ * iterables and promises that JavaScript passes to a component. Out: ReadableStreams and promises, and channels. A
+ * stream of bytes has chunks (Uint8Array); any other stream has elements.
  *
  * Invariant: at most one chunk that a component has not read is taken from a source; a stream that JavaScript does not
  * read blocks its writer.
@@ -102,8 +102,8 @@ function enqueue(controller: ReadableStreamDefaultController<unknown>, part: Arr
 }
 
 /**
- * Waits for elements of a channel. Returns their number. They are passed on as soon as they are written, because the code
- * that wrote them goes on before a promise is settled.
+ * Waits for elements of a channel. Returns their number. They are passed on as soon as they are written, because the
+ * code that wrote them goes on before a promise is settled.
  */
 function readOnce(
   channel: Channel,

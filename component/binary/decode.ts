@@ -1,6 +1,6 @@
 /**
- * Bytes → Component (Binary): header, then sections in any order, each a vector of definitions. Core modules stay bytes,
- * which validation decodes; nested components are decoded here.
+ * Bytes → Component (Binary): header, then sections in any order, each a vector of definitions. Core modules stay
+ * bytes, which validation decodes; nested components are decoded here.
  *
  * Relies on nothing about the bytes. Establishes: definitions in order, whose indices are not yet checked; byte arrays
  * are views into `bytes`, which must not change while the component is in use. Errors are MalformedError (or

@@ -1,8 +1,8 @@
 /**
- * Fused adapters: calls between components as core code of ours, which the engine compiles and links like any other. In:
- * a lifted function, the options of the caller. Out: a core function with the effects of lifting, calling and lowering;
- * undefined for functions that need more than numbers. Invariant: an adapter checks and sets the same flags as a call
- * through JavaScript, and a trap leaves the callee entered.
+ * Fused adapters: calls between components as core code of ours, which the engine compiles and links like any other.
+ * In: a lifted function, the options of the caller. Out: a core function with the effects of lifting, calling and
+ * lowering; undefined for functions that need more than numbers. Invariant: an adapter checks and sets the same flags
+ * as a call through JavaScript, and a trap leaves the callee entered.
  */
 import type { Module } from "@waft/engine";
 import { liftShape } from "../abi/layout.ts";

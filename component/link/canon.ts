@@ -1,6 +1,6 @@
 /**
- * Canonical built-in functions (Canonical ABI, Canonical Definitions). In: a canonical definition and its operands at run
- * time. Out: a JavaScript function that core code calls. A built-in that blocks returns a suspension.
+ * Canonical built-in functions (Canonical ABI, Canonical Definitions). In: a canonical definition and its operands at
+ * run time. Out: a JavaScript function that core code calls. A built-in that blocks returns a suspension.
  */
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";

@@ -1,7 +1,7 @@
 /**
- * Codecs of handles (Canonical ABI: lift_own, lift_borrow, lower_own, lower_borrow and their kin for streams, futures and
- * error contexts). In: the type of a handle and the instance whose table it is in. Out: a codec between indices in that
- * table and representations, for another component, or objects, for JavaScript.
+ * Codecs of handles (Canonical ABI: lift_own, lift_borrow, lower_own, lower_borrow and their kin for streams, futures
+ * and error contexts). In: the type of a handle and the instance whose table it is in. Out: a codec between indices in
+ * that table and representations, for another component, or objects, for JavaScript.
  */
 import type { HandleCodec } from "../abi/runtime.ts";
 import { trap } from "../abi/traps.ts";

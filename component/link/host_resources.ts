@@ -1,13 +1,13 @@
 /**
- * Resources in JavaScript. A resource of the host is any object; a guest knows it by a number. A resource of a component
- * is an object of a class made for its type, whose `Symbol.dispose` destroys it. Invariant: an object that has been
- * passed on as owned, or disposed of, cannot be used again.
+ * Resources in JavaScript. A resource of the host is any object; a guest knows it by a number. A resource of a
+ * component is an object of a class made for its type, whose `Symbol.dispose` destroys it. Invariant: an object that
+ * has been passed on as owned, or disposed of, cannot be used again.
  */
 import { RuntimeResource } from "../async/entries.ts";
 
 /**
- * The objects of one resource type of the host, by the numbers that guests know. Each handle has a number of its own, so
- * an object can be given to guests several times.
+ * The objects of one resource type of the host, by the numbers that guests know. Each handle has a number of its own,
+ * so an object can be given to guests several times.
  */
 class HostObjects {
   readonly #objects = new Map<number, object>();

@@ -1,6 +1,6 @@
 /**
- * canon lift: component functions from core functions. In: a core function, a function type and canonical options. Out: a
- * function item, which can be called in two ways: as a task that may block, and directly if nothing in the component
+ * canon lift: component functions from core functions. In: a core function, a function type and canonical options. Out:
+ * a function item, which can be called in two ways: as a task that may block, and directly if nothing in the component
  * can. Invariant: a call that traps leaves its instance entered, so that the instance cannot be called again.
  */
 import type { CoreValue } from "../abi/generated.ts";

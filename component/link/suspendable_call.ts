@@ -1,7 +1,7 @@
 /**
  * Calls of components without async functions that wait for promises of the host. In: a lifted function, the context of
- * the call and its arguments. Out: a promise. The frames of the component are suspended while a function of the host is in
- * progress. Invariant: the instance stays entered meanwhile, so calls are made one after the other.
+ * the call and its arguments. Out: a promise. The frames of the component are suspended while a function of the host is
+ * in progress. Invariant: the instance stays entered meanwhile, so calls are made one after the other.
  */
 import { type Context, startCall, underLimits } from "@waft/engine";
 import type { CoreValue } from "../abi/generated.ts";

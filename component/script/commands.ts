@@ -1,6 +1,7 @@
 /**
  * Scripts (`.wast`) of components. In: text. Out: a list of typed commands, each with its line. Components stay tokens
- * until they are requested, so a malformed one, quoted ones included, fails in its own command, and the script continues.
+ * until they are requested, so a malformed one, quoted ones included, fails in its own command, and the script
+ * continues.
  */
 import { readTokens } from "@waft/engine/internal/text/lexer";
 import { END, ERROR, LEFT, type Tokens } from "@waft/engine/internal/text/tokens";

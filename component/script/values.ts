@@ -1,7 +1,7 @@
 /**
  * Values in scripts of components: arguments of actions, and the expected results. In: tokens, or the JSON form that
- * `wasm-tools json-from-wast` writes (test support). Out: trees that convert to the JavaScript form of a value and compare
- * with it. Invariant: a float compares by its bits, except that all NaNs are equal, as in the Canonical ABI.
+ * `wasm-tools json-from-wast` writes (test support). Out: trees that convert to the JavaScript form of a value and
+ * compare with it. Invariant: a float compares by its bits, except that all NaNs are equal, as in the Canonical ABI.
  */
 import { type FloatBits, parseFloatLiteral } from "@waft/engine/internal/base/float";
 import { LEFT, RIGHT, STRING } from "@waft/engine/internal/text/tokens";

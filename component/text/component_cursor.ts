@@ -1,6 +1,6 @@
 /**
- * A position in the tokens of component text: the engine's cursor, with words compared by their text, because the words of
- * components are not keywords of core WebAssembly. Errors are MalformedError with line and column.
+ * A position in the tokens of component text: the engine's cursor, with words compared by their text, because the words
+ * of components are not keywords of core WebAssembly. Errors are MalformedError with line and column.
  */
 import { TokenCursor } from "@waft/engine/internal/text/token_cursor";
 import { ID, KEYWORD, LEFT, RESERVED, RIGHT, STRING } from "@waft/engine/internal/text/tokens";

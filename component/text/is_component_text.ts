@@ -1,6 +1,6 @@
 /**
- * Distinguishes the text of components from that of modules, without reading all of it. In: text. Out: whether the first
- * form is `(component …)`.
+ * Distinguishes the text of components from that of modules, without reading all of it. In: text. Out: whether the
+ * first form is `(component …)`.
  */
 
 /** The offset after space and comments from `at`. */

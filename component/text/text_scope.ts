@@ -1,7 +1,7 @@
 /**
- * A scope of component text: the index spaces of a component, component type or instance type by number and name, and the
- * definitions that the parser has emitted. A name that a scope does not define is resolved in the
- * enclosing scopes; if one defines it, the parser emits an outer alias (Explainer, "Alias Definitions").
+ * A scope of component text: the index spaces of a component, component type or instance type by number and name, and
+ * the definitions that the parser has emitted. A name that a scope does not define is resolved in the enclosing scopes;
+ * if one defines it, the parser emits an outer alias (Explainer, "Alias Definitions").
  */
 import type { Alias, Sort, SortIndex } from "../model/definitions.ts";
 
@@ -65,8 +65,8 @@ export class TextScope {
   }
 
   /**
-   * The index that a name has here, after an outer alias for a name of an enclosing scope; undefined if there is none, and
-   * "not aliasable" if an enclosing scope has it, but its sort cannot be aliased.
+   * The index that a name has here, after an outer alias for a name of an enclosing scope; undefined if there is none,
+   * and "not aliasable" if an enclosing scope has it, but its sort cannot be aliased.
    */
   resolve(sort: Sort, name: string): number | undefined | "not aliasable" {
     const own = this.find(sort, name);

@@ -1,6 +1,6 @@
 /**
- * Canonical definitions (CanonicalABI, "Canonical Definitions"): the rules of their options and types. Out: the component
- * function that `lift` defines, or the core function that every other one defines.
+ * Canonical definitions (CanonicalABI, "Canonical Definitions"): the rules of their options and types. Out: the
+ * component function that `lift` defines, or the core function that every other one defines.
  */
 import { I32, I64, type ValType as CoreValType, valTypeName } from "@waft/engine/internal/wasm/types";
 import { type CoreType, flattenAll, liftShape, lowerShape, MAX_FLAT_PARAMS, type PointerType } from "../abi/layout.ts";

@@ -1,6 +1,6 @@
 /**
- * Imports, exports and references to definitions: the type of an import or export as written is resolved; an item enters
- * the index space of its kind; names and resource types are registered with the scope.
+ * Imports, exports and references to definitions: the type of an import or export as written is resolved; an item
+ * enters the index space of its kind; names and resource types are registered with the scope.
  */
 import type { ExternDesc, SortIndex } from "../model/definitions.ts";
 import type {

@@ -1,9 +1,10 @@
 /**
  * Substitution of resource types in resolved types: instantiation replaces the abstract resource types of imports by
- * those of the arguments and those of exports by fresh ones. In: a map of resource ids. Out: types with the ids replaced.
+ * those of the arguments and those of exports by fresh ones. In: a map of resource ids. Out: types with the ids
+ * replaced.
  *
- * Invariant: parts without replaced ids keep their identity, and a node that occurs several times is replaced by one node,
- * so that names of types (validate/visibility.ts) survive.
+ * Invariant: parts without replaced ids keep their identity, and a node that occurs several times is replaced by one
+ * node, so that names of types (validate/visibility.ts) survive.
  */
 import {
   type AnyType,

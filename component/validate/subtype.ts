@@ -222,8 +222,9 @@ function pathsOf(type: InstanceType): ResourcePath[] {
 }
 
 /**
- * The substitution of abstract resource types, found in `declared` at their paths, by those that `given` has at the same
- * paths. A path that `given` lacks, or where it has no resource type, is left out: the comparison of the types reports it.
+ * The substitution of abstract resource types, found in `declared` at their paths, by those that `given` has at the
+ * same paths. A path that `given` lacks, or where it has no resource type, is left out: the comparison of the types
+ * reports it.
  */
 export function bindResources(
   resources: readonly ResourcePath[],

@@ -3,8 +3,8 @@
  * ones have filled.
  *
  * Establishes the brand of ValidComponent: indices are in bounds, types match, names are well-formed and unique, core
- * modules are valid. Errors are InvalidError or UnsupportedError, and MalformedError for a malformed core module, each with
- * the offset of the definition or, in a core module, of the fault.
+ * modules are valid. Errors are InvalidError or UnsupportedError, and MalformedError for a malformed core module, each
+ * with the offset of the definition or, in a core module, of the fault.
  */
 import { type FeatureName, featureSet } from "@waft/engine/internal/features";
 import type { Component, Definition } from "../model/definitions.ts";

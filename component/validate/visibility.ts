@@ -2,8 +2,8 @@
  * External visibility of types (Explainer, "External Visibility of Types"): every resource, record, variant, enum and
  * flags type in an import or export must itself have a name that is visible there.
  *
- * A name belongs to the node that an import or export of the type introduces. The sets only grow, so the answer "visible"
- * is remembered.
+ * A name belongs to the node that an import or export of the type introduces. The sets only grow, so the answer
+ * "visible" is remembered.
  */
 import { type AnyType, type Extern, isValType, type ValType, valueOperands } from "../model/types.ts";
 import type { Scope, Side } from "./scope.ts";
@@ -46,8 +46,8 @@ function partsVisible(type: AnyType, side: Side): boolean {
 }
 
 /**
- * True if an item of this type may be imported or exported by `scope`; registers the names that the item gives to types.
- * Instance types are not checked when they are formed, but when they become the type of an import or export.
+ * True if an item of this type may be imported or exported by `scope`; registers the names that the item gives to
+ * types. Instance types are not checked when they are formed, but when they become the type of an import or export.
  */
 export function registerVisible(scope: Scope, direction: Side["direction"], extern: Extern): boolean {
   return scope.kind === "instance type" || register(scope, scope.side(direction), extern);

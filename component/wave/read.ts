@@ -1,6 +1,6 @@
 /**
- * WAVE text → JavaScript values. In: text and the type that the value must have. Out: the value in the form that exported
- * functions take. A map is a list of pairs. Errors are MalformedError with line, column and the expected type.
+ * WAVE text → JavaScript values. In: text and the type that the value must have. Out: the value in the form that
+ * exported functions take. A map is a list of pairs. Errors are MalformedError with line, column and the expected type.
  */
 import { camelCase } from "../abi/names.ts";
 import type { FuncType, ValType } from "../model/types.ts";

@@ -1,6 +1,6 @@
 /**
- * The tokens of WAVE (WebAssembly Value Encoding): space and comments, labels, numbers, characters and strings. In: text
- * and a position in it. Out: tokens and the position after them. Errors are MalformedError with line and column.
+ * The tokens of WAVE (WebAssembly Value Encoding): space and comments, labels, numbers, characters and strings. In:
+ * text and a position in it. Out: tokens and the position after them. Errors are MalformedError with line and column.
  */
 import { MalformedError } from "@waft/engine/internal/errors";
 import { printable } from "../model/invalid.ts";

@@ -1,8 +1,8 @@
 /**
  * Resolved WIT: packages with interfaces and worlds, whose names are references.
  *
- * Invariants: types are acyclic; items are in the order of the source, but functions of resources precede others; a world contains every interface that its items
- * use, before the item that uses it.
+ * Invariants: types are acyclic; items are in the order of the source, but functions of resources precede others; a
+ * world contains every interface that its items use, before the item that uses it.
  */
 import type {
   ChannelType,

@@ -1,9 +1,9 @@
 /**
- * Component types → WIT (WIT, "Package Format"): the world of a component, the packages of a component that contains WIT,
- * and the worlds embedded in a core module. In: valid components. Out: resolved packages.
+ * Component types → WIT (WIT, "Package Format"): the world of a component, the packages of a component that contains
+ * WIT, and the worlds embedded in a core module. In: valid components. Out: resolved packages.
  *
- * A type is found by the node that its import or export introduced (model/types.ts), and a resource, where the node has no
- * name, by its identity.
+ * A type is found by the node that its import or export introduced (model/types.ts), and a resource, where the node has
+ * no name, by its identity.
  */
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { decodeComponent } from "../binary/decode.ts";

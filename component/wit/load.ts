@@ -1,8 +1,9 @@
 /**
- * Reads WIT packages from files (WIT, "Filesystem structure"): a file, or a directory whose `deps` contains the packages
- * that it depends on, each a file or a directory.
+ * Reads WIT packages from files (WIT, "Filesystem structure"): a file, or a directory whose `deps` contains the
+ * packages that it depends on, each a file or a directory.
  *
- * Errors are MalformedError and InvalidError with file, line and column; a missing file is the error of the file system.
+ * Errors are MalformedError and InvalidError with file, line and column; a missing file is the error of the file
+ * system.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

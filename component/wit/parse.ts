@@ -1,7 +1,8 @@
 /**
  * WIT text → syntax (WIT, "Top-level items" to "Handles"). In: a file. Out: its items with unresolved names.
  *
- * Errors are MalformedError with file, line and column. Nesting of types is bounded, so that no input exhausts the stack.
+ * Errors are MalformedError with file, line and column. Nesting of types is bounded, so that no input exhausts the
+ * stack.
  */
 import { isLabel, isWords, versionFault } from "../model/names.ts";
 import { isPrimitive } from "../model/types.ts";

@@ -1,6 +1,6 @@
 /**
- * WIT text → tokens (WIT, "Lexical structure"). In: text and the name of its file. Out: tokens with their places and the
- * documentation comments before them.
+ * WIT text → tokens (WIT, "Lexical structure"). In: text and the name of its file. Out: tokens with their places and
+ * the documentation comments before them.
  *
  * Errors are MalformedError with file, line and column.
  */

@@ -1,6 +1,6 @@
 /**
- * Resolved WIT → TypeScript declarations. In: a world. Out: files by path: `WORLD.d.ts` with `Imports` and `Exports`, and
- * a file per interface below `WORLD/imports` or `WORLD/exports`. The types are those of link/host_exports.ts and
+ * Resolved WIT → TypeScript declarations. In: a world. Out: files by path: `WORLD.d.ts` with `Imports` and `Exports`,
+ * and a file per interface below `WORLD/imports` or `WORLD/exports`. The types are those of link/host_exports.ts and
  * link/host_imports.ts: camelCase, `result` as value or thrown, `{ tag, val }`, resources as classes.
  *
  * Invariant: an interface that a world imports and exports has a file for each side, because its resources differ.

@@ -36,14 +36,20 @@ const LEFT_OUT: Readonly<Record<string, number>> = {};
 /** Limit on the rejections and traps whose message is not the script's. */
 const OTHER_MESSAGES = 97;
 
-function check({ scripts, kinds, failures, known, left, otherMessages }: SuiteResult): void {
+/** Commands of scripts that the binaries lack: async/cancellable tests an option that the specification has removed. */
+const TEXT_ONLY: Readonly<Record<string, number>> = { assert_return: 1, component: 1 };
+
+function check({ scripts, kinds, failures, known, left, otherMessages }: SuiteResult, form: SuiteForm): void {
+  const more = form === "text" ? TEXT_ONLY : {};
   assert.deepEqual(failures, []);
   assert.deepEqual(known.sort(), Object.keys(KNOWN_FAILURES).sort());
   assert.deepEqual(Object.fromEntries(left), LEFT_OUT);
   const commands = [...kinds].map(([kind, counts]) => [kind, counts.passed + counts.failed + counts.left]);
-  assert.deepEqual(Object.fromEntries(commands), COMMANDS);
-  assert.equal(scripts, 62);
-  assert.deepEqual(sumOfKinds(kinds), { passed: 1420, failed: 3, left: 0 });
+  const expected = Object.entries(COMMANDS).map(([kind, count]) => [kind, count + (more[kind] ?? 0)]);
+  assert.deepEqual(Object.fromEntries(commands), Object.fromEntries(expected));
+  assert.equal(scripts, form === "text" ? 63 : 62);
+  // One trap of the known failures is another one than the script's, and counts as passed.
+  assert.deepEqual(sumOfKinds(kinds), { passed: form === "text" ? 1422 : 1420, failed: 3, left: 0 });
   assert.ok(otherMessages.length <= OTHER_MESSAGES, otherMessages.join("\n"));
 }
 
@@ -56,6 +62,6 @@ for (const { form, present, hint } of FORMS) {
   Deno.test({
     name: `every command of the component model's scripts passes in ${form} form${hint}`,
     ignore: !present,
-    fn: async () => check(await runComponentSuite(form)),
+    fn: async () => check(await runComponentSuite(form), form),
   });
 }

@@ -13,14 +13,9 @@ import { scriptFolder, scriptNames, suiteNamed } from "./suites.ts";
 
 const SUITE = suiteNamed("components");
 
-/** Scripts that are left out, with the reason. */
-const LEFT_OUT_SCRIPTS: Readonly<Record<string, string>> = {
-  "async/cancellable.wast": "it tests an option that the specification has removed",
-};
-
-/** Names of the scripts, such as `validation/abi.wast`, without those of {@linkcode LEFT_OUT_SCRIPTS}. */
+/** Names of the scripts, such as `validation/abi.wast`. */
 export function textScripts(): string[] {
-  return scriptNames(SUITE).filter((name) => !Object.hasOwn(LEFT_OUT_SCRIPTS, name));
+  return scriptNames(SUITE);
 }
 
 /** The commands of a script in text form. */

@@ -31,15 +31,23 @@ function blocksOf(text: string): Block[] {
 }
 
 /** What each language's section needs of the folder of compilers, and of the machine. */
-const NEEDS: Readonly<Record<string, { readonly file: string; readonly command?: readonly string[] }>> = {
-  C: { file: "node_modules/@bytecodealliance/jco", command: ["clang", "--version"] },
-  Rust: { file: "node_modules/@bytecodealliance/jco", command: ["rustc", "--version"] },
+const NEEDS: Readonly<Record<string, { readonly file: string; readonly has?: () => boolean }>> = {
+  C: { file: "node_modules/@bytecodealliance/jco", has: () => spawnSync("clang", ["--version"]).status === 0 },
+  Rust: { file: "node_modules/@bytecodealliance/jco", has: () => RUST !== undefined },
   Python: { file: "python/bin/componentize-py" },
   JavaScript: { file: "node_modules/@bytecodealliance/componentize-js" },
 };
 
+/** A rustc with a library for the target, which the default toolchain may lack. */
+const RUST = ["rustc", "/usr/bin/rustc"].find((path) => {
+  const args = ["--print", "target-libdir", "--target", "wasm32-unknown-unknown"];
+  const { status, stdout } = spawnSync(path, args, { encoding: "utf8" });
+  return status === 0 && existsSync(stdout.trim());
+});
+
 function sh(line: string, folder: string): string {
-  const shims = `waft() { ${DENO} "${join(ROOT, "cli.ts")}" "$@"; }; PATH="${TOOLCHAINS ?? ""}/python/bin:$PATH"; `;
+  const shims = `waft() { ${DENO} "${join(ROOT, "cli.ts")}" "$@"; }; rustc() { ${RUST} "$@"; }; ` +
+    `PATH="${TOOLCHAINS ?? ""}/python/bin:$PATH"; `;
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", shims + line], {
     cwd: folder,
     encoding: "utf8",
@@ -83,9 +91,8 @@ Deno.test("docs/components.md: commands, and the program for each host", () => {
   follow([...blocksOf(INTRODUCTION), ...section("Commands"), ...section("On each host")]);
 });
 
-for (const [title, { file, command }] of Object.entries(NEEDS)) {
-  const present = TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, file)) &&
-    (command === undefined || spawnSync(command[0], command.slice(1)).status === 0);
+for (const [title, { file, has = () => true }] of Object.entries(NEEDS)) {
+  const present = TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, file)) && has();
   Deno.test({
     name: `docs/components.md: ${title}${present ? "" : " (ignored: deno task test:toolchains has the compiler)"}`,
     ignore: !present,
