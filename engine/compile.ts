@@ -4,74 +4,46 @@
  *
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
+ *
+ * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
-import { Allocation } from "./codegen/allocation.ts";
-import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
-import { checkAllocation } from "./regalloc/check_allocation.ts";
+import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
 import { MachineCode, STUB } from "./codegen/machine_code.ts";
-import type { CodegenContext, FunctionBackend, Target } from "./codegen/target.ts";
-import { VCode } from "./codegen/vcode.ts";
-import { Bug, UnsupportedError } from "./errors.ts";
-import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
-import { IrFunction } from "./ir/function.ts";
-import { verifyFunction } from "./ir/verify.ts";
+import type { CodegenContext, Target } from "./codegen/target.ts";
+import type { BodyWork, CompileOptions } from "./compile_options.ts";
+import { UnsupportedError } from "./errors.ts";
+import { ALL_FEATURE_ROWS } from "./features.ts";
+import { hostArchitecture } from "./host/cpu.ts";
+import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { codeTables } from "./link/image.ts";
-import type { OptimizationSet } from "./optimizations.ts";
-import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
-import { FunctionTranslator } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
 import { NO_SUMMARIES, type Summaries } from "./translate/summaries.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
 import type { Module } from "./wasm/module.ts";
 
-/** A compiler of function bodies. */
-type Tier = "baseline" | "optimizing";
+export type { BodyWork, CompileOptions };
 
-export interface CompileOptions {
-  target: Target;
-  features: FeatureSet;
-  optimizations: OptimizationSet;
-  /** Explicit bounds checks instead of guard pages. */
-  explicitBounds: boolean;
-  /** Trust every access of memory 0: for intrinsic modules only (gc/collector_code.ts). */
-  unchecked?: boolean;
-  cpu: ReadonlySet<string>;
-  /**
-   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler;
-   * the default is the optimizing compiler for all.
-   */
-  tier?: Tier;
-  /** Makes baseline code poll even if it is not interruptible, so that the runtime gets control while it runs. */
-  polls?: boolean;
-  /** Poll for deadlines at loop headers and in functions that call. */
-  interruptible?: boolean;
-  /** Charge fuel for every region of instructions. */
-  fuel?: boolean;
-  /** Produce the same results on every machine: canonical NaNs, counted call depth. */
-  deterministic?: boolean;
-  /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
-  verify?: boolean;
-  /**
-   * Compiles all bodies together with other threads, into `work.code` and `work.inlineSites`, with the same result as a
-   * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
-   */
-  share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
-  /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
-  note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
-}
+/** The optimizing compilers of bodies, which programs of baseline code never load. */
+const BODY_COMPILERS: Readonly<Record<Target["name"], LateModule<{ readonly COMPILER: BodyCompiler }>>> = {
+  x64: new LateModule(
+    new URL(`./body_compiler_x64.${SUFFIX}`, import.meta.url),
+    () => import("./body_compiler_x64.ts"),
+  ),
+  arm64: new LateModule(
+    new URL(`./body_compiler_arm64.${SUFFIX}`, import.meta.url),
+    () => import("./body_compiler_arm64.ts"),
+  ),
+};
 
-/** Inputs and outputs of compiling the bodies of a module. */
-export interface BodyWork {
-  readonly valid: ValidModule;
-  readonly env: ModuleEnv;
-  readonly context: CodegenContext;
-  readonly options: CompileOptions;
-  readonly code: MachineCode;
-  readonly inlineSites: Map<number, InlineSite[]>;
+await prepareBodyCompiler(hostArchitecture());
+
+/** Must be called before modules are compiled for another processor than this machine's. */
+export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
+  await BODY_COMPILERS[name].prepare();
 }
 
 /** A compiled module before its code is placed in memory. */
@@ -80,26 +52,6 @@ export interface CompiledCode extends UnplacedCode {
   /** By defined function: 1 if it begins with a prologue that a jump to other code may replace. Baseline code only. */
   readonly replaceable?: Uint8Array;
 }
-
-/** State that one compilation reuses from function to function; kept between modules because its columns are large. */
-class Workspace {
-  readonly f = new IrFunction();
-  readonly translator = new FunctionTranslator();
-  readonly optimizer = new OptimizerWorkspace();
-  readonly v = new VCode();
-  readonly allocator = new AllocatorWorkspace();
-  readonly allocation = new Allocation();
-  readonly #backends = new Map<Target, FunctionBackend>();
-
-  backend(target: Target): FunctionBackend {
-    let backend = this.#backends.get(target);
-    if (backend === undefined) this.#backends.set(target, backend = target.functionBackend());
-    return backend;
-  }
-}
-
-/** The workspace of the last compilation, for the next one to take. */
-let spare: Workspace | undefined;
 
 /**
  * Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation
@@ -125,10 +77,9 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
     return compileOptimized(valid, alone);
   }
   if (shared === "declined") {
-    withWorkspace((space) => {
+    withBodyCompiler({ env, context, options }, (compile) => {
       for (const index of env.summaries.calleesFirst) {
-        timed(options, index, () => compileFunction(space, env, context, code, index, options));
-        if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
+        timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
       }
     });
   }
@@ -255,52 +206,9 @@ export function compilerState(
   return { env, context };
 }
 
-function withWorkspace(action: (space: Workspace) => void): void {
-  const space = spare ?? new Workspace();
-  spare = undefined; // a nested compilation creates another
-  action(space);
-  spare = space;
-}
-
-/**
- * Runs `action` with a function that compiles one body into the given code. That function returns the inline sites of
- * the body, three words each, or an empty array.
- */
-export function withBodyCompiler(
-  { env, context, options }: Pick<BodyWork, "env" | "context" | "options">,
-  action: (compile: (code: MachineCode, index: number) => number[]) => void,
-): void {
-  withWorkspace((space) =>
-    action((code, index) => {
-      compileFunction(space, env, context, code, index, options);
-      const { inlineSites } = space.f;
-      return inlineSites.length > 1 ? inlineSites.flatMap((site) => [site.parent, site.callPos, site.funcIndex]) : [];
-    })
-  );
-}
-
-function compileFunction(
-  space: Workspace,
-  env: ModuleEnv,
-  context: CodegenContext,
-  code: MachineCode,
-  index: number,
-  options: CompileOptions,
-): void {
-  const { translator, f, v, allocation } = space;
-  const backend = space.backend(options.target);
-  const { target, optimizations, verify } = options;
-  translator.translate(env, index, f);
-  if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
-  backend.select(f, v, context, code);
-  const registers = target.registers(options.explicitBounds, env.fuel);
-  allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
-  if (verify) {
-    const faults = checkAllocation(v, registers, allocation);
-    if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
-  }
-  backend.emit(v, allocation, context, code, index);
+/** Runs `action` with a function that compiles one body of a module with the optimizing compiler. */
+export function withBodyCompiler(work: ModuleWork, action: (compile: CompileBody) => void): void {
+  BODY_COMPILERS[work.options.target.name].get().COMPILER.use(work, action);
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

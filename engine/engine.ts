@@ -22,17 +22,17 @@ import { KERNEL_FORM } from "./baseline/kernel_forms.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
-import { compileModule, type CompileOptions } from "./compile.ts";
+import { compileModule, type CompileOptions, prepareBodyCompiler } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
 import { workerCount } from "./host/workers.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
-import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
 import { formatAs } from "./host/inspect.ts";
+import { LateModule, SUFFIX } from "./host/late_module.ts";
 import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
@@ -64,7 +64,6 @@ import { serializeCode, serializeModule } from "./artifact/write_module.ts";
 import { type LoadedModule, loadModule, loadModuleFile } from "./artifact/read_module.ts";
 import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
 import type { Store } from "./runtime/instance/store.ts";
-import { STRING_CODE } from "./runtime/strings/string_code.ts";
 import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
 import {
   codeFacts,
@@ -77,7 +76,6 @@ import {
   wantsExplicit,
   wasMarked,
 } from "./artifact/find_module.ts";
-import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
@@ -106,10 +104,26 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
+/** The text format. */
+const textFormat = await new LateModule(
+  new URL(`./text/parse_module.${SUFFIX}`, import.meta.url),
+  () => import("./text/parse_module.ts"),
+).prepare();
+
+/** The texts of the collector and of the string builtins. */
+const collector = await new LateModule(
+  new URL(`./gc/collector_code.${SUFFIX}`, import.meta.url),
+  () => import("./gc/collector_code.ts"),
+).prepare();
+const strings = await new LateModule(
+  new URL(`./runtime/strings/string_code.${SUFFIX}`, import.meta.url),
+  () => import("./runtime/strings/string_code.ts"),
+).prepare();
+
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
 function intrinsicCode(host: Host, text: string) {
   const { features, optimizations } = COLLECTOR_OPTIONS;
-  return compileModule(parseModule(text), {
+  return compileModule(textFormat.get().parseModule(text), {
     target: TARGET,
     features,
     optimizations,
@@ -137,14 +151,14 @@ function cacheCollector(cache: CodeCache): void {
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  const code = intrinsicCode(host, COLLECTOR_CODE);
+  const code = intrinsicCode(host, collector.get().COLLECTOR_CODE);
   cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, code.valid, { ...code, statistics: {} }));
 }
 
 setStoreCompiler({
   processCode: () => processCodeOf(TARGET, currentHost().os),
-  compileCollector: (store) => compileIntrinsic(store, COLLECTOR_CODE),
-  compileStrings: (store) => compileIntrinsic(store, STRING_CODE),
+  compileCollector: (store) => compileIntrinsic(store, collector.get().COLLECTOR_CODE),
+  compileStrings: (store) => compileIntrinsic(store, strings.get().STRING_CODE),
 });
 
 /**
@@ -335,6 +349,7 @@ export class Engine implements Settings {
       );
     }
     const target = await backendFor(arch);
+    await prepareBodyCompiler(arch);
     const places = new TextPlaces();
     return withPlaces(places, () => {
       const features = new Set(cpu);
@@ -529,7 +544,7 @@ export class Engine implements Settings {
   #parse(source: Uint8Array | ArrayBuffer | string, places: TextPlaces): WasmModule {
     const given = sourceOf(source);
     const isBinary = typeof given !== "string" && looksBinary(given);
-    return isBinary ? decodeModule(given) : parseModule(given, { places });
+    return isBinary ? decodeModule(given) : textFormat.get().parseModule(given, { places });
   }
 }
 

@@ -89,7 +89,7 @@ export const ${name}: string =
 
 async function kernelModule(target: TargetName): Promise<string> {
   const wasm = await kernelWasm(target);
-  return bytesText(`The kernel (kernel/kernel.ts) for ${target}`, `KERNEL_${target.toUpperCase()}`, wasm);
+  return bytesText(`The kernel (kernel/kernel.ts) for ${target}`, "KERNEL", wasm);
 }
 
 /** The generated files by path below engine/baseline/. */

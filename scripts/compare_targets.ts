@@ -9,13 +9,13 @@
  */
 import { Statistics } from "../engine/statistics.ts";
 import process from "node:process";
-import { ARM64 } from "../engine/backend_arm64/target.ts";
-import { X64 } from "../engine/backend_x64/target.ts";
+import { OPTIMIZING_ARM64 as ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { programBytes, PROGRAMS } from "../bench/programs.ts";
 import { Allocation } from "../engine/codegen/allocation.ts";
 import { allocateRegisters } from "../engine/regalloc/allocate.ts";
 import { MachineCode } from "../engine/codegen/machine_code.ts";
-import type { CodegenContext, Target } from "../engine/codegen/target.ts";
+import type { CodegenContext, OptimizingTarget } from "../engine/codegen/target.ts";
 import { VCode } from "../engine/codegen/vcode.ts";
 import { NewEngine } from "../engine/engine.ts";
 import { featureSet } from "../engine/features.ts";
@@ -63,7 +63,11 @@ function profile(valid: ValidModule, n: number): Map<number, number[]> {
 }
 
 /** Total code bytes, and instruction counts per function and block. */
-function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>): { bytes: number; sizes: number[][] } {
+function compiled(
+  valid: ValidModule,
+  target: OptimizingTarget,
+  cpu: ReadonlySet<string>,
+): { bytes: number; sizes: number[][] } {
   const env = moduleEnv(valid, { explicitBounds: false, optimizations });
   const context: CodegenContext = {
     layout: env.layout,

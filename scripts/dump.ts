@@ -5,8 +5,8 @@
  */
 import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
-import { ARM64 } from "../engine/backend_arm64/target.ts";
-import { X64 } from "../engine/backend_x64/target.ts";
+import { OPTIMIZING_ARM64 as ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { compileModule } from "../engine/compile.ts";
 import { NewEngine } from "../engine/engine.ts";
 import { featureSet } from "../engine/features.ts";

@@ -21,6 +21,20 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["self_test_program", "engine/self_test_program.ts"],
 ];
 
+/**
+ * Modules that synchronous code loads (engine/host/late_module.ts): their name in the bundle, their folder below the
+ * importing module, and their source.
+ */
+const LATE: readonly (readonly [name: string, folder: string, source: string])[] = [
+  ["body_compiler_x64", "", "engine/body_compiler_x64.ts"],
+  ["body_compiler_arm64", "", "engine/body_compiler_arm64.ts"],
+  ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
+  ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
+  ["parse_module", "text/", "engine/text/parse_module.ts"],
+  ["collector_code", "gc/", "engine/gc/collector_code.ts"],
+  ["string_code", "runtime/strings/", "engine/runtime/strings/string_code.ts"],
+];
+
 /** Placeholder for the digest of all modules of the bundle. */
 const BUILD_MARK = "build-of-waft";
 
@@ -42,6 +56,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
+  ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
   ['"../self_test_program.ts"', '"./self_test_program.js"'],
   ['"../self_test_program.js"', '"./self_test_program.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
@@ -98,6 +113,7 @@ async function start() {
 export function bundleModules(tree: string, version: string): Map<string, Uint8Array> {
   const entries: [string, string][] = [["waft", ENTRY(version)]];
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
+  for (const [name, , source] of LATE) entries.push([name, `export * from "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
     const file = `${name}.ts`;
     if (existsSync(join(tree, file))) throw new Error(`the tree already contains ${file}`);

@@ -18,7 +18,7 @@ import { labelOffset } from "../codegen/branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { buildCacheMaintenance, buildProcessStubs, SIGNALS } from "./process_stubs.ts";
 import { StubCode } from "./stub_code.ts";
-import { ARM64 } from "./target.ts";
+import { OPTIMIZING_ARM64 as ARM64 } from "./optimizing_target.ts";
 
 function wordAt(bytes: Uint8Array, at: number): number {
   return bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);

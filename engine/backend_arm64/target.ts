@@ -1,20 +1,16 @@
 /**
- * The arm64 backend as one record: the Target of codegen/target.ts.
+ * The arm64 backend without its optimizing part: the Target of codegen/target.ts. optimizing_target.ts adds that part.
  */
-import { BlockEnds } from "../codegen/block_ends.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { putWord } from "../codegen/branch_relaxation.ts";
 import { StubStore } from "../codegen/stored_stubs.ts";
-import type { FunctionBackend, Target } from "../codegen/target.ts";
-import { disassemble } from "./disassemble.ts";
-import { Emission, FILLER } from "./emission.ts";
-import { emitFunction } from "./emit.ts";
+import type { Target } from "../codegen/target.ts";
+import { FILLER } from "./emission.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
-import { newLowering, selectFunction } from "./select.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 
 /** A branch with 26 bits of words reaches so many bytes. */
@@ -32,16 +28,6 @@ function relocate(code: MachineCode): void {
   });
 }
 
-function functionBackend(): FunctionBackend {
-  const lowering = newLowering();
-  const emission = new Emission();
-  const ends = new BlockEnds();
-  return {
-    select: (f, v, context, code) => selectFunction(lowering, f, v, context, code),
-    emit: (v, allocation, context, code, index) => emitFunction(emission, ends, v, allocation, context, code, index),
-  };
-}
-
 /** B imm26: 128 MiB in either direction. */
 function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
   if (Math.abs(distance) >= 1 << 27) return false;
@@ -56,7 +42,6 @@ export const ARM64: Target = {
   name: "arm64",
   filler: FILLER,
   registers: registerFile,
-  functionBackend,
   emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk,
   emitHostThunk,
@@ -65,5 +50,4 @@ export const ARM64: Target = {
   processStubs: STORE.process(buildProcessStubs),
   cacheMaintenance: buildCacheMaintenance,
   fastEntry: buildFastEntry,
-  disassemble,
 };

@@ -1,35 +1,21 @@
 /**
- * The x64 backend as one record: the Target of codegen/target.ts.
+ * The x64 backend without its optimizing part: the Target of codegen/target.ts. optimizing_target.ts adds that part.
  */
-import { BlockEnds } from "../codegen/block_ends.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { putWord } from "../codegen/branch_relaxation.ts";
 import { StubStore } from "../codegen/stored_stubs.ts";
-import type { FunctionBackend, Target } from "../codegen/target.ts";
-import { disassemble } from "./disassemble.ts";
-import { Emission, FILLER } from "./emission.ts";
-import { emitFunction } from "./emit.ts";
+import type { Target } from "../codegen/target.ts";
+import { FILLER } from "./emission.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
-import { newLowering, selectFunction } from "./select.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 
 /** Writes the displacements of calls and jumps between functions and stubs of the image. */
 function relocate(code: MachineCode): void {
   relocateImage(code, (bytes, at, target) => putWord(bytes, at, target - (at + 4)));
-}
-
-function functionBackend(): FunctionBackend {
-  const lowering = newLowering();
-  const emission = new Emission();
-  const ends = new BlockEnds();
-  return {
-    select: (f, v, context, code) => selectFunction(lowering, f, v, context, code),
-    emit: (v, allocation, context, code, index) => emitFunction(emission, ends, v, allocation, context, code, index),
-  };
 }
 
 /** JMP rel32. */
@@ -47,7 +33,6 @@ export const X64: Target = {
   name: "x64",
   filler: FILLER,
   registers: registerFile,
-  functionBackend,
   emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk,
   emitHostThunk,
@@ -55,5 +40,4 @@ export const X64: Target = {
   writeEntryJump,
   processStubs: STORE.process(buildProcessStubs),
   fastEntry: buildFastEntry,
-  disassemble,
 };

@@ -3,11 +3,11 @@
  * WebAssembly, where there is only the kernel for x64. In: the generated files. Out: the kernel's functions and memory.
  * Invariant: the TypeScript source is loaded only on hosts that run it.
  */
-import { KERNEL_ARM64 } from "./generated/kernel_arm64.ts";
 import { fromBase64 } from "../base/base64.ts";
 import { hasAddressSpace } from "../host/address_space.ts";
+import { hostArchitecture } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
-import { KERNEL_X64 } from "./generated/kernel_x64.ts";
+import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
 import type { KernelMemory } from "./module_tables.ts";
@@ -35,7 +35,20 @@ const KEPT_BYTES = layout.MODULE + (4 << 20);
 /** The processors for which there is a kernel. */
 export type KernelTarget = "x64" | "arm64";
 
-const KERNELS: Readonly<Record<KernelTarget, string>> = { x64: KERNEL_X64, arm64: KERNEL_ARM64 };
+/** The kernels, of which a process uses the one for its processor; tests compare the code of both. */
+const KERNELS: Readonly<Record<KernelTarget, LateModule<{ readonly KERNEL: string }>>> = {
+  x64: new LateModule(
+    new URL(`./generated/kernel_x64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/kernel_x64.ts"),
+  ),
+  arm64: new LateModule(
+    new URL(`./generated/kernel_arm64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/kernel_arm64.ts"),
+  ),
+};
+
+/** The kernel of this processor is imported at once: where `require` is slow, it is slower than importing. */
+await KERNELS[hostArchitecture()].load();
 
 type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
 
@@ -63,7 +76,7 @@ function unlessRefused<T>(make: () => T): T | undefined {
 
 /** The kernel for `target` compiled by the host; undefined if the host refuses. */
 function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
-  return unlessRefused(() => new Module(fromBase64(KERNELS[target])));
+  return unlessRefused(() => new Module(fromBase64(KERNELS[target].get().KERNEL)));
 }
 
 /** An instance of the kernel; undefined without the address space that hosts reserve for a memory. */

@@ -116,14 +116,13 @@ export interface FunctionBackend {
   emit(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode, index: number): void;
 }
 
+/** The parts of a backend that every program needs: stubs, thunks and facts about the processor. */
 export interface Target {
   readonly name: "x64" | "arm64";
   /** The byte between functions. */
   readonly filler: number;
   /** Registers of functions in a module compiled with or without explicit bounds checks, and fuel. */
   registers(explicitBounds: boolean, fuel?: boolean): RegisterFile;
-  /** A new backend for functions, with columns of its own. */
-  functionBackend(): FunctionBackend;
   /** Appends shared stubs and native builtins; called once, first. */
   emitStubs(context: CodegenContext, code: MachineCode): void;
   /** Appends the entry thunk (host → wasm through the thread's SLOTS) of a signature. */
@@ -152,6 +151,12 @@ export interface Target {
    * than one result, v128).
    */
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
+}
+
+/** A target with the parts that only optimized code and tools need. */
+export interface OptimizingTarget extends Target {
+  /** A new backend for functions, with columns of its own. */
+  functionBackend(): FunctionBackend;
   /** Readable listing of bytes, one instruction a line, for goldens and dumps. */
   disassemble(bytes: Uint8Array, start: number, end: number): string;
 }

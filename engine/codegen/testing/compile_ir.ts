@@ -7,7 +7,7 @@ import { allocateRegisters } from "../../regalloc/allocate.ts";
 import { Allocation } from "../allocation.ts";
 import { checkAllocation } from "../../regalloc/check_allocation.ts";
 import { MachineCode } from "../machine_code.ts";
-import type { CodegenContext, Target } from "../target.ts";
+import type { CodegenContext, OptimizingTarget } from "../target.ts";
 import { VCode } from "../vcode.ts";
 import { type ContextShape, layoutContext } from "../../abi/context_layout.ts";
 import type { IrFunction } from "../../ir/function.ts";
@@ -39,7 +39,7 @@ function sameTypes(a: Uint8Array, b: Uint8Array): boolean {
 
 /** Compiles functions for `target`, in order; function k is defined function k. */
 export function compileFor(
-  target: Target,
+  target: OptimizingTarget,
   functions: readonly (IrFunction | string)[],
   settings: CompileSettings = {},
 ): CompiledIr {

@@ -1,0 +1,79 @@
+/**
+ * The optimizing compiler of function bodies: IrFunction → VCode → machine code. In: the state of a module's compilation
+ * (compile.ts). Out: code of single bodies. Invariant: nothing here is loaded before a body is optimized; compile.ts
+ * loads body_compiler_x64.ts or body_compiler_arm64.ts for that.
+ */
+import { Allocation } from "./codegen/allocation.ts";
+import type { MachineCode } from "./codegen/machine_code.ts";
+import type { FunctionBackend, OptimizingTarget } from "./codegen/target.ts";
+import { VCode } from "./codegen/vcode.ts";
+import type { BodyWork } from "./compile_options.ts";
+import { Bug } from "./errors.ts";
+import { IrFunction } from "./ir/function.ts";
+import { verifyFunction } from "./ir/verify.ts";
+import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
+import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
+import { checkAllocation } from "./regalloc/check_allocation.ts";
+import { FunctionTranslator } from "./translate/function.ts";
+
+/** The state that the bodies of a module share. */
+export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
+
+/**
+ * Compiles one body into the given code. Returns the inline sites of the body, three words each, or an empty array.
+ */
+export type CompileBody = (code: MachineCode, index: number) => number[];
+
+/** State that one compilation reuses from function to function; kept between modules because its columns are large. */
+class Workspace {
+  readonly f = new IrFunction();
+  readonly translator = new FunctionTranslator();
+  readonly optimizer = new OptimizerWorkspace();
+  readonly v = new VCode();
+  readonly allocator = new AllocatorWorkspace();
+  readonly allocation = new Allocation();
+  readonly backend: FunctionBackend;
+
+  constructor(target: OptimizingTarget) {
+    this.backend = target.functionBackend();
+  }
+}
+
+/** Compiles bodies for one processor. */
+export class BodyCompiler {
+  readonly #target: OptimizingTarget;
+  /** The workspace of the last compilation, for the next one to take. */
+  #spare: Workspace | undefined;
+
+  constructor(target: OptimizingTarget) {
+    this.#target = target;
+  }
+
+  /** Runs `action` with a function that compiles one body of the module. */
+  use(work: ModuleWork, action: (compile: CompileBody) => void): void {
+    const space = this.#spare ?? new Workspace(this.#target);
+    this.#spare = undefined; // a nested compilation creates another
+    action((code, index) => {
+      this.#compile(space, work, code, index);
+      const { inlineSites } = space.f;
+      return inlineSites.length > 1 ? inlineSites.flatMap((site) => [site.parent, site.callPos, site.funcIndex]) : [];
+    });
+    this.#spare = space;
+  }
+
+  #compile(space: Workspace, { env, context, options }: ModuleWork, code: MachineCode, index: number): void {
+    const { translator, f, v, allocation, backend } = space;
+    const { optimizations, verify, explicitBounds } = options;
+    translator.translate(env, index, f);
+    if (verify) verifyFunction(f);
+    optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
+    backend.select(f, v, context, code);
+    const registers = this.#target.registers(explicitBounds, env.fuel);
+    allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
+    if (verify) {
+      const faults = checkAllocation(v, registers, allocation);
+      if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
+    }
+    backend.emit(v, allocation, context, code, index);
+  }
+}

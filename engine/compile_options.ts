@@ -1,0 +1,57 @@
+/**
+ * The options of a compilation, and the work of compiling the bodies of a module. Types only: compile.ts and the
+ * compilers of bodies share them.
+ */
+import type { CodegenContext, Target } from "./codegen/target.ts";
+import type { MachineCode } from "./codegen/machine_code.ts";
+import type { FeatureSet } from "./features.ts";
+import type { InlineSite } from "./link/code_description.ts";
+import type { OptimizationSet } from "./optimizations.ts";
+import type { ModuleEnv } from "./translate/module_env.ts";
+import type { ValidModule } from "./validate/valid_module.ts";
+
+/** A compiler of function bodies. */
+type Tier = "baseline" | "optimizing";
+
+export interface CompileOptions {
+  target: Target;
+  features: FeatureSet;
+  optimizations: OptimizationSet;
+  /** Explicit bounds checks instead of guard pages. */
+  explicitBounds: boolean;
+  /** Trust every access of memory 0: for intrinsic modules only (gc/collector_code.ts). */
+  unchecked?: boolean;
+  cpu: ReadonlySet<string>;
+  /**
+   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler;
+   * the default is the optimizing compiler for all.
+   */
+  tier?: Tier;
+  /** Makes baseline code poll even if it is not interruptible, so that the runtime gets control while it runs. */
+  polls?: boolean;
+  /** Poll for deadlines at loop headers and in functions that call. */
+  interruptible?: boolean;
+  /** Charge fuel for every region of instructions. */
+  fuel?: boolean;
+  /** Produce the same results on every machine: canonical NaNs, counted call depth. */
+  deterministic?: boolean;
+  /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
+  verify?: boolean;
+  /**
+   * Compiles all bodies together with other threads, into `work.code` and `work.inlineSites`, with the same result as a
+   * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
+   */
+  share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
+  /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
+  note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
+}
+
+/** Inputs and outputs of compiling the bodies of a module. */
+export interface BodyWork {
+  readonly valid: ValidModule;
+  readonly env: ModuleEnv;
+  readonly context: CodegenContext;
+  readonly options: CompileOptions;
+  readonly code: MachineCode;
+  readonly inlineSites: Map<number, InlineSite[]>;
+}

@@ -1,0 +1,64 @@
+/**
+ * Modules that synchronous code loads on first use. In: the location of a module and an import of it. Out: the module.
+ * Invariant: once prepared, a module is returned without waiting for anything asynchronous.
+ *
+ * `require` loads an ES module synchronously, and returns the instance that `import` returns, on Deno, Bun and Node from
+ * 20.19 and 22.12 on. Elsewhere (older Node versions, modules from the network, a program bundled into one file, no
+ * permission to read the engine's files) `prepare` imports the module at once, before its importer is evaluated.
+ *
+ * Neither a late module nor any module that it imports may have a top-level `await`: `require` refuses those.
+ */
+import { nodeModule } from "./process.ts";
+
+const own = (globalThis as { Deno?: typeof Deno }).Deno;
+
+/** The suffix of the engine's modules: transpiled, they are JavaScript. */
+export const SUFFIX: "ts" | "js" = import.meta.url.endsWith(".ts") ? "ts" : "js";
+
+/** A module that is loaded on first use. */
+export class LateModule<T extends object> {
+  readonly #url: URL;
+  readonly #import: () => Promise<T>;
+  #module: T | undefined;
+
+  /** `load` imports the module at `url` by a literal name, so that tools which follow imports find it. */
+  constructor(url: URL, load: () => Promise<T>) {
+    this.#url = url;
+    this.#import = load;
+  }
+
+  /** The module. Throws an Error if it is not loaded yet and this host cannot load it synchronously. */
+  get(): T {
+    return this.#module ??= requireModule(this.#url) as T;
+  }
+
+  /** Makes sure that `get` returns the module: imports it now where it could not be loaded later. */
+  async prepare(): Promise<this> {
+    if (this.#module === undefined && !canRequire(this.#url)) await this.load();
+    return this;
+  }
+
+  /** Imports the module now. */
+  async load(): Promise<void> {
+    this.#module = await this.#import();
+  }
+}
+
+/** Deno initializes its Node compatibility layer here, hence not before a module is needed. */
+function requireModule(url: URL): unknown {
+  return nodeModule("node:module").createRequire(url)(nodeModule("node:url").fileURLToPath(url));
+}
+
+function canRequire(url: URL): boolean {
+  if (url.protocol !== "file:" || !hostCanRequire()) return false;
+  try {
+    return own === undefined ? nodeModule("node:fs").existsSync(url) : own.statSync(url).isFile;
+  } catch {
+    return false;
+  }
+}
+
+function hostCanRequire(): boolean {
+  if (own !== undefined || process.versions.bun !== undefined) return true;
+  return (process.features as { require_module?: boolean }).require_module === true;
+}
