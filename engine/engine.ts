@@ -76,6 +76,7 @@ import {
   wantsExplicit,
   wasMarked,
 } from "./artifact/find_module.ts";
+import { parseModule } from "./text_format.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
@@ -104,12 +105,6 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
-/** The text format. */
-const textFormat = await new LateModule(
-  new URL(`./text/parse_module.${SUFFIX}`, import.meta.url),
-  () => import("./text/parse_module.ts"),
-).prepare();
-
 /** The texts of the collector and of the string builtins. */
 const collector = await new LateModule(
   new URL(`./gc/collector_code.${SUFFIX}`, import.meta.url),
@@ -123,7 +118,7 @@ const strings = await new LateModule(
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
 function intrinsicCode(host: Host, text: string) {
   const { features, optimizations } = COLLECTOR_OPTIONS;
-  return compileModule(textFormat.get().parseModule(text), {
+  return compileModule(parseModule(text), {
     target: TARGET,
     features,
     optimizations,
@@ -544,7 +539,7 @@ export class Engine implements Settings {
   #parse(source: Uint8Array | ArrayBuffer | string, places: TextPlaces): WasmModule {
     const given = sourceOf(source);
     const isBinary = typeof given !== "string" && looksBinary(given);
-    return isBinary ? decodeModule(given) : textFormat.get().parseModule(given, { places });
+    return isBinary ? decodeModule(given) : parseModule(given, { places });
   }
 }
 

@@ -8,7 +8,7 @@
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { WaftError } from "@waft/engine/internal/errors";
 import type { Module } from "@waft/engine";
-import { parseModule } from "@waft/engine/internal/text/parse_module";
+import { parseModule } from "@waft/engine/internal/text_format";
 import { TextPlaces } from "@waft/engine/internal/text/text_places";
 import { type FuncType, funcTypeName, valTypeName } from "@waft/engine/internal/wasm/types";
 

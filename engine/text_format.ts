@@ -1,0 +1,16 @@
+/**
+ * The text format, for code that reads modules of either form: the parser is loaded when the first text is read. In: a
+ * text. Out: as parseModule of text/parse_module.ts, which callers use that only ever read texts.
+ */
+import { LateModule, SUFFIX } from "./host/late_module.ts";
+import type { parseModule as parse } from "./text/parse_module.ts";
+
+const parser = await new LateModule(
+  new URL(`./text/parse_module.${SUFFIX}`, import.meta.url),
+  () => import("./text/parse_module.ts"),
+).prepare();
+
+/** Parses the text of a module. Throws MalformedError. */
+export function parseModule(...given: Parameters<typeof parse>): ReturnType<typeof parse> {
+  return parser.get().parseModule(...given);
+}
