@@ -8,7 +8,7 @@ import { compileFor, type CompileSettings } from "../codegen/testing/compile_ir.
 import { testGoldens } from "../codegen/testing/goldens.ts";
 import { TRAP_NAMES } from "../ir/print.ts";
 import { disassemble } from "./disassemble.ts";
-import { ARM64 } from "./target.ts";
+import { OPTIMIZING_ARM64 as ARM64 } from "./optimizing_target.ts";
 
 /** CPUs to test on: Armv8.0, and one with the atomic instructions of Armv8.1. */
 const BASELINE: ReadonlySet<string> = new Set();

@@ -8,7 +8,7 @@ import { compileFor } from "../codegen/testing/compile_ir.ts";
 import { ProgramMaker } from "../optimize/testing/random_functions.ts";
 import { OPTIMIZATION_ROWS, type OptimizationRow } from "../optimizations.ts";
 import { disassemble } from "./disassemble.ts";
-import { ARM64 } from "./target.ts";
+import { OPTIMIZING_ARM64 as ARM64 } from "./optimizing_target.ts";
 
 /** A loop that adds up `count` values of type `ty`, which live around it; it comes after a call when `calls`. */
 function manyValues(count: number, ty: "i32" | "f64", calls: boolean): string {

@@ -3,52 +3,30 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, normalize } from "node:path";
+import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
+import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 import { waft } from "./waft.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const ENTRY = "project/commands/quick_run.ts";
-const ENGINE = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as { exports: Record<string, string> };
-
-/** The modules that `entry` loads, and all other names in their imports. Type imports load nothing. */
-function loadedWith(entry: string): { files: string[]; others: string[] } {
-  const files = new Set([entry]);
-  const others = new Set<string>();
-  for (const file of files) {
-    const text = readFileSync(join(ROOT, file), "utf8");
-    for (
-      const [, names, target] of text.matchAll(/^(?:import|export(?= [*{]))(?! type)([^;"]*?)(?:\bfrom )?"([^"]+)";/gm)
-    ) {
-      const listed = /\{([\s\S]*)\}/.exec(names!)?.[1]?.split(",").map((name) => name.trim()).filter((name) =>
-        name !== ""
-      );
-      if (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type "))) continue;
-      if (target!.startsWith(".")) files.add(normalize(join(dirname(file), target!)));
-      else if (target!.startsWith("@waft/engine")) files.add(join("engine", ENGINE.exports[`.${target!.slice(12)}`]!));
-      else others.add(`${target} in ${file}`);
-    }
-    assert.doesNotMatch(text, /\bawait import\(/, `${file} imports later`);
-  }
-  return { files: [...files], others: [...others] };
-}
 
 Deno.test("a quick run loads no compiler, no option reader and nothing of Node", () => {
   const { files, others } = loadedWith(ENTRY);
   assert.deepEqual(others, [], "all modules are our own");
+  for (const file of files) assert.doesNotMatch(sourceOf(file), /\bawait import\(/, `${file} imports later`);
   const heavy =
     /^engine\/(backend_|codegen\/|optimize\/|translate\/|ir\/(?!types)|text\/|script\/|compile\.ts|engine\.ts|mod\.ts|wasm\/opcodes|binary\/decode)/;
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds what a run needs");
   assert.ok(files.length < 170, `${files.length} modules`);
-  const code = (file: string) => readFileSync(join(ROOT, file), "utf8").replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
-  const size = files.reduce((sum, file) => sum + code(file).length, 0);
+  const size = files.reduce((sum, file) => sum + codeSize(file), 0);
   assert.ok(size < 700_000, `${size} characters without comments`);
 });
 

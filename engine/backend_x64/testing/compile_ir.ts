@@ -4,7 +4,7 @@
  */
 import { type CompiledIr, compileFor, type CompileSettings } from "../../codegen/testing/compile_ir.ts";
 import type { IrFunction } from "../../ir/function.ts";
-import { X64 } from "../target.ts";
+import { OPTIMIZING_X64 as X64 } from "../optimizing_target.ts";
 
 export type { CompiledIr, CompileSettings } from "../../codegen/testing/compile_ir.ts";
 

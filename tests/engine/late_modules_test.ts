@@ -1,0 +1,93 @@
+/**
+ * Importing the engine and running a module with baseline code load neither the optimizing compiler nor the text format
+ * nor the collector (host/late_module.ts); synchronous code gets them on first use, with and without `require`.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { dirname, join, normalize } from "node:path";
+import process from "node:process";
+import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
+
+/** Modules that only optimized code, texts or collections need. */
+const HEAVY =
+  /^engine\/(optimize\/|regalloc\/|script\/|body_compiler|translate\/function\.ts|text\/(?!text_places)|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_)/;
+
+const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target.ts"];
+
+for (
+  const [entry, most] of [
+    ["engine/mod.ts", 1_050_000],
+    ["engine/webassembly/mod.ts", 1_100_000],
+    ["project/commands/run.ts", 1_250_000],
+  ] as const
+) {
+  Deno.test(`${entry} loads no optimizing compiler, text format or collector`, () => {
+    for (const part of HOST_PARTS) {
+      const { files } = loadedWith(entry, part);
+      assert.deepEqual(files.filter((file) => HEAVY.test(file)), []);
+      assert.ok(files.includes("engine/compile.ts"), "the walk finds the baseline compiler");
+      const size = files.reduce((sum, file) => sum + codeSize(file), 0);
+      assert.ok(size < most, `${size} characters without comments`);
+    }
+  });
+}
+
+/** The late modules, by the file that declares them. */
+function lateModules(): { file: string; url: string; imported: string }[] {
+  const rows = loadedWith("engine/mod.ts").files.flatMap((file) =>
+    [
+      ...sourceOf(file).matchAll(
+        /new LateModule\(\s*new URL\(`([^`]*)`, import\.meta\.url\),\s*\(\) => import\("([^"]*)"\)/g,
+      ),
+    ]
+      .map(([, url, imported]) => ({ file, url, imported }))
+  );
+  const declared = loadedWith("engine/mod.ts").files.flatMap((file) => sourceOf(file).match(/new LateModule\(/g) ?? []);
+  assert.equal(rows.length, declared.length, "every late module is read");
+  return rows;
+}
+
+Deno.test("late modules are named alike for require and import, and have no top-level await", () => {
+  const rows = lateModules();
+  assert.ok(rows.length >= 7, `${rows.length} late modules`);
+  for (const { file, url, imported } of rows) {
+    assert.equal(url, imported.replace(/ts$/, "${SUFFIX}"), file);
+    for (const loaded of loadedWith(normalize(join(dirname(file), imported))).files) {
+      assert.doesNotMatch(sourceOf(loaded), /^(?:(?:export )?const [^;]*?= )?await /m, `${loaded} of ${imported}`);
+    }
+  }
+});
+
+/** Uses every late module of this processor. */
+const PROGRAM = `
+const { NewEngine } = await import(${JSON.stringify(new URL("../../engine/mod.ts", import.meta.url).href)});
+const { WebAssembly } = await import(${
+  JSON.stringify(new URL("../../engine/webassembly/mod.ts", import.meta.url).href)
+});
+const strings = \`(module
+  (import "wasm:js-string" "length" (func $length (param externref) (result i32)))
+  (func (export "length") (param externref) (result i32) (call $length (local.get 0))))\`;
+const objects = \`(module
+  (type $pair (struct (field i32) (field (ref null $pair))))
+  (func (export "objects") (param $n i32) (result i32) (local $p (ref null $pair))
+    (loop $again
+      (local.set $p (struct.new $pair (local.get $n) (ref.null $pair)))
+      (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+    (struct.get $pair 0 (local.get $p))))\`;
+for (const tier of ["auto", "baseline", "optimizing"]) {
+  console.log(NewEngine({ tier, bounds: "explicit" }).compile(objects).instantiate().call({}, "objects", 100000));
+}
+const module = new WebAssembly.Module(NewEngine().parse(strings).bytes, { builtins: ["js-string"] });
+console.log(new WebAssembly.Instance(module).exports.length("four"));
+`;
+
+for (const [name, permissions] of [["require", ["-A"]], ["import", ["--allow-ffi", "--allow-env"]]] as const) {
+  Deno.test(`late modules are loaded on first use by ${name}`, () => {
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ["run", "--quiet", "--no-check", "--no-prompt", ...permissions, "-"],
+      { input: PROGRAM, encoding: "utf8" },
+    );
+    assert.equal(stdout, "1\n1\n1\n4\n", stderr);
+  });
+}

@@ -1,0 +1,42 @@
+/**
+ * The modules that an entry point loads before any of its code runs, read from the sources. In: a file of this tree. Out:
+ * files, and the names that other imports mention. Type imports load nothing; `import()` is the caller's concern.
+ */
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const ENGINE = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as { exports: Record<string, string> };
+
+/** The text of a file of this tree. */
+export function sourceOf(file: string): string {
+  return readFileSync(join(ROOT, file), "utf8");
+}
+
+/** The number of characters of a file without comments. */
+export function codeSize(file: string): number {
+  return sourceOf(file).replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "").length;
+}
+
+/** The modules that `entries` load, and all other names in their imports. */
+export function loadedWith(...entries: string[]): { files: string[]; others: string[] } {
+  const files = new Set(entries);
+  const others = new Set<string>();
+  for (const file of files) {
+    for (
+      const [, names, target] of sourceOf(file).matchAll(
+        /^(?:import|export(?= [*{]))(?! type)([^;"]*?)(?:\bfrom )?"([^"]+)";/gm,
+      )
+    ) {
+      const listed = /\{([\s\S]*)\}/.exec(names)?.[1]?.split(",").map((name) => name.trim()).filter((name) =>
+        name !== ""
+      );
+      if (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type "))) continue;
+      if (target.startsWith(".")) files.add(normalize(join(dirname(file), target)));
+      else if (target.startsWith("@waft/engine")) files.add(join("engine", ENGINE.exports[`.${target.slice(12)}`]));
+      else others.add(`${target} in ${file}`);
+    }
+  }
+  return { files: [...files], others: [...others] };
+}
