@@ -3,8 +3,9 @@
  * Invariant: once prepared, a module is returned without waiting for anything asynchronous.
  *
  * `require` loads an ES module synchronously, and returns the instance that `import` returns, on Deno, Bun and Node from
- * 20.19 and 22.12 on. Elsewhere (older Node versions, modules from the network, a program bundled into one file, no
- * permission to read the engine's files) `prepare` imports the module at once, before its importer is evaluated.
+ * 20.19 and 22.12 on. Elsewhere (older Node versions, modules from the network, a program bundled into one file,
+ * standalone executables, no permission to read the engine's files) `prepare` imports the module at once, before its
+ * importer is evaluated.
  *
  * Neither a late module nor any module that it imports may have a top-level `await`: `require` refuses those.
  */
@@ -59,6 +60,8 @@ function canRequire(url: URL): boolean {
 }
 
 function hostCanRequire(): boolean {
-  if (own !== undefined || process.versions.bun !== undefined) return true;
+  // The modules of a standalone executable are not files.
+  if (own !== undefined) return !own.build.standalone;
+  if (process.versions.bun !== undefined) return true;
   return (process.features as { require_module?: boolean }).require_module === true;
 }
