@@ -3,6 +3,7 @@
  * hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun). On Deno, the
  * hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
  */
+import { LateModule } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
 
@@ -33,7 +34,7 @@ export async function load(
 type Hook = (name: string, context: unknown, next: (name: string, context: unknown) => unknown) => unknown;
 
 interface Hooks {
-  registerHooks?(hooks: { resolve?: Hook; load: Hook }): void;
+  registerHooks?(hooks: { resolve?: Hook; load: Hook }): { deregister(): void };
   register(specifier: string): void;
 }
 
@@ -68,8 +69,17 @@ export function registerHooks(): void {
   }
   const hooks = nodeModule("node:module") as unknown as Hooks;
   if (hooks.registerHooks === undefined) return hooks.register(import.meta.url);
-  hooks.registerHooks({
-    ...("Deno" in globalThis ? { resolve: resolveWasi } : {}),
-    load: (url, context, next) => isWasmFile(url) ? loaded(url) : next(url, context),
-  });
+  const register = hooks.registerHooks;
+  const load: Hook = (url, context, next) => isWasmFile(url) ? loaded(url) : next(url, context);
+  if (!("Deno" in globalThis)) return void register({ load });
+  const add = () => register({ resolve: resolveWasi, load });
+  let added = add();
+  LateModule.withoutHooks = (require) => {
+    added.deregister();
+    try {
+      return require();
+    } finally {
+      added = add();
+    }
+  };
 }

@@ -7,6 +7,9 @@
  * standalone executables, no permission to read the engine's files) `prepare` imports the module at once, before its
  * importer is evaluated.
  *
+ * Deno 2.9 cannot require modules while module hooks are registered. The engine's own hooks are lifted meanwhile
+ * (drop_in/loader_hooks.ts); hooks of the program are an Error that names them.
+ *
  * Neither a late module nor any module that it imports may have a top-level `await`: `require` refuses those.
  */
 import { nodeModule } from "./process.ts";
@@ -18,6 +21,9 @@ export const SUFFIX: "ts" | "js" = import.meta.url.endsWith(".ts") ? "ts" : "js"
 
 /** A module that is loaded on first use. */
 export class LateModule<T extends object> {
+  /** Runs its argument, which requires a module, without the engine's own module hooks. */
+  static withoutHooks: (require: () => unknown) => unknown = (require) => require();
+
   readonly #url: URL;
   readonly #import: () => Promise<T>;
   #module: T | undefined;
@@ -30,7 +36,7 @@ export class LateModule<T extends object> {
 
   /** The module. Throws an Error if it is not loaded yet and this host cannot load it synchronously. */
   get(): T {
-    return this.#module ??= requireModule(this.#url) as T;
+    return this.#module ??= LateModule.withoutHooks(() => requireModule(this.#url)) as T;
   }
 
   /** Makes sure that `get` returns the module: imports it now where it could not be loaded later. */
@@ -47,7 +53,15 @@ export class LateModule<T extends object> {
 
 /** Deno initializes its Node compatibility layer here, hence not before a module is needed. */
 function requireModule(url: URL): unknown {
-  return nodeModule("node:module").createRequire(url)(nodeModule("node:url").fileURLToPath(url));
+  const path = nodeModule("node:url").fileURLToPath(url);
+  try {
+    return nodeModule("node:module").createRequire(url)(path);
+  } catch (cause) {
+    if (own === undefined) throw cause;
+    const advice = "Deno cannot require modules while the process has module hooks (registerHooks of node:module): " +
+      "remove the hooks for the call, or use this feature once before they are registered";
+    throw new Error(`Cannot load ${path}: ${advice}.`, { cause });
+  }
 }
 
 function canRequire(url: URL): boolean {
