@@ -8,8 +8,7 @@ import type { Host } from "./host.ts";
 import { nativeHost } from "./native_host.ts";
 import { nodeFfi } from "./node.ts";
 import { requireSelfTest } from "./self_test.ts";
-import { isPosix } from "./systems.ts";
-import { windowsHost } from "./windows_host.ts";
+import { SYSTEM_PARTS } from "./system_parts.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
@@ -19,7 +18,7 @@ let host: Host | undefined;
 export function currentHost(): Host {
   if (host === undefined) {
     const ffi = currentFfi();
-    const made = isPosix(ffi.system) ? nativeHost(ffi) : windowsHost(ffi);
+    const made = (SYSTEM_PARTS?.host ?? nativeHost)(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;
   }

@@ -12,13 +12,10 @@
  * one locked instruction. The thread stores its wake-up time before its last load of DEADLINE, and `arm` stores
  * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
-import { cCalls } from "./c_calls.ts";
 import type { CodeArena } from "./code_arena.ts";
 import { type Host, PROT } from "./host.ts";
-import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "./darwin_watchdog_code.ts";
-import type { SystemName } from "./systems.ts";
-import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
-import { WINDOWS_WATCH, WINDOWS_WATCHDOG, WINDOWS_WATCHDOG_FUNCTIONS } from "./windows_code.ts";
+import { SYSTEM_PARTS, type SystemWatchdog } from "./system_parts.ts";
+import { WATCHDOG_CODE } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */
 export const WATCH = {
@@ -41,35 +38,7 @@ export const WATCH = {
 /** The longest delay, 292 years are the most that fits: a century. */
 const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
-/** Fills the words of the state that only macOS has. */
-function prepareDarwin(host: Host, setWord: (offset: number, value: number) => void): void {
-  const { dispatch_semaphore_create: create, ...addresses } = host.functionAddresses([
-    "dispatch_semaphore_create",
-    ...WATCHDOG_FUNCTIONS,
-  ]);
-  WATCHDOG_FUNCTIONS.forEach((name, k) => setWord(DARWIN_WATCH.FUNCTIONS + 8 * k, addresses[name]));
-  const semaphore = cCalls(host)({ address: create, isInt: false }, [0]);
-  if (semaphore <= 0) throw new Error("Cannot watch deadlines: the system gives no semaphore");
-  setWord(DARWIN_WATCH.SEMAPHORE, semaphore);
-}
-
-/** Fills the words of the state that only Windows has. */
-function prepareWindows(host: Host, setWord: (offset: number, value: number) => void): void {
-  const addresses = host.functionAddresses(WINDOWS_WATCHDOG_FUNCTIONS);
-  WINDOWS_WATCHDOG_FUNCTIONS.forEach((name, k) => setWord(WINDOWS_WATCH.FUNCTIONS + 8 * k, addresses[name]));
-}
-
-/** The machine code on a system, by processor, and the preparation of the words that only that system has. */
-interface SystemWatchdog {
-  readonly code: Readonly<Partial<Record<Host["arch"], WatchdogCode>>>;
-  readonly prepare?: (host: Host, setWord: (offset: number, value: number) => void) => void;
-}
-
-const WATCHDOGS: Readonly<Record<SystemName, SystemWatchdog>> = {
-  linux: { code: WATCHDOG_CODE },
-  darwin: { code: DARWIN_WATCHDOG_CODE, prepare: prepareDarwin },
-  windows: { code: { x64: WINDOWS_WATCHDOG }, prepare: prepareWindows },
-};
+const LINUX_WATCHDOG: SystemWatchdog = { code: WATCHDOG_CODE };
 
 /** The watchdog of one JavaScript realm. Its thread lives as long as the process. */
 export class Watchdog {
@@ -79,7 +48,7 @@ export class Watchdog {
 
   /** Starts the thread. Throws an Error where there is none. */
   constructor(host: Host, arena: CodeArena) {
-    const { code: codes, prepare } = WATCHDOGS[host.os];
+    const { code: codes, prepare } = SYSTEM_PARTS?.watchdog ?? LINUX_WATCHDOG;
     const watchdog = codes[host.arch];
     if (watchdog === undefined) throw new Error(`Deadlines are not supported on ${host.os} for ${host.arch}`);
     const { bytes, arm, disarm } = watchdog;

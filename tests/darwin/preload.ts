@@ -8,7 +8,7 @@ import { DarwinLibrary } from "./c_library.ts";
 
 const libraries: DarwinLibrary[] = [];
 
-FILE_CALLS.linux = (host) => {
+FILE_CALLS.make = (host) => {
   const library = new DarwinLibrary(host);
   libraries.push(library);
   return new DarwinCalls(library).call;
