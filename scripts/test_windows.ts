@@ -17,9 +17,16 @@ import { oneOf, readTaskLine } from "./task_options.ts";
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
 
 /** Test folders and files that run on Windows. */
-const TESTS = ["tests/embedding", "tests/engine", "tests/threads", "tests/vector"];
+const TESTS = ["tests/embedding", "tests/engine", "tests/threads", "tests/vector", "tests/wasi"];
 /** The subset for `--quick`: everything that the host's code decides. */
-const QUICK_TESTS = ["tests/embedding/reset_test.ts", "tests/embedding/async_test.ts", "tests/engine/control_test.ts"];
+const QUICK_TESTS = [
+  "tests/embedding/async_test.ts",
+  "tests/embedding/processor_time_test.ts",
+  "tests/embedding/reset_test.ts",
+  "tests/engine/control_test.ts",
+  "tests/wasi/paths_test.ts",
+  "tests/wasi/windows_names_test.ts",
+];
 
 /** Test files in those folders that do not run on Windows, with the reason. */
 const NOT_THERE: readonly (readonly [file: string, why: string])[] = [];
@@ -69,14 +76,32 @@ const VARIABLES = {
   DENO_DIR: windowsPath(windows.denoFolder),
 };
 
+/** The packages of the lockfile that only Windows on x64 installs. */
+function packagesOfWindows(): string[] {
+  const { npm } = JSON.parse(readFileSync(join(ROOT, "deno.lock"), "utf8")) as {
+    npm: Record<string, { os?: string[]; cpu?: string[] }>;
+  };
+  return Object.entries(npm).filter(([, { os, cpu }]) =>
+    os?.includes("win32") === true && cpu?.includes("x64") === true
+  )
+    .map(([name]) => `npm:${name}`);
+}
+
 /** Fetches the modules of this tree from npm, for Deno on Windows. */
 function fillDenoFolder(): void {
-  const { status, stderr } = spawnSync(process.execPath, ["cache", "--quiet", "cli.ts", "mod.ts"], {
-    cwd: ROOT,
-    encoding: "utf8",
-    env: { ...process.env, DENO_DIR: windows.denoFolder },
-  });
-  if (status !== 0) throw new Error(`Cannot fetch the modules of this tree from npm: ${stderr}`);
+  mkdirSync(windows.denoFolder, { recursive: true });
+  const cache = (args: readonly string[], cwd: string) => {
+    const env = { ...process.env, DENO_DIR: windows.denoFolder };
+    const { status, stderr } = spawnSync(process.execPath, ["cache", "--quiet", ...args], {
+      cwd,
+      encoding: "utf8",
+      env,
+    });
+    if (status !== 0) throw new Error(`Cannot fetch the modules of this tree from npm: ${stderr}`);
+  };
+  cache(["cli.ts", "mod.ts"], ROOT);
+  // Packages for another system are fetched outside of the project, whose lockfile stays as it is.
+  cache(["--no-config", "--no-lock", ...packagesOfWindows()], windows.denoFolder);
 }
 
 /** Runs a program in a directory; its output must contain `says`. Shows that part of it, or its end if it fails. */

@@ -22,6 +22,7 @@ const PACKAGES = [
   "wine64",
   "libz-mingw-w64",
   "libc6",
+  "libc-bin", // the locale C.UTF-8
   "libgcc-s1",
   "libunwind8",
   "liblzma5",
@@ -128,7 +129,7 @@ export function wine(): Wine {
   if (namespace === undefined) throw new Error("Running Wine needs root, or user namespaces that may mount");
   const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "waft-wine");
   mkdirSync(cache, { recursive: true, mode: 0o700 });
-  const system = join(cache, RELEASE);
+  const system = join(cache, `${RELEASE}-${PACKAGES.length}`); // a longer list makes another system
   if (!existsSync(system)) unpackSystem(cache, system);
   const prefix = join(cache, "prefix");
   const command: Wine["command"] = (executable, args, variables = {}, directory = process.cwd()) => {
@@ -136,6 +137,7 @@ export function wine(): Wine {
     const environment = {
       HOME: cache,
       PATH: "/usr/bin:/bin",
+      LC_ALL: "C.UTF-8", // the encoding of file names
       WINEPREFIX: prefix,
       WINEDEBUG: NO_MESSAGES,
       NODE_SKIP_PLATFORM_CHECK: "1",

@@ -203,6 +203,8 @@ const INFO_BYTES = 65536;
 const OBJECT_BYTES = 48;
 const STATX_BYTES = 256;
 const MAX_PATH_BYTES = 8192;
+/** The longest name of an entry, in UTF-16 units. */
+const MAX_NAME_UNITS = 255;
 
 /** 100 ns units from 1601 to 1970. */
 const EPOCH = 116_444_736_000_000_000n;
@@ -472,6 +474,7 @@ class WindowsCalls {
         target = this.#hostPath(this.#pathAbove(directory.handle, plain));
       } else {
         if (plain !== "." && !isWindowsName(plain)) return E.INVAL;
+        if (plain.length > MAX_NAME_UNITS) return E.NAMETOOLONG;
         root = directory.handle;
         target = plain === "." ? "" : plain;
       }
@@ -610,6 +613,7 @@ class WindowsCalls {
     if (directory === undefined) return E.BADF;
     const name = target.replace(/\/+$/, "");
     if (!isWindowsName(name)) return name === "." ? E.BUSY : E.INVAL;
+    if (name.length > MAX_NAME_UNITS) return E.NAMETOOLONG;
     if (info === INFO.LINK) {
       if (target !== name) return E.NOENT;
       return this.#with(fd, path, { access: ACCESS.WRITE_ATTRIBUTES }, (handle) => {

@@ -22,11 +22,11 @@ export const tests: Test[] = [];
 
 /** Replaces `Deno.test` in the forms that this tree uses. */
 export function registerTest(
-  first: string | (Omit<Test, "name"> & { readonly name: string }),
+  first: string | (Omit<Test, "fn"> & { readonly fn?: TestFunction }),
   second?: TestFunction | { readonly ignore?: boolean },
   third?: TestFunction,
 ): void {
-  if (typeof first !== "string") tests.push(first);
+  if (typeof first !== "string") tests.push({ ...first, fn: first.fn ?? second as TestFunction });
   else if (typeof second === "function") tests.push({ name: first, fn: second });
   else tests.push({ name: first, ...second, fn: third! });
 }

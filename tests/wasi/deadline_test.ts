@@ -19,6 +19,7 @@ import {
   openForBoth,
   writeText,
 } from "./system_call.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const IN = 65536;
 const OUT = 2 * 65536;
@@ -50,7 +51,7 @@ function subscribe(guest: RawGuest, timeout: bigint): void {
   guest.view.setUint8(IN + 48 + 8, 1);
 }
 
-Deno.test("poll_oneoff ends at the deadline, however long its clocks are", () => {
+Deno.test({ name: "poll_oneoff ends at the deadline, however long its clocks are", ignore: LACKS_POSIX_FILES }, () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     for (const timeout of [2n ** 64n - 1n, 2n ** 63n, 8_000_000_000n]) {
@@ -68,7 +69,7 @@ Deno.test("poll_oneoff ends at the deadline, however long its clocks are", () =>
   });
 });
 
-Deno.test("reads and writes of streams end at the deadline", () => {
+Deno.test({ name: "reads and writes of streams end at the deadline", ignore: LACKS_POSIX_FILES }, () => {
   withDescriptors(() => [...makePipe(), ...makePipe()], (read, write, full, other) => {
     const guest = new RawGuest({ stdio: [read, other, other] }, true);
     interrupted(guest, "fd_read", 0, guest.vector(BUFFER, 100), 1, 0);
@@ -83,7 +84,7 @@ Deno.test("reads and writes of streams end at the deadline", () => {
   });
 });
 
-Deno.test("a large write under a deadline is whole when it is read", () => {
+Deno.test({ name: "a large write under a deadline is whole when it is read", ignore: LACKS_POSIX_FILES }, () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     guest.bytes(BUFFER, 60_000).fill(7);
@@ -96,7 +97,7 @@ Deno.test("a large write under a deadline is whole when it is read", () => {
   });
 });
 
-Deno.test("sockets end at the deadline", () => {
+Deno.test({ name: "sockets end at the deadline", ignore: LACKS_POSIX_FILES }, () => {
   withDescriptors(makeSocketPair, (mine, theirs) => {
     const guest = new RawGuest({ stdio: [theirs, theirs, theirs] }, true);
     interrupted(guest, "sock_recv", 0, guest.vector(BUFFER, 100), 1, 0, 0, 4);
@@ -125,7 +126,7 @@ Deno.test("sockets end at the deadline", () => {
   });
 });
 
-Deno.test("a FIFO that the guest opens ends at the deadline", () => {
+Deno.test({ name: "a FIFO that the guest opens ends at the deadline", ignore: LACKS_POSIX_FILES }, () => {
   withSandbox(({ outside, root }) => {
     makeFifo(join(root, "fifo"));
     const held = openForBoth(join(root, "fifo"));
@@ -138,7 +139,7 @@ Deno.test("a FIFO that the guest opens ends at the deadline", () => {
   });
 });
 
-Deno.test("an asynchronous call is interrupted in a wait, too", async () => {
+Deno.test({ name: "an asynchronous call is interrupted in a wait, too", ignore: LACKS_POSIX_FILES }, async () => {
   const [read, write] = makePipe();
   const guest = new RawGuest({ stdio: [read, write, write] }, true);
   try {
@@ -150,7 +151,7 @@ Deno.test("an asynchronous call is interrupted in a wait, too", async () => {
   }
 });
 
-Deno.test("bytes that WASI moves cost fuel, one unit for 64", () => {
+Deno.test({ name: "bytes that WASI moves cost fuel, one unit for 64", ignore: LACKS_POSIX_FILES }, () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     const cost = (name: WasiName, ...args: number[]) => {
@@ -198,7 +199,7 @@ function program(start: string) {
     (func (export "_start") ${start}))`);
 }
 
-Deno.test("threads that wait for descriptors end at the deadline", async () => {
+Deno.test({ name: "threads that wait for descriptors end at the deadline", ignore: LACKS_POSIX_FILES }, async () => {
   const [read, write] = makePipe();
   try {
     const waits = [

@@ -13,6 +13,7 @@ import { ERRNO, OFLAG } from "../../engine/wasi/abi.ts";
 import { Wasi } from "../../engine/wasi/mod.ts";
 import { randoms } from "../webassembly/string_programs.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const ROUNDS = Number(process.env["WAFT_STORM"] ?? 4000);
 
@@ -66,7 +67,10 @@ Deno.test("descriptors: random opening, closing and renumbering agree with a mod
   assert.deepEqual(openBelow(folder), []);
 });
 
-Deno.test("descriptors: a guest that exhausts its own leaves others and the process unharmed", () => {
+Deno.test({
+  name: "descriptors: a guest that exhausts its own leaves others and the process unharmed",
+  ignore: LACKS_POSIX_FILES,
+}, () => {
   let folder = "";
   withSandbox(({ guest, root, outside }) => {
     folder = outside;
@@ -140,7 +144,10 @@ const CHANGES: Readonly<Record<string, (guest: Parameters<Parameters<typeof with
       guest.call("path_filestat_set_times", ROOT, 1, ...guest.string("swap/victim"), 0n, 1_000_000_000n, 1 | 4),
   };
 
-Deno.test("a directory that is swapped for a link during a call lets no operation change anything outside", async () => {
+Deno.test({
+  name: "a directory that is swapped for a link during a call lets no operation change anything outside",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
   let finished: Promise<unknown> = Promise.resolve();
   withSandbox(({ guest, root, outside }) => {
     const target = join(outside, "target");
