@@ -17,6 +17,7 @@ import { Scope } from "./link/scope.ts";
 import { callSuspendable } from "./link/suspendable_call.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
+import { withinModule } from "./validate/core_types.ts";
 import { validateComponent } from "./validate/validate_component.ts";
 import type { Component as DecodedComponent } from "./model/definitions.ts";
 import type { FuncType } from "./model/types.ts";
@@ -117,7 +118,8 @@ class CompiledComponent implements Component {
   #compile(component: DecodedComponent): void {
     for (const definition of component.definitions) {
       if (definition.kind === "core module") {
-        this.#modules.set(definition.bytes, this.#engine.compile(definition.bytes));
+        const { bytes, offset } = definition;
+        this.#modules.set(bytes, withinModule(offset, () => this.#engine.compile(bytes)));
       } else if (definition.kind === "component") this.#compile(definition.component);
     }
   }
@@ -277,6 +279,7 @@ export function functionTypes(instance: ComponentInstance): Map<string, FuncType
 /** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
 export function compileBinary(engine: Engine, bytes: Uint8Array): Component {
   const decoded = decodeComponent(bytes);
-  validateComponent(decoded, { features: engine.features });
+  // The engine validates bodies when it compiles them, and knows those in its cache to be valid.
+  validateComponent(decoded, { features: engine.features, bodies: false });
   return new CompiledComponent(engine, decoded);
 }

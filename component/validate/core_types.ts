@@ -189,10 +189,8 @@ function checkImportNames(scope: Scope, imports: readonly CoreImport[]): void {
 
 /** Decodes and validates a core module; returns its type. Errors have offsets in the outermost component. */
 export function validateCoreModule(scope: Scope, bytes: Uint8Array, offset: number): ModuleType {
-  const module = within(offset, () => {
-    const valid = validateModule(decodeModule(bytes), scope.session.features);
-    return valid;
-  });
+  const { features, bodies } = scope.session;
+  const module = withinModule(offset, () => validateModule(decodeModule(bytes), features, { bodies }));
   const ids: TypeIds = module.canonicalIds;
   const func = (index: number, type: CoreFuncType): ClosedFuncType => ({
     type: closeFuncType(type, ids),
@@ -240,10 +238,10 @@ function funcComposite(module: { readonly types: readonly SubType[] }, index: nu
   return module.types[index].composite as CoreFuncType;
 }
 
-/** Calls `validate` for a module at `base`, and makes the offsets of its errors absolute. */
-function within<T>(base: number, validate: () => T): T {
+/** Calls `action` for a core module at `base`, and makes the offsets of its errors absolute. */
+export function withinModule<T>(base: number, action: () => T): T {
   try {
-    return validate();
+    return action();
   } catch (error) {
     if ((error instanceof InvalidError || error instanceof MalformedError) && error.place.offset !== undefined) {
       error.place = { ...error.place, offset: error.place.offset + base };

@@ -29,6 +29,8 @@ import { factsOf } from "./type_facts.ts";
 /** What all scopes of one validation share. */
 export interface Session {
   readonly features: FeatureSet;
+  /** Whether function bodies of core modules are validated. */
+  readonly bodies: boolean;
   /** Offset of the current definition. */
   offset: number;
   /** Core modules that may still follow. */

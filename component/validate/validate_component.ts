@@ -23,12 +23,15 @@ import { checkSize, defineType } from "./types.ts";
 export interface ComponentOptions {
   /** Features of core WebAssembly, for core modules. */
   readonly features?: Partial<Record<FeatureName, boolean>>;
+  /** Validate function bodies of core modules, too; default true. A compiler validates those that it compiles. */
+  readonly bodies?: boolean;
 }
 
 /** Validates a decoded component and everything in it. */
 export function validateComponent(component: Component, options: ComponentOptions = {}): ValidComponent {
   const session: Session = {
     features: featureSet(options.features),
+    bodies: options.bodies ?? true,
     offset: component.offset,
     modulesLeft: MAX_CORE_MODULES,
     freshLeft: MAX_FRESH_RESOURCES,

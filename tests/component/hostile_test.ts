@@ -3,6 +3,8 @@
  * the engine's classes that has an offset, in time that grows with the size of the input.
  */
 import assert from "node:assert/strict";
+import { NewEngine } from "@waft/engine";
+import { compileComponent } from "../../component/mod.ts";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { COMPONENT_HEADER } from "../../component/binary/section_ids.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
@@ -94,6 +96,22 @@ Deno.test("counts that exceed the input are errors before anything is allocated"
   rejects(concat(COMPONENT_HEADER, section(7, leb(0xffff_ffff))), /length out of bounds/);
   rejects(concat(COMPONENT_HEADER, section(7, 0x01, 0x72, leb(0xffff_ffff))), /length out of bounds/);
   rejects(concat(COMPONENT_HEADER, section(8, 0x01, 0x00, 0x00, 0x00, leb(0xffff_fff0))), /length out of bounds/);
+});
+
+Deno.test("an invalid body of a core module is refused when it is compiled, with its offset in the component", () => {
+  const text = `(component (core module) (component (core module (func (result i32)))))`;
+  const bytes = componentToBinary(text);
+  const refusal = (action: () => unknown) => {
+    try {
+      action();
+    } catch (error) {
+      if (error instanceof WaftError) return [error.name, error.message, error.place.offset];
+      throw error;
+    }
+  };
+  const validated = refusal(() => validateComponent(decodeComponent(bytes)));
+  assert.equal(validated?.[0], "InvalidError");
+  assert.deepEqual(refusal(() => compileComponent(NewEngine(), bytes)), validated);
 });
 
 Deno.test("an error in a core module has its offset in the component", () => {
