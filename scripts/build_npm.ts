@@ -4,7 +4,7 @@
  * default). Invariant: the same tree gives the same bytes.
  *
  * `deno pack` emits JavaScript and declarations; npm_package.ts and the tables below add the rest that npm, Node and
- * Bun need.
+ * Bun need, and npm_chunks.ts bundles the engine.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,6 +14,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../project/base/progress.ts";
 import { writeArchive } from "../project/packages/archive.ts";
+import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { readTaskLine } from "./task_options.ts";
 
@@ -82,7 +83,13 @@ function transpileRest(files: Files, folder: string, scratch: string): void {
 }
 
 /** Builds the npm files of one package. */
-function buildPackage(row: PackageRow, version: string | undefined, scratch: string, root: string): Files {
+async function buildPackage(
+  row: PackageRow,
+  version: string | undefined,
+  scratch: string,
+  root: string,
+  kept: readonly string[],
+): Promise<Files> {
   const folder = join(root, row.folder);
   const pack = join(scratch, "pack.tgz");
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
@@ -95,7 +102,9 @@ function buildPackage(row: PackageRow, version: string | undefined, scratch: str
   for (const [from, to] of row.extra) files.set(to, readFileSync(join(root, from)));
   if (row.folder === ".") addReference(files, root);
   if (row.fields["bin"] !== undefined) files.set("bin/waft.js", new TextEncoder().encode(BIN));
-  finishManifest(files, row, root);
+  const { exports } = finishManifest(files, row, root);
+  // The command's start-up loads most modules late, from files of their own.
+  if (row.folder === "engine") await bundleModules(files, exports, kept);
   return files;
 }
 
@@ -106,8 +115,10 @@ function addReference(files: Files, root: string): void {
   for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
 }
 
-/** Completes package.json: exports and imports come from `deno pack`, exact versions from the lockfile. */
-function finishManifest(files: Files, row: PackageRow, root: string): void {
+/**
+ * Completes package.json, and returns it: exports and imports come from `deno pack`, exact versions from the lockfile.
+ */
+function finishManifest(files: Files, row: PackageRow, root: string): { exports: Record<string, unknown> } {
   const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
     name: string;
     version: string;
@@ -141,35 +152,40 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
     );
   }
   files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
+  return finished;
 }
 
 /**
  * Builds both packages of a tree into `out`; returns the paths of the archives, the engine's first. `begin` is called
- * with the name of each step.
+ * with the name of each step. `kept` lists modules of the engine that keep their paths besides the exported ones: for
+ * tests.
  */
-export function buildNpm(
+export async function buildNpm(
   out: string,
   version?: string,
   root = ROOT,
   begin: (step: string) => void = () => {},
-): string[] {
+  kept: readonly string[] = [],
+): Promise<string[]> {
   mkdirSync(out, { recursive: true });
-  return PACKAGES.map((row) => {
+  const paths: string[] = [];
+  for (const row of PACKAGES) {
     begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
     const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
     try {
-      const files = buildPackage(row, version, scratch, root);
+      const files = await buildPackage(row, version, scratch, root, kept);
       const { name, version: built } = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as {
         name: string;
         version: string;
       };
       const path = join(out, `${name.replace("@", "").replace("/", "-")}-${built}.tgz`);
       writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
-      return path;
+      paths.push(path);
     } finally {
       rmSync(scratch, { recursive: true, force: true });
     }
-  });
+  }
+  return paths;
 }
 
 if (import.meta.main) {
@@ -182,7 +198,7 @@ if (import.meta.main) {
     },
   });
   try {
-    const paths = buildNpm(resolve(ROOT, values.out), values.version, ROOT, (step) => {
+    const paths = await buildNpm(resolve(ROOT, values.out), values.version, ROOT, (step) => {
       endProgress();
       startBlocking(step);
     });

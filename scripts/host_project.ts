@@ -4,7 +4,7 @@
  * sources that they contain.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -35,6 +35,18 @@ function placeSources(project: string, paths: string[]): void {
 export function sourcesIn(path: string): string[] {
   return readdirSync(join(ROOT, path), { recursive: true }).map((name) => join(path, String(name)))
     .filter((name) => name.endsWith(".ts"));
+}
+
+/** Modules of the engine that tests and tools import, or locate by URL: a package under test has them as files. */
+export function engineModulesOfTests(): string[] {
+  const modules = new Set<string>();
+  for (const path of ["tests", "scripts", "bench"].flatMap(sourcesIn)) {
+    const text = readFileSync(join(ROOT, path), "utf8");
+    for (const [, name] of text.matchAll(/"(?:\.\.\/)+engine\/([\w/]+)\.ts"/g)) {
+      if (!name.includes("testing/") && existsSync(join(ROOT, `engine/${name}.ts`))) modules.add(`${name}.js`);
+    }
+  }
+  return [...modules].sort();
 }
 
 /** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */

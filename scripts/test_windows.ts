@@ -12,7 +12,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
-import { placeTests, ROOT, sourcesIn } from "./host_project.ts";
+import { engineModulesOfTests, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
 
@@ -160,11 +160,11 @@ function testDeno(tests: readonly string[], withSuite: boolean): void {
 }
 
 /** A project with the packages for Windows installed. */
-function makeProject(folder: string): string {
+async function makeProject(folder: string): Promise<string> {
   const project = join(folder, "project");
   mkdirSync(project);
   writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
-  const archives = buildNpm(join(folder, "npm"));
+  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
   const args = ["install", "--no-audit", "--no-fund", "--os=win32", "--cpu=x64", ...archives];
   const { status, stdout, stderr } = spawnSync("npm", args, { cwd: project, encoding: "utf8" });
   if (status !== 0) throw new Error(`npm cannot install the packages for Windows:\n${stdout}${stderr}`);
@@ -192,7 +192,7 @@ try {
   const [tests, withSuite] = [selectedTests(), hasSuite()];
   if (isWanted("deno")) testDeno(tests, withSuite);
   const others = WINDOWS_RUNTIMES.filter((name) => name !== "deno" && isWanted(name));
-  const project = others.length > 0 ? makeProject(folder) : "";
+  const project = others.length > 0 ? await makeProject(folder) : "";
   for (const runtime of others) testPackages(runtime, project, tests, withSuite);
 } finally {
   keeper.stop();

@@ -1,0 +1,173 @@
+/**
+ * Bundles the modules of the engine's npm package into a few chunks: importing hundreds of files takes Node several
+ * times as long as evaluating them. In: the package's files, finished for npm, and its exports. Out: the same package
+ * with a module for each export, program and late module, and chunks that these share.
+ *
+ * Invariants: every export keeps its path; a class exists once, whichever modules are imported; a module that is
+ * loaded by `require` imports no chunk with a top-level `await`.
+ */
+import { type AnyNode, parse, type Program } from "acorn";
+import { posix } from "node:path";
+import { type OutputChunk, rollup } from "@rollup/wasm-node";
+import type { Files } from "./npm_package.ts";
+
+/**
+ * The chunks: name, and the modules from which every module of the chunk is reachable by static imports. A module
+ * belongs to the first chunk that takes it; other modules form chunks by the entries that reach them. Every set is
+ * closed under static imports, apart from earlier sets, so chunks do not import each other in cycles.
+ */
+const CHUNKS: readonly (readonly [name: string, roots: readonly string[], only?: "synchronous"])[] = [
+  ["core", ["mod.js"], "synchronous"],
+  ["engine", ["mod.js"]],
+  ["target", ["backend_x64/target.js", "backend_arm64/target.js"]],
+  ["target_x64", ["backend_x64/target.js"]],
+  ["target_arm64", ["backend_arm64/target.js"]],
+  ["optimizer", ["body_compiler_x64.js", "body_compiler_arm64.js"]],
+  ["text", ["text/parse_module.js"]],
+  ["webassembly", ["webassembly/mod.js"]],
+  ["wasi", ["wasi/mod.js"]],
+];
+
+/** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
+const PACKAGE = "package-of-waft:";
+
+/** Rollup's warnings about modules that import each other, which ranks limit, and about modules of types only. */
+const ACCEPTED: ReadonlySet<string | undefined> = new Set(["CIRCULAR_DEPENDENCY", "EMPTY_BUNDLE"]);
+
+/** One module: what it imports statically, and its source with URLs relative to the package. */
+interface SourceModule {
+  readonly source: string;
+  readonly imports: readonly string[];
+  readonly hasAwait: boolean;
+}
+
+/** The path of a specifier of the module at `path`; undefined if it is not in the package. */
+function resolved(path: string, specifier: string): string | undefined {
+  return specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : undefined;
+}
+
+/** Does code outside of functions contain an `await`? */
+function awaits(node: AnyNode | Program): boolean {
+  if (node.type.includes("Function")) return false;
+  if (node.type === "AwaitExpression") return true;
+  return Object.values(node).flat().some((part) => isNode(part) && awaits(part));
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null && "type" in value;
+}
+
+/**
+ * Replaces URLs relative to the module's own by URLs relative to the package, because the module's code moves to a
+ * chunk. Adds the modules that they locate to `located`.
+ */
+export function placeModuleUrls(path: string, source: string, located: Set<string>): string {
+  const place = (target: string): string => {
+    const clean = target.replace(/^\.?\/?$/, "");
+    if (clean.endsWith(".js")) located.add(clean);
+    return `new URL("${PACKAGE}${clean}", import.meta_url)`;
+  };
+  return source
+    .replace(/new URL\([`"]([^`"]*)[`"], import\.meta\.url\)/g, (_, relative: string) => {
+      const target = relative.replace(/\$\{(?:SUFFIX|suffix)\}/, "js");
+      if (target.includes("$")) throw new Error(`${path} locates ${relative}, which a bundle cannot know`);
+      return place(posix.join(posix.dirname(path), target));
+    })
+    // A module's name for itself. Its extension is the same everywhere, and so are the packages that it may require.
+    .replace(/(?<!createRequire\()import\.meta\.url(?!\.endsWith\()/g, () => `${place(path)}.href`)
+    .replaceAll("import.meta_url", "import.meta.url");
+}
+
+function readModule(path: string, text: string, located: Set<string>): SourceModule {
+  const source = placeModuleUrls(path, text, located);
+  const program = parse(source, { ecmaVersion: "latest", sourceType: "module" });
+  const imports = program.body.flatMap((node) => {
+    const from = "source" in node && typeof node.source?.value === "string"
+      ? resolved(path, node.source.value)
+      : undefined;
+    return from ?? [];
+  });
+  return { source, imports, hasAwait: awaits(program) };
+}
+
+type Modules = ReadonlyMap<string, SourceModule>;
+
+function moduleAt(modules: Modules, path: string): SourceModule {
+  const module = modules.get(path);
+  if (module === undefined) throw new Error(`"${path}" is imported, but not in the package`);
+  return module;
+}
+
+/** The modules that `path` imports statically, directly or not, and itself. */
+function closureOf(modules: Modules, path: string): Set<string> {
+  const closure = new Set([path]);
+  for (const member of closure) for (const imported of moduleAt(modules, member).imports) closure.add(imported);
+  return closure;
+}
+
+/** The chunk of each module that has one by `CHUNKS`. */
+export function chunkNames(modules: Modules): Map<string, string> {
+  const chunks = new Map<string, string>();
+  const isSynchronous = (path: string) =>
+    [...closureOf(modules, path)].every((member) => !moduleAt(modules, member).hasAwait);
+  for (const [name, roots, only] of CHUNKS) {
+    const [first, ...others] = roots.map((root) => closureOf(modules, root));
+    for (const path of first) {
+      const belongs = !chunks.has(path) && others.every((other) => other.has(path));
+      if (belongs && (only === undefined || isSynchronous(path))) chunks.set(path, name);
+    }
+  }
+  return chunks;
+}
+
+/** The modules that `exports` of package.json names. */
+function exportedModules(exports: unknown): string[] {
+  if (typeof exports === "string") return exports.endsWith(".js") ? [exports.replace(/^\.\//, "")] : [];
+  return Object.values(exports as Record<string, unknown>).flatMap(exportedModules);
+}
+
+/** The source of a chunk, its URLs relative to itself. */
+function finishChunk({ fileName, code }: OutputChunk): string {
+  const up = "../".repeat(fileName.split("/").length - 1) || "./";
+  return code.replaceAll(PACKAGE, up);
+}
+
+/**
+ * Replaces the JavaScript in `files` by chunks. `kept` lists further modules that keep their paths. Throws an Error for
+ * an import or URL of a module that is not in the package.
+ */
+export async function bundleModules(files: Files, exports: unknown, kept: readonly string[] = []): Promise<void> {
+  const located = new Set<string>();
+  const modules = new Map<string, SourceModule>();
+  for (const [path, bytes] of files) {
+    if (path.endsWith(".js")) modules.set(path, readModule(path, new TextDecoder().decode(bytes), located));
+  }
+  const entries = new Set([...exportedModules(exports), ...kept, ...located]);
+  const names = chunkNames(modules);
+  const bundle = await rollup({
+    input: Object.fromEntries([...entries].map((path) => [path.replace(/\.js$/, ""), path])),
+    preserveEntrySignatures: "strict",
+    plugins: [{
+      name: "package",
+      resolveId(specifier, importer) {
+        const id = importer === undefined ? specifier : resolved(importer, specifier);
+        return id ?? { id: specifier, external: true };
+      },
+      load: (path) => moduleAt(modules, path).source,
+    }],
+    onLog(level, { code, message }) {
+      if (level === "warn" && !ACCEPTED.has(code)) throw new Error(`bundling the engine: ${message}`);
+    },
+  });
+  const { output } = await bundle.generate({
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "chunks/[name].js",
+    manualChunks: (path) => names.get(path),
+  });
+  await bundle.close();
+  for (const path of modules.keys()) files.delete(path);
+  for (const chunk of output) {
+    if (chunk.type === "chunk") files.set(chunk.fileName, new TextEncoder().encode(finishChunk(chunk)));
+  }
+}
