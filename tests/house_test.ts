@@ -9,7 +9,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { INSTRUCTION_ROWS, ROW_SHORT, ROW_VEX_TWIN } from "../engine/backend_x64/instructions.ts";
+import { INSTRUCTION_ROWS } from "../engine/backend_x64/all_rows.ts";
+import { ROW_SHORT, ROW_VEX_TWIN } from "../engine/backend_x64/instructions.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 

@@ -4,9 +4,9 @@
  *
  * The text is Intel syntax as llvm-mc prints it, for comparison with an external assembler.
  */
+import { INSTRUCTION_ROWS } from "./all_rows.ts";
 import {
   FIELD,
-  INSTRUCTION_ROWS,
   MAP,
   MAX_OPERANDS,
   ROW_CONDITION,

@@ -15,7 +15,7 @@ import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister } from "./encoding.ts";
-import { INSTRUCTION_ROWS, X } from "./instructions.ts";
+import { ROW_COUNT, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as atomics from "./emit_atomic.ts";
@@ -175,4 +175,4 @@ function emitOutOfLine(e: Emission, c: number): void {
   }
 }
 
-if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");
+if (ROW_COUNT >= PSEUDO_BASE) throw new Error("Too many instruction rows");

@@ -12,9 +12,11 @@ import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.
 import {
   ACCESS,
   FIELD,
-  INSTRUCTION_ROWS,
+  instructionRow,
   MAX_OPERANDS,
+  needRow,
   ROW_ACCESSES,
+  ROW_COUNT,
   ROW_FIELDS,
   ROW_RM_VECTOR,
   ROW_VEX_TWIN,
@@ -25,7 +27,7 @@ import { AUX_LOCK, AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MO
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 
 /** Flags that a row with a register result sets: 1 zero and sign by the result, 2 all as a test of it would. */
-const RESULT_FLAGS = new Uint8Array(INSTRUCTION_ROWS.length);
+const RESULT_FLAGS = new Uint8Array(ROW_COUNT);
 for (const row of [X.ADD32_R, X.ADD32_I, X.SUB32_R, X.SUB32_I, X.NEG32]) RESULT_FLAGS.fill(1, row, row + 2);
 for (const row of [X.AND32_R, X.AND32_I, X.OR32_R, X.OR32_I, X.XOR32_R, X.XOR32_I]) RESULT_FLAGS.fill(2, row, row + 2);
 
@@ -36,6 +38,7 @@ export function slotOffset(e: Emission, location: number): number {
 
 /** The VEX form of a row if the CPU has AVX. */
 export function vex(e: Emission, row: number): number {
+  needRow(row);
   return e.avx ? ROW_VEX_TWIN[row] : row;
 }
 
@@ -62,7 +65,7 @@ function rl(e: Emission, row: number, reg: number, location: number): void {
 
 /** d = a op b on vector registers: the VEX form, or the legacy form when d is a. */
 export function vvv(e: Emission, row: number, d: number, a: number, b: number): void {
-  if (e.avx) emitRegister(e.asm, ROW_VEX_TWIN[row], d, b, a, 0, 0);
+  if (e.avx) emitRegister(e.asm, vex(e, row), d, b, a, 0, 0);
   else {
     if (d !== a) emitRegister(e.asm, X.MOVAPS, d, a, 0, 0, 0);
     emitRegister(e.asm, row, d, b, 0, 0, 0);
@@ -123,7 +126,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     }
   }
   if (o !== v.firstOperand[i + 1]) {
-    throw new Error(`Instruction ${i} has not the operands of ${INSTRUCTION_ROWS[row].key}`);
+    throw new Error(`Instruction ${i} has not the operands of ${instructionRow(row).key}`);
   }
   if (merged) {
     vvvv = mode === MODE.REGISTER && rmLocation >= 0 && ROW_RM_VECTOR[row] !== 0 ? rmLocation & 15 : SCRATCH_VECTOR;

@@ -11,6 +11,7 @@
 import { CodeBuffer } from "../codegen/code_buffer.ts";
 import {
   MAP,
+  needRow,
   ROW_BYTE_REGISTERS,
   ROW_DIGIT,
   ROW_HAS_MODRM,
@@ -155,6 +156,7 @@ export function emitRegister(
   imm: number,
   extra: number,
 ): void {
+  needRow(row);
   if (ROW_SHORT[row] !== 0 && imm << 24 >> 24 === imm) row = ROW_SHORT[row];
   if (ROW_HAS_MODRM[row] === 0) {
     emitOpcode(asm, row, 0, 0, reg >> 3, 0, 0, extra + (reg & 7));
@@ -183,6 +185,7 @@ export function emitMemory(
   vvvv = 0,
   extra = 0,
 ): void {
+  needRow(row);
   if (ROW_SHORT[row] !== 0 && imm << 24 >> 24 === imm) row = ROW_SHORT[row];
   const digit = ROW_DIGIT[row];
   const field = digit >= 0 ? digit : reg;

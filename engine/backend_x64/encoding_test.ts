@@ -6,7 +6,8 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { decode, type Decoded, disassemble, instructionText } from "./disassemble.ts";
 import { Assembler, BASE_RIP, emitConstant, emitMemory, emitRegister } from "./encoding.ts";
-import { INSTRUCTION_ROWS, ROW_HAS_MODRM, ROW_VEX_TWIN, X } from "./instructions.ts";
+import { INSTRUCTION_ROWS } from "./all_rows.ts";
+import { ROW_HAS_MODRM, ROW_VEX_TWIN, X } from "./instructions.ts";
 
 interface Line {
   bytes: Uint8Array;

@@ -1,11 +1,14 @@
 /**
- * Instruction rows (insts_*.ts) expanded once, when the backend loads, into flat columns that the encoder, the emitter
- * and the disassembler read by row number. `X.KEY` is the number of a row. Row numbers are the machine operations of
- * this target's VCode; operations that expand to several instructions are numbered from PSEUDO_BASE on
- * (machine_ops.ts).
+ * Instruction rows (insts_*.ts) expanded into flat columns that the encoder, the emitter and the disassembler read by
+ * row number. `X.KEY` is the number of a row. Row numbers are the machine operations of this target's VCode; operations
+ * that expand to several instructions are numbered from PSEUDO_BASE on (machine_ops.ts).
  *
- * Rows are checked against their operands here: a register operand without a field in the encoding is an error in the
- * table.
+ * Expanding all rows takes several milliseconds in a fresh process, and a program of baseline code emits only a few
+ * dozen of them (thunks): `needRow` expands one on first use. all_rows.ts, which the optimizing compiler loads, expands
+ * all of them.
+ *
+ * Rows are checked against their operands when they are expanded: a register operand without a field in the encoding is
+ * an error in the table.
  */
 import { INTEGER_ROWS } from "./insts_integer.ts";
 import { FLOAT_ROWS } from "./insts_float.ts";
@@ -63,9 +66,9 @@ function parseOperand(text: string, encoding: string, row: string): { access: nu
   return { access, kind, field };
 }
 
-/** Rows by number. */
-export const INSTRUCTION_ROWS: readonly InstructionRow[] = PAGES.map((row) => {
-  const [key, text, encoding, feature] = row.split("|").map((part) => part.trim());
+/** The row with number `n`, parsed. */
+export function instructionRow(n: number): InstructionRow {
+  const [key, text, encoding, feature] = PAGES[n].split("|").map((part) => part.trim());
   const [mnemonic, ...operands] = text.split(" ");
   return {
     key: key as InstructionKey,
@@ -74,14 +77,23 @@ export const INSTRUCTION_ROWS: readonly InstructionRow[] = PAGES.map((row) => {
     encoding,
     feature: feature ?? "",
   };
-});
+}
+
+function numberRows(): Record<InstructionKey, number> {
+  const numbers: Record<string, number> = {};
+  PAGES.forEach((row, n) => numbers[row.slice(0, row.indexOf("|")).trimEnd()] = n);
+  return numbers;
+}
 
 /** Row numbers by key: `X.ADD32_R`. */
-export const X: Readonly<Record<InstructionKey, number>> = Object.freeze(
-  Object.fromEntries(INSTRUCTION_ROWS.map((row, index) => [row.key, index])) as Record<InstructionKey, number>,
-);
+export const X: Readonly<Record<InstructionKey, number>> = Object.freeze(numberRows());
 
-const COUNT = INSTRUCTION_ROWS.length;
+/** Number of rows. */
+export const ROW_COUNT: number = PAGES.length;
+const COUNT = ROW_COUNT;
+
+/** 1: the columns have the row. */
+const ROW_EXPANDED = new Uint8Array(COUNT);
 
 /** Mandatory prefix: 0, 0x66, 0xf2 or 0xf3. */
 export const ROW_PREFIX = new Uint8Array(COUNT);
@@ -179,4 +191,11 @@ function expandRow(row: InstructionRow, n: number): void {
   ROW_VEX_TWIN[n] = numbers["V" + row.key] ?? 0;
 }
 
-INSTRUCTION_ROWS.forEach(expandRow);
+/** Expands row `n`, and its short and VEX forms, unless the columns have it. */
+export function needRow(n: number): void {
+  if (ROW_EXPANDED[n] !== 0) return;
+  ROW_EXPANDED[n] = 1;
+  expandRow(instructionRow(n), n);
+  if (ROW_SHORT[n] !== 0) needRow(ROW_SHORT[n]);
+  if (ROW_VEX_TWIN[n] !== 0) needRow(ROW_VEX_TWIN[n]);
+}

@@ -12,7 +12,7 @@ import { CONTEXT, layoutContext, MEMORY, THREAD } from "../abi/context_layout.ts
 import { Emission, KIND } from "./emission.ts";
 import { emitConstant, emitMemory, emitRegister } from "./encoding.ts";
 import { finish } from "./branch_relaxation.ts";
-import { ROW_VEX_TWIN, X } from "./instructions.ts";
+import { needRow, ROW_VEX_TWIN, X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
 
@@ -76,6 +76,7 @@ export class StubCode extends Emission {
 
   /** The VEX form of a row where the image is compiled for AVX. */
   vexRow(row: number): number {
+    needRow(row);
     return this.avx && ROW_VEX_TWIN[row] !== 0 ? ROW_VEX_TWIN[row] : row;
   }
 

@@ -5,7 +5,7 @@
  */
 import { Bug } from "../errors.ts";
 import type { ImmediateKind } from "../wasm/opcode_row.ts";
-import { OPCODES } from "../wasm/opcodes.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
 
 /** Lists of immediate kinds; the index of a list is its shape. */
 const SHAPE_LISTS = [
@@ -56,7 +56,7 @@ type ShapeList = (typeof SHAPE_LISTS)[number];
 export const SHAPE = Object.fromEntries(SHAPE_LISTS.map((list, index) => [list, index])) as Record<ShapeList, number>;
 
 /** Shape by row id. A row with a list that is missing above fails at load. */
-export const SHAPE_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => shapeOf(row.immediates));
+export const SHAPE_BY_ID: Uint8Array = opcodeColumn(Uint8Array, (row) => shapeOf(row.immediates));
 
 function shapeOf(kinds: readonly ImmediateKind[]): number {
   const list = kinds.length === 0 ? "-" : kinds.join(",");

@@ -6,7 +6,7 @@
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { writeHeapType, writeValType } from "../binary/types.ts";
-import { idOf, NATURAL_ALIGN, OPCODES } from "../wasm/opcodes.ts";
+import { idOf, NATURAL_ALIGN, opcodeColumn } from "../wasm/opcodes.ts";
 import { heapOf, isNullable, type ValType } from "../wasm/types.ts";
 import { SHAPE, SHAPE_BY_ID } from "./instruction_shapes.ts";
 import { K } from "./keywords.ts";
@@ -25,8 +25,8 @@ import { LabelScope, Scope } from "./scopes.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ID, KEYWORD, NAT } from "./tokens.ts";
 
-const PREFIX: Uint8Array = Uint8Array.from(OPCODES, (row) => row.prefix);
-const CODE: Uint16Array = Uint16Array.from(OPCODES, (row) => row.code);
+const PREFIX: Uint8Array = opcodeColumn(Uint8Array, (row) => row.prefix);
+const CODE: Uint16Array = opcodeColumn(Uint16Array, (row) => row.code);
 
 const SELECT_TYPED = idOf("select(t)");
 const REF_TEST_NULL = idOf("ref.test(null)");

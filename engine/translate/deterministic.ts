@@ -14,7 +14,7 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
-import { OPCODES } from "../wasm/opcodes.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { Translation } from "./translation.ts";
 
 const { F32, I32, I64, NONE, V128 } = TY;
@@ -25,8 +25,8 @@ export const ACTIVATION_UNITS = 64;
 export const LOCAL_UNITS = 16;
 
 /** By opcode row: 1 if the instruction may produce a NaN. */
-export const MAKES_NAN: Uint8Array = Uint8Array.from(
-  OPCODES,
+export const MAKES_NAN: Uint8Array = opcodeColumn(
+  Uint8Array,
   ({ mnemonic }) =>
     /^(f32|f64|f32x4|f64x2)\.(add|sub|mul|div|min|max|sqrt|ceil|floor|trunc|nearest|demote_\w+|promote_\w+|relaxed_(n?madd|min|max))$/
         .test(mnemonic)

@@ -9,14 +9,14 @@
 import { FUEL_BULK_SHIFT, FUEL_PRICE } from "./fuel_prices.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { OPCODES } from "../wasm/opcodes.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { Translation } from "./translation.ts";
 
 const { I64, NONE } = TY;
 
 /** By opcode row: 1 if control may not continue after it. */
-export const ENDS_REGION: Uint8Array = Uint8Array.from(
-  OPCODES,
+export const ENDS_REGION: Uint8Array = opcodeColumn(
+  Uint8Array,
   ({ mnemonic }) => /^(br|return|throw|rethrow|unreachable$)/.test(mnemonic) ? 1 : 0,
 );
 

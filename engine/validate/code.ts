@@ -8,7 +8,7 @@
  * of its callbacks: each walk has its own walker.
  */
 import { Bug, MalformedError } from "../errors.ts";
-import { idOf, type Mnemonic, NATURAL_ALIGN, OPCODES } from "../wasm/opcodes.ts";
+import { idOf, type Mnemonic, NATURAL_ALIGN, opcodeColumn, OPCODES } from "../wasm/opcodes.ts";
 import { I32, isDefaultable, isRef, V128 } from "../wasm/types.ts";
 import { CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "./columns.ts";
 import { applySimple } from "./simple.ts";
@@ -37,7 +37,7 @@ const TELLS: Readonly<Partial<Record<Mnemonic, number>>> = {
   "end": TELL.END,
   "delegate": TELL.DELEGATE,
 };
-const TELL_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => TELLS[row.mnemonic as Mnemonic] ?? TELL.PLAIN);
+const TELL_BY_ID: Uint8Array = opcodeColumn(Uint8Array, (row) => TELLS[row.mnemonic as Mnemonic] ?? TELL.PLAIN);
 
 const FRAMES: Readonly<Partial<Record<Mnemonic, number>>> = {
   "block": FRAME.BLOCK,
@@ -46,7 +46,7 @@ const FRAMES: Readonly<Partial<Record<Mnemonic, number>>> = {
   "try_table": FRAME.TRY_TABLE,
   "try": FRAME.TRY,
 };
-const FRAME_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => FRAMES[row.mnemonic as Mnemonic] ?? 0);
+const FRAME_BY_ID: Uint8Array = opcodeColumn(Uint8Array, (row) => FRAMES[row.mnemonic as Mnemonic] ?? 0);
 
 /**
  * Validates the body of function `funcIndex`, which the module must define, and reports it to `visitor`. Throws

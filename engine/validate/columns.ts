@@ -6,7 +6,7 @@
  */
 import { Bug } from "../errors.ts";
 import type { OpcodeRow } from "../wasm/opcode_row.ts";
-import { IS_ATOMIC, LANE_LIMIT, OPCODES } from "../wasm/opcodes.ts";
+import { IS_ATOMIC, LANE_LIMIT, opcodeColumn } from "../wasm/opcodes.ts";
 import { F32, F64, I32, I64, V128, type ValType } from "../wasm/types.ts";
 import { featureNumber } from "./gate.ts";
 
@@ -20,19 +20,19 @@ export const ADDRESS = { TOP: 1, SECOND: 2, THIRD: 4, RESULT: 8 } as const;
 const LETTER_TYPES: Readonly<Record<string, ValType>> = { i: I32, I: I64, f: F32, F: F64, v: V128, a: I32 };
 
 /** Number of operands, −1 for special rows. */
-export const OPERANDS: Int8Array = Int8Array.from(OPCODES, operandCount);
+export const OPERANDS: Int8Array = opcodeColumn(Int8Array, operandCount);
 /** Type of the top operand, of the second, of the third. */
-export const TOP: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 1));
-export const SECOND: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 2));
-export const THIRD: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 3));
+export const TOP: Int32Array = opcodeColumn(Int32Array, (row) => operandType(row, 1));
+export const SECOND: Int32Array = opcodeColumn(Int32Array, (row) => operandType(row, 2));
+export const THIRD: Int32Array = opcodeColumn(Int32Array, (row) => operandType(row, 3));
 /** Type of the result, 0 for none. */
-export const RESULT: Int32Array = Int32Array.from(OPCODES, (row) => row.results ? LETTER_TYPES[row.results] : 0);
+export const RESULT: Int32Array = opcodeColumn(Int32Array, (row) => row.results ? LETTER_TYPES[row.results] : 0);
 /** Operands and results that are addresses. */
-export const ADDRESSES: Uint8Array = Uint8Array.from(OPCODES, addressBits);
+export const ADDRESSES: Uint8Array = opcodeColumn(Uint8Array, addressBits);
 /** Immediates to check. */
-export const CHECKS: Uint8Array = Uint8Array.from(OPCODES, checkBits);
+export const CHECKS: Uint8Array = opcodeColumn(Uint8Array, checkBits);
 /** Number of the row's feature, 0 for those of WebAssembly 1.0. */
-export const FEATURES: Uint8Array = Uint8Array.from(OPCODES, (row) => featureNumber(row.feature));
+export const FEATURES: Uint8Array = opcodeColumn(Uint8Array, (row) => featureNumber(row.feature));
 
 function operandCount(row: OpcodeRow): number {
   if (row.params === undefined || row.results === undefined) return -1;

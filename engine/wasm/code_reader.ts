@@ -10,7 +10,7 @@ import { ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { Immediates } from "./immediates.ts";
 import { MAX_LOCALS } from "./limits.ts";
 import type { ImmediateKind } from "./opcode_row.ts";
-import { ID_BY_BYTE, idOfCode, OPCODES } from "./opcodes.ts";
+import { ID_BY_BYTE, idOfCode, opcodeColumn } from "./opcodes.ts";
 import { readHeapType, readValType } from "./type_reader.ts";
 import type { ValType } from "./types.ts";
 
@@ -88,7 +88,7 @@ export function planOf(immediates: readonly ImmediateKind[]): number {
   return plan;
 }
 
-const PLAN_BY_ID: Int32Array = Int32Array.from(OPCODES, (row) => planOf(row.immediates));
+const PLAN_BY_ID: Int32Array = opcodeColumn(Int32Array, (row) => planOf(row.immediates));
 const PLAN_BY_BYTE: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0xfb && byte <= 0xfe) return PREFIX;
   const id = ID_BY_BYTE[byte];
