@@ -46,6 +46,11 @@ export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
   await BODY_COMPILERS[name].prepare();
 }
 
+/** Has this thread compiled bodies with the optimizing compiler? If so, its compiler is loaded, and partly optimized. */
+export function hasOptimized(name: Target["name"]): boolean {
+  return BODY_COMPILERS[name].isUsed;
+}
+
 /** A compiled module before its code is placed in memory. */
 export interface CompiledCode extends UnplacedCode {
   readonly valid: ValidModule;
@@ -60,8 +65,8 @@ export interface CompiledCode extends UnplacedCode {
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
-  const { target: { name }, unchecked } = options;
-  return options.tier === "baseline" && unchecked !== true && isKernelTarget(name)
+  const { target: { name } } = options;
+  return options.tier === "baseline" && isKernelTarget(name)
     ? compileBaseline(valid, name, options)
     : compileOptimized(valid, options);
 }
@@ -89,7 +94,7 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
 /** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
 function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
   const { features, optimizations, cpu, explicitBounds, target } = options;
-  const { interruptible = false, fuel = false, deterministic = false } = options;
+  const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
   let { env, context } = compilerState(valid, {
     ...options,
     optimizations: { ...optimizations, "immutable-table": false },
@@ -101,6 +106,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const constants = code.stubStart[STUB.CONSTANTS];
   const kernelOptions = {
     explicitBounds,
+    unchecked,
     stackFence,
     interruptible: interruptible || options.polls === true,
     fuel,

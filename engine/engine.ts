@@ -15,6 +15,7 @@
  */
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
+import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
@@ -22,17 +23,17 @@ import { KERNEL_FORM } from "./baseline/kernel_forms.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
-import { compileModule, type CompileOptions, prepareBodyCompiler } from "./compile.ts";
+import { type CompiledCode, compileModule, type CompileOptions, hasOptimized, prepareBodyCompiler } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
 import { workerCount } from "./host/workers.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
+import { COLLECTOR_MODULE } from "./gc/generated_collector.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
 import { formatAs } from "./host/inspect.ts";
-import { LateModule, SUFFIX } from "./host/late_module.ts";
 import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
@@ -56,6 +57,7 @@ import { EXTERN, ExternGlobal, ExternTable, makeTag } from "./runtime/instance/e
 import { SUSPENDING } from "./runtime/boundary/marshal.ts";
 import { InstancePool } from "./runtime/instance/instance_pool.ts";
 import { Memory } from "./runtime/memory/memory.ts";
+import { STRING_MODULE } from "./runtime/strings/generated_strings.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
@@ -105,38 +107,41 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
-/** The texts of the collector and of the string builtins. */
-const collector = await new LateModule(
-  new URL(`./gc/collector_code.${SUFFIX}`, import.meta.url),
-  () => import("./gc/collector_code.ts"),
-).prepare();
-const strings = await new LateModule(
-  new URL(`./runtime/strings/string_code.${SUFFIX}`, import.meta.url),
-  () => import("./runtime/strings/string_code.ts"),
-).prepare();
+/** True once a module of tier `auto` was compiled: programs of the other tiers start no thread. */
+let mayStartThreads = false;
 
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
-function intrinsicCode(host: Host, text: string) {
-  const { features, optimizations } = COLLECTOR_OPTIONS;
-  return compileModule(parseModule(text), {
-    target: TARGET,
-    features,
-    optimizations,
-    explicitBounds: false,
-    unchecked: true,
-    cpu: cpuFeatures(host),
-  });
+function intrinsicCode(host: Host, binary: string, tier: "baseline" | "optimizing"): CompiledCode {
+  return compileModule(decodeModule(fromBase64(binary)), { ...intrinsicOptions(host), target: TARGET, tier });
 }
 
-function compileIntrinsic(store: Store, text: string): CompiledModule {
+function intrinsicOptions(host: Host): OptimizingCompiler["options"] {
+  const { features, optimizations } = COLLECTOR_OPTIONS;
+  return { features, optimizations, explicitBounds: false, unchecked: true, cpu: cpuFeatures(host) };
+}
+
+/**
+ * Compiles an intrinsic module for `store`: with the optimizing compiler if this thread has used it, otherwise with the
+ * baseline tier first.
+ */
+function compileIntrinsic(store: Store, binary: string): CompiledModule {
   const { thread } = store;
-  const code = intrinsicCode(thread.host, text);
+  const code = intrinsicCode(thread.host, binary, hasOptimized(TARGET.name) ? "optimizing" : "baseline");
   const compiled = new CompiledModule(thread, code.valid, {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),
   });
   compiled.internal = true;
   store.addModule(compiled);
+  if (code.replaceable !== undefined) {
+    new TierUp(store, compiled, code.replaceable, {
+      target: TARGET,
+      options: intrinsicOptions(thread.host),
+      isReady: () => workerCount() > 0,
+      send: (message, isUnderWay) => mayStartThreads && sendJob(message, isUnderWay),
+      compileHere: () => intrinsicCode(thread.host, binary, "optimizing"),
+    }).begin();
+  }
   return compiled;
 }
 
@@ -146,14 +151,14 @@ function cacheCollector(cache: CodeCache): void {
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  const code = intrinsicCode(host, collector.get().COLLECTOR_CODE);
+  const code = intrinsicCode(host, COLLECTOR_MODULE, "optimizing");
   cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, code.valid, { ...code, statistics: {} }));
 }
 
 setStoreCompiler({
   processCode: () => processCodeOf(TARGET, currentHost().os),
-  compileCollector: (store) => compileIntrinsic(store, collector.get().COLLECTOR_CODE),
-  compileStrings: (store) => compileIntrinsic(store, strings.get().STRING_CODE),
+  compileCollector: (store) => compileIntrinsic(store, COLLECTOR_MODULE),
+  compileStrings: (store) => compileIntrinsic(store, STRING_MODULE),
 });
 
 /**
@@ -481,6 +486,7 @@ export class Engine implements Settings {
     explicitBounds: boolean,
     finished: OptimizingCompiler["finished"],
   ): TierUp {
+    mayStartThreads = true;
     const options = this.#codeOptions(explicitBounds);
     const notes = new FunctionNotes();
     let requested = 0;

@@ -204,6 +204,7 @@ export class TierUp implements PendingWork {
     const baseline = this.#baseline;
     const { thread } = this.#store;
     const optimized = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
+    optimized.internal = baseline.internal;
     this.#store.addModule(optimized);
     replaceCode(this.#store, baseline, optimized, this.#replaceable, this.#compiler.target.writeEntryJump);
     this.#optimized = optimized;

@@ -31,8 +31,6 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
   ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
   ["parse_module", "text/", "engine/text/parse_module.ts"],
-  ["collector_code", "gc/", "engine/gc/collector_code.ts"],
-  ["string_code", "runtime/strings/", "engine/runtime/strings/string_code.ts"],
 ];
 
 /** Placeholder for the digest of all modules of the bundle. */

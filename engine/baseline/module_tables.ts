@@ -14,6 +14,8 @@ import * as layout from "./kernel/layout.ts";
 /** Code generation settings other than the module itself. */
 export interface KernelOptions {
   explicitBounds: boolean;
+  /** Memory 0 is the whole address space: intrinsic modules. */
+  unchecked: boolean;
   stackFence: boolean;
   interruptible: boolean;
   fuel: boolean;
@@ -167,12 +169,12 @@ function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
 }
 
 function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayout): void {
-  const { explicitBounds, stackFence, interruptible, fuel, deterministic, cpu } = options;
+  const { explicitBounds, unchecked, stackFence, interruptible, fuel, deterministic, cpu } = options;
   w.header(
     layout.H_MODE,
     (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
       (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
-      (deterministic ? layout.MODE_DETERMINISTIC : 0),
+      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked ? layout.MODE_UNCHECKED : 0),
   );
   w.header(
     layout.H_CPU,

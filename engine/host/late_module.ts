@@ -27,6 +27,7 @@ export class LateModule<T extends object> {
   readonly #url: URL;
   readonly #import: () => Promise<T>;
   #module: T | undefined;
+  #isUsed = false;
 
   /** `load` imports the module at `url` by a literal name, so that tools which follow imports find it. */
   constructor(url: URL, load: () => Promise<T>) {
@@ -36,7 +37,13 @@ export class LateModule<T extends object> {
 
   /** The module. Throws an Error if it is not loaded yet and this host cannot load it synchronously. */
   get(): T {
+    this.#isUsed = true;
     return this.#module ??= LateModule.withoutHooks(() => requireModule(this.#url)) as T;
+  }
+
+  /** Has the module been asked for? */
+  get isUsed(): boolean {
+    return this.#isUsed;
   }
 
   /** Makes sure that `get` returns the module: imports it now where it could not be loaded later. */

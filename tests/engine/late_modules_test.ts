@@ -49,7 +49,7 @@ function lateModules(): { file: string; url: string; imported: string }[] {
 
 Deno.test("late modules are named alike for require and import, and have no top-level await", () => {
   const rows = lateModules();
-  assert.ok(rows.length >= 7, `${rows.length} late modules`);
+  assert.ok(rows.length >= 5, `${rows.length} late modules`);
   for (const { file, url, imported } of rows) {
     assert.equal(url, imported.replace(/ts$/, "${SUFFIX}"), file);
     for (const loaded of loadedWith(normalize(join(dirname(file), imported))).files) {

@@ -1,7 +1,8 @@
 /**
  * Loads, stores and atomic operations in live code. An access to memory 0 with guard pages needs no check: its fault is
- * the trap. All others compare the end of the access with the length of the memory first. For a shared memory, the
- * context holds a previous length: an access beyond it reads the current length (cold.ts).
+ * the trap. An intrinsic module's accesses to memory 0 are unchecked. All others compare the end of the access with the
+ * length of the memory first. For a shared memory, the context holds a previous length: an access beyond it reads the
+ * current length (cold.ts).
  *
  * Traps of atomic operations are checked in this order: unaligned, out of bounds, not shared.
  */
@@ -30,6 +31,10 @@ function hasExplicitBounds(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
 }
 
+function isUnchecked(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_UNCHECKED) !== 0;
+}
+
 /**
  * Checks an access of `width` bytes at the address in `register` and prepares the machine's memory operand. The access
  * must be the next instruction.
@@ -44,7 +49,7 @@ function reachAtomic(register: i32, width: i32): void {
 }
 
 function reach(register: i32, width: i32, isAtomic: boolean): void {
-  const guarded = memory === 0 && !hasExplicitBounds() && !isMemory64(0);
+  const guarded = memory === 0 && !hasExplicitBounds() && (!isMemory64(0) || isUnchecked());
   if (!guarded) checkBounds(register, width);
   if (memory === 0) machine.prepareAccess(register, low, high);
   else machine.prepareFarAccess(register, low, high, memoryOffset(memory) + MEMORY_BASE_FIELD);

@@ -84,6 +84,8 @@ export const MODE_STACK_FENCE: i32 = 2;
 export const MODE_INTERRUPTIBLE: i32 = 4;
 export const MODE_FUEL: i32 = 8;
 export const MODE_DETERMINISTIC: i32 = 16;
+/** Memory 0 is the whole address space, and no access to it is checked: intrinsic modules. */
+export const MODE_UNCHECKED: i32 = 32;
 
 /** Bits of H_CPU. */
 export const CPU_LZCNT: i32 = 1;
