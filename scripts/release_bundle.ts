@@ -44,7 +44,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ['"../docs/"', '"./docs/"', ["docs", "lib/docs"]],
   ['"../../../docs/reference/"', '"./docs/reference/"'],
   // A bundle has no sources; the pages that are made from them are in docs/reference.
-  ['"../../../engine/"', '"./engine/"'],
+  ['"../../../"', '"./"'],
   ['"../examples/plugins/"', '"./examples/plugins/"', ["examples/plugins", "lib/examples/plugins"]],
   ['"../../installer/install.sh"', '"./installer/install.sh"', ["installer", "lib/installer"]],
   ['"../../bench/figures.json"', '"./bench/figures.json"', ["bench/figures.json", "lib/bench/figures.json"]],

@@ -77,6 +77,7 @@ const PUBLIC = [
 const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/artifact/engine_stamp.ts: stamp": "a constant, computed once",
   "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
+  "engine/engine.ts: mayStartThreads": "a property of the realm",
   "engine/host/cpu.ts: known": "a property of the machine, detected once",
   "engine/host/current.ts: host": "one host per realm",
   "engine/host/process.ts: end": "set by the host",

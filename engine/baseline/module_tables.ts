@@ -15,7 +15,7 @@ import * as layout from "./kernel/layout.ts";
 export interface KernelOptions {
   explicitBounds: boolean;
   /** Memory 0 is the whole address space: intrinsic modules. */
-  unchecked: boolean;
+  unchecked?: boolean;
   stackFence: boolean;
   interruptible: boolean;
   fuel: boolean;
@@ -174,7 +174,7 @@ function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayou
     layout.H_MODE,
     (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
       (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
-      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked ? layout.MODE_UNCHECKED : 0),
+      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked === true ? layout.MODE_UNCHECKED : 0),
   );
   w.header(
     layout.H_CPU,
