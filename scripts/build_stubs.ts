@@ -9,13 +9,23 @@ import process from "node:process";
 import { layoutContext } from "../engine/abi/context_layout.ts";
 import { emitImageStubs as armStubs } from "../engine/backend_arm64/image_stubs.ts";
 import { buildProcessStubs as armProcess } from "../engine/backend_arm64/process_stubs.ts";
+import { emitEntryThunk as armEntry, emitHostThunk as armHost } from "../engine/backend_arm64/thunks.ts";
 import { emitImageStubs as x64Stubs } from "../engine/backend_x64/image_stubs.ts";
 import { buildProcessStubs as x64Process } from "../engine/backend_x64/process_stubs.ts";
+import { emitEntryThunk as x64Entry, emitHostThunk as x64Host } from "../engine/backend_x64/thunks.ts";
 import { MachineCode } from "../engine/codegen/machine_code.ts";
-import { callRowsIn, type StoredStub, type StoredStubs, stubVariant } from "../engine/codegen/stored_stubs.ts";
+import {
+  callRowsIn,
+  type StoredStub,
+  type StoredStubs,
+  stubVariant,
+  thunkKey,
+  type ThunkKind,
+} from "../engine/codegen/stored_stubs.ts";
 import type { CodegenContext, ProcessStubs, Target } from "../engine/codegen/target.ts";
 import { COLLECTOR_CODE } from "../engine/gc/collector_code.ts";
 import type { SystemName } from "../engine/host/systems.ts";
+import { type Signature, TY } from "../engine/ir/types.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
 import { STRING_CODE } from "../engine/runtime/strings/string_code.ts";
 import { Statistics } from "../engine/statistics.ts";
@@ -30,6 +40,7 @@ const NAME = "STUBS";
 interface StubGenerators {
   readonly name: Target["name"];
   readonly emitStubs: Target["emitStubs"];
+  readonly thunks: Readonly<Record<ThunkKind, Target["emitEntryThunk"]>>;
   readonly processStubs: (os: string) => ProcessStubs;
   readonly cpus: readonly (readonly string[])[];
   readonly systems: readonly SystemName[];
@@ -39,11 +50,19 @@ export const GENERATORS: readonly StubGenerators[] = [
   {
     name: "x64",
     emitStubs: x64Stubs,
+    thunks: { entry: x64Entry, host: x64Host },
     processStubs: x64Process,
     cpus: [[], ["avx"]],
     systems: ["linux", "darwin", "windows"],
   },
-  { name: "arm64", emitStubs: armStubs, processStubs: armProcess, cpus: [[]], systems: ["linux", "darwin"] },
+  {
+    name: "arm64",
+    emitStubs: armStubs,
+    thunks: { entry: armEntry, host: armHost },
+    processStubs: armProcess,
+    cpus: [[]],
+    systems: ["linux", "darwin"],
+  },
 ];
 
 /** A context for stubs with the tags at `tagsOffset`. */
@@ -95,7 +114,50 @@ function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContex
   });
 }
 
-function storedStubs({ emitStubs, processStubs, cpus, systems }: StubGenerators): StoredStubs {
+/**
+ * Signatures with stored thunks, `i` for i32 and `I` for i64: those of most exports, of the imports of C and C++
+ * libraries, and of WASI.
+ */
+const SIGNATURES: readonly string[] = [
+  ...["", "i", "ii", "iii", "iiii", "iiiii", "iiiiii"].flatMap((params) => [`${params}>`, `${params}>i`]),
+  ...[">I", "I>", "I>I", "I>i", "i>I", "iI>i", "II>I", "II>i", "iI>", "iIi>i", "iIii>i", "iIi>I"],
+];
+
+const THUNK_KINDS: readonly ThunkKind[] = ["entry", "host"];
+
+/** The signature of a row of `SIGNATURES`. */
+function signatureOf(row: string): Signature {
+  const [params, results] = row.split(">").map((letters) =>
+    Uint8Array.from([...letters], (letter) => letter === "i" ? TY.I32 : TY.I64)
+  );
+  return { params, results };
+}
+
+/** A thunk, alone in an image. */
+function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): StoredStub {
+  const code = new MachineCode(0, 1);
+  emit(0, context, code);
+  const relocs = code.relocAt.map((at, r) => [at, code.relocKind[r], code.relocTarget[r]] as const);
+  const bytes = code.bytes.slice(0, code.length);
+  return { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, 0, code.length), tags: [] };
+}
+
+/** The thunk of a signature. Throws an Error if variants differ, whose thunks cannot be shared. */
+function commonThunk({ name, thunks, cpus }: StubGenerators, kind: ThunkKind, signature: Signature): StoredStub {
+  const variants = [false, true].flatMap((flag) =>
+    cpus.map((cpu) => {
+      const parts = { explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] };
+      return storedThunk(thunks[kind], stubContext(parts));
+    })
+  );
+  if (new Set(variants.map((stub) => JSON.stringify(stub))).size > 1) {
+    throw new Error(`the thunk "${thunkKey(kind, signature)}" of ${name} depends on the variant`);
+  }
+  return variants[0];
+}
+
+function storedStubs(generators: StubGenerators): StoredStubs {
+  const { emitStubs, processStubs, cpus, systems } = generators;
   const stubs: StoredStub[] = [];
   const known = new Map<string, number>();
   const indexOf = (stub: StoredStub): number => {
@@ -118,7 +180,13 @@ function storedStubs({ emitStubs, processStubs, cpus, systems }: StubGenerators)
     const { bytes, ...rest } = processStubs(os);
     return [os, { code: bytes.toBase64(), ...rest }];
   }));
-  return { stubs, images, process };
+  const thunks: Record<string, number> = {};
+  for (const signature of SIGNATURES.map(signatureOf)) {
+    for (const kind of THUNK_KINDS) {
+      thunks[thunkKey(kind, signature)] = indexOf(commonThunk(generators, kind, signature));
+    }
+  }
+  return { stubs, images, thunks, process };
 }
 
 /** The intrinsic modules: the generated file, its constant, the source file, and the module's text. */

@@ -4,9 +4,13 @@ import { MachineCode } from "../engine/codegen/machine_code.ts";
 import { StubStore } from "../engine/codegen/stored_stubs.ts";
 import { STUBS as ARM64_STUBS } from "../engine/backend_arm64/generated_stubs.ts";
 import { STUBS as X64_STUBS } from "../engine/backend_x64/generated_stubs.ts";
+import { ARM64 } from "../engine/backend_arm64/target.ts";
+import { X64 } from "../engine/backend_x64/target.ts";
 import { CPU_FEATURES } from "../engine/host/cpu.ts";
+import { TY } from "../engine/ir/types.ts";
 import { generatedFiles, generatedStubs, GENERATORS, outOfDate, stubContext } from "./build_stubs.ts";
 
+const FILLERS = { x64: X64.filler, arm64: ARM64.filler };
 const TEXTS = { x64: X64_STUBS, arm64: ARM64_STUBS };
 
 Deno.test("the stored stubs are up to date", () => {
@@ -28,7 +32,7 @@ function contents(code: MachineCode) {
 
 Deno.test("stored image stubs equal generated ones for all options, processors and layouts", () => {
   for (const { name, emitStubs } of GENERATORS) {
-    const stored = new StubStore(TEXTS[name]).emitter(() => assert.fail("a variant is not stored"));
+    const stored = new StubStore(TEXTS[name], FILLERS[name]).emitter(() => assert.fail("a variant is not stored"));
     const none = Object.fromEntries(Object.keys(stubContext({}).optimizations).map((key) => [key, false]));
     const optimizations = none as unknown as ReturnType<typeof stubContext>["optimizations"];
     for (const explicitBounds of [false, true]) {
@@ -48,9 +52,44 @@ Deno.test("stored image stubs equal generated ones for all options, processors a
   }
 });
 
+/** The same with the addresses of thunks. */
+function thunkContents(code: MachineCode) {
+  return { ...contents(code), entry: code.entryThunk, host: code.hostThunk };
+}
+
+Deno.test("stored thunks equal generated ones for all options, processors and places; others are generated", () => {
+  const signature = (params: readonly number[], results: readonly number[]) => ({
+    params: Uint8Array.from(params),
+    results: Uint8Array.from(results),
+  });
+  for (const { name, thunks } of GENERATORS) {
+    for (const kind of ["entry", "host"] as const) {
+      let generated = 0;
+      const stored = new StubStore(TEXTS[name], FILLERS[name]).thunk(kind, () => generated++);
+      for (const params of [[], [TY.I32], [TY.I32, TY.I32, TY.I32, TY.I32, TY.I32, TY.I32], [TY.I32, TY.I64]]) {
+        for (const flag of [false, true]) {
+          for (const cpu of [[], CPU_FEATURES[name]]) {
+            const signatures = [signature(params, [TY.I32]), signature(params, [TY.I32])];
+            const context = stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures });
+            const [ours, theirs] = [new MachineCode(0, 2), new MachineCode(0, 2)];
+            for (const id of [0, 1]) {
+              stored(id, context, ours);
+              thunks[kind](id, context, theirs);
+            }
+            assert.deepEqual(thunkContents(ours), thunkContents(theirs), `${name} ${kind} ${params}`);
+          }
+        }
+      }
+      assert.equal(generated, 0);
+      stored(0, stubContext({ signatures: [signature([TY.F32, TY.F64], [])] }), new MachineCode(0, 1));
+      assert.equal(generated, 1);
+    }
+  }
+});
+
 Deno.test("stored process stubs equal generated ones; unknown systems go to the generator", () => {
   for (const { name, processStubs } of GENERATORS) {
-    const stored = new StubStore(TEXTS[name]).process(processStubs);
+    const stored = new StubStore(TEXTS[name], FILLERS[name]).process(processStubs);
     for (const os of ["linux", "darwin"]) assert.deepEqual(stored(os), processStubs(os));
     assert.throws(() => stored("plan9"), /plan9/);
   }

@@ -35,7 +35,7 @@ function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolea
   return true;
 }
 
-const STORE = new StubStore(STUBS);
+const STORE = new StubStore(STUBS, FILLER);
 
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
 export const ARM64: Target = {
@@ -43,8 +43,8 @@ export const ARM64: Target = {
   filler: FILLER,
   registers: registerFile,
   emitStubs: STORE.emitter(emitImageStubs),
-  emitEntryThunk,
-  emitHostThunk,
+  emitEntryThunk: STORE.thunk("entry", emitEntryThunk),
+  emitHostThunk: STORE.thunk("host", emitHostThunk),
   relocate,
   writeEntryJump,
   processStubs: STORE.process(buildProcessStubs),

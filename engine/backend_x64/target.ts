@@ -26,7 +26,7 @@ function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolea
   return true;
 }
 
-const STORE = new StubStore(STUBS);
+const STORE = new StubStore(STUBS, FILLER);
 
 /** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
 export const X64: Target = {
@@ -34,8 +34,8 @@ export const X64: Target = {
   filler: FILLER,
   registers: registerFile,
   emitStubs: STORE.emitter(emitImageStubs),
-  emitEntryThunk,
-  emitHostThunk,
+  emitEntryThunk: STORE.thunk("entry", emitEntryThunk),
+  emitHostThunk: STORE.thunk("host", emitHostThunk),
   relocate,
   writeEntryJump,
   processStubs: STORE.process(buildProcessStubs),

@@ -1,12 +1,14 @@
 /**
  * Stubs that were generated when the engine was built, so that a process need not load and run the generator. In: the
- * JSON text of a backend's generated_stubs.ts. Out: the image stubs of a variant, and the process stubs, byte for byte
- * as the backend's generator emits them. `deno task build:stubs` writes the text; a test compares both.
+ * JSON text of a backend's generated_stubs.ts. Out: the image stubs of a variant, the process stubs, and the thunks of
+ * common signatures, byte for byte as the backend's generator emits them. `deno task build:stubs` writes the text; a test compares both.
  *
  * Stubs are relocated like any code: a stub is its bytes up to the start of the next one, with the relocations and call
  * sites within. The only part that depends on a module is the displacement of its tags.
  */
 import { fromBase64 } from "../base/base64.ts";
+import type { Signature } from "../ir/types.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "./emit_function.ts";
 import { CALL_COLUMNS, type MachineCode } from "./machine_code.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
 
@@ -27,6 +29,8 @@ export interface StoredStubs {
   readonly stubs: readonly StoredStub[];
   /** By variant: [stub number, index in `stubs`], in the order of the image. */
   readonly images: Readonly<Record<string, readonly (readonly [number, number])[]>>;
+  /** By kind and signature ({@linkcode thunkKey}): index in `stubs`. The same for all variants. */
+  readonly thunks: Readonly<Record<string, number>>;
   /** By operating system. */
   readonly process: Readonly<Record<string, Omit<ProcessStubs, "bytes"> & { readonly code: string }>>;
 }
@@ -37,15 +41,25 @@ export function stubVariant({ explicitBounds, fuel, cpu }: CodegenContext): stri
     .trim();
 }
 
+/** Functions that JavaScript calls have entry thunks, imported ones host thunks. */
+export type ThunkKind = "entry" | "host";
+
+/** The name of the thunk of a signature. */
+export function thunkKey(kind: ThunkKind, { params, results }: Signature): string {
+  return `${kind} ${params.join("")}_${results.join("")}`;
+}
+
 /** The decoded stubs of a backend. */
 export class StubStore {
   readonly #text: string;
+  readonly #filler: number;
   #stored: StoredStubs | undefined;
   readonly #images = new Map<string, StubImage>();
 
-  /** `text` is JSON of {@linkcode StoredStubs}; it is read on first use. */
-  constructor(text: string) {
+  /** `text` is JSON of {@linkcode StoredStubs}; it is read on first use. `filler` is the byte between functions. */
+  constructor(text: string, filler: number) {
     this.#text = text;
+    this.#filler = filler;
   }
 
   /** The image stubs of the backend: stored, or generated for a variant that is not. */
@@ -67,6 +81,18 @@ export class StubStore {
     };
   }
 
+  /** The backend's thunks of one kind: stored, or generated for a signature without a stored one. */
+  thunk(kind: ThunkKind, generate: Target["emitEntryThunk"]): Target["emitEntryThunk"] {
+    return (signatureId, context, code) => {
+      const { stubs, thunks } = this.#content;
+      const index = thunks[thunkKey(kind, context.signatures[signatureId])];
+      if (index === undefined) return generate(signatureId, context, code);
+      alignImage(code, FUNCTION_ALIGNMENT, this.#filler);
+      (kind === "entry" ? code.entryThunk : code.hostThunk)[signatureId] = code.length;
+      appendStub(stubs[index], code);
+    };
+  }
+
   get #content(): StoredStubs {
     return this.#stored ??= JSON.parse(this.#text) as StoredStubs;
   }
@@ -81,6 +107,17 @@ export class StubStore {
     this.#images.set(variant, image);
     return image;
   }
+}
+
+/** Appends a stub without tags to an image. */
+function appendStub({ code: text, relocs, calls }: StoredStub, code: MachineCode): void {
+  const bytes = fromBase64(text);
+  const start = code.length;
+  code.reserve(bytes.length);
+  code.bytes.set(bytes, start);
+  code.length = start + bytes.length;
+  for (const [at, kind, target] of relocs) code.addReloc(start + at, kind, target);
+  code.appendSites(Int32Array.from(calls.flatMap(([at, ...rest]) => [start + at, ...rest])), NO_SITES);
 }
 
 /** The stubs of one variant, assembled. */
