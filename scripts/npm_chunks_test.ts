@@ -19,12 +19,12 @@ const SOURCES: Readonly<Record<string, string>> = {
     export const unused = 1;`,
   "late.js": `import { home, self } from "./base/thing.js";
     const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
-    export const worker = new URL(\`./work/worker.\${suffix}\`, import.meta.url).href;
+    export const worker = new URL(\`./parts/worker.\${suffix}\`, import.meta.url).href;
     export const parser = new URL("./text/parse_module.js", import.meta.url).href;
     export const later = await import("./text/parse_module.js");
     export const urls = { home, self, worker };`,
   "text/parse_module.js": `import { Thing } from "../base/thing.js"; export const parsed = new Thing();`,
-  "work/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
+  "parts/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
   "body_compiler_x64.js": `export * from "./shared.js";`,
   "body_compiler_arm64.js": `export * from "./shared.js";`,
   "shared.js": `export const shared = 1;`,
@@ -71,7 +71,7 @@ Deno.test("bundled modules share their classes, keep their exports, and find the
       same: true,
       made: 1,
       unused: 1,
-      urls: ["", "base/thing.js", "work/worker.js"],
+      urls: ["", "base/thing.js", "parts/worker.js"],
     });
   } finally {
     rmSync(folder, { recursive: true });
