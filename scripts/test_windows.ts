@@ -24,7 +24,7 @@ const QUICK_TESTS = [
   "tests/embedding/processor_time_test.ts",
   "tests/embedding/reset_test.ts",
   "tests/engine/control_test.ts",
-  "tests/wasi/paths_test.ts",
+  "tests/wasi/process_test.ts",
   "tests/wasi/windows_names_test.ts",
 ];
 

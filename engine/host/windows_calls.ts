@@ -300,6 +300,8 @@ interface Opening {
 
 /** The descriptors of this realm. */
 const OPENED = new Map<number, Opened>();
+/** Numbers of closed descriptors. */
+const FREE: number[] = [];
 /** The first number of a descriptor that is not the process's own. */
 const FIRST_DESCRIPTOR = 1000;
 
@@ -395,16 +397,17 @@ class WindowsCalls {
   }
 
   #add(handle: bigint, isDirectory: boolean, appends: boolean): number {
-    let fd = FIRST_DESCRIPTOR;
-    while (OPENED.has(fd)) fd++;
+    const fd = FREE.pop() ?? FIRST_DESCRIPTOR + OPENED.size;
     OPENED.set(fd, { handle, isStandard: false, isDirectory, position: 0n, appends, restarts: true });
     return fd;
   }
 
   #close(fd: number): number {
     return this.#withOpened(fd, ({ handle, isStandard }) => {
+      if (isStandard) return 0;
       OPENED.delete(fd);
-      if (!isStandard) this.#machine.call("NtClose", handle);
+      FREE.push(fd);
+      this.#machine.call("NtClose", handle);
       return 0;
     });
   }

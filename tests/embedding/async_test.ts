@@ -3,6 +3,7 @@
  * calls allowed in the meantime; and release of resources by finished calls.
  */
 import assert from "node:assert/strict";
+import process from "node:process";
 import { host, type Instance, NewEngine, promising, TrapError } from "@waft/engine";
 import { programBytes, PROGRAMS } from "../../bench/programs.ts";
 
@@ -350,8 +351,9 @@ Deno.test("programs compute the same in slices as in one go", async () => {
     }
   }
   // A slice is a span of time: how many a program takes depends on the machine, but on average each is interrupted.
-  const runs = 2 * names.length;
-  assert.ok(thread.preemptions - before >= runs, `${thread.preemptions - before} preemptions in ${runs} runs`);
+  // Timers of Windows advance in steps of up to 16 ms, so a short program may end within its first slice.
+  const runs = process.platform === "win32" ? 1 : 2 * names.length;
+  assert.ok(thread.preemptions - before >= runs, `${thread.preemptions - before} preemptions, at least ${runs}`);
 });
 
 Deno.test("fuel follows a call through promises and slices, to the same total", async () => {
