@@ -7,7 +7,7 @@ import { hostArguments } from "../support/host_arguments.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/deadline.ts", import.meta.url));
 
-/** Attempts, because a loaded machine may not schedule the process in time; only failure of all attempts is a fault. */
+/** Attempts: a busy machine may schedule the thread that ends the guest late. Only failure of all is a fault. */
 const TRIES = 5;
 
 Deno.test("a loop, a tree of calls and a start function are stopped within 20 ms after their deadline", () => {
