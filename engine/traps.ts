@@ -57,9 +57,6 @@ export const TRAP = {
   ALLOCATION_TOO_LARGE: 23,
 } as const;
 
-/** A trap code of {@linkcode TRAP}. */
-export type TrapCode = (typeof TRAP)[keyof typeof TRAP];
-
 /** The code of a trap in `TrapError.code`: part of the API, so a code never changes its meaning. */
 export const TRAP_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(TRAP).map(([name, code]) => [TRAP_MESSAGES[code], name.toLowerCase().replaceAll("_", "-")]),

@@ -48,8 +48,15 @@ const TOOLS = [
   "tests/vector/",
 ];
 
-/** Folders whose every export is imported. */
-const NO_DEAD_EXPORTS = [...COMPILER, ...TOOLS];
+/** Folders that may export more than is imported: the kernel's build chooses among files with the same exports. */
+const DEAD_EXPORTS = [
+  "engine/baseline/kernel/",
+  "engine/drop_in/",
+  "engine/host/",
+  "component/async/",
+  "registry/",
+  "tests/registry/",
+];
 /** Folders without `]!`: the type checker never considers array elements undefined, so the assertion has no effect. */
 const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
 /** Folders without import cycles, type imports included. */
@@ -189,7 +196,7 @@ Deno.test("every export is imported somewhere", () => {
   const used = usedNames();
   const dead: string[] = [];
   for (const [path, text] of TEXTS) {
-    if (!within(path, NO_DEAD_EXPORTS) || used.get(path)?.has("*")) continue;
+    if (within(path, DEAD_EXPORTS) || used.get(path)?.has("*")) continue;
     for (const name of exportedNames(text)) if (!used.get(path)?.has(name)) dead.push(`${path}: ${name}`);
   }
   assert.deepEqual(dead, USED_BY_TEXT);

@@ -13,12 +13,12 @@ import { trap } from "./traps.ts";
 const MAX_LIFT_COST = 2 ** 30;
 
 /** The parts of an engine memory that are used here. */
-export interface MemorySource {
+interface MemorySource {
   readonly buffer: ArrayBuffer;
 }
 
 /** `realloc` of a component: old pointer, old size, alignment, new size. */
-export type Realloc = (old: number, oldBytes: number, align: number, bytes: number) => number;
+type Realloc = (old: number, oldBytes: number, align: number, bytes: number) => number;
 
 export class GuestMemory {
   readonly pointer: PointerType;

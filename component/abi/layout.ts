@@ -22,7 +22,7 @@ export const MAX_FLAT_ASYNC_PARAMS = 4;
 export const MAX_FLAT_RESULTS = 1;
 
 /** Size and alignment in bytes. */
-export interface Layout {
+interface Layout {
   readonly size: number;
   readonly align: number;
 }
@@ -53,7 +53,7 @@ const memo32 = new WeakMap<Type, Layout>();
 const memo64 = new WeakMap<Type, Layout>();
 
 /** The least multiple of `align` that is not less than `offset`. */
-export function alignTo(offset: number, align: number): number {
+function alignTo(offset: number, align: number): number {
   return Math.ceil(offset / align) * align;
 }
 
@@ -249,7 +249,7 @@ export function paramTypes(type: FuncType): Type[] {
 }
 
 /** How a function passes its parameters and its result. */
-export interface CallShape {
+interface CallShape {
   readonly params: readonly CoreType[];
   readonly results: readonly CoreType[];
   /** The flat parameters; undefined if they are in memory. */
@@ -259,7 +259,7 @@ export interface CallShape {
 }
 
 /** The options that decide the shape of a call. */
-export interface ShapeOptions {
+interface ShapeOptions {
   readonly pointer: PointerType;
   readonly isAsync: boolean;
   /** An async lift with a callback. */

@@ -40,7 +40,7 @@ import { type ExternAttributes, type FuncShape, isPrimitive, PRIMITIVES, type Va
 import { COMPONENT_HEADER, SECTION } from "./section_ids.ts";
 
 /** Definitions and custom sections to encode; a nested component is encoded from its definitions. */
-export interface EncodableComponent {
+interface EncodableComponent {
   readonly definitions: readonly Definition[];
   readonly customs: readonly { readonly name: string; readonly bytes: Uint8Array; readonly after: number }[];
 }

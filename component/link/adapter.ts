@@ -28,7 +28,7 @@ const NORMALIZE: Readonly<Record<string, string>> = {
 };
 
 /** Compiles the text of a core module, once per text. */
-export type CompileAdapter = (text: string) => Module;
+type CompileAdapter = (text: string) => Module;
 
 /** The adapter for calls of `item` by `caller`; undefined if the function needs more than numbers. */
 export function fuse(

@@ -121,7 +121,7 @@ export function objectOf(resource: RuntimeResource, rep: number, owned: boolean)
 }
 
 /** Makes `object` represent a resource of a guest. */
-export function adopt(object: object, resource: RuntimeResource, rep: number, owned: boolean): object {
+function adopt(object: object, resource: RuntimeResource, rep: number, owned: boolean): object {
   const era = resource.owner?.store.era;
   REPS.set(object, { resource, rep, owned, era });
   if (owned) ABANDONED.register(object, { resource, rep, era }, object);

@@ -75,7 +75,7 @@ export interface Environment {
 }
 
 /** Finds the argument for an import. */
-export type Arguments = (
+type Arguments = (
   definition: Extract<Definition, { kind: "import" }>,
   scope: Scope,
 ) => Item;

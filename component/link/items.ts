@@ -40,12 +40,12 @@ export interface ComponentItem {
   readonly parent: ComponentInstance | undefined;
 }
 
-export interface TypeItem {
+interface TypeItem {
   readonly sort: "type";
   readonly type: RuntimeType;
 }
 
-export interface ModuleItem {
+interface ModuleItem {
   readonly sort: "core module";
   readonly module: Module;
 }

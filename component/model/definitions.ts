@@ -80,7 +80,7 @@ export type Alias =
   | { readonly kind: "outer"; readonly sort: Sort; readonly count: number; readonly index: number };
 
 /** A core module type: its declarations in order. `type` and `alias` append to its own index space of types. */
-export interface ModuleTypeExpr {
+interface ModuleTypeExpr {
   readonly kind: "module";
   readonly declarations: readonly ModuleDeclaration[];
 }
@@ -106,12 +106,12 @@ export interface ResourceExpr {
 }
 
 /** An instance type: its declarations in order, with index spaces of their own. */
-export interface InstanceTypeExpr {
+interface InstanceTypeExpr {
   readonly kind: "instance";
   readonly declarations: readonly Declaration[];
 }
 
-export interface ComponentTypeExpr {
+interface ComponentTypeExpr {
   readonly kind: "component";
   readonly declarations: readonly Declaration[];
 }

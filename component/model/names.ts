@@ -12,7 +12,7 @@ export type ExternName =
   | InterfaceName;
 
 /** `namespace:package/interface@version`. */
-export interface InterfaceName {
+interface InterfaceName {
   readonly kind: "interface";
   readonly namespace: string;
   readonly package: string;

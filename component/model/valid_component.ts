@@ -31,7 +31,7 @@ export type CoreInstanceType = ReadonlyMap<string, CoreExternType>;
 export type CoreTypeEntry = { readonly kind: "type"; readonly id: number } | ModuleType;
 
 /** The resolved index spaces of a component. */
-export interface IndexSpaces {
+interface IndexSpaces {
   readonly coreModules: readonly ModuleType[];
   readonly coreInstances: readonly CoreInstanceType[];
   readonly coreTypes: readonly CoreTypeEntry[];

@@ -59,7 +59,7 @@ export function chargeNodes(scope: Scope, count: number): void {
   if (scope.session.copiesLeft < 0) scope.fail("the types of all instances together are too large");
 }
 
-export type ScopeKind = "component" | "component type" | "instance type";
+type ScopeKind = "component" | "component type" | "instance type";
 
 /** One side of a scope, its imports or its exports. */
 export interface Side {
@@ -95,7 +95,7 @@ const SPACE_TITLES = {
 
 type CoreTyped<K extends CoreExternType["kind"]> = Extract<CoreExternType, { kind: K }>["type"];
 
-export interface Spaces {
+interface Spaces {
   readonly coreModules: ModuleType[];
   readonly coreInstances: CoreInstanceType[];
   readonly coreTypes: CoreTypeEntry[];

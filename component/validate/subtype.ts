@@ -240,7 +240,7 @@ export function bindResources(
 }
 
 /** The resource type that the item at `path` is; undefined if there is none. */
-export function resourceAt(externs: ReadonlyMap<string, Extern>, path: readonly string[]): ResourceId | undefined {
+function resourceAt(externs: ReadonlyMap<string, Extern>, path: readonly string[]): ResourceId | undefined {
   let at: ReadonlyMap<string, Extern> = externs;
   for (const name of path.slice(0, -1)) {
     const extern = at.get(name);
@@ -252,7 +252,7 @@ export function resourceAt(externs: ReadonlyMap<string, Extern>, path: readonly 
 }
 
 /** The class of a type, for messages. */
-export function typeClass(type: AnyType): string {
+function typeClass(type: AnyType): string {
   return isValType(type) ? "defined type" : type.kind;
 }
 

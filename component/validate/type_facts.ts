@@ -7,7 +7,7 @@
 import { type AnyType, type Extern, isValType, type ResourceId, type ValType, valueOperands } from "../model/types.ts";
 
 /** Properties of a type. */
-export interface TypeFacts {
+interface TypeFacts {
   /** Nodes of the type as a tree. */
   readonly nodes: number;
   readonly depth: number;

@@ -150,7 +150,7 @@ export class InputStream {
 }
 
 /** Where an output stream writes: the descriptor's own position, an offset, or the end. */
-export type WritePosition = undefined | bigint | "end";
+type WritePosition = undefined | bigint | "end";
 
 /** wasi:io/streams output-stream. */
 export class OutputStream {

@@ -36,7 +36,7 @@ import {
 } from "./document.ts";
 
 /** The WIT of a component. */
-export interface ComponentWit {
+interface ComponentWit {
   readonly root: WitPackage;
   readonly packages: ReadonlyMap<string, WitPackage>;
   /** Imports and exports that WIT cannot express, such as core modules. */

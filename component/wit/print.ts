@@ -40,7 +40,7 @@ class Lines {
 }
 
 /** A name, with `%` if it is a keyword. */
-export function printName(name: string): string {
+function printName(name: string): string {
   return isKeyword(name) ? `%${name}` : name;
 }
 
@@ -78,13 +78,6 @@ function printItems(out: Lines, { interfaces, worlds }: WitPackage, spaced: bool
     separate();
     printWorldInto(out, world);
   }
-}
-
-/** A world alone. */
-export function printWorld(world: WitWorld): string {
-  const out = new Lines();
-  printWorldInto(out, world);
-  return out.text;
 }
 
 function printWorldInto(out: Lines, world: WitWorld): void {
@@ -221,7 +214,7 @@ function printMethod(out: Lines, func: WitFunc): void {
 }
 
 /** The signature of a function, such as `func(a: u32) -> string`. */
-export function printSignature(func: WitFunc): string {
+function printSignature(func: WitFunc): string {
   return `${func.async ? "async " : ""}func${printParams(func)}`;
 }
 
@@ -231,7 +224,7 @@ function printParams({ params, result }: WitFunc): string {
 }
 
 /** A type, such as `result<list<u8>, error-code>`. */
-export function printType(type: WitType): string {
+function printType(type: WitType): string {
   switch (type.kind) {
     case "named":
       return printName(type.def.name);

@@ -547,7 +547,7 @@ function renameItem(item: WorldItem, name: string): WorldItem {
 }
 
 /** The interfaces whose types an interface or world item uses, in order. */
-export function usedInterfaces(item: WorldItem | WitInterface): WitInterface[] {
+function usedInterfaces(item: WorldItem | WitInterface): WitInterface[] {
   const types = "kind" in item
     ? item.kind === "type" ? [item.def] : item.kind === "interface" ? [...item.interface.types.values()] : []
     : [...item.types.values()];

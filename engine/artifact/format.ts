@@ -73,7 +73,7 @@ const SECTION_IDS: readonly number[] = [
 ];
 
 /** The parts of an artifact. */
-export interface ArtifactParts {
+interface ArtifactParts {
   /** Stored as JSON; this file does not interpret it. */
   description: unknown;
   metadata: Uint8Array;

@@ -24,7 +24,7 @@ import type { Store } from "../runtime/instance/store.ts";
 import { type ArtifactDescription, type CodeOptions, machineName, optionNames, processOf } from "./description.ts";
 
 /** Returns the store for loaded modules, created from the artifact's process code if none exists yet. */
-export type StoreFor = (code: ProcessCode) => Store;
+type StoreFor = (code: ProcessCode) => Store;
 
 /** A loaded module, and the optimization statistics of its compilation. */
 export interface LoadedModule {

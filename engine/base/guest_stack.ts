@@ -5,7 +5,7 @@
  */
 
 /** A frame of a guest, as far as its text goes. */
-export interface StackFrame {
+interface StackFrame {
   readonly funcIndex: number;
   readonly funcName?: string;
   readonly moduleName?: string;

@@ -16,7 +16,7 @@ import * as layout from "./kernel/layout.ts";
 import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts";
 
 /** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
-export interface Uncovered {
+interface Uncovered {
   readonly index: number;
   /** The body or its code exceeds the kernel's memory. Every instruction is covered. */
   readonly reason: "too-large";

@@ -10,7 +10,7 @@ import { Store } from "./instance/store.ts";
 import { collectorCode, stringCode } from "./intrinsics.ts";
 
 /** The services of the compiler for a store. */
-export interface StoreCompiler {
+interface StoreCompiler {
   processCode(): ProcessCode;
   /** Compiles and adds the module of gc/collector_code.ts. */
   compileCollector(store: Store): CompiledModule;

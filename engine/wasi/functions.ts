@@ -27,7 +27,7 @@ export interface WasiState {
 }
 
 /** A WASI function: pointers and sizes are signed i32, 64-bit values bigints; returns an error number. */
-export type WasiFunction = (...args: never[]) => number | void;
+type WasiFunction = (...args: never[]) => number | void;
 
 /** Names of WASI functions in witx. */
 const NAME = /^[a-z]+(?:_[a-z]+)+$/;

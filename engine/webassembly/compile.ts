@@ -9,7 +9,7 @@ import { compileBytes, isValid, type Module, moduleObject, MODULES, readStringOp
 import type { StringOptions } from "./js_string.ts";
 
 /** A module and its instance. */
-export interface InstantiatedSource {
+interface InstantiatedSource {
   module: Module;
   instance: Instance;
 }

@@ -12,7 +12,7 @@ import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 
 /** The constructor of a kind of error. */
-export interface ErrorClass {
+interface ErrorClass {
   new (message?: unknown, options?: unknown): Error;
   (message?: unknown, options?: unknown): Error;
   readonly prototype: Error;

@@ -102,7 +102,7 @@ export function fromAddress(value: number, wide: boolean): number | bigint {
 }
 
 /** Sizes of memories and tables. */
-export interface SizeDescriptor {
+interface SizeDescriptor {
   wide: boolean;
   min: bigint;
   max: bigint | undefined;

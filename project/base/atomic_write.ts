@@ -34,7 +34,7 @@ export interface PendingWrite {
 }
 
 /** How long to wait for another writer, and how to tell whether it lives. */
-export interface WriteOptions {
+interface WriteOptions {
   readonly files?: Files;
   readonly waitMs?: number;
   readonly isAlive?: (pid: number) => boolean;

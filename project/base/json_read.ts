@@ -24,7 +24,7 @@ const MAX_KEY = 1000;
 const MAX_DUPLICATES = 100;
 
 /** A line and a column, both counted from 1. */
-export interface Place {
+interface Place {
   readonly line: number;
   readonly column: number;
 }
@@ -41,7 +41,7 @@ export interface JsonDocument {
 }
 
 /** Bounds and names for a reading. */
-export interface JsonReadOptions {
+interface JsonReadOptions {
   /** File name used in findings. */
   readonly file: string;
   /** First part of the codes: `lock`, `manifest`, `catalog`. */

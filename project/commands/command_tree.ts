@@ -8,7 +8,7 @@ import { Command } from "commander";
 import type { CommandRow } from "./command_row.ts";
 
 /** An option of a command. */
-export interface OptionNode {
+interface OptionNode {
   /** `--name`, and its short form if it has one. */
   readonly words: readonly string[];
   /** `<value>` or `[value]` as help shows it; absent for switches. */

@@ -15,7 +15,7 @@ export interface OptionRow {
 }
 
 /** Values by the options' names in camel case: text, lists of text, or true and false. */
-export type FlagValues = Record<string, string | string[] | boolean>;
+type FlagValues = Record<string, string | string[] | boolean>;
 
 function collect(value: string, list: string[]): string[] {
   return [...list, value];

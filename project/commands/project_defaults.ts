@@ -10,7 +10,7 @@ import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
 
 /** The flags that affect a run's settings. */
-export interface SettingsFlags extends EngineFlags {
+interface SettingsFlags extends EngineFlags {
   readonly parallel?: string;
 }
 

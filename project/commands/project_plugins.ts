@@ -14,7 +14,7 @@ import { findProject, requireProject } from "../project_root.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 
 /** Flags that decide about plugins. */
-export interface PluginFlags {
+interface PluginFlags {
   readonly project?: string;
   readonly locked?: boolean;
   readonly trust?: string;

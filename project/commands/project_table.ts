@@ -5,7 +5,7 @@
 import type { Command } from "commander";
 
 /** A row of the table of commands. */
-export interface ProjectCommandRow {
+interface ProjectCommandRow {
   readonly name: string;
   readonly summary: string;
   readonly load: () => Promise<{ addCommand(program: Command): void }>;

@@ -59,7 +59,7 @@ export interface BindingQuestion {
 }
 
 /** The result of binding all contracts of a set. */
-export interface BindingPlan {
+interface BindingPlan {
   readonly bindings: { readonly [consumer: string]: { readonly [namespace: string]: string[] } };
   /** Several candidates and no choice. */
   readonly ambiguous: readonly BindingQuestion[];

@@ -14,7 +14,7 @@ import type { LockedPackage, LockedPlugin, LockedSource, Lockfile } from "./lock
 import { sortGrants } from "./review.ts";
 
 /** The part of a lockfile that decides about authority. */
-export interface AuthorityState {
+interface AuthorityState {
   readonly packages: { readonly [id: string]: LockedPackage };
   readonly plugins: { readonly [id: string]: LockedPlugin };
   /** Providers by the namespaces that guests may import. */

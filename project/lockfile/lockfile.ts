@@ -26,7 +26,7 @@ import { isCanonicalVersion } from "../base/version.ts";
 export const MAX_LOCK_BYTES = 4 << 20;
 
 /** The data that the parse compares the lockfile with. */
-export interface LockContext {
+interface LockContext {
   readonly file?: string;
   /** `plugins` of the manifest; without it staleness is not judged. */
   readonly requirements?: { readonly [id: string]: string };

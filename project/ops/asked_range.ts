@@ -9,7 +9,7 @@ import { joinPaths } from "../base/posix_path.ts";
 import { findProjectRoot } from "../project_root.ts";
 
 /** The nearest manifest, and its text. */
-export interface NearestManifest {
+interface NearestManifest {
   readonly file: string;
   readonly text: string;
 }

@@ -100,7 +100,7 @@ function* reviewRequests(
 }
 
 /** The flags that decide. */
-export interface DecisionFlags {
+interface DecisionFlags {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly allowRequested: boolean;

@@ -10,7 +10,7 @@ import { ListedFailure, oneLine } from "../base/failure.ts";
 import type { PlacedImport } from "./module_shape.ts";
 
 /** Names that are offered, by namespace. */
-export type OfferedImports = ReadonlyMap<string, readonly string[]>;
+type OfferedImports = ReadonlyMap<string, readonly string[]>;
 
 /** Namespaces and names that compilers leave to their own runtimes, with advice for each. */
 const HINTS: readonly (readonly [namespace: RegExp, name: RegExp, hint: string])[] = [

@@ -23,7 +23,7 @@ import { fetchPackage, promisedPlugin } from "../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
 /** The input of `prepare`. */
-export interface PrepareRequest {
+interface PrepareRequest {
   readonly root: string;
   readonly requirements: { readonly [id: string]: string };
   readonly previous: Previous;

@@ -30,7 +30,7 @@ export interface Runnable {
 }
 
 /** The call that a run makes. */
-export interface PlannedCall {
+interface PlannedCall {
   readonly name: string;
   readonly values: readonly unknown[];
   /** Types of the results to print; undefined for a program, which prints for itself. */

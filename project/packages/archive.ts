@@ -21,7 +21,7 @@ export const ARCHIVE_LIMITS = {
 } as const;
 
 /** Bounds of a kind of archive. */
-export type ArchiveLimits = { readonly [name in keyof typeof ARCHIVE_LIMITS]: number };
+type ArchiveLimits = { readonly [name in keyof typeof ARCHIVE_LIMITS]: number };
 
 const BLOCK = 512;
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;

@@ -15,7 +15,7 @@ import { PathSource } from "./source_path.ts";
 import type { OpsContext } from "./context.ts";
 
 /** An opened package and whether it had to be downloaded. */
-export interface Fetched {
+interface Fetched {
   readonly opened: OpenPackage;
   readonly downloaded: boolean;
 }

@@ -18,7 +18,7 @@ import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import { BASE_URL } from "../base/constants.ts";
 
 /** Machine-wide limits on authority. */
-export interface Policy {
+interface Policy {
   /** Authorities that are never granted on this machine. */
   readonly deny: readonly string[];
   /** The only registries that may be used; absent allows any trusted one. */

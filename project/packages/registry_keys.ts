@@ -18,7 +18,7 @@ import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import type { RegistrySource } from "./source_registry.ts";
 
 /** Public keys (raw, base64) by name. */
-export type KeySet = { readonly [id: string]: string };
+type KeySet = { readonly [id: string]: string };
 
 const MAX_KEYS_FILE = 1 << 20;
 const PUBLIC_KEY: Schema = { type: "string", maxLength: 44, pattern: "^[A-Za-z0-9+/]{43}=$" };
@@ -61,7 +61,7 @@ interface ServedKey {
 }
 
 /** The part of the context that key lookup needs. */
-export interface KeyContext {
+interface KeyContext {
   readonly files?: Files;
   readonly paths: MachinePaths;
   readonly machine: MachineConfig;

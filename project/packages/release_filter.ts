@@ -17,7 +17,7 @@ export interface Skipped {
 }
 
 /** Candidates and skipped releases. */
-export interface FilteredReleases {
+interface FilteredReleases {
   readonly candidates: readonly Release[];
   readonly skipped: readonly Skipped[];
 }

@@ -22,7 +22,7 @@ import { canonicalVersion } from "../base/version.ts";
 const UNVERSIONED = "0.0.0-dev";
 
 /** A package opened from a directory. */
-export interface PathPackage {
+interface PathPackage {
   readonly opened: OpenPackage;
   /** Digest and size of the canonical tar. */
   readonly artifact: Release["artifact"];

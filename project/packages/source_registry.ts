@@ -25,14 +25,14 @@ const MAX_INDEX_BYTES = 4 << 20;
 const MAX_REDIRECTS = 3;
 
 /** How to talk to a registry. */
-export interface FoundPackage {
+interface FoundPackage {
   readonly name: string;
   readonly version: string;
   readonly description: string;
 }
 
 /** The options of a registry connection. */
-export interface RegistryOptions {
+interface RegistryOptions {
   readonly paths: MachinePaths;
   readonly offline?: boolean;
   readonly files?: Files;

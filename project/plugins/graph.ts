@@ -38,7 +38,7 @@ export function instantiateUnder(
 }
 
 /** The parts of a graph. */
-export interface GraphParts {
+interface GraphParts {
   /** The limits of the plugins' own functions (`init`, `stop`, hooks). */
   readonly control: Context;
   readonly args: readonly string[];

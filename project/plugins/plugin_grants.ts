@@ -15,7 +15,7 @@ import { emptyObject, type JsonObject } from "../base/json_read.ts";
 import { formatType, type FunctionType, type ModuleImport, sameType } from "../definitions/module_inspector.ts";
 
 /** The link target of an import. */
-export type LinkTarget =
+type LinkTarget =
   /** The plugin's own namespace: always there. */
   | { readonly kind: "self" }
   /** A host function, with every granted authority that opens it and its scope. */
@@ -40,13 +40,13 @@ export interface Link {
 }
 
 /** The links of a plugin. */
-export interface PluginLinks {
+interface PluginLinks {
   readonly links: readonly Link[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /** The part of a locked plugin that linking needs. */
-export interface GrantedPlugin {
+interface GrantedPlugin {
   readonly definition: Definition;
   readonly grants: { readonly [name: string]: JsonObject };
   readonly denied: readonly string[];

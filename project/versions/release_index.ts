@@ -50,7 +50,7 @@ export interface ReleaseEntry {
 }
 
 /** Names of channels in the index; `latest` is the newest official release. */
-export type ChannelName = "canary" | "nightly" | "latest";
+type ChannelName = "canary" | "nightly" | "latest";
 
 /** The index. */
 export interface ReleaseIndex {

@@ -14,7 +14,7 @@ import type { ReleaseKeys } from "../../project/versions/release_index.ts";
 import { contextFor } from "./release_fixture.ts";
 
 /** The operation, the machine, and the step to die at; a negative `step` never kills. */
-export type Deadly =
+type Deadly =
   & { readonly facts: MachineFacts; readonly step: number }
   & (
     | { readonly kind: "version install"; readonly base: string; readonly keys: ReleaseKeys; readonly target: string }

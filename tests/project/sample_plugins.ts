@@ -30,7 +30,6 @@ export function definition(id: string, version: string, more: Partial<Definition
 
 export const KV = "github.com/acme/kv";
 export const CODEC = "github.com/acme/codec";
-export const LOG = "git.example.org/tools/log";
 
 /** A provider of the codec's contract. */
 export const CODEC_WASM = assemble(`(module

@@ -25,7 +25,7 @@ const scratch = new Scratch(host);
 let call: NumberedCalls | undefined;
 
 /** Makes a system call; throws when it fails. */
-export function systemCall(name: keyof typeof NUMBERS, ...args: number[]): number {
+function systemCall(name: keyof typeof NUMBERS, ...args: number[]): number {
   call ??= numberedCalls(host);
   const result = call(NUMBERS[name][host.arch === "x64" ? 0 : 1], ...args);
   return checked(name, result);

@@ -85,7 +85,7 @@ const PROGRAM = `(module (type $a (array (mut i16)))
   ).join("\n")
 })`;
 
-export const OPTIONS = { builtins: ["js-string"] };
+const OPTIONS = { builtins: ["js-string"] };
 
 // deno-lint-ignore no-explicit-any
 export type Exports = any;

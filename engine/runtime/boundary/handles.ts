@@ -15,7 +15,7 @@
 import type { StringMemory } from "./string_memory.ts";
 
 /** Calls `mark` for every reachable reference; the table ignores references of other kinds. */
-export type HandleRoots = (mark: (word: number) => void) => void;
+type HandleRoots = (mark: (word: number) => void) => void;
 
 /** The map key of −0, which a Map does not distinguish from 0. */
 const NEGATIVE_ZERO = Symbol("-0");

@@ -19,7 +19,7 @@ interface Layout {
 }
 
 /** Allocates an object of `bytes`, header included. Returns its address. */
-export type Allocate = (bytes: number) => number;
+type Allocate = (bytes: number) => number;
 
 /** Layouts by canonical type id; both belong to the realm. */
 const layouts: (Layout | undefined)[] = [];

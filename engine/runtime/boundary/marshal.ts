@@ -54,7 +54,7 @@ export interface CallInEnv {
 }
 
 /** The environment of calls to one host function. */
-export interface HostEnv {
+interface HostEnv {
   state: NativeRegion;
   boundary: Boundary;
   call: (...args: unknown[]) => unknown;

@@ -20,9 +20,6 @@ import {
 } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 
-/** A JavaScript value that can be passed to or returned from WebAssembly code. */
-export type WasmValue = number | bigint | string | boolean | symbol | object | null | undefined;
-
 /** Conversion of references between JavaScript values and words of compiled code. */
 export interface ReferenceBoundary {
   /**

@@ -18,7 +18,7 @@ import { ImageReferences } from "./image_references.ts";
 import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
 
-export interface PreparedData {
+interface PreparedData {
   active: boolean;
   memory: number;
   start: ConstInit | undefined;

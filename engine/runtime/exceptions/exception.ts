@@ -256,7 +256,7 @@ export const JS_TAG: Tag = new Tag(JS_TYPE, canonicalFuncTypeId(JS_TYPE), undefi
 const FORGOTTEN_TAG: Tag = new Tag({ kind: "func", params: [], results: [] }, -1, undefined);
 
 /** Property key of the exception that a WasmException represents. */
-export const INSIDE: unique symbol = Symbol("waft.inside");
+const INSIDE: unique symbol = Symbol("waft.inside");
 /** Property key of the payload's references of a WasmException constructed in JavaScript, by value index. */
 const REFERENCES: unique symbol = Symbol("waft.references");
 

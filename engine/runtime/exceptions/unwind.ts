@@ -14,7 +14,7 @@ import type { NativeRegion } from "../memory/native_region.ts";
 import type { UnwindTable } from "./unwind_table.ts";
 
 /** The parts of the guest thread that unwinding uses. */
-export interface UnwindingThread {
+interface UnwindingThread {
   readonly state: NativeRegion;
   readonly stack: NativeRegion;
   readonly stackLow: number;

@@ -49,9 +49,10 @@ import { stringBuiltinOf } from "../strings/string_builtins.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { writeValue } from "../boundary/values.ts";
 
-/** An import value: a function, or an object of the engine; numbers and bigints for immutable globals. */
-export type ImportValue = ((...args: never[]) => unknown) | Memory | Table | Global | number | bigint | object | null;
-/** Import values by module name and import name. */
+/**
+ * Import values by module name and import name: functions, objects of the engine, and numbers and bigints for immutable
+ * globals.
+ */
 export type Imports = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
 /** Limits that the host sets for an instance. */

@@ -35,7 +35,7 @@ import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
 /** Intrinsic modules that a store instantiates when a program first uses objects or string builtins. */
-export interface StoreIntrinsics {
+interface StoreIntrinsics {
   /** The garbage collector, with its control area at address `control`. */
   collector(store: Store, control: number): CollectorCode;
   /** The string builtins; `services` handle the cases that the machine code leaves to the runtime. */

@@ -13,7 +13,7 @@ const MIN_BYTES = 1 << 17;
 const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
 
 /** The image of one memory. */
-export class MemoryImage implements RangeImage {
+class MemoryImage implements RangeImage {
   readonly #host: Host;
   readonly #file: number;
   readonly #bytes: number;
@@ -34,7 +34,7 @@ export class MemoryImage implements RangeImage {
 }
 
 /** The properties of a module that determine its memory images. */
-export interface ImageSource {
+interface ImageSource {
   readonly valid: { readonly memoryTypes: readonly { readonly limits: { readonly min: bigint } }[] };
   /** The data segments; active ones with their memory index and offset expression. */
   readonly datas: readonly {

@@ -71,7 +71,7 @@ export interface StringCode {
 }
 
 /** The parts of the store that the builtins use. */
-export interface StringRuntime {
+interface StringRuntime {
   readonly thread: GuestThread;
   /** Frees unreachable host handles if there are too many. */
   relieve(): void;
@@ -80,7 +80,7 @@ export interface StringRuntime {
 }
 
 /** The parts of an importing instance that the builtins use. */
-export interface StringInstance {
+interface StringInstance {
   readonly module: { readonly layout: ContextLayout; readonly valid: ValidModule };
   readonly region: NativeRegion;
   /** The VM context, at `offset` in `region`. */

@@ -71,7 +71,7 @@ const ENTER = {
 } as const;
 
 /** The parts of an instance that an asynchronous call uses. */
-export interface SuspendableInstance extends LimitedInstance {
+interface SuspendableInstance extends LimitedInstance {
   readonly module: LimitedInstance["module"] & { readonly deterministic: boolean };
   readonly closed: boolean;
   /** The VM context. */

@@ -9,7 +9,7 @@
  */
 
 /** A preempted call; only its identity matters. */
-export type Preempted = object;
+type Preempted = object;
 
 export class InstanceGroup {
   #parent: InstanceGroup | undefined;

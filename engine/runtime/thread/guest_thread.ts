@@ -50,7 +50,7 @@ const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 
 /** The services of the runtime for parked guest code. */
-export interface ThreadServices {
+interface ThreadServices {
   /** Runs builtin `index` for the instance whose VM context is at `context`. May throw a TrapError. */
   serveBuiltin(index: number, context: number): void;
   /** The service of host function `index` of the instance whose VM context is at `context`. */

@@ -25,7 +25,7 @@ export interface ImageOwner {
 }
 
 /** Finds the module that owns a code address. */
-export type ImageLookup = (address: number) => ImageOwner | undefined;
+type ImageLookup = (address: number) => ImageOwner | undefined;
 
 /** The error of the trap that the thread state describes. */
 export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
