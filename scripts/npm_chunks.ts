@@ -11,21 +11,31 @@ import { posix } from "node:path";
 import { type OutputChunk, rollup } from "@rollup/wasm-node";
 import type { Files } from "./npm_package.ts";
 
+/** A chunk: the modules that every root reaches by static imports, or any root. */
+interface ChunkRow {
+  readonly name: string;
+  readonly roots: readonly string[];
+  readonly reachedFrom?: "any";
+  /** Leaves out modules that reach a top-level `await`, and so cannot be loaded by `require`. */
+  readonly synchronous?: true;
+}
+
 /**
- * The chunks: name, and the modules from which every module of the chunk is reachable by static imports. A module
- * belongs to the first chunk that takes it; other modules form chunks by the entries that reach them. Every set is
- * closed under static imports, apart from earlier sets, so chunks do not import each other in cycles.
+ * The chunks. A module belongs to the first that takes it; other modules form chunks by the entries that reach them.
+ * Every row is closed under static imports, apart from earlier rows, so chunks do not import each other in cycles.
  */
-const CHUNKS: readonly (readonly [name: string, roots: readonly string[], only?: "synchronous"])[] = [
-  ["core", ["mod.js"], "synchronous"],
-  ["engine", ["mod.js"]],
-  ["target", ["backend_x64/target.js", "backend_arm64/target.js"]],
-  ["target_x64", ["backend_x64/target.js"]],
-  ["target_arm64", ["backend_arm64/target.js"]],
-  ["optimizer", ["body_compiler_x64.js", "body_compiler_arm64.js"]],
-  ["text", ["text/parse_module.js"]],
-  ["webassembly", ["webassembly/mod.js"]],
-  ["wasi", ["wasi/mod.js"]],
+const CHUNKS: readonly ChunkRow[] = [
+  // Commands that do not compile load no more than these.
+  { name: "base", roots: ["errors.js", "features.js", "host/files.js", "host/process.js"], reachedFrom: "any" },
+  { name: "core", roots: ["mod.js"], synchronous: true },
+  { name: "engine", roots: ["mod.js"] },
+  { name: "target", roots: ["backend_x64/target.js", "backend_arm64/target.js"] },
+  { name: "target_x64", roots: ["backend_x64/target.js"] },
+  { name: "target_arm64", roots: ["backend_arm64/target.js"] },
+  { name: "optimizer", roots: ["body_compiler_x64.js", "body_compiler_arm64.js"] },
+  { name: "text", roots: ["text/parse_module.js"] },
+  { name: "webassembly", roots: ["webassembly/mod.js"] },
+  { name: "wasi", roots: ["wasi/mod.js"] },
 ];
 
 /** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
@@ -105,16 +115,22 @@ function closureOf(modules: Modules, path: string): Set<string> {
   return closure;
 }
 
+/** The modules that all roots of a row reach, or any. */
+function reached(modules: Modules, { roots, reachedFrom }: ChunkRow): Set<string> {
+  const closures = roots.map((root) => closureOf(modules, root));
+  return reachedFrom === "any"
+    ? new Set(closures.flatMap((closure) => [...closure]))
+    : closures.reduce((common, closure) => common.intersection(closure));
+}
+
 /** The chunk of each module that has one by `CHUNKS`. */
 export function chunkNames(modules: Modules): Map<string, string> {
   const chunks = new Map<string, string>();
   const isSynchronous = (path: string) =>
     [...closureOf(modules, path)].every((member) => !moduleAt(modules, member).hasAwait);
-  for (const [name, roots, only] of CHUNKS) {
-    const [first, ...others] = roots.map((root) => closureOf(modules, root));
-    for (const path of first) {
-      const belongs = !chunks.has(path) && others.every((other) => other.has(path));
-      if (belongs && (only === undefined || isSynchronous(path))) chunks.set(path, name);
+  for (const row of CHUNKS) {
+    for (const path of reached(modules, row)) {
+      if (!chunks.has(path) && (row.synchronous !== true || isSynchronous(path))) chunks.set(path, row.name);
     }
   }
   return chunks;

@@ -32,6 +32,10 @@ const SOURCES: Readonly<Record<string, string>> = {
   "backend_arm64/target.js": "export const target = 2;",
   "webassembly/mod.js": `export * from "../mod.js";`,
   "wasi/mod.js": `export const wasi = 1;`,
+  "errors.js": `export class Fault extends Error {}`,
+  "features.js": `export { Fault } from "./errors.js";`,
+  "host/files.js": `export const files = 1;`,
+  "host/process.js": `export const process = 1;`,
 };
 
 const EXPORTS = { ".": { default: "./mod.js" }, "./thing": "./base/thing.js", "./wasi": "./wasi/mod.js" };
@@ -112,8 +116,8 @@ Deno.test("chunks are closed under imports", () => {
       ["c.js", module([])],
     ]),
   );
-  const chunksOf = ["a.js", "c.js", "b.js", "mod.js", "wasi/mod.js"].map((path) => names.get(path));
-  assert.deepEqual(chunksOf, ["core", "core", "engine", "engine", "wasi"]);
+  const chunksOf = ["a.js", "c.js", "b.js", "mod.js", "wasi/mod.js", "errors.js"].map((path) => names.get(path));
+  assert.deepEqual(chunksOf, ["core", "core", "engine", "engine", "wasi", "base"]);
 });
 
 Deno.test("imports and URLs that a bundle cannot resolve are refused", async () => {
