@@ -235,6 +235,14 @@ function specJob(name: string, files: readonly string[], extra?: Record<string, 
 
 // Tests and random modules.
 
+/** Components: the canonical ABI, adapters, suspended frames, and what breaks their rules. */
+const COMPONENT_TESTS = [
+  "tests/component/hostile_guest_test.ts",
+  "tests/component/limits_test.ts",
+  "tests/component/reset_test.ts",
+  "tests/component/streams_test.ts",
+];
+
 /** Test files and folders, by process. */
 const TESTS: readonly (readonly string[])[] = [
   ["tests/wasi"],
@@ -250,11 +258,13 @@ const TESTS: readonly (readonly string[])[] = [
   ],
   ["engine/host", "engine/gc", "engine/artifact/module_round_trip_test.ts", "engine/artifact/artifact_file_test.ts"],
   ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
+  [...COMPONENT_TESTS, "tests/component/lift_lower_test.ts", "tests/component/spec_test.ts"],
 ];
 /** The subset for --quick: of the control tests only those that do not compile many programs in many configurations. */
 const QUICK_TESTS: readonly (readonly string[])[] = [
   ["tests/wasi/programs_test.ts", "tests/wasi/process_test.ts"],
   ["--filter=/deadline|limit|closed/", "tests/engine/control_test.ts"],
+  [...COMPONENT_TESTS],
 ];
 
 function testJobs(): Job[] {

@@ -48,6 +48,8 @@ export class Store {
   active = 0;
   /** The core instances, adapters excluded. */
   readonly coreInstances: Instance[] = [];
+  /** The instances of adapters, which have no state of their own. */
+  readonly adapters: Instance[] = [];
   /** The component instances, in order of instantiation. */
   readonly instances: ComponentInstance[] = [];
   /** Changes when the state of all instances ends: objects of resources made before belong to no instance. */
@@ -213,7 +215,7 @@ export class Store {
   /** Closes the core instances. */
   close(): void {
     this.#resettable = false;
-    for (const instance of this.coreInstances) instance.close();
+    for (const instance of [...this.coreInstances, ...this.adapters]) instance.close();
     this.#failAll(new Error("The instance is closed"));
     this.#endState();
   }

@@ -57,6 +57,7 @@ export function fuse(
       enter: () => trap("cannot enter component instance"),
     },
   });
+  caller.store.adapters.push(instance);
   return instance.exports["f"] as CoreFunction;
 }
 

@@ -164,3 +164,29 @@ Deno.test("limits of an instantiation apply to every core instance", () => {
   assert.equal(grow.instantiate({ limits: { maxMemoryPages: 4 } }).call({}, "grow"), -1);
   assert.equal(grow.instantiate({ limits: { maxMemoryPages: 5 } }).call({}, "grow"), 1);
 });
+
+Deno.test("closing an instance closes the adapters between its components", () => {
+  const pair = compileComponent(
+    NewEngine({ limits: { maxInstances: 200 } }),
+    `(component
+      (component $A
+        (core module $m (func (export "f") (param i32) (result i32) (local.get 0)))
+        (core instance $i (instantiate $m))
+        (func (export "f") (param "x" u32) (result u32) (canon lift (core func $i "f"))))
+      (component $B
+        (import "f" (func $f (param "x" u32) (result u32)))
+        (core func $f (canon lower (func $f)))
+        (core module $n (import "a" "f" (func $f (param i32) (result i32)))
+          (func (export "g") (param i32) (result i32) (call $f (local.get 0))))
+        (core instance $i (instantiate $n (with "a" (instance (export "f" (func $f))))))
+        (func (export "g") (param "x" u32) (result u32) (canon lift (core func $i "g"))))
+      (instance $a (instantiate $A))
+      (instance $b (instantiate $B (with "f" (func $a "f"))))
+      (func (export "g") (alias export $b "g")))`,
+  );
+  for (let round = 0; round < 300; round++) {
+    const instance = pair.instantiate<{ g(x: number): number }>();
+    assert.equal(instance.exports.g(round), round);
+    instance.close();
+  }
+});
