@@ -1,7 +1,7 @@
 /**
- * The optimizing compiler of function bodies: IrFunction → VCode → machine code. In: the state of a module's compilation
- * (compile.ts). Out: code of single bodies. Invariant: nothing here is loaded before a body is optimized; compile.ts
- * loads body_compiler_x64.ts or body_compiler_arm64.ts for that.
+ * The optimizing compiler of function bodies: IrFunction → VCode → machine code. In: the state of a module's
+ * compilation (compile.ts). Out: code of single bodies. Invariant: nothing here is loaded before a body is optimized;
+ * compile.ts loads body_compiler_x64.ts or body_compiler_arm64.ts for that.
  */
 import { Allocation } from "./codegen/allocation.ts";
 import type { MachineCode } from "./codegen/machine_code.ts";

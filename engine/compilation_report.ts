@@ -22,11 +22,15 @@ export interface FunctionReport {
 
 /** The result of one compilation, or of loading one from the cache. */
 export interface CompilationReport {
-  /** `baseline`: the quick compiler, which leaves bodies that it does not cover to the other; `optimizing`: all of it. */
+  /**
+   * `baseline`: the quick compiler, which leaves bodies that it does not cover to the other; `optimizing`: all of it.
+   */
   readonly tier: "baseline" | "optimizing";
   /** The form in which the baseline compiler ran; undefined if it did not. */
   readonly kernel: "wasm" | "typescript" | undefined;
-  /** `compile`: the call of `compile`; `background`: a helper thread while the module ran; `cache`: a stored artifact. */
+  /**
+   * `compile`: the call of `compile`; `background`: a helper thread while the module ran; `cache`: a stored artifact.
+   */
   readonly origin: "compile" | "background" | "cache";
   /** Milliseconds that it took; for a helper thread, from the request to the switch. */
   readonly ms: number;

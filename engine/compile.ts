@@ -46,7 +46,9 @@ export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
   await BODY_COMPILERS[name].prepare();
 }
 
-/** Has this thread compiled bodies with the optimizing compiler? If so, its compiler is loaded, and partly optimized. */
+/**
+ * Has this thread compiled bodies with the optimizing compiler? If so, its compiler is loaded, and partly optimized.
+ */
 export function hasOptimized(name: Target["name"]): boolean {
   return BODY_COMPILERS[name].isUsed;
 }

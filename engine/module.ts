@@ -349,9 +349,9 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
    * Calls the exported function `name` under the limits of `context`. Arguments are converted as in the JavaScript API
    * (an i64 is a bigint). Returns undefined for no result, the value for one, an array for several.
    *
-   * Throws TrapError if the code traps (`interrupted` if the context's deadline or processor time passes, `out of fuel`), TypeError if
-   * there is no such function or an argument cannot be converted, and the errors of host functions. The instance
-   * remains usable.
+   * Throws TrapError if the code traps (`interrupted` if the context's deadline or processor time passes, `out of
+   * fuel`), TypeError if there is no such function or an argument cannot be converted, and the errors of host
+   * functions. The instance remains usable.
    */
   call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
     checkContext(context);
@@ -505,9 +505,9 @@ export interface Controls {
 }
 
 /**
- * Runs `action` under the limits of `context`, as `Instance.call` runs an export: for host code that makes several calls
- * on behalf of one. `subject` is an exported function of one of the instances that it calls, or an engine, whose modules
- * alone `action` instantiates and calls.
+ * Runs `action` under the limits of `context`, as `Instance.call` runs an export: for host code that makes several
+ * calls on behalf of one. `subject` is an exported function of one of the instances that it calls, or an engine, whose
+ * modules alone `action` instantiates and calls.
  *
  * Throws TypeError if `subject` is neither, and the errors of `Instance.call`.
  */

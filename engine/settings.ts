@@ -35,11 +35,11 @@ export interface EngineOptions {
   /**
    * The compiler tiers. `optimizing`: the fastest code, compiled before `compile` returns. `baseline`: compiled in a
    * single pass; the code runs at about 0.7 of that speed. `auto`: baseline code first; once the module has run for a
-   * while, a helper thread compiles it with the optimizing compiler, and the running program switches to that code. With
-   * a `cache`, a module that an earlier process has compiled, too, is compiled with the optimizing compiler at once.
-   * Results do not depend on the tier. `serialize` and `share` always use optimized code. Bodies that exceed
-   * the baseline compiler's memory are left to the optimizing compiler. Default: `auto`; `optimizing` with
-   * `deterministic` or `verify`.
+   * while, a helper thread compiles it with the optimizing compiler, and the running program switches to that code.
+   * With a `cache`, a module that an earlier process has compiled, too, is compiled with the optimizing compiler at
+   * once. Results do not depend on the tier. `serialize` and `share` always use optimized code. Bodies that exceed the
+   * baseline compiler's memory are left to the optimizing compiler. Default: `auto`; `optimizing` with `deterministic`
+   * or `verify`.
    */
   tier?: Tiering;
   /**
@@ -81,8 +81,8 @@ export interface EngineOptions {
    */
   parallel?: number | "auto";
   /**
-   * Called after each compilation, also by a helper thread, and after loading from the cache, with what was made by which
-   * compiler. Compiling one function at a time for it is slower. Default: none.
+   * Called after each compilation, also by a helper thread, and after loading from the cache, with what was made by
+   * which compiler. Compiling one function at a time for it is slower. Default: none.
    */
   explain?: (report: CompilationReport) => void;
   /**

@@ -126,7 +126,9 @@ export class TierUp implements PendingWork {
     return this.current;
   }
 
-  /** Starts the compilation when it is due; looks again before it is, since a thread may have been started meanwhile. */
+  /**
+   * Starts the compilation when it is due; looks again before it is, since a thread may have been started meanwhile.
+   */
   #warmUp(now: number): number | undefined {
     const due = this.#since + (this.#compiler.isReady() ? READY_START_MS : START_MS);
     return now < due ? Math.min(due, now + READY_START_MS) : this.#start(now);

@@ -1,7 +1,7 @@
 /**
  * Generates the text of kernel/instructions_arm64.ts: the fixed bits of the instructions that the kernel's arm64 files
- * refer to as `a64.NAME`, from the rows of engine/backend_arm64/. In: the text of those files. Throws for a name without
- * a row.
+ * refer to as `a64.NAME`, from the rows of engine/backend_arm64/. In: the text of those files. Throws for a name
+ * without a row.
  */
 import { ROW_BITS, X } from "../engine/backend_arm64/instructions.ts";
 

@@ -1,8 +1,8 @@
 /**
  * `deno task build:stubs [--check]`: writes the stubs of both backends as data (codegen/stored_stubs.ts), and the
  * intrinsic modules in binary form. In: the generators of the stubs, and the texts of the modules. Out:
- * engine/backend_ARCH/generated_stubs.ts, and the files of `INTRINSICS`. With `--check` nothing is written, and status 1
- * reports an outdated file.
+ * engine/backend_ARCH/generated_stubs.ts, and the files of `INTRINSICS`. With `--check` nothing is written, and status
+ * 1 reports an outdated file.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";

@@ -1,6 +1,7 @@
 /**
- * Mutates the binaries of the component model's suite: `deno task fuzz:components [--count N] [--seed S]`. Every mutation
- * must be accepted or rejected with one error that has an offset. Out: the counts; fails at the first other outcome.
+ * Mutates the binaries of the component model's suite: `deno task fuzz:components [--count N] [--seed S]`. Every
+ * mutation must be accepted or rejected with one error that has an offset. Out: the counts; fails at the first other
+ * outcome.
  */
 import process from "node:process";
 import { mutateComponent, reject } from "../tests/support/component_mutations.ts";

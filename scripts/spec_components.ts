@@ -1,7 +1,7 @@
 /**
  * Runs the component model's suite: `deno task spec:components [--text] [--messages] [FILTER…]`. A filter is part of a
- * script's name. The suite's folder is COMPONENT_TESTSUITE. Out: the counts by kind of command; fails if a command fails
- * that is not a known failure.
+ * script's name. The suite's folder is COMPONENT_TESTSUITE. Out: the counts by kind of command; fails if a command
+ * fails that is not a known failure.
  */
 import process from "node:process";
 import { KNOWN_FAILURES, runComponentSuite, sumOfKinds } from "../tests/support/component_run.ts";

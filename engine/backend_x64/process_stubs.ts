@@ -28,8 +28,8 @@ interface SignalLayout {
   /** Offset of the address of the access: si_addr, or ExceptionInformation[1]. */
   address: number;
   /**
-   * The ucontext (on Windows EXCEPTION_POINTERS) holds a pointer to the registers at this offset, or, if 0, the registers
-   * themselves.
+   * The ucontext (on Windows EXCEPTION_POINTERS) holds a pointer to the registers at this offset, or, if 0, the
+   * registers themselves.
    */
   registers: number;
   rip: number;

@@ -1,7 +1,8 @@
 /**
  * Stubs that were generated when the engine was built, so that a process need not load and run the generator. In: the
  * JSON text of a backend's generated_stubs.ts. Out: the image stubs of a variant, the process stubs, and the thunks of
- * common signatures, byte for byte as the backend's generator emits them. `deno task build:stubs` writes the text; a test compares both.
+ * common signatures, byte for byte as the backend's generator emits them. `deno task build:stubs` writes the text; a
+ * test compares both.
  *
  * Stubs are relocated like any code: a stub is its bytes up to the start of the next one, with the relocations and call
  * sites within. The only part that depends on a module is the displacement of its tags.

@@ -89,8 +89,8 @@ export function canonicalTypeIds(
 }
 
 /**
- * Appends the canonical ids of one more recursive group to `ids`, those of an index space whose types are known by their
- * ids only. Throws InvalidError as {@linkcode canonicalTypeIds} does.
+ * Appends the canonical ids of one more recursive group to `ids`, those of an index space whose types are known by
+ * their ids only. Throws InvalidError as {@linkcode canonicalTypeIds} does.
  */
 export function appendTypeIds(ids: number[], group: readonly SubType[], offset: number): void {
   const start = ids.length;

@@ -1,6 +1,6 @@
 /**
- * Limits of a run: `--timeout MS`, `--processor-time MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values. Output: the context of the
- * run, and the engine options that make compiled code obey it.
+ * Limits of a run: `--timeout MS`, `--processor-time MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values.
+ * Output: the context of the run, and the engine options that make compiled code obey it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";

@@ -1,6 +1,6 @@
 /**
- * `waft types FILE -o DIR`: TypeScript declarations of the imports and exports of a component or of WIT. Prints the paths
- * of the files.
+ * `waft types FILE -o DIR`: TypeScript declarations of the imports and exports of a component or of WIT. Prints the
+ * paths of the files.
  */
 import type { Command } from "commander";
 import { WaftError } from "@waft/engine/internal/errors";

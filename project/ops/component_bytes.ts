@@ -1,6 +1,6 @@
 /**
- * Components among the files that commands read. In: a file's content. Out: the binary form of a component, or undefined
- * for anything else.
+ * Components among the files that commands read. In: a file's content. Out: the binary form of a component, or
+ * undefined for anything else.
  */
 import { isComponent } from "../../component/binary/section_ids.ts";
 import { isComponentText } from "../../component/text/is_component_text.ts";

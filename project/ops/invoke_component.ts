@@ -1,6 +1,6 @@
 /**
- * `waft run --invoke 'greet("you")'`: calls a function of a component. In: an instance and a call in WAVE notation. Out:
- * the result as WAVE, on one line. Throws UsageError that marks the place in the call, before anything runs.
+ * `waft run --invoke 'greet("you")'`: calls a function of a component. In: an instance and a call in WAVE notation.
+ * Out: the result as WAVE, on one line. Throws UsageError that marks the place in the call, before anything runs.
  */
 import type { Context } from "@waft/engine";
 import { MalformedError } from "@waft/engine/internal/errors";

@@ -1,7 +1,7 @@
 /**
- * Runs a component file as a program: compiles it, instantiates it with WASI and calls `run` of wasi:cli, or the function
- * that `--invoke` names. In: bytes with the header of a component, and the inputs of a run. Out: lines to print; throws
- * FileFailure, or GuestExit with the program's status.
+ * Runs a component file as a program: compiles it, instantiates it with WASI and calls `run` of wasi:cli, or the
+ * function that `--invoke` names. In: bytes with the header of a component, and the inputs of a run. Out: lines to
+ * print; throws FileFailure, or GuestExit with the program's status.
  */
 import { ComponentError } from "../../component/abi/traps.ts";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";

@@ -1,7 +1,8 @@
 /**
  * Random modules on arm64 against results recorded on another host. `record FILE COUNT SEED` writes V8's traces of the
  * modules of COUNT seeds; `replay FILE [TIER]` runs the same modules on waft, in two configurations each, the second of
- * them with that tier, and compares the traces line by line. Generated modules hide the bits of NaNs, so traces are the same on every processor.
+ * them with that tier, and compares the traces line by line. Generated modules hide the bits of NaNs, so traces are the
+ * same on every processor.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";

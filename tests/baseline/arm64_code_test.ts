@@ -1,7 +1,7 @@
 /**
- * Code of the baseline kernel for arm64. The fixed bits of its instructions come from the rows of engine/backend_arm64/,
- * which tests/encode/arm64.txt compares with an assembler; here, the words that the kernel makes of them are decoded
- * again: every word of code is an instruction of a row, so no field has spilled into another.
+ * Code of the baseline kernel for arm64. The fixed bits of its instructions come from the rows of
+ * engine/backend_arm64/, which tests/encode/arm64.txt compares with an assembler; here, the words that the kernel makes
+ * of them are decoded again: every word of code is an instruction of a row, so no field has spilled into another.
  */
 import assert from "node:assert/strict";
 import { decode } from "../../engine/backend_arm64/disassemble.ts";

@@ -1,6 +1,6 @@
 /**
- * A program that pumps a store whose tasks are always ready: without arguments until it may end, and with `wait` while a
- * call of the host waits for 50,000 steps. Out: the number of steps.
+ * A program that pumps a store whose tasks are always ready: without arguments until it may end, and with `wait` while
+ * a call of the host waits for 50,000 steps. Out: the number of steps.
  */
 import process from "node:process";
 import { Store } from "../../component/async/component_instance.ts";

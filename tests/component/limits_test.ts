@@ -23,7 +23,10 @@ Deno.test("a synchronous component's calls are stopped by deadline and fuel", ()
   assert.throws(() => instanceWith("").call({ fuel: 1000 }, "spin"), { code: "out-of-fuel" });
 });
 
-/** A component with tasks: `spin` never returns, `wait` waits for the host, `yield` yields forever, `count` yields n times. */
+/**
+ * A component with tasks: `spin` never returns, `wait` waits for the host, `yield` yields forever, `count` yields n
+ * times.
+ */
 const TASKS = `(component
   (import "ask" (func $ask async (result u32)))
   (core module $m

@@ -1,6 +1,6 @@
 /**
- * The text form of components: text and binaries of the component model's scripts have the same definitions, and printed
- * components parse again. spec_test.ts runs the scripts themselves.
+ * The text form of components: text and binaries of the component model's scripts have the same definitions, and
+ * printed components parse again. spec_test.ts runs the scripts themselves.
  */
 import assert from "node:assert/strict";
 import { decodeComponent } from "../../component/binary/decode.ts";

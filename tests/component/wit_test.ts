@@ -27,7 +27,9 @@ import { suiteFolder, suiteNamed } from "../support/suites.ts";
 const WASI = join(suiteFolder(suiteNamed("components")), "wit");
 const RELEASES = existsSync(WASI) ? readdirSync(WASI) : [];
 
-/** Components of the suite that no world describes: a type of an inline interface occurs outside of it, and the like. */
+/**
+ * Components of the suite that no world describes: a type of an inline interface occurs outside of it, and the like.
+ */
 const NOT_WIT = 8;
 
 /** A package and everything in it as data, worlds first. */

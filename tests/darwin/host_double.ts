@@ -1,8 +1,9 @@
 /**
- * A double of macOS on arm64 as the host sees it through an FFI. In: calls of functions of libSystem with their C types.
- * Out: a record of them, in order, and memory that is plain ArrayBuffers. It knows macOS's rules and throws when one is
- * broken: 16 KiB pages, flags of mmap, no page writable and executable at once, no advice that would have to zero pages,
- * nothing but fixed parameters of variadic functions, sizes of structures, caches maintained before code runs.
+ * A double of macOS on arm64 as the host sees it through an FFI. In: calls of functions of libSystem with their C
+ * types. Out: a record of them, in order, and memory that is plain ArrayBuffers. It knows macOS's rules and throws when
+ * one is broken: 16 KiB pages, flags of mmap, no page writable and executable at once, no advice that would have to
+ * zero pages, nothing but fixed parameters of variadic functions, sizes of structures, caches maintained before code
+ * runs.
  */
 import type { Ffi, ForeignFunction, ForeignSignature } from "../../engine/host/ffi.ts";
 import type { NativeFunction } from "../../engine/host/host.ts";

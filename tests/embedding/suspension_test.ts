@@ -1,4 +1,6 @@
-/** Calls scheduled by the host: `startCall` reports the end of a call at once, and `Suspension` continues one at once. */
+/**
+ * Calls scheduled by the host: `startCall` reports the end of a call at once, and `Suspension` continues one at once.
+ */
 import assert from "node:assert/strict";
 import { NewEngine, startCall, Suspension } from "@waft/engine";
 

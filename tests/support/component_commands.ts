@@ -1,7 +1,7 @@
 /**
  * The component model's scripts in their two forms. In: the suite's folder (suites.ts): scripts as text, and, where
- * present, as binaries with commands in JSON, as `wasm-tools json-from-wast` writes them. Out: the commands of a script in
- * the form that component/script/ runs.
+ * present, as binaries with commands in JSON, as `wasm-tools json-from-wast` writes them. Out: the commands of a script
+ * in the form that component/script/ runs.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * The component model's test suite as binaries with commands, as `wasm-tools json-from-wast` writes them. In: the folder
- * of the suite (suites.ts), which may lack the binaries. Out: the commands of its scripts, and the files that they name.
+ * The component model's test suite as binaries with commands, as `wasm-tools json-from-wast` writes them. In: the
+ * folder of the suite (suites.ts), which may lack the binaries. Out: the commands of its scripts, and the files that
+ * they name.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The modules that an entry point loads before any of its code runs, read from the sources. In: a file of this tree. Out:
- * files, and the names that other imports mention. Type imports load nothing; `import()` is the caller's concern.
+ * The modules that an entry point loads before any of its code runs, read from the sources. In: a file of this tree.
+ * Out: files, and the names that other imports mention. Type imports load nothing; `import()` is the caller's concern.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";

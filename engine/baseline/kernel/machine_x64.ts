@@ -1197,8 +1197,8 @@ function handFuelOver(): void {
 }
 
 /**
- * Restores the fuel register after a call: a metered callee, whose context is still in r15, left the fuel in the register,
- * any other in memory.
+ * Restores the fuel register after a call: a metered callee, whose context is still in r15, left the fuel in the
+ * register, any other in memory.
  */
 function takeFuelBack(): void {
   mi(7, 0, R15, CONTEXT_METERED, 0);

@@ -2,8 +2,8 @@
  * Structures, arrays and i31 references in live code (abi/gc_layout.ts). Operands have been checked; they are popped,
  * and a result is pushed. Null needs no check where the access faults in the first page: the fault is the trap.
  *
- * Allocation takes the first slot of a free list; out of line (cold.ts), a routine that preserves all registers does it.
- * Values in registers therefore stay there, and the collector finds them in the routine's frame.
+ * Allocation takes the first slot of a free list; out of line (cold.ts), a routine that preserves all registers does
+ * it. Values in registers therefore stay there, and the collector finds them in the routine's frame.
  */
 import { callBuiltin, callNativeBuiltin } from "./calls.ts";
 import * as code from "./code.ts";

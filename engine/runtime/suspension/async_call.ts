@@ -127,8 +127,8 @@ export class Suspension {
 
 /**
  * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
- * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the host
- * decides when each call continues. An error of the arguments is thrown.
+ * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the
+ * host decides when each call continues. An error of the arguments is thrown.
  */
 export function startCall(
   instance: SuspendableInstance,

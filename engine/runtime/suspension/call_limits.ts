@@ -1,11 +1,12 @@
 /**
- * Limits of a call: deadline, processor time and fuel. In: the context that the program passes, and an action. Out: the result of the
- * action, or a TrapError with the message `interrupted` or `out of fuel`, after which the instance remains usable.
+ * Limits of a call: deadline, processor time and fuel. In: the context that the program passes, and an action. Out: the
+ * result of the action, or a TrapError with the message `interrupted` or `out of fuel`, after which the instance
+ * remains usable.
  *
  * The limits belong to the thread, not to an instance: all compiled code that runs during the action is subject to
  * them, regardless of its caller. Calls nest through host functions: the earliest deadline applies, and fuel and
- * processor time used under an inner context are charged to the outer one as well. Invariant: a limit that the code cannot enforce is refused
- * before anything runs.
+ * processor time used under an inner context are charged to the outer one as well. Invariant: a limit that the code
+ * cannot enforce is refused before anything runs.
  */
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";

@@ -438,7 +438,10 @@ export class GuestThread {
     }
   }
 
-  /** Handles a poll that faulted: the deadline or the processor time has passed, the slice of an outer call has ended, or work is pending. */
+  /**
+   * Handles a poll that faulted: the deadline or the processor time has passed, the slice of an outer call has ended,
+   * or work is pending.
+   */
   #polled(): void {
     if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.services.trapError();
     this.watch(this.nextLimit());
