@@ -52,7 +52,13 @@ const task = {
 } as const;
 const { values: options } = readTaskLine(task);
 for (const name of options.runtime) oneOf(task, "--runtime", name, WINDOWS_RUNTIMES);
-const isWanted = (name: WindowsRuntime) => options.runtime.length === 0 || options.runtime.includes(name);
+/** The runtimes of `--quick`: every FFI once; Node 22 has that of Node 20. */
+const QUICK_RUNTIMES: readonly WindowsRuntime[] = ["deno", "bun", "node20", "node"];
+
+function isWanted(name: WindowsRuntime): boolean {
+  if (options.runtime.length > 0) return options.runtime.includes(name);
+  return !options.quick || QUICK_RUNTIMES.includes(name);
+}
 const folder = mkdtempSync(join(tmpdir(), "waft-windows-"));
 const log = join(folder, "output");
 const started = performance.now();
