@@ -18,7 +18,7 @@ import { WINDOWS_PAGE_BYTES, windowsMemory } from "./windows_memory.ts";
 const KERNEL32 = {
   AddVectoredExceptionHandler: { params: ["i32", "i64"], result: "i64" },
   GetModuleHandleA: { params: ["buffer"], result: "i64" },
-  LoadLibraryA: { params: ["buffer"], result: "i64" },
+  LoadLibraryExA: { params: ["buffer", "i64", "i32"], result: "i64" },
   GetProcAddress: { params: ["i64", "buffer"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
@@ -37,6 +37,8 @@ const ENDING = {
 
 /** The libraries in which functions are looked up, in this order. */
 const LIBRARIES = ["kernel32.dll", "kernelbase.dll", "ntdll.dll", "ucrtbase.dll", "bcryptprimitives.dll"] as const;
+/** LOAD_LIBRARY_SEARCH_SYSTEM32: a file of the same name in another folder is not loaded. */
+const SEARCH_SYSTEM32 = 0x800;
 const THIS_PROCESS = -1n;
 /** Adds a handler in front of the others. */
 const FIRST = 1;
@@ -62,7 +64,7 @@ export function windowsHost(ffi: Ffi): Host {
     let handle = libraries.get(name);
     if (handle === undefined) {
       const path = zeroTerminated(name);
-      handle = BigInt(kernel.GetModuleHandleA(path)) || BigInt(kernel.LoadLibraryA(path));
+      handle = BigInt(kernel.GetModuleHandleA(path)) || BigInt(kernel.LoadLibraryExA(path, 0n, SEARCH_SYSTEM32));
       libraries.set(name, handle);
     }
     return handle;
