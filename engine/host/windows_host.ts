@@ -8,9 +8,10 @@
  */
 import { bsearchEntry } from "./bsearch_entry.ts";
 import type { CodeEntry } from "./code_entry.ts";
-import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
+import type { Ffi, ForeignSignature } from "./ffi.ts";
 import { type Host, PROT } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
+import { bufferAddresses, checkedView, wordAllocator } from "./host_parts.ts";
 import { endProcessBy } from "./process.ts";
 import { COMMIT_FUNCTIONS, commitHandler } from "./windows_code.ts";
 import { WINDOWS_PAGE_BYTES, windowsMemory } from "./windows_memory.ts";
@@ -25,10 +26,6 @@ const KERNEL32 = {
 const THREADS = {
   CreateThread: { params: ["i64", "i64", "i64", "i64", "i32", "i64"], result: "i64" },
   CloseHandle: { params: ["i64"], result: "i32" },
-} as const satisfies Record<string, ForeignSignature>;
-
-const ADDRESSES = {
-  memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
 const ENDING = {
@@ -92,40 +89,16 @@ export function windowsHost(ffi: Ffi): Host {
   const commitFirst = (): void => void kernel.AddVectoredExceptionHandler(FIRST, BigInt(committer));
   commitFirst();
 
-  let next = 0;
-  let end = 0;
-  /** Allocates a few words at a time. */
-  function allocateWords(bytes: number): number {
-    if (next + bytes > end) {
-      next = reserve(pageSize, PROT.READ | PROT.WRITE);
-      end = next + pageSize;
-    }
-    next += bytes;
-    return next - bytes;
-  }
-
   let entry: CodeEntry | undefined;
   const way = (): CodeEntry =>
     entry ??= bsearchEntry(ffi, system.libc, {
-      allocate: allocateWords,
+      allocate: wordAllocator(reserve, pageSize),
       placeCode,
       view: (at, bytes) => ffi.view(at, bytes),
     });
   const nativeLibrary: Host["nativeLibrary"] = (text, symbols) => way().nativeLibrary(text, symbols);
 
-  let addresses: Record<keyof typeof ADDRESSES, ForeignFunction> | undefined;
-  /** The address of a buffer's first byte, where the runtime does not say it: memcpy returns its first argument. */
-  function addressByCopy(bytes: Uint8Array): number {
-    addresses ??= ffi.open(system.libc, ADDRESSES);
-    return Number(addresses.memcpy(bytes, bytes, 0n));
-  }
-
-  function addressOf(bytes: Uint8Array): number {
-    const address = ffi.addressOf?.(bytes) ?? addressByCopy(bytes);
-    if (address === 0) throw new RangeError(`${ffi.name} returns no address for an empty buffer`);
-    return address;
-  }
-
+  const addressOf = bufferAddresses(ffi);
   let lent: LentViews | undefined;
   return {
     ...memory,
@@ -139,13 +112,7 @@ export function windowsHost(ffi: Ffi): Host {
     },
     maxViewBytes: ffi.maxViewBytes,
     preferLargePages: () => {}, // large pages need a privilege
-    view: (address, bytes) => {
-      if (bytes === 0) return new ArrayBuffer(0);
-      if (bytes > ffi.maxViewBytes) {
-        throw new RangeError(`A view of ${bytes} bytes is more than the ${ffi.maxViewBytes} that ${ffi.name} allows`);
-      }
-      return ffi.view(address, bytes);
-    },
+    view: (address, bytes) => checkedView(ffi, address, bytes),
     addressOf,
     nativeLibrary,
     runOnce: (text, pointer) => {
