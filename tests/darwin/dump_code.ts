@@ -24,6 +24,7 @@ function entries(arch: Arch): { text: string; bound: number; block: number } {
   const searched: bigint[] = [];
   const ffi = {
     arch,
+    system: SYSTEMS.darwin,
     open: () => ({
       bsearch: (_key: bigint, _base: bigint, _count: bigint, _width: bigint, code: bigint) => searched.push(code),
     }),
