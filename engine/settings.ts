@@ -81,8 +81,8 @@ export interface EngineOptions {
    */
   parallel?: number | "auto";
   /**
-   * Called after each compilation, also by a helper thread, and after loading from the cache, with what was made by
-   * which compiler. Compiling one function at a time for it is slower. Default: none.
+   * Called after each compilation, also by a helper thread, and after loading from the cache, with a report of the
+   * compiler of each function. Compiling one function at a time for it is slower. Default: none.
    */
   explain?: (report: CompilationReport) => void;
   /**

@@ -44,7 +44,7 @@ const PACKAGE = "package-of-waft:";
 /** Rollup's warnings about modules that import each other, which ranks limit, and about modules of types only. */
 const ACCEPTED: ReadonlySet<string | undefined> = new Set(["CIRCULAR_DEPENDENCY", "EMPTY_BUNDLE"]);
 
-/** One module: what it imports statically, and its source with URLs relative to the package. */
+/** One module: its static imports, and its source with URLs relative to the package. */
 interface SourceModule {
   readonly source: string;
   readonly imports: readonly string[];

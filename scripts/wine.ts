@@ -122,7 +122,7 @@ function topOf(path: string): string {
   return `/${path.split("/")[1]}`;
 }
 
-/** Finds or prepares Wine. Throws an Error that says what is missing. */
+/** Finds or prepares Wine. Throws an Error that names the missing program. */
 export function wine(): Wine {
   if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") throw new Error("Running Wine needs Linux on x64");
   const namespace = namespaceOptions();

@@ -54,8 +54,8 @@ const FLAT_WORDS: Readonly<Record<string, readonly [string, string]>> = {
   char: ["char(x >>> 0)", "codePoint(v)"],
 };
 
-/** Element types whose lists are typed arrays. */
-const ARRAYS: Readonly<Record<string, string>> = {
+/** The typed arrays of lists, by the kind of their elements; lists of other elements are arrays. */
+export const TYPED_ARRAYS: Readonly<Record<string, string>> = {
   s8: "Int8Array",
   u8: "Uint8Array",
   s16: "Int16Array",
@@ -282,7 +282,7 @@ export class Emitter {
   /** The function that loads `n` elements from a valid range. */
   #elements(element: ValType): string {
     const { size } = layoutOf(element, this.pointer);
-    const array = ARRAYS[element.kind];
+    const array = TYPED_ARRAYS[element.kind];
     if (array === "Uint8Array") {
       return this.#function("items", element, (name) => `function ${name}(p, n) { return m.u8.slice(p, p + n); }`);
     }
@@ -399,7 +399,7 @@ export class Emitter {
   /** The function that stores `n` elements in a valid range. */
   #writer(element: ValType): string {
     const { size } = layoutOf(element, this.pointer);
-    const array = ARRAYS[element.kind];
+    const array = TYPED_ARRAYS[element.kind];
     const loop = `for (let k = 0; k < n; k++, p += ${size}) { ${this.store(element, "v[k]", "p")} }`;
     const fast = array === undefined
       ? ""
@@ -454,7 +454,7 @@ function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v
       case "list": {
         if (type.length === undefined) return this.#liftRange(type, next, out);
         const parts = Array.from({ length: type.length }, () => this.liftFlat(type.element, next, out));
-        const array = ARRAYS[type.element.kind];
+        const array = TYPED_ARRAYS[type.element.kind];
         return array === undefined ? `[${parts.join(", ")}]` : `${array}.of(${parts.join(", ")})`;
       }
       case "map":

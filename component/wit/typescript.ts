@@ -5,6 +5,7 @@
  *
  * Invariant: an interface that a world imports and exports has a file for each side, because its resources differ.
  */
+import { TYPED_ARRAYS } from "../abi/emitter.ts";
 import { camelCase, pascalCase } from "../abi/names.ts";
 import {
   interfaceId,
@@ -20,20 +21,6 @@ import {
 /** The two sides of a world. */
 type Side = "imports" | "exports";
 
-/** The types of elements whose lists are typed arrays. */
-const ARRAYS: Readonly<Record<string, string>> = {
-  s8: "Int8Array",
-  u8: "Uint8Array",
-  s16: "Int16Array",
-  u16: "Uint16Array",
-  s32: "Int32Array",
-  u32: "Uint32Array",
-  s64: "BigInt64Array",
-  u64: "BigUint64Array",
-  f32: "Float32Array",
-  f64: "Float64Array",
-};
-
 const PRIMITIVES: Readonly<Record<string, string>> = {
   bool: "boolean",
   s64: "bigint",
@@ -45,7 +32,7 @@ const PRIMITIVES: Readonly<Record<string, string>> = {
 
 /** Names that declarations use themselves; types of WIT with these names get an underscore. */
 const RESERVED: ReadonlySet<string> = new Set([
-  ...Object.values(ARRAYS),
+  ...Object.values(TYPED_ARRAYS),
   ..."Array AsyncIterable Exports Imports Interface Iterable Map Promise ReadableStream".split(" "),
 ]);
 
@@ -299,7 +286,7 @@ ${this.#text.trimEnd()}
         return typeName(type.resource);
       case "list": {
         const element = resolved(type.element);
-        return ARRAYS[element.kind] ?? `Array<${this.type(type.element)}>`;
+        return TYPED_ARRAYS[element.kind] ?? `Array<${this.type(type.element)}>`;
       }
       case "map":
         return `Map<${this.type(type.key)}, ${this.type(type.value)}>`;

@@ -7,7 +7,7 @@
  * wait is not lost. The order of stores and loads is that of watchdog_code.ts. Times are those of CLOCK_UPTIME_RAW (8),
  * the clock of dispatch_time. Assembled by clang; the comments are the disassembly.
  */
-import type { WatchdogCode } from "./watchdog_code.ts";
+import { type WatchdogCode, X64_DISARM } from "./watchdog_code.ts";
 
 /** The functions, in the order of their words from FUNCTIONS on. */
 export const WATCHDOG_FUNCTIONS = [
@@ -88,19 +88,7 @@ const X64 = Uint8Array.of(
   0xc3, // ret
   0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00, // (padding)
   // int disarm(state: rdi): 0, 1 when the deadline had passed, negative when the page cannot be opened
-  0x48, 0x8b, 0x07, // mov rax, [rdi]
-  0x48, 0x83, 0xf8, 0x01, // cmp rax, 1
-  0x74, 0x12, // je wait
-  0x48, 0x83, 0xf8, 0x02, // cmp rax, 2
-  0x74, 0x10, // je fired
-  0x31, 0xc9, // xor ecx, ecx
-  0xf0, 0x48, 0x0f, 0xb1, 0x0f, // lock cmpxchg qword ptr [rdi], rcx
-  0x75, 0xe8, // jne disarm
-  0x31, 0xc0, // xor eax, eax
-  0xc3, // ret
-  // wait: the page is being closed
-  0xf3, 0x90, // pause
-  0xeb, 0xe1, // jmp disarm
+  ...X64_DISARM,
   // fired: open the page
   0x53, // push rbx
   0x48, 0x89, 0xfb, // mov rbx, rdi

@@ -16,6 +16,27 @@ export interface WatchdogCode {
 }
 
 // System calls: rt_sigprocmask 14, clock_gettime 228, futex 202, mprotect 10.
+/**
+ * How `disarm` of every system begins on x64: returns 0 if the deadline has not passed, waits while the page is being
+ * closed, and falls through to the code that opens the page. In: rdi = the state.
+ */
+// deno-fmt-ignore
+export const X64_DISARM: readonly number[] = [
+  0x48, 0x8b, 0x07, // mov rax,[rdi]
+  0x48, 0x83, 0xf8, 0x01, // cmp rax,0x1
+  0x74, 0x12, // je wait
+  0x48, 0x83, 0xf8, 0x02, // cmp rax,0x2
+  0x74, 0x10, // je fired
+  0x31, 0xc9, // xor ecx,ecx
+  0xf0, 0x48, 0x0f, 0xb1, 0x0f, // lock cmpxchg [rdi],rcx
+  0x75, 0xe8, // jne disarm
+  0x31, 0xc0, // xor eax,eax
+  0xc3, // ret
+  // wait: the page is being closed
+  0xf3, 0x90, // pause
+  0xeb, 0xe1, // jmp disarm
+];
+
 // deno-fmt-ignore
 const X64 = Uint8Array.of(
   // void* thread(state: rdi): never returns
@@ -105,19 +126,7 @@ const X64 = Uint8Array.of(
   0xc3, // ret
   0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00, // (padding)
   // int disarm(state: rdi): 0, 1 when the deadline had passed, negative when the page cannot be opened
-  0x48, 0x8b, 0x07, // mov rax,[rdi]
-  0x48, 0x83, 0xf8, 0x01, // cmp rax,0x1
-  0x74, 0x12, // je wait
-  0x48, 0x83, 0xf8, 0x02, // cmp rax,0x2
-  0x74, 0x10, // je fired
-  0x31, 0xc9, // xor ecx,ecx
-  0xf0, 0x48, 0x0f, 0xb1, 0x0f, // lock cmpxchg [rdi],rcx
-  0x75, 0xe8, // jne disarm
-  0x31, 0xc0, // xor eax,eax
-  0xc3, // ret
-  // wait: the page is being closed
-  0xf3, 0x90, // pause
-  0xeb, 0xe1, // jmp disarm
+  ...X64_DISARM,
   // fired: open the page
   0x57, // push rdi
   0x48, 0x8b, 0x77, 0x30, // mov rsi,[rdi+0x30]

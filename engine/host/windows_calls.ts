@@ -6,7 +6,8 @@
  * Names are opened relative to the handle of their directory, one component at a time, by the functions of NT, which
  * know neither drive letters nor device names nor the current directory. Invariants: a name relative to a directory
  * contains no separator and no colon, so it names an entry of that directory and no stream; no open follows a reparse
- * point, so neither a junction nor a symbolic link leads out; a short name (8.3) is no name of an entry.
+ * point, so a path through a junction or a symbolic link cannot reach a file outside the directory; an 8.3 short name
+ * does not open the file that it abbreviates.
  *
  * Differences that remain: symbolic links are read and never made; sockets are missing; a wait for a pipe looks at it
  * every few milliseconds.
@@ -278,7 +279,7 @@ function errorOf(status: number): number {
   return STATUS_ERRORS.get(status) ?? E.IO;
 }
 
-/** Did the function do what it was asked? Warnings and errors have the upper bits set. */
+/** True for an NTSTATUS of success; warnings and errors have the upper bits set. */
 function isGood(status: number): boolean {
   return status < 0x80000000;
 }
@@ -670,7 +671,7 @@ class WindowsCalls {
 
   /**
    * The target of a symbolic link, with slashes. A junction, and a link with an absolute target, yield a path that
-   * begins with a slash, which leads out of every directory.
+   * begins with a slash, which WASI refuses as one outside every directory.
    */
   #readLink(fd: number, path: string, at: number, bytes: number): number {
     return this.#with(fd, path, { access: 0 }, (handle) => {

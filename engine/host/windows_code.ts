@@ -5,7 +5,7 @@
  *
  * Source: "x64 calling convention" of Microsoft's documentation; <winnt.h>.
  */
-import type { WatchdogCode } from "./watchdog_code.ts";
+import { type WatchdogCode, X64_DISARM } from "./watchdog_code.ts";
 
 /** The functions that the watchdog calls, in the order of their words from FUNCTIONS on. */
 export const WINDOWS_WATCHDOG_FUNCTIONS = [
@@ -97,19 +97,7 @@ const WATCHDOG = Uint8Array.of(
   0x5b, // pop rbx
   0xc3, // ret
   // int disarm(state: rdi): 0, 1 when the deadline had passed, negative when the page cannot be opened
-  0x48, 0x8b, 0x07, // mov rax, [rdi]
-  0x48, 0x83, 0xf8, 0x01, // cmp rax, 0x1
-  0x74, 0x12, // je wait
-  0x48, 0x83, 0xf8, 0x02, // cmp rax, 0x2
-  0x74, 0x10, // je fired
-  0x31, 0xc9, // xor ecx, ecx
-  0xf0, 0x48, 0x0f, 0xb1, 0x0f, // lock cmpxchg [rdi], rcx
-  0x75, 0xe8, // jne disarm
-  0x31, 0xc0, // xor eax, eax
-  0xc3, // ret
-  // wait: the page is being closed
-  0xf3, 0x90, // pause
-  0xeb, 0xe1, // jmp disarm
+  ...X64_DISARM,
   // fired: open the page
   0x53, // push rbx
   0x48, 0x83, 0xec, 0x30, // sub rsp, 0x30

@@ -53,7 +53,7 @@ interface FileResult {
 
 async function runFile(file: string, options: EngineOptions): Promise<FileResult> {
   const text = await readFile(file);
-  // The word is in every script of components: the code that runs them is loaded for those alone.
+  // Every script of components contains this word; other scripts do not load the code that runs components.
   if (!text.includes("component")) return await runScript(text, optionsOfScript(file, options));
   const { isComponentScript, parseComponentScript } = await import("../../component/script/commands.ts");
   if (!isComponentScript(text)) return await runScript(text, optionsOfScript(file, options));

@@ -220,7 +220,7 @@ Deno.test(
   },
 );
 
-Deno.test({ name: "fd_readdir says what the entries are", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test({ name: "fd_readdir reports the type of each entry", ignore: LACKS_POSIX_FILES }, () => {
   withSandbox(({ guest }) => {
     assert.equal(guest.call("path_symlink", ...guest.string("a.txt"), ROOT, ...guest.string("link")), 0);
     assert.equal(guest.entries(ROOT).errno, 0);

@@ -87,7 +87,7 @@ Deno.test({ name: "Windows: plain names work, and letter case does not matter", 
   });
 });
 
-Deno.test({ name: "Windows: the short name of a file is no name of it", ignore: !IS_WINDOWS }, () => {
+Deno.test({ name: "Windows: 8.3 short names open no file", ignore: !IS_WINDOWS }, () => {
   withSandbox(({ guest, root }) => {
     writeFileSync(join(root, "a rather long name.json"), "long");
     equal(guest.open(ROOT, "a rather long name.json").errno, 0);
