@@ -15,6 +15,7 @@ import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { FunctionTranslator } from "./translate/function.ts";
+import { translateLoopEntry } from "./translate/loop_entry.ts";
 
 /** The state that the bodies of a module share. */
 export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
@@ -54,17 +55,30 @@ export class BodyCompiler {
     const space = this.#spare ?? new Workspace(this.#target);
     this.#spare = undefined; // a nested compilation creates another
     action((code, index) => {
+      space.translator.translate(work.env, index, space.f);
       this.#compile(space, work, code, index);
-      const { inlineSites } = space.f;
-      return inlineSites.length > 1 ? inlineSites.flatMap((site) => [site.parent, site.callPos, site.funcIndex]) : [];
+      return inlineSiteWords(space.f);
     });
     this.#spare = space;
   }
 
+  /**
+   * Compiles function `index` from the loop at offset `at` on (translate/loop_entry.ts), as the code's function `as`.
+   * Returns its inline sites as `CompileBody` does; undefined if the loop cannot be entered.
+   */
+  compileLoopEntry(work: ModuleWork, code: MachineCode, index: number, at: number, as: number): number[] | undefined {
+    const space = this.#spare ?? new Workspace(this.#target);
+    this.#spare = undefined;
+    const isEntered = translateLoopEntry(space.translator, work.env, index, at, space.f);
+    if (isEntered) this.#compile(space, work, code, as);
+    this.#spare = space;
+    return isEntered ? inlineSiteWords(space.f) : undefined;
+  }
+
+  /** Compiles the translated function as the code's function `index`. */
   #compile(space: Workspace, { env, context, options }: ModuleWork, code: MachineCode, index: number): void {
-    const { translator, f, v, allocation, backend } = space;
+    const { f, v, allocation, backend } = space;
     const { optimizations, verify, explicitBounds } = options;
-    translator.translate(env, index, f);
     if (verify) verifyFunction(f);
     optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
     backend.select(f, v, context, code);
@@ -76,4 +90,8 @@ export class BodyCompiler {
     }
     backend.emit(v, allocation, context, code, index);
   }
+}
+
+function inlineSiteWords({ inlineSites }: IrFunction): number[] {
+  return inlineSites.length > 1 ? inlineSites.flatMap((site) => [site.parent, site.callPos, site.funcIndex]) : [];
 }

@@ -10,7 +10,8 @@
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
-import { MachineCode, STUB } from "./codegen/machine_code.ts";
+import { alignImage } from "./codegen/emit_function.ts";
+import { MachineCode, RELOC, STUB } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { BodyWork, CompileOptions } from "./compile_options.ts";
 import { UnsupportedError } from "./errors.ts";
@@ -136,6 +137,78 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   return { ...finishImage(valid, env, context, code, inlineSites, options), replaceable };
 }
 
+/** A loop of a running baseline function, where its optimized code is to be entered. */
+export interface LoopPlace {
+  /** The defined function's index. */
+  readonly index: number;
+  /** Offset of the loop's opcode in the module. */
+  readonly at: number;
+  /** Bytes of the baseline function's frame. */
+  readonly frameBytes: number;
+}
+
+/** The optimized code of a function from a loop header on. */
+export interface LoopEntryCode extends CompiledCode {
+  /** Offset at which the baseline function continues. */
+  readonly entry: number;
+  /**
+   * Places of jumps that are still to be written, pairs of an offset and the defined function whose optimized code it
+   * leads to.
+   */
+  readonly jumps: readonly number[];
+}
+
+/** Bytes of a jump to another image: one instruction, aligned. */
+const JUMP_BYTES = 8;
+
+/**
+ * Compiles a function from a loop header on, for code that is already in the loop: on-stack replacement. The image has
+ * its own stubs, and jumps to the functions that it calls. Returns undefined if the loop cannot be entered; throws
+ * UnsupportedError if the code would be too large.
+ */
+export function compileLoopEntry(module: Module, options: CompileOptions, place: LoopPlace): LoopEntryCode | undefined {
+  const { target } = options;
+  const { loopEntry } = target;
+  if (loopEntry === undefined || options.deterministic === true) return undefined;
+  const valid = validateModule(module, options.features, { bodies: false });
+  const { env, context } = compilerState(valid, options);
+  const count = valid.funcs.length;
+  const code = new MachineCode(count + 1, env.signatures.length);
+  target.emitStubs(context, code);
+  const { COMPILER } = BODY_COMPILERS[target.name].get();
+  const words = COMPILER.compileLoopEntry({ env, context, options }, code, place.index, place.at, count);
+  if (words === undefined) return undefined;
+  const entry = loopEntry.emit(context, code, count, place.frameBytes);
+  const jumps = reserveJumps(code, count);
+  target.relocate(code);
+  const inlineSites = new Map<number, InlineSite[]>();
+  noteInlineSites(inlineSites, place.index, words);
+  // For stack walks, the code is that of the function itself.
+  const functionStart = new Int32Array(count).fill(-1);
+  const functionEnd = functionStart.slice();
+  functionStart[place.index] = code.functionStart[count];
+  functionEnd[place.index] = code.functionEnd[count];
+  const image = describeImage(valid, env, code, inlineSites, options);
+  return { ...image, tables: { ...image.tables, functionStart, functionEnd }, entry, jumps };
+}
+
+/** Makes room for a jump to each of the first `count` functions that the code refers to. */
+function reserveJumps(code: MachineCode, count: number): number[] {
+  const { relocKind, relocTarget, functionStart } = code;
+  const jumps: number[] = [];
+  alignImage(code, JUMP_BYTES, 0);
+  for (let k = 0; k < relocKind.length; k++) {
+    const target = relocTarget[k];
+    if (relocKind[k] !== RELOC.FUNCTION || target >= count || functionStart[target] >= 0) continue;
+    functionStart[target] = code.length;
+    jumps.push(code.length, target);
+    code.reserve(JUMP_BYTES);
+    code.bytes.fill(0, code.length, code.length + JUMP_BYTES);
+    code.length += JUMP_BYTES;
+  }
+  return jumps;
+}
+
 /** Runs `compile` and reports its time to `options.note`. */
 function timed({ note }: CompileOptions, index: number, compile: () => void): void {
   if (note === undefined) return compile();
@@ -166,6 +239,17 @@ function finishImage(
   rejectUncompiled(valid);
   emitThunks(valid, env, context, code, options.target);
   options.target.relocate(code);
+  return describeImage(valid, env, code, inlineSites, options);
+}
+
+/** The finished image with its description. */
+function describeImage(
+  valid: ValidModule,
+  env: ModuleEnv,
+  code: MachineCode,
+  inlineSites: Map<number, InlineSite[]>,
+  options: CompileOptions,
+): CompiledCode {
   return {
     valid,
     layout: env.layout,

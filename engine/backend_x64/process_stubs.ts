@@ -19,8 +19,9 @@ import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../abi/conte
 import { KIND } from "./emission.ts";
 import { assembleProcessStubs } from "../codegen/process_stubs.ts";
 import { X } from "./instructions.ts";
+import { POLL_GENERAL, POLL_VECTORS } from "./poll_frame.ts";
 import { CC } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
+import { CONTEXT_REGISTER, R10, R11, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
 /** Offsets in siginfo (on Windows EXCEPTION_RECORD) and in the saved registers that the handler reads. */
@@ -134,13 +135,6 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
   s.returnToHost(R11);
 }
-
-/**
- * Registers that a poll keeps: all but r15, which parking keeps, rbx, which resume loads, and r11, which polls read
- * into.
- */
-const POLL_GENERAL = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13, R14];
-const POLL_VECTORS = 16;
 
 /** Parks in the middle of a function; resuming returns to the poll itself, which reads its page again. */
 function emitPollLanding(s: StubCode, label: number): void {

@@ -136,6 +136,12 @@ export interface Target {
    * false, and writes nothing, if the distance does not fit one instruction.
    */
   writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean;
+  /**
+   * On-stack replacement; absent where it is not supported.
+   *
+   * @see LoopEntryTarget
+   */
+  readonly loopEntry?: LoopEntryTarget;
   /** Process-wide stubs, for `os` "linux" or "darwin". */
   processStubs(os: string): ProcessStubs;
   /**
@@ -151,6 +157,18 @@ export interface Target {
    * than one result, v128).
    */
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
+}
+
+/** How a parked baseline function continues in optimized code (engine/loop_entry.ts). */
+export interface LoopEntryTarget {
+  /** Offset from the parked stack pointer of code that has parked at a poll to the address at which it continues. */
+  readonly pollResume: number;
+  /**
+   * Appends code that continues a baseline function whose frame has `frameBytes`: it calls function `index` of the image
+   * with the address of the frame, and returns with its results. The return address of the call is a call site. Returns
+   * the offset.
+   */
+  emit(context: CodegenContext, code: MachineCode, index: number, frameBytes: number): number;
 }
 
 /** A target with the parts that only optimized code and tools need. */

@@ -12,7 +12,7 @@
  * Invariant: the code is executable and complete before the state is PLACED. A failure, on either side, is final.
  */
 import type { Target } from "../codegen/target.ts";
-import type { CompileOptions } from "../compile.ts";
+import type { CompileOptions, LoopEntryCode, LoopPlace } from "../compile.ts";
 import type { CodeDescription, InlineSite } from "../link/code_description.ts";
 import type { CodeTables } from "../link/image.ts";
 import { Output } from "./output.ts";
@@ -31,6 +31,9 @@ export const WORD = {
   COUNT: 6,
 } as const;
 
+/** The parts of a request that its requester names. */
+type JobRequest = Omit<OptimizeJob, "kind" | "binary" | "output">;
+
 /** The request, as a message. */
 export interface OptimizeJob {
   readonly kind: "optimize";
@@ -39,6 +42,8 @@ export interface OptimizeJob {
   readonly target: Target["name"];
   readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "tier" | "note">;
   readonly cpu: readonly string[];
+  /** Compile this loop alone, as code that is entered there. */
+  readonly loop?: LoopPlace;
   readonly output: SharedArrayBuffer;
   /** Address of the poll page that interruptible code reads. */
   readonly pollPage: number;
@@ -49,6 +54,8 @@ export interface OptimizedCode {
   readonly description: CodeDescription;
   readonly tables: CodeTables;
   readonly codeBytes: number;
+  /** Of a loop's code: where it is entered, and its jumps. */
+  readonly loop: Pick<LoopEntryCode, "entry" | "jumps"> | undefined;
   readonly statistics: Readonly<Record<string, number>>;
 }
 
@@ -57,6 +64,7 @@ export interface OutputText {
   readonly description: Omit<CodeDescription, "signatureIds" | "inlineSites">;
   readonly inlineSites: readonly (readonly [number, readonly InlineSite[]])[];
   readonly statistics: Readonly<Record<string, number>>;
+  readonly loop?: Pick<LoopEntryCode, "entry" | "jumps">;
   readonly columns: readonly {
     readonly name: string;
     readonly at: number;
@@ -77,7 +85,7 @@ export class RequestedJob {
   readonly message: OptimizeJob;
   readonly #state: Int32Array;
 
-  constructor(request: Omit<OptimizeJob, "kind" | "binary" | "output">, binary: Uint8Array) {
+  constructor(request: JobRequest, binary: Uint8Array) {
     const shared = new SharedArrayBuffer(binary.length);
     new Uint8Array(shared).set(binary);
     const output = Output.make(binary.length).buffer;
@@ -107,7 +115,7 @@ export class RequestedJob {
   read(): OptimizedCode {
     const { output } = this.message;
     const bytes = new Uint8Array(output, this.#state[WORD.TEXT_AT] * 4, this.#state[WORD.TEXT_BYTES]).slice();
-    const { description, inlineSites, statistics, columns } = JSON.parse(new TextDecoder().decode(bytes)) as OutputText;
+    const { description, inlineSites, statistics, loop, columns } = JSON.parse(new TextDecoder().decode(bytes)) as OutputText;
     const tables = Object.fromEntries(
       columns.map(({ name, at, length, bytes }) => [
         name,
@@ -124,6 +132,7 @@ export class RequestedJob {
       tables: rest as unknown as CodeTables,
       codeBytes: this.#state[WORD.CODE_BYTES],
       statistics,
+      loop,
     };
   }
 }

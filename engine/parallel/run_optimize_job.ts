@@ -4,10 +4,11 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";
-import { type CompiledCode, compileModule } from "../compile.ts";
+import { type CompiledCode, compileLoopEntry, compileModule, type LoopEntryCode } from "../compile.ts";
 import { publishCode } from "../host/code_arena.ts";
 import { currentHost } from "../host/current.ts";
 import { resolvePolls } from "../link/image.ts";
+import type { Module } from "../wasm/module.ts";
 import { changeState, JOB, type OptimizeJob, type OutputText, WORD } from "./optimize_job.ts";
 import { Output } from "./output.ts";
 
@@ -21,7 +22,8 @@ export function runOptimizeJob(job: OptimizeJob, target: Target): void {
   output.take(WORD.COUNT);
   try {
     const bytes = new Uint8Array(job.binary).slice();
-    const code = compileModule(decodeModule(bytes), { ...job.options, target, cpu: new Set(job.cpu) });
+    const code = compileJob(job, decodeModule(bytes), target);
+    if (code === undefined) return void changeState(state, JOB.RUNNING, JOB.FAILED);
     writeDescription(output, state, code);
     if (!changeState(state, JOB.RUNNING, JOB.COMPILED)) return;
     Atomics.wait(state, WORD.STATE, JOB.COMPILED, PATIENCE_MS);
@@ -37,7 +39,12 @@ export function runOptimizeJob(job: OptimizeJob, target: Target): void {
   Atomics.notify(state, WORD.STATE);
 }
 
-function writeDescription(output: Output, state: Int32Array, code: CompiledCode): void {
+function compileJob({ options, cpu, loop }: OptimizeJob, module: Module, target: Target) {
+  const all = { ...options, target, cpu: new Set(cpu) };
+  return loop === undefined ? compileModule(module, all) : compileLoopEntry(module, all, loop);
+}
+
+function writeDescription(output: Output, state: Int32Array, code: CompiledCode | LoopEntryCode): void {
   const columns: { name: string; at: number; length: number; bytes: boolean }[] = [];
   for (const [name, column] of [...Object.entries(code.tables), ["signatureIds", code.signatureIds] as const]) {
     const at = output.take(Math.ceil(column.byteLength / 4));
@@ -50,6 +57,7 @@ function writeDescription(output: Output, state: Int32Array, code: CompiledCode)
     description: { layout, explicitBounds, interruptible, fuel, deterministic },
     inlineSites: [...inlineSites],
     statistics,
+    ...("entry" in code ? { loop: { entry: code.entry, jumps: code.jumps } } : {}),
     columns,
   };
   const bytes = new TextEncoder().encode(JSON.stringify(text));

@@ -318,6 +318,13 @@ export class FunctionTranslator extends Translation {
    * translation has thrown must not be used again.
    */
   translate(env: ModuleEnv, definedIndex: number, f: IrFunction): void {
+    const funcIndex = this.prepare(env, definedIndex, f);
+    validateBody(env.valid, funcIndex, this);
+    this.complete(definedIndex);
+  }
+
+  /** Resets `f` and the translator for defined function `definedIndex`; returns its function index. */
+  prepare(env: ModuleEnv, definedIndex: number, f: IrFunction): number {
     const { valid } = env;
     const funcIndex = valid.importedFuncCount + definedIndex;
     f.reset(env.summaries.bytes[definedIndex] + valid.funcTypes[funcIndex].params.length);
@@ -326,7 +333,12 @@ export class FunctionTranslator extends Translation {
     f.signature = env.signatures[env.funcSignature[funcIndex]];
     f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
     this.reset(env, f);
-    validateBody(valid, funcIndex, this);
+    return funcIndex;
+  }
+
+  /** The whole body has been visited. */
+  complete(definedIndex: number): void {
+    const { env } = this;
     if (this.keptCalls === 0 && (env.summaries.flags[definedIndex] & BODY.CALL) !== 0) becomeCallFree(this);
   }
 }

@@ -1,0 +1,304 @@
+/**
+ * The rest of a function from a loop header on, as a function of its own: on-stack replacement. In: a body, and the
+ * offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at that
+ * header, and whose results are those of the body.
+ *
+ *     entry    loads the locals and operands from their homes in the frame
+ *     block B  becomes the block from the loop on:            block … loop … end … end
+ *     if, try  the same; the other arm of an if is left out
+ *     loop O   is finished as a block, and then repeated:     block block … loop … end … br 1 end loop O … end end
+ *
+ * A branch to an enclosing loop O thus leads to a whole copy of O, so the control flow remains reducible and the
+ * optimizer treats every loop as it would in the body itself. The visitor's calls are produced by reading the body
+ * again, with the labels of branches changed.
+ *
+ * Relies on: the body is valid; the frame is one of baseline code (baseline/kernel/operands.ts), and the loop is the
+ * one it is at. Establishes: the invariants of ir/function.ts. Charges of fuel are those of the body, because regions
+ * begin at loop headers.
+ */
+import { UnsupportedError } from "../errors.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { validateBody } from "../validate/code.ts";
+import { FRAME } from "../validate/visitor.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
+import { branch } from "./control.ts";
+import { FRAME_KIND } from "./frames.ts";
+import { beginFuel, closeRegion } from "./fuel.ts";
+import type { FunctionTranslator } from "./function.ts";
+import { type EnclosingFrame, type FrameValue, LoopFinder, type LoopState } from "./loop_finder.ts";
+import type { ModuleEnv } from "./module_env.ts";
+
+/** Instructions that a function may have because of repeated loops: in all, and per byte of the body. */
+const LEAST_LIMIT = 50_000;
+const LIMIT_PER_BYTE = 3;
+
+const ACTION = { PLAIN: 0, ENTER: 1, ELSE: 2, CATCH: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6, LABEL: 7, LABELS: 8 } as const;
+
+const KINDS: ReadonlyMap<string, number> = new Map([
+  ["block", FRAME.BLOCK],
+  ["loop", FRAME.LOOP],
+  ["if", FRAME.IF],
+  ["try_table", FRAME.TRY_TABLE],
+  ["try", FRAME.TRY],
+]);
+const ACTIONS: ReadonlyMap<string, number> = new Map([
+  ["else", ACTION.ELSE],
+  ["catch", ACTION.CATCH],
+  ["catch_all", ACTION.CATCH_ALL],
+  ["end", ACTION.END],
+  ["delegate", ACTION.DELEGATE],
+]);
+
+/** By opcode row: its action, and the kind of frame that it opens. */
+const ACTION_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic, immediates }) => {
+  if (KINDS.has(mnemonic)) return ACTION.ENTER;
+  const action = ACTIONS.get(mnemonic);
+  if (action !== undefined) return action;
+  if (immediates.includes("labels")) return ACTION.LABELS;
+  return immediates.includes("label") || immediates.includes("casttypes") ? ACTION.LABEL : ACTION.PLAIN;
+});
+const KIND_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => KINDS.get(mnemonic) ?? 0);
+/**
+ * Translates defined function `definedIndex` from the loop at offset `at` on into `f`. Returns false if the loop cannot
+ * be entered: there is none, it is unreachable, or it is in a legacy catch. Throws UnsupportedError if the result is too
+ * large.
+ */
+export function translateLoopEntry(
+  t: FunctionTranslator,
+  env: ModuleEnv,
+  definedIndex: number,
+  at: number,
+  f: IrFunction,
+): boolean {
+  const funcIndex = t.prepare(env, definedIndex, f);
+  const finder = new LoopFinder(t, at);
+  validateBody(env.valid, funcIndex, finder);
+  const { state } = finder;
+  if (state === undefined) return false;
+  t.prepare(env, definedIndex, f);
+  f.signature = { params: Uint8Array.of(TY.I64), results: f.signature.results };
+  new LoopReplay(t, definedIndex, at, state).run();
+  t.complete(definedIndex);
+  return true;
+}
+
+/** Produces the visitor's calls for the rest of a body. */
+class LoopReplay {
+  readonly #t: FunctionTranslator;
+  readonly #reader: CodeReader;
+  readonly #definedIndex: number;
+  readonly #at: number;
+  readonly #state: LoopState;
+  /** By open frame of the body, outermost first: the number of the translator's frame that is its label. */
+  readonly #labels: number[] = [];
+  /** Number of the translator's open frames. */
+  #depth = 0;
+  #left: number;
+  /** The address of the baseline frame. */
+  #frame = 0;
+
+  constructor(t: FunctionTranslator, definedIndex: number, at: number, state: LoopState) {
+    this.#t = t;
+    this.#definedIndex = definedIndex;
+    this.#at = at;
+    this.#state = state;
+    const { bytes, offset } = t.env.valid.funcs[definedIndex].body;
+    this.#reader = new CodeReader(bytes, 0, bytes.length, offset);
+    this.#left = Math.max(LEAST_LIMIT, bytes.length * LIMIT_PER_BYTE);
+  }
+
+  run(): void {
+    const { enclosing, operands } = this.#state;
+    this.#begin();
+    this.#push(operands[0]);
+    enclosing.forEach((frame, n) => {
+      this.#openEnclosing(frame);
+      this.#push(operands[n + 1]);
+    });
+    this.#construct(this.#at);
+    for (const frame of enclosing.toReversed()) this.#closeEnclosing(frame);
+    this.#rest();
+    this.#t.end(this.#reader.at, -1);
+  }
+
+  /** Begins the function: its parameter, the locals, the body's frame. */
+  #begin(): void {
+    const t = this.#t;
+    const { env, frames, b } = t;
+    const { locals, operands } = this.#state;
+    const funcIndex = env.valid.importedFuncCount + this.#definedIndex;
+    t.chain.push(funcIndex);
+    t.funcIndex = funcIndex;
+    t.localEnd = locals.length;
+    frames.reserveLocals(locals.length);
+    t.reserve(env.summaries.bytes[this.#definedIndex] + 16 + operands.flat().length);
+    b.openBlock(0, false);
+    this.#frame = b.param(TY.I64);
+    locals.forEach((local, k) => frames.locals[k] = this.#load(local));
+    frames.loggedAt.fill(0, 0, locals.length);
+    const results = env.valid.funcTypes[funcIndex].results.length;
+    t.bodyFrame = frames.open(FRAME_KIND.BODY, 0, results, results);
+    frames.floor = -1;
+    t.reachable = true;
+    if (t.metered) beginFuel(t);
+    this.#labels.push(this.#depth++);
+  }
+
+  /** A value of the baseline frame. The loads are in front of everything that may move the stack. */
+  #load({ ty, home, constant }: FrameValue): number {
+    const { b, env } = this.#t;
+    if (constant === undefined) return b.emit(OP.LOAD, ty, this.#frame, 0, env.payloadRegion, home);
+    const { lo, hi, vector } = constant;
+    return vector === undefined ? b.constant(ty, lo, hi) : this.#t.vectorConstant(vector);
+  }
+
+  #push(values: readonly FrameValue[]): void {
+    for (const value of values) this.#t.push(this.#load(value));
+  }
+
+  /** Opens the frames for an enclosing frame, whose parameters the code in front of the loop has used. */
+  #openEnclosing({ kind, at, params, results }: EnclosingFrame): void {
+    const { imm } = this.#read(at);
+    const t = this.#t;
+    if (kind === FRAME.TRY_TABLE || kind === FRAME.TRY) {
+      if (kind === FRAME.TRY_TABLE) this.#moveClauses();
+      t.enter(kind, [], results, imm, at);
+    } else {
+      t.enter(FRAME.BLOCK, [], results, imm, at);
+      if (kind === FRAME.LOOP) {
+        this.#depth++;
+        t.enter(FRAME.BLOCK, [], params, imm, at);
+      }
+    }
+    this.#labels.push(this.#depth++);
+  }
+
+  /** Translates the rest of an enclosing frame, and closes it. */
+  #closeEnclosing({ kind, at }: EnclosingFrame): void {
+    const t = this.#t;
+    const delegate = this.#rest();
+    const end = this.#reader.at;
+    this.#labels.pop();
+    this.#depth--;
+    if (kind === FRAME.LOOP) {
+      const { pos } = this.#reader;
+      closeRegion(t);
+      t.b.pos = end;
+      if (t.reachable) branch(t, 1);
+      t.end(end, -1);
+      this.#construct(at);
+      this.#reader.pos = pos;
+      this.#depth--;
+    }
+    t.end(end, delegate < 0 ? -1 : this.#label(delegate));
+  }
+
+  /** Reads the instruction at absolute offset `at`. */
+  #read(at: number): CodeReader {
+    const reader = this.#reader;
+    reader.pos = at - reader.base;
+    reader.next();
+    return reader;
+  }
+
+  /** Translates the whole construct at offset `at`. */
+  #construct(at: number): void {
+    this.#read(at);
+    this.#enter(FRAME.LOOP, at);
+    this.#rest();
+    this.#leave(this.#reader.at, -1);
+  }
+
+  #enter(kind: number, at: number): void {
+    const { params, results } = this.#state.frameTypes.get(at)!;
+    if (kind === FRAME.TRY_TABLE) this.#moveClauses();
+    this.#t.enter(kind, params, results, this.#reader.imm, at);
+    this.#labels.push(this.#depth++);
+  }
+
+  #leave(at: number, delegate: number): void {
+    this.#labels.pop();
+    this.#depth--;
+    this.#t.end(at, delegate < 0 ? -1 : this.#label(delegate));
+  }
+
+  /**
+   * Translates up to the end of the frame in which the reader is, of an if up to its else. Returns the label of the
+   * `delegate` that ends it, −1 for none.
+   */
+  #rest(): number {
+    const reader = this.#reader;
+    const { imm } = reader;
+    for (let inside = 0;;) {
+      const id = reader.next();
+      const { at } = reader;
+      if (--this.#left < 0) throw tooRepetitive(at);
+      switch (ACTION_OF[id]) {
+        case ACTION.ENTER:
+          this.#enter(KIND_OF[id], at);
+          inside++;
+          break;
+        case ACTION.ELSE:
+          if (inside === 0) return this.#skip();
+          this.#t.otherwise(at);
+          break;
+        case ACTION.CATCH:
+          this.#t.handler(imm.index, at);
+          break;
+        case ACTION.CATCH_ALL:
+          this.#t.handler(-1, at);
+          break;
+        case ACTION.END:
+        case ACTION.DELEGATE: {
+          const delegate = ACTION_OF[id] === ACTION.DELEGATE ? imm.index : -1;
+          if (inside-- === 0) return delegate;
+          this.#leave(at, delegate);
+          break;
+        }
+        default:
+          this.#instruction(id, at);
+      }
+    }
+  }
+
+  #instruction(id: number, at: number): void {
+    const { imm } = this.#reader;
+    if (ACTION_OF[id] === ACTION.LABEL) imm.index = this.#label(imm.index);
+    else if (ACTION_OF[id] === ACTION.LABELS) {
+      for (let k = 0; k <= imm.labelCount; k++) imm.labels[k] = this.#label(imm.labels[k]);
+    }
+    const cast = this.#state.castTypes.get(at);
+    if (cast !== undefined) {
+      imm.heap2 = cast.heap;
+      imm.nullable2 = cast.nullable;
+    }
+    this.#t.instruction(id, imm, at);
+  }
+
+  /** Passes over the else arm of the innermost frame. */
+  #skip(): number {
+    for (let inside = 0;;) {
+      const action = ACTION_OF[this.#reader.next()];
+      if (action === ACTION.ENTER) inside++;
+      else if ((action === ACTION.END || action === ACTION.DELEGATE) && inside-- === 0) return -1;
+    }
+  }
+
+  /** The translator's label for a label of the body. */
+  #label(label: number): number {
+    return this.#depth - 1 - this.#labels[this.#labels.length - 1 - label];
+  }
+
+  /** Changes the labels of the clauses that have been read. */
+  #moveClauses(): void {
+    const { imm } = this.#reader;
+    imm.catches = imm.catches.map((clause) => ({ ...clause, label: this.#label(clause.label) }));
+  }
+}
+
+function tooRepetitive(offset: number): UnsupportedError {
+  return new UnsupportedError("function size", "the loops around a loop are too large to be repeated", { offset });
+}

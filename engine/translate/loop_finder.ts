@@ -1,0 +1,167 @@
+/**
+ * Finds a loop header in a body, for code that is entered there (loop_entry.ts). In: the visitor's calls for the whole
+ * body. Out: the frames around the loop, and the operands that are on the stack when the loop begins.
+ *
+ * The code in front of the loop is translated, into a function that is discarded: this shows which operands are
+ * constants. Baseline code keeps constants nowhere, and all other operands in their homes.
+ */
+import { OP } from "../ir/ops.ts";
+import { TY, TY_BYTES } from "../ir/types.ts";
+import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
+import type { HeapType, ValType } from "../wasm/types.ts";
+import { tyOf } from "./module_env.ts";
+import type { Translation } from "./translation.ts";
+
+/** The type of a frame. */
+export interface FrameType {
+  readonly params: readonly ValType[];
+  readonly results: readonly ValType[];
+}
+
+/** A frame around the loop. */
+export interface EnclosingFrame extends FrameType {
+  readonly kind: number;
+  /** Absolute offset of its opcode. */
+  readonly at: number;
+}
+
+/** A local or an operand of a baseline frame. */
+export interface FrameValue {
+  readonly ty: number;
+  /** Offset of its home in the frame. */
+  readonly home: number;
+  /** The bits of an operand that is a constant, which may have no value in its home. */
+  readonly constant?: { readonly lo: number; readonly hi: number; readonly vector: Uint8Array | undefined };
+}
+
+/** The state of a body at the header of a loop. */
+export interface LoopState {
+  readonly locals: readonly FrameValue[];
+  /** The frames around the loop, the body's own not included, outermost first. */
+  readonly enclosing: readonly EnclosingFrame[];
+  /** The operands of the body and of each enclosing frame; those of the innermost include the loop's parameters. */
+  readonly operands: readonly (readonly FrameValue[])[];
+  /** The types of all frames of the body, by offset of the opcode. */
+  readonly frameTypes: ReadonlyMap<number, FrameType>;
+  /** The static types that validation found for the operands of casts, by offset of the instruction. */
+  readonly castTypes: ReadonlyMap<number, { readonly heap: HeapType; readonly nullable: boolean }>;
+}
+
+const IS_CAST: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => /^ref\.(test|cast)/.test(mnemonic) ? 1 : 0);
+
+/** Bytes of a home; the layout is that of baseline/kernel/operands.ts. */
+function homeBytes(ty: number): number {
+  return Math.max(8, TY_BYTES[ty]);
+}
+
+export class LoopFinder implements CodeVisitor {
+  readonly #t: Translation;
+  readonly #at: number;
+  readonly #open: (EnclosingFrame & { isCatch: boolean })[] = [];
+  readonly #castTypes = new Map<number, { heap: HeapType; nullable: boolean }>();
+  readonly #frameTypes = new Map<number, FrameType>();
+  #locals: readonly ValType[] = [];
+  #found = false;
+  #state: { readonly operands: FrameValue[][]; readonly enclosing: readonly EnclosingFrame[] } | undefined;
+  /** Kinds of the open frames, of the whole body, and legacy tries inside each other. */
+  readonly #kinds: number[] = [];
+  #tries = 0;
+  #mostTries = 0;
+
+  constructor(t: Translation, at: number) {
+    this.#t = t;
+    this.#at = at;
+  }
+
+  /**
+   * The state at the loop, once the body has been visited; undefined if no reachable loop begins there, or if it is in a
+   * legacy catch, whose exception the frame does not hold.
+   */
+  get state(): LoopState | undefined {
+    if (this.#state === undefined) return undefined;
+    let home = 0;
+    const place = <Value extends FrameValue>(value: Value) => {
+      const placed = { ...value, home };
+      home += homeBytes(value.ty);
+      return placed;
+    };
+    const locals = this.#locals.map((type) => place({ ty: tyOf(type), home: 0 }));
+    home += this.#mostTries * 8; // baseline code keeps the exceptions of legacy catches here
+    const operands = this.#state.operands.map((list) => list.map(place));
+    return {
+      locals,
+      enclosing: this.#state.enclosing,
+      operands,
+      frameTypes: this.#frameTypes,
+      castTypes: this.#castTypes,
+    };
+  }
+
+  begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void {
+    this.#locals = locals;
+    this.#t.begin(funcIndex, params, results, locals);
+  }
+
+  instruction(id: number, imm: Immediates, at: number): void {
+    if (IS_CAST[id] !== 0) this.#castTypes.set(at, { heap: imm.heap2, nullable: imm.nullable2 });
+    if (!this.#found) this.#t.instruction(id, imm, at);
+  }
+
+  enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void {
+    this.#kinds.push(kind);
+    this.#frameTypes.set(at, { params, results });
+    if (kind === FRAME.TRY) this.#mostTries = Math.max(this.#mostTries, ++this.#tries);
+    if (this.#found) return;
+    if (at === this.#at && kind === FRAME.LOOP) {
+      this.#found = true;
+      this.#takeState();
+      return;
+    }
+    this.#open.push({ kind, at, params, results, isCatch: false });
+    this.#t.enter(kind, params, results, imm, at);
+  }
+
+  otherwise(at: number): void {
+    if (!this.#found) this.#t.otherwise(at);
+  }
+
+  handler(tag: number, at: number): void {
+    if (this.#found) return;
+    this.#open[this.#open.length - 1].isCatch = true;
+    this.#t.handler(tag, at);
+  }
+
+  end(at: number, delegate: number): void {
+    if (this.#kinds.pop() === FRAME.TRY) this.#tries--;
+    if (this.#found) return;
+    this.#open.pop();
+    this.#t.end(at, delegate);
+  }
+
+  finish(): void {}
+
+  #takeState(): void {
+    const { reachable, frames, sp } = this.#t;
+    if (!reachable || this.#open.some(({ isCatch }) => isCatch)) return;
+    const operands: FrameValue[][] = [];
+    for (let n = 0; n < frames.count; n++) {
+      const end = n + 1 < frames.count ? frames.height[n + 1] : sp;
+      const list: FrameValue[] = [];
+      for (let k = frames.height[n]; k < end; k++) list.push(this.#operand(k));
+      operands.push(list);
+    }
+    this.#state = { operands, enclosing: this.#open.slice() };
+  }
+
+  /** Operand `k` of the stack; its home is determined later. */
+  #operand(k: number): FrameValue {
+    const { f, stack } = this.#t;
+    const value = stack[k];
+    const ty = f.ty[value];
+    if (f.op[value] !== OP.CONST) return { ty, home: 0 };
+    const vector = ty === TY.V128 ? f.vectors.slice(f.imm[value] * 16, f.imm[value] * 16 + 16) : undefined;
+    return { ty, home: 0, constant: { lo: f.imm[value], hi: f.c[value], vector } };
+  }
+}
