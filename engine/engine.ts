@@ -23,7 +23,14 @@ import { KERNEL_FORM } from "./baseline/kernel_forms.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
-import { type CompiledCode, compileModule, type CompileOptions, hasOptimized, prepareBodyCompiler } from "./compile.ts";
+import {
+  type CompiledCode,
+  compileLoopEntry,
+  compileModule,
+  type CompileOptions,
+  hasOptimized,
+  prepareBodyCompiler,
+} from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
 import { workerCount } from "./host/workers.ts";
 import { WaftError } from "./errors.ts";
@@ -226,6 +233,7 @@ export class Engine implements Settings {
   readonly #threads: number;
   readonly #verify: boolean;
   readonly #tierUpCalls: number | undefined;
+  readonly #tierUpTurns: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #explain: EngineOptions["explain"];
   readonly #perfMap: boolean;
@@ -249,6 +257,7 @@ export class Engine implements Settings {
     this.#threads = threadCount(options.parallel);
     this.#verify = options.verify ?? false;
     this.#tierUpCalls = options.tierUpCalls;
+    this.#tierUpTurns = TARGET.loopEntry === undefined ? undefined : options.tierUpTurns;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
     this.#cache = options.cache && new CodeCache(options.cache);
@@ -428,6 +437,7 @@ export class Engine implements Settings {
     finished?: OptimizingCompiler["finished"],
   ): ReusableCode {
     const isOwn = places !== undefined || this.#verify || finished !== undefined || this.#tierUpCalls !== undefined ||
+      this.#tierUpTurns !== undefined ||
       this.#explain !== undefined;
     if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, finished);
     const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
@@ -500,6 +510,8 @@ export class Engine implements Settings {
         return sendJob(message, isUnderWay);
       },
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
+      ...(this.#tierUpTurns === undefined ? {} : { afterTurns: this.#tierUpTurns }),
+      compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: TARGET }, place),
       compileHere: () => {
         requested = performance.now();
         origin = "compile";

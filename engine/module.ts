@@ -259,6 +259,15 @@ export class Module {
   }
 
   /**
+   * The number of frames that have continued in optimized code at a loop header.
+   *
+   * @internal
+   */
+  get loopsEntered(): number {
+    return this.#tierUp?.loopsEntered ?? 0;
+  }
+
+  /**
    * True if the module starts with baseline code that optimized code replaces.
    *
    * @internal

@@ -90,6 +90,11 @@ export interface EngineOptions {
    * of after a time; for tests.
    */
   tierUpCalls?: number;
+  /**
+   * The same for turns of loops: the module is switched over after that many, and after each as many more, the frame
+   * that runs continues in optimized code at the header of its loop; for tests on x64.
+   */
+  tierUpTurns?: number;
   /** Verifies the IR and the register allocation while compiling; slow, for tests. Default: false. */
   verify?: boolean;
 }
@@ -165,6 +170,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   parallel: true,
   verify: true,
   tierUpCalls: true,
+  tierUpTurns: true,
   explain: true,
 };
 

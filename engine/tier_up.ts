@@ -4,16 +4,21 @@
  * of its optimized code. Out: the compiled module to use now. Invariant: results do not depend on when, or whether, the
  * switch happens.
  *
- *     IDLE ── first instance ──▶ WARMING ── it has run for START_MS ──▶ COMPILING ──▶ PLACING ──▶ DONE
+ *     IDLE ── first instance ──▶ WARMING ── it has run for START_MS ──▶ COMPILING ──▶ DONE
  *                                                └─ no thread: when enough time was spent ──▶ compiled here ──▶ DONE
+ *
+ * Frames that are in a loop at that time continue in optimized code as well (loop_entries.ts).
  *
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls.
  */
 import type { Target } from "./codegen/target.ts";
-import type { CompiledCode, CompileOptions } from "./compile.ts";
+import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
 import { CodeImage, placeImage } from "./link/image.ts";
+import { LoopEntries } from "./loop_entries.ts";
 import { JOB, type OptimizedCode, RequestedJob } from "./parallel/optimize_job.ts";
+import { PlacingJob } from "./parallel/placing_job.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
+import { PollSteps } from "./poll_steps.ts";
 import { replaceCode } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
@@ -28,8 +33,6 @@ const START_MS = 200;
 const READY_START_MS = 30;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
-/** Milliseconds after which a job is abandoned: its thread is gone. */
-const JOB_MS = 300_000;
 /**
  * Without a helper thread: the time in milliseconds, per byte of the module, for which baseline code must have run
  * before the optimizing compiler compiles the module on this thread. The JavaScript engine has not optimized the
@@ -51,13 +54,20 @@ export interface OptimizingCompiler {
   isReady(): boolean;
   /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
   readonly afterCalls?: number;
+  /**
+   * Number of loop turns after which the module is compiled on this thread, and after each of which a frame continues in
+   * optimized code: for tests. Every poll of the thread is looked at.
+   */
+  readonly afterTurns?: number;
   /** Compiles the module on this thread. */
   compileHere(): CompiledCode;
+  /** Compiles the rest of a function from a loop on, on this thread. Absent for code without polls. */
+  compileLoopHere?(place: LoopPlace): LoopEntryCode | undefined;
   /** Called when the optimized module exists. */
   finished?(compiled: CompiledModule, statistics: Readonly<Record<string, number>>): void;
 }
 
-const STAGE = { IDLE: 0, WARMING: 1, COMPILING: 2, PLACING: 3, DONE: 4 } as const;
+const STAGE = { IDLE: 0, WARMING: 1, COMPILING: 2, DONE: 3 } as const;
 
 export class TierUp implements PendingWork {
   readonly #store: Store;
@@ -67,9 +77,12 @@ export class TierUp implements PendingWork {
   #stage: number = STAGE.IDLE;
   #since = 0;
   #calls = 0;
-  #job: RequestedJob | undefined;
-  #code: OptimizedCode | undefined;
-  #base = 0;
+  #turns = 0;
+  #isCompiledHere = false;
+  #steps: PollSteps | undefined;
+  #job: PlacingJob | undefined;
+  #binary: SharedArrayBuffer | undefined;
+  #loops: LoopEntries | undefined;
   #optimized: CompiledModule | undefined;
   #statistics: Readonly<Record<string, number>> | undefined;
 
@@ -83,6 +96,11 @@ export class TierUp implements PendingWork {
   /** The module with the best code so far. */
   get current(): CompiledModule {
     return this.#optimized ?? this.#baseline;
+  }
+
+  /** Frames that continue in optimized code at a loop header, so far. */
+  get loopsEntered(): number {
+    return this.#loops?.entered ?? 0;
   }
 
   /** Applications by optimization key, once there is optimized code. */
@@ -99,22 +117,19 @@ export class TierUp implements PendingWork {
   }
 
   get eager(): boolean {
-    return this.#compiler.afterCalls !== undefined;
+    return this.#compiler.afterCalls !== undefined || this.#compiler.afterTurns !== undefined;
   }
 
-  advance(now: number): number | undefined {
-    const { afterCalls } = this.#compiler;
+  advance(now: number, atPoll = false): number | undefined {
+    const { afterCalls, afterTurns } = this.#compiler;
+    if (afterTurns !== undefined) return this.#countTurn(afterTurns, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
-    switch (this.#stage) {
-      case STAGE.WARMING:
-        return this.#warmUp(now);
-      case STAGE.COMPILING:
-        return this.#look(now);
-      case STAGE.PLACING:
-        return this.#place(now);
-      default:
-        return undefined;
-    }
+    const next = this.#stage === STAGE.WARMING
+      ? this.#warmUp(now)
+      : this.#stage === STAGE.COMPILING
+      ? this.#look(now)
+      : now;
+    return this.#stage === STAGE.DONE ? this.#loops?.advance(now, atPoll) : next;
   }
 
   /** Compiles the optimized code on this thread and switches to it now, for callers that need optimized code. */
@@ -139,48 +154,52 @@ export class TierUp implements PendingWork {
     return this.#stage === STAGE.DONE ? undefined : Infinity;
   }
 
+  /** Moves up at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
+  #countTurn(afterTurns: number, atPoll: boolean): number | undefined {
+    const { thread } = this.#store;
+    this.#steps ??= new PollSteps(thread, this.#compiler.target.loopEntry!);
+    if (atPoll && ++this.#turns % (afterTurns + 1) === 0) {
+      if (this.#stage === STAGE.WARMING) this.#compileHere();
+      this.#loops?.enterLoop(0);
+    }
+    if (atPoll) this.#steps.step();
+    if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.suspended.size === 0) {
+      this.#steps.open();
+      return undefined;
+    }
+    this.#steps.close();
+    return Infinity;
+  }
+
   #start(now: number): number | undefined {
-    const { target, options: { cpu, ...options }, send } = this.#compiler;
-    const { valid } = this.#baseline;
-    const { arena } = this.#store.thread;
-    const job = new RequestedJob(
-      { target: target.name, options, cpu: [...cpu], pollPage: arena.pollPage },
-      valid.bytes,
-    );
-    const isUnderWay = () => job.state === JOB.RUNNING || job.state === JOB.ALLOCATED;
-    if (!send(job.message, isUnderWay)) {
-      const due = this.#since + valid.bytes.length * MS_PER_BYTE_WITHOUT_THREAD;
+    const job = this.#send();
+    if (job === undefined) {
+      const due = this.#since + this.#baseline.valid.bytes.length * MS_PER_BYTE_WITHOUT_THREAD;
       return now < due ? due : this.#tryHere();
     }
-    this.#job = job;
-    this.#since = now;
+    this.#job = new PlacingJob(job, this.#store.thread.arena, now);
     this.#stage = STAGE.COMPILING;
     return now + LOOK_MS;
   }
 
-  /** Allocates space for the code once its size is known. */
-  #look(now: number): number | undefined {
-    const job = this.#job!;
-    const { state } = job;
-    if (state === JOB.FAILED || now > this.#since + JOB_MS) return this.#giveUp();
-    if (state !== JOB.COMPILED) return now + LOOK_MS;
-    this.#code = job.read();
-    try {
-      this.#base = this.#store.thread.arena.allocate(this.#code.codeBytes);
-    } catch {
-      return this.#giveUp();
-    }
-    job.allocate(this.#base);
-    this.#stage = STAGE.PLACING;
-    return now + LOOK_MS;
+  /** Sends the module, or one loop of it, to a helper thread; undefined if there is none. */
+  #send(loop?: LoopPlace): RequestedJob | undefined {
+    const { target, options: { cpu, ...options }, send } = this.#compiler;
+    const { pollPage } = this.#store.thread.arena;
+    const job = new RequestedJob(
+      { target: target.name, options, cpu: [...cpu], pollPage, ...(loop === undefined ? {} : { loop }) },
+      this.#binary ?? this.#baseline.valid.bytes,
+    );
+    this.#binary = job.message.binary;
+    const isUnderWay = () => job.state === JOB.RUNNING || job.state === JOB.ALLOCATED;
+    return send(job.message, isUnderWay) ? job : undefined;
   }
 
-  #place(now: number): number | undefined {
-    const { state } = this.#job!;
-    if (state === JOB.FAILED || now > this.#since + JOB_MS) return this.#giveUp();
-    if (state !== JOB.PLACED) return now + LOOK_MS;
-    const { description, tables, codeBytes, statistics } = this.#code!;
-    this.#adopt(description, new CodeImage(this.#base, codeBytes, tables), statistics);
+  #look(now: number): number | undefined {
+    const code = this.#job!.advance(now);
+    if (code === "waiting") return now + LOOK_MS;
+    if (code === "failed") this.#stage = STAGE.DONE;
+    else this.#adopt(code.description, new CodeImage(code.base, code.codeBytes, code.tables), code.statistics);
     return undefined;
   }
 
@@ -194,8 +213,14 @@ export class TierUp implements PendingWork {
   }
 
   #compileHere(): void {
+    this.#isCompiledHere = true;
     const code = this.#compiler.compileHere();
     this.#adopt(code, placeImage(this.#store.thread.arena, code.bytes, code.tables), code.statistics);
+  }
+
+  /** Compiles a loop where the module was compiled. */
+  #compileLoop(place: LoopPlace): RequestedJob | LoopEntryCode | undefined {
+    return this.#isCompiledHere ? this.#compiler.compileLoopHere?.(place) : this.#send(place);
   }
 
   #adopt(
@@ -213,20 +238,15 @@ export class TierUp implements PendingWork {
     this.#statistics = statistics;
     this.#stage = STAGE.DONE;
     this.#job = undefined;
-    this.#code = undefined;
+    this.#loops = LoopEntries.of(this.#store, baseline, optimized, {
+      target: this.#compiler.target,
+      compile: (place) => this.#compileLoop(place),
+    });
     this.#compiler.finished?.(optimized, statistics);
   }
 
-  /** Leaves the module with its baseline code. An address that a worker may still write to is never reused. */
-  #giveUp(): undefined {
-    this.#abandon();
-    this.#stage = STAGE.DONE;
-  }
-
   #abandon(): void {
-    const job = this.#job;
+    this.#job?.abandon();
     this.#job = undefined;
-    if (job === undefined || this.#stage !== STAGE.PLACING) return void job?.cancel();
-    if (!job.cancel()) this.#store.thread.arena.release(this.#base, this.#code!.codeBytes);
   }
 }

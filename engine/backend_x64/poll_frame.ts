@@ -16,3 +16,6 @@ export const POLL_VECTORS = 16;
 
 /** Offset of the poll's address from the parked stack pointer. */
 export const POLL_RESUME: number = PARKED.FRAME + POLL_VECTORS * 16 + POLL_GENERAL.length * 8 + 8;
+
+/** Bytes of a poll: MOV r11d, [rip + displacement]. */
+export const POLL_BYTES = 7;

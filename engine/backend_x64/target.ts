@@ -10,7 +10,7 @@ import { FILLER } from "./emission.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { emitLoopEntry } from "./loop_entry.ts";
-import { POLL_RESUME } from "./poll_frame.ts";
+import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
 import { buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
@@ -40,7 +40,7 @@ export const X64: Target = {
   emitHostThunk: STORE.thunk("host", emitHostThunk),
   relocate,
   writeEntryJump,
-  loopEntry: { pollResume: POLL_RESUME, emit: emitLoopEntry },
+  loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
   processStubs: STORE.process(buildProcessStubs),
   fastEntry: buildFastEntry,
 };

@@ -163,6 +163,8 @@ export interface Target {
 export interface LoopEntryTarget {
   /** Offset from the parked stack pointer of code that has parked at a poll to the address at which it continues. */
   readonly pollResume: number;
+  /** Bytes of a poll's read. */
+  readonly pollBytes: number;
   /**
    * Appends code that continues a baseline function whose frame has `frameBytes`: it calls function `index` of the image
    * with the address of the frame, and returns with its results. The return address of the call is a call site. Returns

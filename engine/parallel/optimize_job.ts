@@ -85,10 +85,11 @@ export class RequestedJob {
   readonly message: OptimizeJob;
   readonly #state: Int32Array;
 
-  constructor(request: JobRequest, binary: Uint8Array) {
-    const shared = new SharedArrayBuffer(binary.length);
-    new Uint8Array(shared).set(binary);
-    const output = Output.make(binary.length).buffer;
+  /** A binary form that other jobs use already is not copied. */
+  constructor(request: JobRequest, binary: Uint8Array | SharedArrayBuffer) {
+    const shared = binary instanceof SharedArrayBuffer ? binary : new SharedArrayBuffer(binary.length);
+    if (binary instanceof Uint8Array) new Uint8Array(shared).set(binary);
+    const output = Output.make(shared.byteLength).buffer;
     this.message = { kind: "optimize", binary: shared, output, ...request };
     this.#state = new Int32Array(output, 0, WORD.COUNT);
   }
@@ -115,7 +116,9 @@ export class RequestedJob {
   read(): OptimizedCode {
     const { output } = this.message;
     const bytes = new Uint8Array(output, this.#state[WORD.TEXT_AT] * 4, this.#state[WORD.TEXT_BYTES]).slice();
-    const { description, inlineSites, statistics, loop, columns } = JSON.parse(new TextDecoder().decode(bytes)) as OutputText;
+    const { description, inlineSites, statistics, loop, columns } = JSON.parse(
+      new TextDecoder().decode(bytes),
+    ) as OutputText;
     const tables = Object.fromEntries(
       columns.map(({ name, at, length, bytes }) => [
         name,

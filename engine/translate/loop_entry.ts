@@ -35,7 +35,17 @@ import type { ModuleEnv } from "./module_env.ts";
 const LEAST_LIMIT = 50_000;
 const LIMIT_PER_BYTE = 3;
 
-const ACTION = { PLAIN: 0, ENTER: 1, ELSE: 2, CATCH: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6, LABEL: 7, LABELS: 8 } as const;
+const ACTION = {
+  PLAIN: 0,
+  ENTER: 1,
+  ELSE: 2,
+  CATCH: 3,
+  CATCH_ALL: 4,
+  END: 5,
+  DELEGATE: 6,
+  LABEL: 7,
+  LABELS: 8,
+} as const;
 
 const KINDS: ReadonlyMap<string, number> = new Map([
   ["block", FRAME.BLOCK],

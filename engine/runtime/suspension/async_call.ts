@@ -332,7 +332,7 @@ class AsyncCall {
               return false;
             }
             thread.watch(Math.min(until, thread.nextLimit()));
-            if (thread.hasWork) thread.advanceWork();
+            if (thread.hasWork) thread.advanceWork(true);
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;

@@ -74,10 +74,10 @@ interface ThreadServices {
 /** Work on this thread that requires JavaScript to be in control, such as replacing code. */
 export interface PendingWork {
   /**
-   * Makes progress without blocking. Returns the time of the next call, on the clock of performance.now(); undefined if
-   * the work is finished.
+   * Makes progress without blocking. `atPoll`: the innermost frame has parked at the poll that THREAD.TRAP_PC names.
+   * Returns the time of the next call, on the clock of performance.now(); undefined if the work is finished.
    */
-  advance(now: number): number | undefined;
+  advance(now: number, atPoll?: boolean): number | undefined;
   /** True if the work must advance at every call from JavaScript. */
   readonly eager?: boolean;
 }
@@ -306,11 +306,11 @@ export class GuestThread {
   }
 
   /** Advances all pending work, and arms the polls of running code for the time of its next call. */
-  advanceWork(): void {
+  advanceWork(atPoll = false): void {
     const now = performance.now();
     let next = Infinity;
     for (const work of this.#pending) {
-      const wanted = work.advance(now);
+      const wanted = work.advance(now, atPoll);
       if (wanted === undefined) this.#pending.delete(work);
       else next = Math.min(next, wanted);
     }
@@ -445,7 +445,7 @@ export class GuestThread {
   #polled(): void {
     if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.services.trapError();
     this.watch(this.nextLimit());
-    if (this.hasWork) this.advanceWork();
+    if (this.hasWork) this.advanceWork(true);
   }
 
   #serveHere(status: number): void {

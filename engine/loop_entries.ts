@@ -1,0 +1,210 @@
+/**
+ * On-stack replacement: baseline functions that are in a loop when their module is switched over continue in optimized
+ * code at the loop's header. In: the module, and polls at loop headers of its baseline code. Out: frames that continue in
+ * optimized code. Invariant: results do not depend on when, or whether, a frame continues there.
+ *
+ *     poll at a header ──▶ unknown: compiled by a helper thread ──▶ at a later poll: the frame is resumed in that code
+ *
+ * A poll that parks has all values of its frame in their homes, and the address at which it continues is in the parked
+ * frame. It is replaced by that of code that calls the optimized rest of the function, and returns with its results. The
+ * baseline frame stays below that call, as that of any caller, until the function returns.
+ */
+import type { LoopEntryTarget, Target } from "./codegen/target.ts";
+import type { LoopEntryCode, LoopPlace } from "./compile.ts";
+import { THREAD } from "./abi/context_layout.ts";
+import { CodeImage, placeImage } from "./link/image.ts";
+import { type PlacedCode, PlacingJob } from "./parallel/placing_job.ts";
+import type { RequestedJob } from "./parallel/optimize_job.ts";
+import { CompiledModule } from "./runtime/code/compiled_module.ts";
+import type { Store } from "./runtime/instance/store.ts";
+import { TRAP } from "./traps.ts";
+
+/** Milliseconds between two checks of a job in progress. */
+const LOOK_MS = 1;
+/** Milliseconds until the first poll at which baseline code is looked for, and the longest time between two. */
+const FIRST_MS = 1;
+const LONGEST_MS = 500;
+/** Loops of a module that are compiled; a program has few that run for long. */
+const MOST_LOOPS = 64;
+
+/** A request that a helper thread has received, or the code if it was compiled on this thread. */
+type Compilation = RequestedJob | LoopEntryCode | undefined;
+
+/** The parts of the compiler that are used here. */
+export interface LoopCompiler {
+  readonly target: Target;
+  /** Compiles a loop, or lets a helper thread compile it; undefined if neither is possible. */
+  compile(place: LoopPlace): Compilation;
+}
+
+/** A loop: under way, entered at an address, or refused (0). */
+type Loop = PlacingJob | number;
+
+export class LoopEntries {
+  readonly #store: Store;
+  readonly #baseline: CompiledModule;
+  readonly #optimized: CompiledModule;
+  readonly #compiler: LoopCompiler;
+  readonly #target: LoopEntryTarget;
+  /** By the offset of the loop's opcode in the module. */
+  readonly #loops = new Map<number, Loop>();
+  #waiting = 0;
+  #pause = FIRST_MS;
+  /** Frames that continue in optimized code, so far. */
+  entered = 0;
+
+  /** The loops of a module that has just been switched over; undefined where the target does not support them. */
+  static of(
+    store: Store,
+    baseline: CompiledModule,
+    optimized: CompiledModule,
+    compiler: LoopCompiler,
+  ): LoopEntries | undefined {
+    const { loopEntry } = compiler.target;
+    const isPossible = loopEntry !== undefined && !baseline.deterministic && baseline.valid.bytes.length > 0;
+    return isPossible ? new LoopEntries(store, baseline, optimized, compiler, loopEntry) : undefined;
+  }
+
+  private constructor(
+    store: Store,
+    baseline: CompiledModule,
+    optimized: CompiledModule,
+    compiler: LoopCompiler,
+    target: LoopEntryTarget,
+  ) {
+    this.#store = store;
+    this.#baseline = baseline;
+    this.#optimized = optimized;
+    this.#compiler = compiler;
+    this.#target = target;
+  }
+
+  /**
+   * Makes progress without blocking. `atPoll`: the innermost frame has parked at a poll. Returns the time of the next
+   * call; undefined if no baseline code of the module is left on any stack.
+   */
+  advance(now: number, atPoll: boolean): number | undefined {
+    for (const [at, loop] of this.#loops) if (loop instanceof PlacingJob) this.#follow(at, loop, now);
+    if (atPoll && this.enterLoop(now)) this.#pause = FIRST_MS;
+    if (this.#waiting > 0) return now + LOOK_MS;
+    if (!this.#isRunning()) return undefined;
+    this.#pause = Math.min(this.#pause * 2, LONGEST_MS);
+    return now + this.#pause;
+  }
+
+  /** Jobs that are under way are abandoned. */
+  abandon(): void {
+    for (const loop of this.#loops.values()) if (loop instanceof PlacingJob) loop.abandon();
+    this.#loops.clear();
+    this.#waiting = 0;
+  }
+
+  /**
+   * The innermost frame has parked at a poll. If it is at a loop header of baseline code, continues it in optimized
+   * code, or requests that. Returns whether the frame is such a one.
+   */
+  enterLoop(now: number): boolean {
+    const place = this.#placeOfPoll();
+    if (place === undefined) return false;
+    const loop = this.#loops.get(place.at) ?? this.#request(place, now);
+    if (typeof loop === "number" && loop !== 0) this.#resumeAt(loop);
+    return true;
+  }
+
+  /** The loop at whose header the innermost frame polls. */
+  #placeOfPoll(): LoopPlace | undefined {
+    const { image, valid } = this.#baseline;
+    const pc = this.#store.thread.state.word(THREAD.TRAP_PC);
+    if (!image.contains(pc)) return undefined;
+    const site = image.trapSiteAt(pc, true);
+    const LOOP = 0x03;
+    if (site === undefined || site.code !== TRAP.INTERRUPTED || valid.bytes[site.pos] !== LOOP) return undefined;
+    const index = image.functionAt(pc);
+    return index < 0 ? undefined : { index, at: site.pos, frameBytes: site.frame };
+  }
+
+  #request(place: LoopPlace, now: number): Loop {
+    const loop = this.#loops.size < MOST_LOOPS ? this.#compile(place, now) : 0;
+    if (loop instanceof PlacingJob) this.#waiting++;
+    this.#loops.set(place.at, loop);
+    return loop;
+  }
+
+  /** A loop that cannot be compiled, for whatever reason, goes on in baseline code. */
+  #compile(place: LoopPlace, now: number): Loop {
+    const { arena } = this.#store.thread;
+    try {
+      const made = this.#compiler.compile(place);
+      if (made === undefined) return 0;
+      if (!("bytes" in made)) return new PlacingJob(made, arena, now);
+      return this.#adopt(made, placeImage(arena, made.bytes, made.tables), made);
+    } catch {
+      return 0;
+    }
+  }
+
+  #follow(at: number, job: PlacingJob, now: number): void {
+    const code = job.advance(now);
+    if (code === "waiting") return;
+    this.#waiting--;
+    this.#loops.set(at, code === "failed" ? 0 : this.#adoptPlaced(code));
+  }
+
+  #adoptPlaced({ description, base, codeBytes, tables, loop }: PlacedCode): number {
+    return loop === undefined ? 0 : this.#adopt(description, new CodeImage(base, codeBytes, tables), loop);
+  }
+
+  /** Completes a loop's code. Returns the address at which frames continue, or 0. */
+  #adopt(
+    description: PlacedCode["description"],
+    image: CodeImage,
+    { entry, jumps }: Pick<LoopEntryCode, "entry" | "jumps">,
+  ): number {
+    const { thread } = this.#store;
+    const baseline = this.#baseline;
+    if (!this.#writeJumps(image, jumps)) {
+      thread.arena.release(image.base, image.size);
+      return 0;
+    }
+    const module = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
+    module.internal = baseline.internal;
+    this.#store.addModule(module);
+    for (const instance of this.#store.instancesOf(this.#optimized)) instance.retained.add(module);
+    return image.base + entry;
+  }
+
+  /** Writes the jumps to the optimized functions. Returns false if one is too far away. */
+  #writeJumps({ base, size }: CodeImage, jumps: readonly number[]): boolean {
+    const to = this.#optimized.image;
+    const { writeEntryJump } = this.#compiler.target;
+    let written = true;
+    this.#store.thread.arena.patch(base, size, (placed) => {
+      for (let k = 0; k < jumps.length; k += 2) {
+        const distance = to.base + to.tables.functionStart[jumps[k + 1]] - (base + jumps[k]);
+        written &&= writeEntryJump(placed, jumps[k], distance);
+      }
+    });
+    return written;
+  }
+
+  /** Lets the frame that has parked at a poll continue at `address`. */
+  #resumeAt(address: number): void {
+    const { state, stack, stackLow } = this.#store.thread;
+    const at = state.word(THREAD.GUEST_SP) - stackLow + this.#target.pollResume;
+    if (stack.word(at) !== state.word(THREAD.TRAP_PC)) return;
+    stack.setWord(at, address);
+    this.entered++;
+  }
+
+  /** May there be frames of the baseline code? Their return addresses are on a stack. */
+  #isRunning(): boolean {
+    const { base, size } = this.#baseline.image;
+    for (const { region: { u32 }, offset, bytes } of this.#store.thread.guestFrames()) {
+      for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+        const distance = u32[at] + u32[at + 1] * 0x1_0000_0000 - base;
+        if (distance >= 0 && distance < size) return true;
+      }
+    }
+    return false;
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * A job of another thread on its way (optimize_job.ts), as the requesting thread follows it. In: a job that was sent.
+ * Out: its code, placed. Invariant: an address that a worker may still write to is never used for anything else.
+ */
+import type { CodeArena } from "../host/code_arena.ts";
+import { JOB, type OptimizedCode, type RequestedJob } from "./optimize_job.ts";
+
+/** Milliseconds after which a job is abandoned: its thread is gone. */
+const JOB_MS = 300_000;
+
+/** Code that a worker has placed. */
+export interface PlacedCode extends OptimizedCode {
+  readonly base: number;
+}
+
+export class PlacingJob {
+  readonly #job: RequestedJob;
+  readonly #arena: CodeArena;
+  readonly #end: number;
+  #code: PlacedCode | undefined;
+  #ended = false;
+
+  constructor(job: RequestedJob, arena: CodeArena, now: number) {
+    this.#job = job;
+    this.#arena = arena;
+    this.#end = now + JOB_MS;
+  }
+
+  /** Makes progress without blocking. Returns the code once it is placed; a failed job is abandoned. */
+  advance(now: number): PlacedCode | "waiting" | "failed" {
+    const { state } = this.#job;
+    if (state === JOB.FAILED || now > this.#end) return this.#fail();
+    if (state === JOB.COMPILED) return this.#allocate();
+    if (state !== JOB.PLACED || this.#code === undefined) return "waiting";
+    this.#ended = true;
+    return this.#code;
+  }
+
+  /** Allocates space for the code, whose size is known now. */
+  #allocate(): "waiting" | "failed" {
+    if (this.#code !== undefined) return "waiting";
+    const code = this.#job.read();
+    try {
+      this.#code = { ...code, base: this.#arena.allocate(code.codeBytes) };
+    } catch {
+      return this.#fail();
+    }
+    this.#job.allocate(this.#code.base);
+    return "waiting";
+  }
+
+  #fail(): "failed" {
+    this.abandon();
+    return "failed";
+  }
+
+  /** Ends the job, unless it has ended. */
+  abandon(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const mayWrite = this.#job.cancel();
+    if (this.#code !== undefined && !mayWrite) this.#arena.release(this.#code.base, this.#code.codeBytes);
+  }
+}
