@@ -1,7 +1,7 @@
 /**
  * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier auto|baseline|optimizing]
- * [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers enabled. A filter
- * is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of them with the key
+ * [--turns] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers enabled.
+ * A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of them with the key
  * `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with all off, and with
  * all on: each in a process of its own, because one process has address space for only about ten thousand memories. The
  * suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out: the counts of each run; fails if
@@ -27,10 +27,13 @@ const task = {
     explicit: { help: "run only with explicit bounds checks" },
     set: { value: "KEY=on|off", help: "force an optimization, or with the key all every one; repeatable", many: true },
     tier: { value: "NAME", help: "compiler: baseline, optimizing, or auto for both in turn", default: "optimizing" },
+    turns: { help: "with --tier auto: switch over at turns of loops, in the running frames as well" },
     matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
-const { values: { guard, explicit, set: settings, tier: tierName, matrix }, operands: filters } = readTaskLine(task);
+const { values: { guard, explicit, set: settings, tier: tierName, turns, matrix }, operands: filters } = readTaskLine(
+  task,
+);
 const suite = suiteNamed("wasm");
 const folder = suiteFolder(suite);
 if (!hasSuite(suite)) {
@@ -42,8 +45,10 @@ const files = scriptNames(suite)
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );
 const tier = oneOf(task, "--tier", tierName, TIERINGS);
-/** With `auto`, modules are switched over after none to three calls, a different number for each script. */
-const tierOptions = (k: number) => tier === "auto" ? { tier, tierUpCalls: k % 4 } : { tier };
+if (turns && tier !== "auto") wrongUsage(task, "--turns is for --tier auto");
+/** With `auto`, modules are switched over after none to three calls or turns, a different number for each script. */
+const tierOptions = (k: number) =>
+  tier !== "auto" ? { tier } : turns ? { tier, tierUpTurns: k % 4 } : { tier, tierUpCalls: k % 4 };
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
 let failures = 0;

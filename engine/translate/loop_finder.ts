@@ -116,7 +116,7 @@ export class LoopFinder implements CodeVisitor {
     if (this.#found) return;
     if (at === this.#at && kind === FRAME.LOOP) {
       this.#found = true;
-      this.#takeState();
+      this.#takeState(params.length);
       return;
     }
     this.#open.push({ kind, at, params, results, isCatch: false });
@@ -142,25 +142,26 @@ export class LoopFinder implements CodeVisitor {
 
   finish(): void {}
 
-  #takeState(): void {
+  /** Notes the state at the loop. Its `params` topmost operands are its parameters, which change from turn to turn. */
+  #takeState(params: number): void {
     const { reachable, frames, sp } = this.#t;
     if (!reachable || this.#open.some(({ isCatch }) => isCatch)) return;
     const operands: FrameValue[][] = [];
     for (let n = 0; n < frames.count; n++) {
       const end = n + 1 < frames.count ? frames.height[n + 1] : sp;
       const list: FrameValue[] = [];
-      for (let k = frames.height[n]; k < end; k++) list.push(this.#operand(k));
+      for (let k = frames.height[n]; k < end; k++) list.push(this.#operand(k, k < sp - params));
       operands.push(list);
     }
     this.#state = { operands, enclosing: this.#open.slice() };
   }
 
-  /** Operand `k` of the stack; its home is determined later. */
-  #operand(k: number): FrameValue {
+  /** Operand `k` of the stack, which may be a constant if `isFixed`; its home is determined later. */
+  #operand(k: number, isFixed: boolean): FrameValue {
     const { f, stack } = this.#t;
     const value = stack[k];
     const ty = f.ty[value];
-    if (f.op[value] !== OP.CONST) return { ty, home: 0 };
+    if (!isFixed || f.op[value] !== OP.CONST) return { ty, home: 0 };
     const vector = ty === TY.V128 ? f.vectors.slice(f.imm[value] * 16, f.imm[value] * 16 + 16) : undefined;
     return { ty, home: 0, constant: { lo: f.imm[value], hi: f.c[value], vector } };
   }

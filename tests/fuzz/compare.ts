@@ -78,9 +78,13 @@ export function configurations(seed: number, tier: Tiering = "optimizing"): Engi
   ];
 }
 
-/** With `auto`, modules are switched over after none to three calls. */
+/**
+ * With `auto`, modules are switched over after none to three calls, or after as many turns of loops, and then the frames
+ * that are in loops as well.
+ */
 function tierOptions(tier: Tiering, seed: number): EngineOptions {
-  return tier === "auto" ? { tier, tierUpCalls: seed % 4 } : { tier };
+  if (tier !== "auto") return { tier };
+  return (seed & 4) === 0 ? { tier, tierUpCalls: seed % 4 } : { tier, tierUpTurns: seed % 4 };
 }
 
 /** Runs one case. */
