@@ -21,9 +21,12 @@ import { TRAP } from "./traps.ts";
 
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 1;
-/** Milliseconds until the first poll at which baseline code is looked for, and the longest time between two. */
+/**
+ * Milliseconds from one poll at which baseline code is looked for to the next: at first, and at most. A poll costs some
+ * ten microseconds.
+ */
 const FIRST_MS = 1;
-const LONGEST_MS = 500;
+const LONGEST_MS = 50;
 /** Loops of a module that are compiled; a program has few that run for long. */
 const MOST_LOOPS = 64;
 
@@ -31,7 +34,7 @@ const MOST_LOOPS = 64;
 type Compilation = RequestedJob | LoopEntryCode | undefined;
 
 /** The parts of the compiler that are used here. */
-export interface LoopCompiler {
+interface LoopCompiler {
   readonly target: Target;
   /** Compiles a loop, or lets a helper thread compile it; undefined if neither is possible. */
   compile(place: LoopPlace): Compilation;
@@ -50,6 +53,8 @@ export class LoopEntries {
   readonly #loops = new Map<number, Loop>();
   #waiting = 0;
   #pause = FIRST_MS;
+  /** The time of the next poll at which baseline code is looked for. */
+  #next = 0;
   /** Frames that continue in optimized code, so far. */
   entered = 0;
 
@@ -87,16 +92,11 @@ export class LoopEntries {
     for (const [at, loop] of this.#loops) if (loop instanceof PlacingJob) this.#follow(at, loop, now);
     if (atPoll && this.enterLoop(now)) this.#pause = FIRST_MS;
     if (this.#waiting > 0) return now + LOOK_MS;
+    if (now < this.#next) return this.#next;
     if (!this.#isRunning()) return undefined;
     this.#pause = Math.min(this.#pause * 2, LONGEST_MS);
-    return now + this.#pause;
-  }
-
-  /** Jobs that are under way are abandoned. */
-  abandon(): void {
-    for (const loop of this.#loops.values()) if (loop instanceof PlacingJob) loop.abandon();
-    this.#loops.clear();
-    this.#waiting = 0;
+    this.#next = now + this.#pause;
+    return this.#next;
   }
 
   /**
@@ -175,6 +175,7 @@ export class LoopEntries {
 
   /** Writes the jumps to the optimized functions. Returns false if one is too far away. */
   #writeJumps({ base, size }: CodeImage, jumps: readonly number[]): boolean {
+    if (jumps.length === 0) return true;
     const to = this.#optimized.image;
     const { writeEntryJump } = this.#compiler.target;
     let written = true;
@@ -198,11 +199,11 @@ export class LoopEntries {
     this.entered++;
   }
 
-  /** May there be frames of the baseline code? Their return addresses are on a stack. */
+  /** May there be frames of the baseline code? Their return addresses are on a stack, most likely at its start. */
   #isRunning(): boolean {
     const { base, size } = this.#baseline.image;
     for (const { region: { u32 }, offset, bytes } of this.#store.thread.guestFrames()) {
-      for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+      for (let at = ((offset + bytes) >> 2) - 2; at >= offset >> 2; at -= 2) {
         const distance = u32[at] + u32[at + 1] * 0x1_0000_0000 - base;
         if (distance >= 0 && distance < size) return true;
       }

@@ -129,7 +129,7 @@ export class TierUp implements PendingWork {
       : this.#stage === STAGE.COMPILING
       ? this.#look(now)
       : now;
-    return this.#stage === STAGE.DONE ? this.#loops?.advance(now, atPoll) : next;
+    return this.#stage === STAGE.DONE ? this.#enterLoops(now, atPoll) : next;
   }
 
   /** Compiles the optimized code on this thread and switches to it now, for callers that need optimized code. */
@@ -152,6 +152,13 @@ export class TierUp implements PendingWork {
   #countCall(afterCalls: number): number | undefined {
     if (this.#stage === STAGE.WARMING && ++this.#calls > afterCalls) this.#compileHere();
     return this.#stage === STAGE.DONE ? undefined : Infinity;
+  }
+
+  /** Lets frames that are in loops continue in optimized code, while there are any. */
+  #enterLoops(now: number, atPoll: boolean): number | undefined {
+    const next = this.#loops?.advance(now, atPoll);
+    if (next === undefined) this.#binary = undefined;
+    return next;
   }
 
   /** Moves up at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */

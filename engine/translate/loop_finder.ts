@@ -15,7 +15,7 @@ import { tyOf } from "./module_env.ts";
 import type { Translation } from "./translation.ts";
 
 /** The type of a frame. */
-export interface FrameType {
+interface FrameType {
   readonly params: readonly ValType[];
   readonly results: readonly ValType[];
 }

@@ -157,6 +157,49 @@ const PROGRAMS: Readonly<Record<string, readonly [text: string, ...args: unknown
        (i32.sub))`,
     9,
   ],
+  "exceptions that leave the function, tail calls from it": [
+    `(tag $a (param i32))
+     (func $throws (param $n i32) (result i32)
+       (loop $again
+         (if (i32.eq (local.get $n) (i32.const 2)) (then (throw $a (i32.const 40))))
+         (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+       (i32.const 7))
+     (func $rest (param i32 i32) (result i32) (i32.sub (i32.mul (local.get 0) (i32.const 3)) (local.get 1)))
+     (func $tails (param $n i32) (result i32) (local $x i32)
+       (loop $again
+         (local.set $x (i32.add (local.get $x) (local.get $n)))
+         (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+       (return_call $rest (local.get $x) (i32.const 11)))
+     (func (export "work") (param $n i32) (result i32) (local $x i32)
+       (loop $again
+         (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 3))
+           (block $caught (result i32)
+             (try_table (result i32) (catch $a $caught) (call $throws (local.get $n))))))
+         (local.set $x (i32.xor (local.get $x) (call $tails (local.get $n))))
+         (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+       (local.get $x))`,
+    6,
+  ],
+  "branches on references, unreachable ends, loops that never repeat": [
+    `(type $node (struct (field $next (ref null $node))))
+     (func (export "work") (param $n i32) (result i32) (local $list (ref null $node)) (local $x i32) (local $set (ref $node))
+       (local.set $set (struct.new $node (ref.null $node)))
+       (loop $build
+         (local.set $list (struct.new $node (local.get $list)))
+         (br_if $build (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+       (block $done
+         (loop $walk
+           (loop $once (local.set $x (i32.add (local.get $x) (i32.const 1))))
+           (local.set $list (struct.get $node $next (br_on_null $done (local.get $list))))
+           (drop (struct.get $node $next (local.get $set)))
+           (loop $forever
+             (block $on (br_if $on (i32.and (local.get $x) (i32.const 1))) (br $walk))
+             (local.set $x (i32.add (local.get $x) (i32.const 3)))
+             (br $forever))
+           (unreachable)))
+       (local.get $x))`,
+    7,
+  ],
   "objects of the collected heap": [
     `(type $node (sub (struct (field $v i32) (field $next (ref null $node)))))
      (type $big (sub $node (struct (field $v i32) (field $next (ref null $node)) (field i64))))
