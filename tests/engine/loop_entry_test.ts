@@ -299,6 +299,27 @@ Deno.test({
   },
 });
 
+/** `depth` loops inside each other; the innermost turns 20 times, the others once. */
+function nested(depth: number): string {
+  const turn = "(local.set $x (i32.add (i32.mul (local.get $x) (i32.const 3)) (local.get $n)))";
+  let text = `(loop ${turn} (br_if 0 (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))`;
+  for (let k = 0; k < depth; k++) text = `(loop ${turn} ${text} (br_if 0 (i32.eq (local.get $x) (i32.const 1))))`;
+  return `(func (export "work") (param $n i32) (result i32) (local $x i32) ${text} (local.get $x))`;
+}
+
+Deno.test({
+  name: "loop entries: loops that are nested too deeply to be repeated stay in baseline code",
+  ignore: !ENTERS_LOOPS,
+  fn() {
+    for (const [depth, isEntered] of [[50, true], [2000, false]] as const) {
+      const expected = outcome(compile({}, nested(depth)), [20]);
+      const module = compile({ tier: "auto", tierUpTurns: depth + 5 }, nested(depth));
+      assert.deepEqual(outcome(module, [20]), expected);
+      assert.equal(module.loopsEntered > 0, isEntered, `${depth} loops`);
+    }
+  },
+});
+
 /** Calls `work`; returns its outcome and the fuel that is left of `fuel`. */
 function underFuel(module: Module, args: readonly unknown[], fuel: bigint): [unknown, bigint] {
   const instance = module.instantiate({}, IMPORTS);
