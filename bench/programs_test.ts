@@ -2,9 +2,10 @@
  * The benchmark programs are complete (source, module and row), import nothing, and return the same results on waft as
  * on V8.
  */
-import { NewEngine } from "@waft/engine";
+import { type EngineOptions, NewEngine } from "@waft/engine";
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { programBytes, PROGRAMS } from "./programs.ts";
 import { type Call, V8, waftSide } from "./sides.ts";
@@ -33,4 +34,27 @@ Deno.test("programs return the same results on waft as on V8, also when called r
     }
     ours.close();
   }
+});
+
+Deno.test({
+  name: "programs return the same results when functions continue in optimized code within their loops",
+  ignore: process.arch !== "x64",
+  fn() {
+    let entered = 0;
+    for (const [k, program] of PROGRAMS.entries()) {
+      const bytes = programBytes(program);
+      const bounds = k % 2 === 0 ? "guard" : "explicit";
+      const run = (options: EngineOptions) => {
+        const module = NewEngine({ ...options, bounds }).compile(bytes);
+        return { module, result: (module.instantiate({}, {}).exports["run"] as Call)(8) };
+      };
+      const expected = run({}).result;
+      for (const tierUpTurns of [0, 3, 37, 500]) {
+        const { module, result } = run({ tier: "auto", tierUpTurns });
+        assert.ok(Object.is(result, expected), `${program.name}, after ${tierUpTurns} turns: ${result}, ${expected}`);
+        entered += module.loopsEntered;
+      }
+    }
+    assert.ok(entered > PROGRAMS.length, `${entered} frames entered`);
+  },
 });
