@@ -51,6 +51,8 @@ export class LoopEntries {
   readonly #target: LoopEntryTarget;
   /** By the offset of the loop's opcode in the module. */
   readonly #loops = new Map<number, Loop>();
+  /** The code of loops: frames may continue there as long as this object hands out its addresses. */
+  readonly #modules: CompiledModule[] = [];
   #waiting = 0;
   #pause = FIRST_MS;
   /** The time of the next poll at which baseline code is looked for. */
@@ -169,6 +171,7 @@ export class LoopEntries {
     const module = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
     module.internal = baseline.internal;
     this.#store.addModule(module);
+    this.#modules.push(module);
     for (const instance of this.#store.instancesOf(this.#optimized)) instance.retained.add(module);
     return image.base + entry;
   }
