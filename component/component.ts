@@ -12,6 +12,7 @@ import { decodeComponent } from "./binary/decode.ts";
 import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
 import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
 import type { FuncItem, Item } from "./link/items.ts";
+import { ADAPTER_FEATURES } from "./link/adapter.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
 import { callSuspendable } from "./link/suspendable_call.ts";
@@ -107,10 +108,12 @@ class CompiledComponent implements Component {
   /** Compiled adapters by their text, for all instances. */
   readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
+  readonly #fuses: boolean;
 
-  constructor(engine: Engine, decoded: DecodedComponent) {
+  constructor(engine: Engine, decoded: DecodedComponent, fuses: boolean) {
     this.#engine = engine;
     this.#decoded = decoded;
+    this.#fuses = fuses && ADAPTER_FEATURES.every((name) => engine.features[name]);
     this.#features = featuresOf(decoded);
     this.#compile(decoded);
   }
@@ -144,7 +147,7 @@ class CompiledComponent implements Component {
       context: withoutLimits(coreContext),
       moduleOf: (bytes) => this.#modules.get(bytes)!,
       startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
-      adapter: (text) => this.#adapter(text),
+      adapter: this.#fuses ? (text) => this.#adapter(text) : undefined,
     };
     this.#checkImports(host, store);
     try {
@@ -276,10 +279,16 @@ export function functionTypes(instance: ComponentInstance): Map<string, FuncType
   return instance.functionTypes();
 }
 
+/** How the instances of a component are linked. */
+interface LinkOptions {
+  /** False if calls between components go through JavaScript, which has the same effects; true by default. */
+  readonly fuses?: boolean;
+}
+
 /** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
-export function compileBinary(engine: Engine, bytes: Uint8Array): Component {
+export function compileBinary(engine: Engine, bytes: Uint8Array, { fuses = true }: LinkOptions = {}): Component {
   const decoded = decodeComponent(bytes);
   // The engine validates bodies when it compiles them, and knows those in its cache to be valid.
   validateComponent(decoded, { features: engine.features, bodies: false });
-  return new CompiledComponent(engine, decoded);
+  return new CompiledComponent(engine, decoded, fuses);
 }

@@ -447,6 +447,7 @@ function ${name}(v) { const k = ${name}_of.get(v); if (k === undefined) badTag(v
   /** An expression for a value of `type` from flat values, which `next` yields as names; `out` gets statements. */
   liftFlat(type: ValType, next: () => string, out: string[]): string {
     const word = FLAT_WORDS[type.kind];
+    if (type.kind === "char") return this.#named(fill(word[0], "x", next()), out);
     if (word !== undefined) return fill(word[0], "x", next());
     switch (type.kind) {
       case "string":

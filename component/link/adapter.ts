@@ -1,95 +1,131 @@
 /**
  * Fused adapters: calls between components as core code of ours, which the engine compiles and links like any other.
- * In: a lifted function, the options of the caller. Out: a core function with the effects of lifting, calling and
- * lowering; undefined for functions that need more than numbers. Invariant: an adapter checks and sets the same flags
- * as a call through JavaScript, and a trap leaves the callee entered.
+ * In: a lifted function, the canonical options of the caller. Out: a core function with the effects of lifting, calling
+ * and lowering; undefined for calls that go through JavaScript. Invariant: an adapter checks and sets the same flags as
+ * a call through JavaScript, and a trap leaves the callee entered.
  */
 import type { Module } from "@waft/engine";
-import { liftShape } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, FLAG } from "../async/component_instance.ts";
 import type { CoreFunction } from "../async/core_function.ts";
+import { Subtask } from "../async/entries.ts";
+import { Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
+import { type AdapterText, adapterText } from "./adapter_text.ts";
+import { codecOf } from "./codecs.ts";
 import type { FuncItem } from "./items.ts";
+import type { RuntimeOptions } from "./options.ts";
 
-/** Instructions that bring a flat value of each type into its range. */
-const NORMALIZE: Readonly<Record<string, string>> = {
-  bool: "i32.const 0 i32.ne",
-  s8: "i32.extend8_s",
-  u8: "i32.const 255 i32.and",
-  s16: "i32.extend16_s",
-  u16: "i32.const 65535 i32.and",
-  s32: "",
-  u32: "",
-  s64: "",
-  u64: "",
-  f32: "",
-  f64: "",
-};
+/** The features of the engine that adapters of some calls use. */
+export const ADAPTER_FEATURES = [
+  "bulk-memory-operations",
+  "memory64",
+  "multi-memory",
+  "multi-value",
+  "reference-types",
+  "sign-extension-ops",
+] as const;
 
 /** Compiles the text of a core module, once per text. */
 type CompileAdapter = (text: string) => Module;
 
-/** The adapter for calls of `item` by `caller`; undefined if the function needs more than numbers. */
-export function fuse(
-  item: FuncItem,
-  type: FuncType,
-  caller: ComponentInstance,
-  compile: CompileAdapter,
-): CoreFunction | undefined {
-  const { lifted } = item;
-  const types = [...type.params.map((param) => param.type), ...(type.result === undefined ? [] : [type.result])];
-  if (lifted === undefined || lifted.options.postReturn !== undefined) return undefined;
-  if (caller.store.usesAsync || caller.store.needsTasks || types.some(({ kind }) => NORMALIZE[kind] === undefined)) {
-    return undefined;
-  }
-  const shape = liftShape(type, { pointer: "i32", isAsync: false, hasCallback: false });
-  if (shape.flatParams === undefined) return undefined;
-  const entering = lifted.options.instance.enteringSet(caller);
-  const module = compile(adapterText(type, shape.params, shape.results, entering.length));
-  const globals = Object.fromEntries(entering.map(({ flags }, k) => [`e${k}`, flags + FLAG.ENTER]));
-  const instance = module.instantiate({}, {
-    callee: { f: lifted.core },
-    store: { flags: caller.store.flagsMemory },
-    at: { leave: caller.flags + FLAG.LEAVE, ...globals },
-    trap: {
-      leave: () => trap("cannot leave component instance"),
-      enter: () => trap("cannot enter component instance"),
-    },
+/** The adapter for calls of `item` with the options `caller`; undefined if the call goes through JavaScript. */
+export function fuse(item: FuncItem, caller: RuntimeOptions, compile: CompileAdapter): CoreFunction | undefined {
+  const { lifted, type } = item;
+  const { store } = caller.instance;
+  if (lifted === undefined || store.usesAsync || store.needsTasks) return undefined;
+  const callee = lifted.options;
+  const entering = callee.instance.enteringSet(caller.instance);
+  const made = adapterText({
+    type,
+    caller: sideOf(caller),
+    callee: sideOf(callee),
+    hasPostReturn: callee.postReturn !== undefined,
+    entered: entering.length,
   });
-  caller.store.adapters.push(instance);
+  if (made === undefined || !canShareMemories(made, caller, callee)) return undefined;
+  const instance = compile(made.text).instantiate({}, {
+    callee: { f: lifted.core, post: callee.postReturn, ...importsOf(callee) },
+    caller: importsOf(caller),
+    store: { flags: store.flagsMemory },
+    at: {
+      "leave-caller": caller.instance.flags + FLAG.LEAVE,
+      "leave-callee": callee.instance.flags + FLAG.LEAVE,
+      ...Object.fromEntries(entering.map(({ flags }, k) => [`e${k}`, flags + FLAG.ENTER])),
+    },
+    trap: { f: (message: number) => trap(made.messages[message]) },
+    handle: {
+      ...handleFunctions(made.handles.params, "caller", caller.instance, callee.instance),
+      ...handleFunctions(made.handles.result, "callee", callee.instance, caller.instance),
+    },
+    ...lendFunctions(type, callee.instance),
+  });
+  store.adapters.push(instance);
   return instance.exports["f"] as CoreFunction;
 }
 
-function normalized(type: ValType): string {
-  return NORMALIZE[type.kind];
+function sideOf({ pointer, encoding, realloc }: RuntimeOptions) {
+  return { pointer, encoding, hasRealloc: realloc !== undefined };
 }
 
-function adapterText(
-  type: FuncType,
-  params: readonly string[],
-  results: readonly string[],
-  entered: number,
-): string {
-  const signature = `${params.map((core) => `(param ${core})`).join(" ")} ${
-    results.map((core) => `(result ${core})`).join(" ")
-  }`;
-  const each = (text: (global: string) => string) =>
-    Array.from({ length: entered }, (_, k) => text(`$e${k}`)).join(" ");
-  const check = (global: string, trap: string) =>
-    `(if (i32.eqz (i32.load8_u (global.get ${global}))) (then (call ${trap}) unreachable))`;
-  const args = type.params.map((param, k) => `local.get ${k} ${normalized(param.type)}`).join(" ");
-  return `(module
-  (import "callee" "f" (func $callee ${signature}))
-  (import "store" "flags" (memory 1))
-  (import "at" "leave" (global $leave i32))
-  ${Array.from({ length: entered }, (_, k) => `(import "at" "e${k}" (global $e${k} i32))`).join(" ")}
-  (import "trap" "leave" (func $cannot-leave))
-  (import "trap" "enter" (func $cannot-enter))
-  (func (export "f") ${signature}
-    ${check("$leave", "$cannot-leave")}
-    ${each((global) => check(global, "$cannot-enter"))}
-    ${each((global) => `(i32.store8 (global.get ${global}) (i32.const 0))`)}
-    ${args} call $callee ${type.result === undefined ? "" : normalized(type.result)}
-    ${each((global) => `(i32.store8 (global.get ${global}) (i32.const 1))`)}))`;
+function importsOf({ memory, realloc }: RuntimeOptions) {
+  return { memory, realloc };
+}
+
+/**
+ * True if the memories can be imported. Code of the callee could change the values between the two passes of a transfer
+ * if both sides had one memory, which only functions of one instance can have, or one that threads share.
+ */
+function canShareMemories({ usesMemory }: AdapterText, caller: RuntimeOptions, callee: RuntimeOptions): boolean {
+  if ([caller, callee].some(({ memory }) => memory?.type.shared)) return false;
+  if (usesMemory.caller && caller.memory === undefined) return false;
+  if (usesMemory.callee && callee.memory === undefined) return false;
+  return !(usesMemory.caller && usesMemory.callee) || caller.instance !== callee.instance;
+}
+
+/**
+ * The functions that pass handles: `lift` takes a handle from the table of `from`, `lower` puts the next one that was
+ * lifted into that of `to`.
+ */
+function handleFunctions(types: readonly ValType[], side: string, from: ComponentInstance, to: ComponentInstance) {
+  const lifted: unknown[] = [];
+  let next = 0;
+  const functions: Record<string, CoreFunction> = {
+    [`start-${side}`]: () => {
+      lifted.length = next = 0;
+    },
+  };
+  types.forEach((type, k) => {
+    const source = codecOf(type, from, true);
+    const target = codecOf(type, to, true);
+    functions[`lift-${k}-${side}`] = (index) => {
+      lifted.push(source.lift((index as number) >>> 0));
+    };
+    functions[`lower-${k}-${side}`] = () => target.lower(lifted[next++]);
+  });
+  return functions;
+}
+
+/** The functions by which a call lends handles: it has a subtask on the caller's side and a task on the callee's. */
+function lendFunctions(type: FuncType, callee: ComponentInstance) {
+  const { store } = callee;
+  return {
+    lend: {
+      begin: () => store.lending = new Subtask(),
+      end: (scope: Subtask) => scope.deliverResolve(),
+    },
+    task: {
+      begin: () => {
+        const before = store.current;
+        store.current = new Task(callee, type, { isAsync: false, hasCallback: false }, () => [], () => {}).thread;
+        return before ?? null;
+      },
+      check: () => {
+        if (store.task.borrows > 0) trap("borrow handles still remain at the end of the call");
+      },
+      end: (before: Thread | null) => {
+        store.current = before ?? undefined;
+      },
+    },
+  };
 }

@@ -68,8 +68,8 @@ export interface Environment {
   readonly context: Context;
   /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
   startProbe(parameter: "i32" | "i64"): Module;
-  /** The compiled form of an adapter, by its text. */
-  adapter(text: string): Module;
+  /** The compiled form of an adapter, by its text; undefined if all calls go through JavaScript. */
+  readonly adapter: ((text: string) => Module) | undefined;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;
 }
@@ -244,8 +244,9 @@ class Linker {
       case "lower": {
         const item = scope.funcs[canon.func];
         const { quota, adapter } = this.#environment;
-        const fused = quota.adapter(() => fuse(item, item.type, scope.instance, adapter));
-        scope.core.func.push(fused ?? lowerFunction(item, item.type, this.#options(canon.options)));
+        const options = this.#options(canon.options);
+        const fused = adapter === undefined ? undefined : quota.adapter(() => fuse(item, options, adapter));
+        scope.core.func.push(fused ?? lowerFunction(item, item.type, options));
         return;
       }
       default: {
@@ -300,6 +301,17 @@ class Linker {
   }
 }
 
+/** Runs `action`. If it traps inside an adapter, whose code after the call is skipped, its thread no longer runs. */
+function keepingThread(store: Store, action: () => void): void {
+  const before = store.current;
+  try {
+    action();
+  } catch (error) {
+    store.current = before;
+    throw error;
+  }
+}
+
 /** Destroys a resource of `instance`: enters it, as a call of its destructor does. */
 function destructor(
   instance: ComponentInstance,
@@ -322,7 +334,7 @@ function destructor(
   return (rep, caller) => {
     const entering = instance.enteringSet(caller);
     enterAll(entering);
-    dtor?.(rep);
+    if (dtor !== undefined) keepingThread(store, () => dtor(rep));
     leaveAll(entering);
   };
 }

@@ -59,8 +59,8 @@ function directCall(
     enter: () => {
       enterAll(entering);
       store.active++;
-      if (!needsTask) return undefined;
       const before = store.current;
+      if (!needsTask) return before ?? null;
       store.current = new Task(instance, type, taskOptions, nothing, () => {}).thread;
       return before ?? null;
     },
@@ -76,7 +76,8 @@ function directCall(
       store.active--;
       // An argument that JavaScript passed cannot be lowered: the component is not at fault.
       if (!called && error instanceof TypeError) leaveAll(entering);
-      if (needsTask) store.current = (before as Thread | null) ?? undefined;
+      // The code of an adapter that would have restored it has been skipped.
+      store.current = (before as Thread | null) ?? undefined;
       return error;
     },
   });
