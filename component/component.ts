@@ -12,7 +12,7 @@ import { decodeComponent } from "./binary/decode.ts";
 import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
 import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
 import type { FuncItem, Item } from "./link/items.ts";
-import { ADAPTER_FEATURES } from "./link/adapter.ts";
+import { ADAPTER_FEATURES, type AdapterPolicy } from "./link/adapter.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
 import { callSuspendable } from "./link/suspendable_call.ts";
@@ -108,12 +108,13 @@ class CompiledComponent implements Component {
   /** Compiled adapters by their text, for all instances. */
   readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
-  readonly #fuses: boolean;
+  readonly #adapterPolicy: AdapterPolicy | undefined;
 
-  constructor(engine: Engine, decoded: DecodedComponent, fuses: boolean) {
+  constructor(engine: Engine, decoded: DecodedComponent, callsBefore: number) {
     this.#engine = engine;
     this.#decoded = decoded;
-    this.#fuses = fuses && ADAPTER_FEATURES.every((name) => engine.features[name]);
+    const fuses = callsBefore < Infinity && ADAPTER_FEATURES.every((name) => engine.features[name]);
+    this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore } : undefined;
     this.#features = featuresOf(decoded);
     this.#compile(decoded);
   }
@@ -147,7 +148,7 @@ class CompiledComponent implements Component {
       context: withoutLimits(coreContext),
       moduleOf: (bytes) => this.#modules.get(bytes)!,
       startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
-      adapter: this.#fuses ? (text) => this.#adapter(text) : undefined,
+      adapters: this.#adapterPolicy,
     };
     this.#checkImports(host, store);
     try {
@@ -281,14 +282,24 @@ export function functionTypes(instance: ComponentInstance): Map<string, FuncType
 
 /** How the instances of a component are linked. */
 interface LinkOptions {
-  /** False if calls between components go through JavaScript, which has the same effects; true by default. */
-  readonly fuses?: boolean;
+  /**
+   * The calls of a function of another component that go through JavaScript before an adapter is compiled for it;
+   * Infinity for no adapters.
+   */
+  readonly callsBeforeAdapter?: number;
 }
 
+/** Compiling an adapter takes about as long as this many hundred calls through JavaScript. */
+const CALLS_BEFORE_ADAPTER = 16;
+
 /** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
-export function compileBinary(engine: Engine, bytes: Uint8Array, { fuses = true }: LinkOptions = {}): Component {
+export function compileBinary(
+  engine: Engine,
+  bytes: Uint8Array,
+  { callsBeforeAdapter = CALLS_BEFORE_ADAPTER }: LinkOptions = {},
+): Component {
   const decoded = decodeComponent(bytes);
   // The engine validates bodies when it compiles them, and knows those in its cache to be valid.
   validateComponent(decoded, { features: engine.features, bodies: false });
-  return new CompiledComponent(engine, decoded, fuses);
+  return new CompiledComponent(engine, decoded, callsBeforeAdapter);
 }

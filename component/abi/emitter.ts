@@ -136,7 +136,7 @@ export class Emitter {
   }
 
   #loadPointer(at: string): string {
-    return this.pointer === "i32" ? `m.view.getUint32(${at}, true)` : `Number(m.view.getBigUint64(${at}, true))`;
+    return this.pointer === "i32" ? `m.view.getUint32(${at}, true)` : `address(m.view.getBigUint64(${at}, true))`;
   }
 
   #loadUnits(at: string): string {
@@ -153,7 +153,7 @@ export class Emitter {
 
   /** A flat pointer as a number. */
   pointerIn(flat: string): string {
-    return this.pointer === "i32" ? `${flat} >>> 0` : `Number(BigInt.asUintN(64, ${flat}))`;
+    return this.pointer === "i32" ? `${flat} >>> 0` : `address(${flat})`;
   }
 
   /** A number as a flat pointer. */

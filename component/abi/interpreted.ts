@@ -15,6 +15,7 @@ import type {
   Template,
 } from "./generated.ts";
 import {
+  addressOf,
   casesOf,
   type CoreType,
   discriminantBytes,
@@ -187,7 +188,7 @@ class Accesses {
   }
 
   pointerIn(flat: CoreValue): number {
-    return typeof flat === "number" ? flat >>> 0 : Number(BigInt.asUintN(64, flat));
+    return typeof flat === "number" ? flat >>> 0 : addressOf(flat);
   }
 
   pointerOut(pointer: number): CoreValue {

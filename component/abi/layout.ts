@@ -57,6 +57,17 @@ function alignTo(offset: number, align: number): number {
   return Math.ceil(offset / align) * align;
 }
 
+/**
+ * A 64-bit address as a number. Addresses that no memory has lose their upper bits only, so that a misaligned one stays
+ * misaligned.
+ */
+export function addressOf(address: bigint): number {
+  const unsigned = BigInt.asUintN(64, address);
+  return unsigned < FAR ? Number(unsigned) : Number(FAR + (unsigned & 0xffffn));
+}
+
+const FAR = 1n << 52n;
+
 /** The size of a pointer in bytes. */
 export function pointerBytes(pointer: PointerType): number {
   return pointer === "i32" ? 4 : 8;

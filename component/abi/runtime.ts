@@ -5,6 +5,7 @@
  */
 import type { StringEncoding } from "../model/canon.ts";
 import type { GuestMemory } from "./guest_memory.ts";
+import { addressOf } from "./layout.ts";
 import { liftForeign, liftText, lowerText, unitsStored } from "./strings.ts";
 import { trap } from "./traps.ts";
 
@@ -92,6 +93,7 @@ export function runtimeOf(env: AbiEnv) {
   const { memory, encoding, foreign } = env;
   const tagged = encoding === "latin1+utf16";
   return {
+    address: addressOf,
     char,
     codePoint,
     badCase,
@@ -136,6 +138,8 @@ export function runtimeOf(env: AbiEnv) {
 
 /** The names of the helpers. */
 export const RUNTIME_NAMES: readonly string[] = [
-  ..."char codePoint badCase badTag checkCount checkBytes listOf entriesOf f32ToBits bitsToF32 f64ToBits".split(" "),
+  ..."address char codePoint badCase badTag checkCount checkBytes listOf entriesOf f32ToBits bitsToF32 f64ToBits".split(
+    " ",
+  ),
   ..."bitsToF64 text storeText units32 units64 tag32 tag64 checkList toMap".split(" "),
 ];

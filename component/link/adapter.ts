@@ -1,10 +1,13 @@
 /**
  * Fused adapters: calls between components as core code of ours, which the engine compiles and links like any other.
  * In: a lifted function, the canonical options of the caller. Out: a core function with the effects of lifting, calling
- * and lowering; undefined for calls that go through JavaScript. Invariant: an adapter checks and sets the same flags as
- * a call through JavaScript, and a trap leaves the callee entered.
+ * and lowering; undefined for calls that go through JavaScript. An adapter for more than numbers takes milliseconds to
+ * compile, so it replaces the call through JavaScript once that has been used. Invariants: an adapter checks and sets
+ * the same flags as a call through JavaScript, and a trap leaves the callee entered; a component cannot observe which
+ * of the two it uses.
  */
 import type { Module } from "@waft/engine";
+import { lowerShape, MAX_FLAT_PARAMS, paramTypes } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, FLAG } from "../async/component_instance.ts";
 import type { CoreFunction } from "../async/core_function.ts";
@@ -29,11 +32,87 @@ export const ADAPTER_FEATURES = [
 /** Compiles the text of a core module, once per text. */
 type CompileAdapter = (text: string) => Module;
 
+/** How adapters are made. */
+export interface AdapterPolicy {
+  readonly compile: CompileAdapter;
+  /** The calls through JavaScript that precede the compilation of an adapter for more than numbers. */
+  readonly callsBefore: number;
+}
+
+/** Types whose values are numbers, of which an adapter is as small as a trampoline. */
+const SCALARS: ReadonlySet<string> = new Set("bool s8 u8 s16 u16 s32 u32 s64 u64 f32 f64 flags".split(" "));
+
+/**
+ * The core function for calls of `item` with the options `caller`: an adapter, or a function that becomes one.
+ * Undefined if all calls go through JavaScript, which is `slow`.
+ */
+export function adapterFor(
+  item: FuncItem,
+  caller: RuntimeOptions,
+  policy: AdapterPolicy,
+  slow: () => CoreFunction,
+): CoreFunction | undefined {
+  const { type } = item;
+  const types = [...paramTypes(type), ...(type.result === undefined ? [] : [type.result])];
+  const isSmall = types.every(({ kind }) => SCALARS.has(kind)) && types.length <= MAX_FLAT_PARAMS;
+  if (isSmall || policy.callsBefore === 0) return fuse(item, caller, policy.compile);
+  return canFuse(item, caller) ? trampoline(item, caller, policy, slow()) : undefined;
+}
+
+/** A function that calls `slow` at first, and an adapter later. */
+function trampoline(
+  item: FuncItem,
+  caller: RuntimeOptions,
+  { compile, callsBefore }: AdapterPolicy,
+  slow: CoreFunction,
+): CoreFunction {
+  const { params, results } = lowerShape(item.type, { pointer: caller.pointer, isAsync: false, hasCallback: false });
+  let left = callsBefore;
+  const counted: CoreFunction = (...args) => {
+    if (left-- !== 0) return slow(...args);
+    const fused = fuseIfRoom(item, caller, compile);
+    if (fused === undefined) return slow(...args);
+    table.set(0, fused);
+    return fused(...args);
+  };
+  const instance = compile(trampolineText(params, results)).instantiate({}, { slow: { f: counted } });
+  const table = instance.exports["target"] as { set(index: number, value: CoreFunction): void };
+  caller.instance.store.adapters.push(instance);
+  return instance.exports["f"] as CoreFunction;
+}
+
+function trampolineText(params: readonly string[], results: readonly string[]): string {
+  const signature = `${params.map((core) => `(param ${core})`).join(" ")} ${
+    results.map((core) => `(result ${core})`).join(" ")
+  }`;
+  return `(module
+  (import "slow" "f" (func $slow ${signature}))
+  (table (export "target") 1 1 funcref)
+  (elem (i32.const 0) func $slow)
+  (func (export "f") ${signature} ${params.map((_, k) => `(local.get ${k})`).join(" ")}
+    (call_indirect ${signature} (i32.const 0))))`;
+}
+
+/** An adapter, or undefined if a limit of the engine leaves no room for one. */
+function fuseIfRoom(item: FuncItem, caller: RuntimeOptions, compile: CompileAdapter): CoreFunction | undefined {
+  try {
+    return fuse(item, caller, compile);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** True if the callee is the function of a component and no call of the store can block. */
+function canFuse({ lifted }: FuncItem, { instance: { store } }: RuntimeOptions): boolean {
+  return lifted !== undefined && !store.usesAsync && !store.needsTasks;
+}
+
 /** The adapter for calls of `item` with the options `caller`; undefined if the call goes through JavaScript. */
 export function fuse(item: FuncItem, caller: RuntimeOptions, compile: CompileAdapter): CoreFunction | undefined {
   const { lifted, type } = item;
   const { store } = caller.instance;
-  if (lifted === undefined || store.usesAsync || store.needsTasks) return undefined;
+  if (lifted === undefined || !canFuse(item, caller)) return undefined;
   const callee = lifted.options;
   const entering = callee.instance.enteringSet(caller.instance);
   const made = adapterText({

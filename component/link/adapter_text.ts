@@ -46,7 +46,7 @@ export interface AdapterText {
 /** Values of more bytes exceed the offsets of an instruction. */
 const MAX_VALUE_BYTES = 2 ** 28;
 /** An adapter of more functions costs more to compile than it saves. */
-const MAX_FUNCTIONS = 200;
+const MAX_FUNCTIONS = 100;
 /** Values of fewer bytes are not charged for; only their ranges are (generated.ts). */
 const CHARGED_BYTES = 1 << 16;
 /** The cost that the values of one call may have (guest_memory.ts). */

@@ -5,7 +5,7 @@
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";
 import type { ForeignString } from "../abi/strings.ts";
-import { MAX_FLAT_PARAMS } from "../abi/layout.ts";
+import { addressOf, MAX_FLAT_PARAMS } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import type { ChannelType } from "../async/channel.ts";
 import { cancelCopy, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
@@ -373,7 +373,7 @@ function copyBuiltin(
 }
 
 function unsigned(value: CoreValue): number {
-  return typeof value === "number" ? value >>> 0 : Number(BigInt.asUintN(64, value));
+  return typeof value === "number" ? value >>> 0 : addressOf(value);
 }
 
 /** Longer messages are dropped, as the specification allows, since a context keeps its message as long as it exists. */

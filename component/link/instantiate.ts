@@ -13,7 +13,7 @@ import type { ChannelType } from "../async/channel.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { RuntimeResource } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "../async/core_function.ts";
-import { fuse } from "./adapter.ts";
+import { adapterFor, type AdapterPolicy } from "./adapter.ts";
 import { builtin, type CanonScope } from "./canon.ts";
 import type { ComponentItem, InstanceItem, Item } from "./items.ts";
 import { liftFunction } from "./lift.ts";
@@ -68,8 +68,8 @@ export interface Environment {
   readonly context: Context;
   /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
   startProbe(parameter: "i32" | "i64"): Module;
-  /** The compiled form of an adapter, by its text; undefined if all calls go through JavaScript. */
-  readonly adapter: ((text: string) => Module) | undefined;
+  /** How adapters are made; undefined if all calls go through JavaScript. */
+  readonly adapters: AdapterPolicy | undefined;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;
 }
@@ -243,10 +243,13 @@ class Linker {
       }
       case "lower": {
         const item = scope.funcs[canon.func];
-        const { quota, adapter } = this.#environment;
+        const { quota, adapters } = this.#environment;
         const options = this.#options(canon.options);
-        const fused = adapter === undefined ? undefined : quota.adapter(() => fuse(item, options, adapter));
-        scope.core.func.push(fused ?? lowerFunction(item, item.type, options));
+        const slow = () => lowerFunction(item, item.type, options);
+        const adapter = adapters === undefined
+          ? undefined
+          : quota.adapter(() => adapterFor(item, options, adapters, slow));
+        scope.core.func.push(adapter ?? slow());
         return;
       }
       default: {

@@ -6,7 +6,7 @@
 import { Memory } from "@waft/engine";
 import { I64 } from "@waft/engine/internal/wasm/types";
 import { GuestMemory } from "../abi/guest_memory.ts";
-import type { PointerType } from "../abi/layout.ts";
+import { addressOf, type PointerType } from "../abi/layout.ts";
 import type { AbiEnv } from "../abi/runtime.ts";
 import type { Template } from "../abi/generated.ts";
 import type { StringEncoding } from "../model/canon.ts";
@@ -53,7 +53,7 @@ export class RuntimeOptions {
     const call = pointer === "i32"
       ? (a: number, b: number, c: number, d: number) => (realloc(a, b, c, d) as number) >>> 0
       : (a: number, b: number, c: number, d: number) =>
-        Number(BigInt.asUintN(64, realloc(BigInt(a), BigInt(b), BigInt(c), BigInt(d)) as bigint));
+        addressOf(realloc(BigInt(a), BigInt(b), BigInt(c), BigInt(d)) as bigint);
     return (old: number, oldBytes: number, align: number, bytes: number): number => {
       instance.mayLeave = false;
       const result = call(old, oldBytes, align, bytes);

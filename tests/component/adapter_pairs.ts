@@ -129,7 +129,7 @@ class Side {
     const bytes = this.bytes();
     const used = this.#values - 16;
     if (used === 0) return;
-    for (let k = 0; k <= random(3); k++) bytes[16 + random(used)] = BYTES[random(BYTES.length)] ?? random(256);
+    for (let k = random(8); k >= 0; k--) bytes[16 + random(used)] = BYTES[random(BYTES.length)] ?? random(256);
   }
 
   /** The entries of the table of handles. */
@@ -147,12 +147,15 @@ class Side {
 
 const BYTES = [0, 1, 2, 0x7f, 0x80, 0xbf, 0xc0, 0xd8, 0xdc, 0xe0, 0xed, 0xf0, 0xf4, 0xff, undefined];
 
-/** `type` with handles in place of some `u32`; keys of maps stay. */
+/** `type` with handles in place of some integers; keys of maps stay. */
 function withHandles(type: ValType, random: Random, resources: readonly RuntimeResource[], lends: boolean): ValType {
   const inner = (part: ValType) => withHandles(part, random, resources, lends);
   const maybe = (part: ValType | undefined) => part === undefined ? undefined : inner(part);
   switch (type.kind) {
-    case "u32": {
+    case "u32":
+    case "s32":
+    case "u16":
+    case "s16": {
       if (random(2) === 0) return type;
       const kind = lends && random(2) === 0 ? "borrow" : "own";
       return { kind, resource: { kind: "resource", id: resources[random(resources.length)] } };
@@ -180,7 +183,16 @@ function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as T;
 }
 
-/** JavaScript may change the bits of a NaN that it passes on. */
+/** `value` with canonical NaNs: JavaScript may change the bits of others that it passes on. */
+function plainNans(value: unknown): unknown {
+  if (typeof value === "number") return Number.isNaN(value) ? NaN : value;
+  if (Array.isArray(value)) return value.map(plainNans);
+  if (value instanceof Map) return new Map([...value].map(([key, of]) => [key, plainNans(of)]));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, of]) => [key, plainNans(of)]));
+}
+
+/** True if damage can make a NaN in a value of `type`. */
 function hasFloats(type: ValType): boolean {
   return someType(type, ({ kind }) => kind === "f32" || kind === "f64");
 }
@@ -220,10 +232,10 @@ export function observe(seed: number, fused: boolean): Observation {
   const resources = [caller, callee].map(({ instance }, k) => new RuntimeResource(`resource-${k}`, instance));
   const count = random(6) === 0 ? 5 + random(14) : random(4);
   const plain = Array.from({ length: count }, () => typeFor(random, fault));
-  const values = plain.map((type) => randomValue(random, type).js);
+  const values = plain.map((type) => plainNans(randomValue(random, type).js));
   const params = plain.map((type) => withHandles(type, random, resources, true));
   const plainResult = random(4) === 0 ? undefined : typeFor(random, fault);
-  const value = plainResult === undefined ? undefined : randomValue(random, plainResult).js;
+  const value = plainResult === undefined ? undefined : plainNans(randomValue(random, plainResult).js);
   const result = plainResult === undefined ? undefined : withHandles(plainResult, random, resources, false);
   const type: FuncType = {
     kind: "func",
@@ -250,7 +262,7 @@ export function observe(seed: number, fused: boolean): Observation {
   const reenter = () => void call(...args);
   for (const side of [caller, callee]) {
     if (!fault.endsWith(side === caller ? "the caller" : "the callee")) continue;
-    side.fault = { at: random(3), kind: REALLOC_FAULTS[random(REALLOC_FAULTS.length)], reenter };
+    side.fault = { at: Math.max(0, random(4) - 1), kind: REALLOC_FAULTS[random(REALLOC_FAULTS.length)], reenter };
   }
   const outcome = outcomeOf(() => call(...args));
   const left = { caller: caller.flags(), callee: callee.flags(), handles: [caller.handles(), callee.handles()] };
