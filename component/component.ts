@@ -281,7 +281,7 @@ export function functionTypes(instance: ComponentInstance): Map<string, FuncType
 }
 
 /** How the instances of a component are linked. */
-interface LinkOptions {
+export interface LinkOptions {
   /**
    * The calls of a function of another component that go through JavaScript before an adapter is compiled for it;
    * Infinity for no adapters.

@@ -15,7 +15,7 @@ import {
 } from "@waft/engine";
 import { ComponentError } from "../abi/traps.ts";
 import { decodeComponent } from "../binary/decode.ts";
-import { compileBinary, type Component, type ComponentInstance } from "../component.ts";
+import { compileBinary, type Component, type ComponentInstance, type LinkOptions } from "../component.ts";
 import { validateComponent } from "../validate/validate_component.ts";
 import type { Action, ScriptCommand, ScriptComponent } from "./commands.ts";
 import { javaScriptValue, matchesValue, type ScriptValue, valueText } from "./values.ts";
@@ -53,8 +53,9 @@ class Failure extends Error {}
 export async function runComponentScript(
   commands: Iterable<ScriptCommand>,
   options: EngineOptions = {},
+  link: LinkOptions = {},
 ): Promise<ComponentScriptResult> {
-  const run = new ScriptRun(NewEngine(options));
+  const run = new ScriptRun(NewEngine(options), link);
   for (const command of commands) await run.run(command);
   return run.result;
 }
@@ -62,6 +63,7 @@ export async function runComponentScript(
 class ScriptRun {
   readonly result: ComponentScriptResult = { kinds: new Map(), failures: [], left: new Map(), otherMessages: [] };
   readonly #engine: Engine;
+  readonly #link: LinkOptions;
   readonly #definitions = new Map<string, Component>();
   readonly #instances = new Map<string, ComponentInstance>();
   #latestDefinition: Component | undefined;
@@ -69,8 +71,9 @@ class ScriptRun {
   /** The reason for which components were left out: later commands may need them. */
   #missing: string | undefined;
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, link: LinkOptions) {
     this.#engine = engine;
+    this.#link = link;
   }
 
   async run(command: ScriptCommand): Promise<void> {
@@ -128,7 +131,7 @@ class ScriptRun {
 
   #compile(component: ScriptComponent): Component {
     try {
-      return compileBinary(this.#engine, component.encode());
+      return compileBinary(this.#engine, component.encode(), this.#link);
     } catch (error) {
       if (!(error instanceof UnsupportedError)) throw error;
       this.#missing = `needs ${error.feature}`;

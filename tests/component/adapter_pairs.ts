@@ -4,7 +4,7 @@
  * wrong `realloc`, a re-entrance, handles that are not dropped. Out: everything that the two components can observe of
  * the call. Invariant: the two ways have equal observations, in the same order.
  */
-import { NewEngine } from "@waft/engine";
+import { type Module, NewEngine } from "@waft/engine";
 import type { CoreValue } from "../../component/abi/generated.ts";
 import { GENERATED } from "../../component/abi/generated.ts";
 import { GuestMemory } from "../../component/abi/guest_memory.ts";
@@ -30,7 +30,6 @@ const MEMORIES = {
   i32: engine.compile(`(module (memory (export "memory") 1))`),
   i64: engine.compile(`(module (memory (export "memory") i64 1))`),
 };
-const ADAPTERS = new Map<string, ReturnType<typeof engine.compile>>();
 
 /** Values that a test passes are below this address, and allocations of `realloc` above. */
 const HEAP = 0x8000;
@@ -282,11 +281,7 @@ function typed(core: CoreFunction, params: readonly string[], results: readonly 
   return compile(text).instantiate({}, { "": { f: core } }).exports["f"] as CoreFunction;
 }
 
-function compile(text: string) {
-  let module = ADAPTERS.get(text);
-  if (module === undefined) ADAPTERS.set(text, module = engine.compile(text));
-  return module;
-}
+const compile = (text: string): Module => engine.compile(text);
 
 function outPointer(random: Random, { options }: Side, fault: string): CoreValue {
   const at = fault === "flat arguments" && random(2) === 0 ? [0x4001, 0xffff, 0xffff_fff8][random(3)] : 0x4000;

@@ -65,3 +65,12 @@ for (const { form, present, hint } of FORMS) {
     fn: async () => check(await runComponentSuite(form), form),
   });
 }
+
+/** Most functions of the scripts are called a few times, which is too rare for an adapter. */
+for (const [calls, how] of [[0, "with adapters for the first call"], [Infinity, "without adapters"]] as const) {
+  Deno.test({
+    name: `every command of the scripts passes ${how}${NEEDS_COMPONENT_BINARIES}`,
+    ignore: !HAS_COMPONENT_BINARIES,
+    fn: async () => check(await runComponentSuite("binary", () => true, { callsBeforeAdapter: calls }), "binary"),
+  });
+}

@@ -3,6 +3,7 @@
  * commands, with the known failures apart. Invariant: passed + failed + left out is the number of commands.
  */
 import { type CommandCounts, type ComponentScriptResult, runComponentScript } from "../../component/script/run.ts";
+import type { LinkOptions } from "../../component/component.ts";
 import type { ScriptCommand } from "../../component/script/commands.ts";
 import { binaryCommands, binaryName, textCommands, textScripts } from "./component_commands.ts";
 import { componentScripts } from "./component_suite.ts";
@@ -40,6 +41,7 @@ const FORMS: Readonly<Record<SuiteForm, { scripts(): string[]; commands(script: 
 export async function runComponentSuite(
   form: SuiteForm,
   takes: (script: string) => boolean = () => true,
+  link: LinkOptions = {},
 ): Promise<SuiteResult> {
   const names = FORMS[form].scripts().filter(takes);
   const result: SuiteResult = {
@@ -52,7 +54,7 @@ export async function runComponentSuite(
   };
   for (const name of names) {
     const script = form === "text" ? binaryName(name) : name;
-    addScript(result, script, await runComponentScript(FORMS[form].commands(name)));
+    addScript(result, script, await runComponentScript(FORMS[form].commands(name), {}, link));
   }
   return result;
 }
