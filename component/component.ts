@@ -114,7 +114,8 @@ class CompiledComponent implements Component {
     this.#engine = engine;
     this.#decoded = decoded;
     const fuses = callsBefore < Infinity && ADAPTER_FEATURES.every((name) => engine.features[name]);
-    this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore } : undefined;
+    const hasRoom = () => engine.hasSpareInstances;
+    this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore, hasRoom } : undefined;
     this.#features = featuresOf(decoded);
     this.#compile(decoded);
   }
@@ -289,14 +290,19 @@ export interface LinkOptions {
   readonly callsBeforeAdapter?: number;
 }
 
-/** Compiling an adapter takes about as long as this many hundred calls through JavaScript. */
+/** Functions that are called less often are not worth the milliseconds that an adapter takes to compile. */
 const CALLS_BEFORE_ADAPTER = 16;
+
+/** Adapters consume fuel, and JavaScript does not: where that can be observed, the first call is like all others. */
+function callsBefore({ fuel, deterministic }: Engine): number {
+  return fuel || deterministic ? 0 : CALLS_BEFORE_ADAPTER;
+}
 
 /** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
 export function compileBinary(
   engine: Engine,
   bytes: Uint8Array,
-  { callsBeforeAdapter = CALLS_BEFORE_ADAPTER }: LinkOptions = {},
+  { callsBeforeAdapter = callsBefore(engine) }: LinkOptions = {},
 ): Component {
   const decoded = decodeComponent(bytes);
   // The engine validates bodies when it compiles them, and knows those in its cache to be valid.

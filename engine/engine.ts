@@ -266,6 +266,16 @@ export class Engine implements Settings {
   }
 
   /**
+   * True while at least half of the instances that `limits.maxInstances` allows can still be made: instances that only
+   * save time may be made then.
+   *
+   * @internal
+   */
+  get hasSpareInstances(): boolean {
+    return realmStore().openInstances < this.limits.maxInstances / 2;
+  }
+
+  /**
    * Validates and compiles a module, given in binary form or as text.
    *
    * Throws MalformedError, InvalidError or UnsupportedError with the place in the input, RangeError for modules beyond

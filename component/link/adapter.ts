@@ -37,6 +37,8 @@ export interface AdapterPolicy {
   readonly compile: CompileAdapter;
   /** The calls through JavaScript that precede the compilation of an adapter for more than numbers. */
   readonly callsBefore: number;
+  /** False if adapters would take the instances that core modules may need. */
+  hasRoom(): boolean;
 }
 
 /** Types whose values are numbers, of which an adapter is as small as a trampoline. */
@@ -55,6 +57,7 @@ export function adapterFor(
   const { type } = item;
   const types = [...paramTypes(type), ...(type.result === undefined ? [] : [type.result])];
   const isSmall = types.every(({ kind }) => SCALARS.has(kind)) && types.length <= MAX_FLAT_PARAMS;
+  if (!policy.hasRoom()) return undefined;
   if (isSmall || policy.callsBefore === 0) return fuse(item, caller, policy.compile);
   return canFuse(item, caller) ? trampoline(item, caller, policy, slow()) : undefined;
 }
@@ -63,14 +66,14 @@ export function adapterFor(
 function trampoline(
   item: FuncItem,
   caller: RuntimeOptions,
-  { compile, callsBefore }: AdapterPolicy,
+  { compile, callsBefore, hasRoom }: AdapterPolicy,
   slow: CoreFunction,
 ): CoreFunction {
   const { params, results } = lowerShape(item.type, { pointer: caller.pointer, isAsync: false, hasCallback: false });
   let left = callsBefore;
   const counted: CoreFunction = (...args) => {
     if (left-- !== 0) return slow(...args);
-    const fused = fuseIfRoom(item, caller, compile);
+    const fused = hasRoom() ? fuse(item, caller, compile) : undefined;
     if (fused === undefined) return slow(...args);
     table.set(0, fused);
     return fused(...args);
@@ -91,16 +94,6 @@ function trampolineText(params: readonly string[], results: readonly string[]): 
   (elem (i32.const 0) func $slow)
   (func (export "f") ${signature} ${params.map((_, k) => `(local.get ${k})`).join(" ")}
     (call_indirect ${signature} (i32.const 0))))`;
-}
-
-/** An adapter, or undefined if a limit of the engine leaves no room for one. */
-function fuseIfRoom(item: FuncItem, caller: RuntimeOptions, compile: CompileAdapter): CoreFunction | undefined {
-  try {
-    return fuse(item, caller, compile);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
 }
 
 /** True if the callee is the function of a component and no call of the store can block. */
