@@ -50,6 +50,8 @@ export class Store {
   readonly coreInstances: Instance[] = [];
   /** The instances of adapters, which have no state of their own. */
   readonly adapters: Instance[] = [];
+  /** Compile the adapters of calls that still go through JavaScript, whose frames cannot be suspended. */
+  readonly deferredAdapters: (() => void)[] = [];
   /** The component instances, in order of instantiation. */
   readonly instances: ComponentInstance[] = [];
   /** Changes when the state of all instances ends: objects of resources made before belong to no instance. */

@@ -70,17 +70,22 @@ function trampoline(
   slow: CoreFunction,
 ): CoreFunction {
   const { params, results } = lowerShape(item.type, { pointer: caller.pointer, isAsync: false, hasCallback: false });
+  const { store } = caller.instance;
   let left = callsBefore;
-  const counted: CoreFunction = (...args) => {
-    if (left-- !== 0) return slow(...args);
+  const complete = () => {
+    left = -1;
     const fused = hasRoom() ? fuse(item, caller, compile) : undefined;
-    if (fused === undefined) return slow(...args);
-    table.set(0, fused);
-    return fused(...args);
+    if (fused !== undefined) table.set(0, fused);
+    return fused ?? slow;
+  };
+  const counted: CoreFunction = (...args) => {
+    if (left > 0) left--;
+    return (left === 0 ? complete() : slow)(...args);
   };
   const instance = compile(trampolineText(params, results)).instantiate({}, { slow: { f: counted } });
   const table = instance.exports["target"] as { set(index: number, value: CoreFunction): void };
-  caller.instance.store.adapters.push(instance);
+  store.adapters.push(instance);
+  store.deferredAdapters.push(() => void (left >= 0 && complete()));
   return instance.exports["f"] as CoreFunction;
 }
 

@@ -29,6 +29,7 @@ async function run(
   context: Context,
   args: readonly unknown[],
 ): Promise<unknown> {
+  for (const complete of store.deferredAdapters.splice(0)) complete();
   const { instance, postReturn } = options;
   const { lowerParams, liftResult } = valueCodecs(type, options);
   const limits = absolute(context);

@@ -211,3 +211,39 @@ Deno.test("a 64-bit address beyond the integers of JavaScript is still misaligne
     assert.throws(() => lift([2n ** 60n, 1n]), /list pointer is out of bounds/);
   }
 });
+
+/** `g` of `B` calls `f` of `A` with a string, which asks the host. */
+const ASKING = `(component
+  (import "ask" (func $ask (result u32)))
+  (component $A
+    (import "ask" (func $ask (result u32)))
+    (core func $ask (canon lower (func $ask)))
+    (core module $m
+      (import "a" "ask" (func $ask (result i32)))
+      (memory (export "memory") 1)
+      (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 64))
+      (func (export "f") (param i32 i32) (result i32) (i32.add (call $ask) (local.get 1))))
+    (core instance $i (instantiate $m (with "a" (instance (export "ask" (func $ask))))))
+    (func (export "f") (param "s" string) (result u32) (canon lift (core func $i "f")
+      (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))
+  (component $B
+    (import "f" (func $f (param "s" string) (result u32)))
+    (core module $memory (memory (export "memory") 1))
+    (core instance $memory (instantiate $memory))
+    (core func $f (canon lower (func $f) (memory (core memory $memory "memory"))))
+    (core module $m
+      (import "a" "f" (func $f (param i32 i32) (result i32)))
+      (func (export "g") (result i32) (call $f (i32.const 0) (i32.const 3))))
+    (core instance $i (instantiate $m (with "a" (instance (export "f" (func $f))))))
+    (func (export "g") (result u32) (canon lift (core func $i "g"))))
+  (instance $a (instantiate $A (with "ask" (func $ask))))
+  (instance $b (instantiate $B (with "f" (func $a "f"))))
+  (func (export "g") (alias export $b "g")))`;
+
+Deno.test("a call between components waits for a promise of the host", async () => {
+  const component = compileBinary(NewEngine(), componentToBinary(ASKING));
+  const instance = component.instantiate({}, { ask: () => Promise.resolve(4) });
+  for (let k = 0; k < 20; k++) assert.equal(await instance.callAsync({}, "g"), 7);
+  const plain = component.instantiate({}, { ask: () => 5 });
+  for (let k = 0; k < 20; k++) assert.equal(plain.call({}, "g"), 8);
+});
