@@ -98,6 +98,12 @@ class Side {
     return kind === "misaligned" ? at + 1 : kind === "out of bounds" ? 0xfff0 : at;
   }
 
+  /** Frees all allocations. */
+  empty(): void {
+    this.#next = HEAP;
+    this.bytes().fill(0, HEAP);
+  }
+
   /** Lowers values to the memory below the heap. Returns the flat values. */
   lower(types: readonly ValType[], values: readonly unknown[], most: number): CoreValue[] {
     const { pointer, encoding } = this.options;
@@ -202,6 +208,44 @@ function typeFor(random: Random, fault: string): ValType {
     const type = randomType(random, 3);
     if (!hasFloats(type) || !/bytes|flat/.test(fault)) return type;
   }
+}
+
+/** A function with a string parameter, called through an adapter and through JavaScript. */
+export interface StringCalls {
+  /** The effects of the two calls for `units` code units, which may be tagged, in `bytes`. */
+  effects(bytes: Uint8Array, units: number): readonly [fused: unknown, slow: unknown];
+}
+
+/** Calls that pass strings of the encoding `from` as strings of the encoding `to`. */
+export function stringCalls(from: number, to: number): StringCalls {
+  const type: FuncType = { kind: "func", async: false, params: [{ name: "s", type: { kind: "string" } }] };
+  const way = (fused: boolean) => {
+    const root = new ComponentInstance(new Store(false, false, runReady), undefined);
+    const log: unknown[][] = [];
+    const side = (name: string, encoding: number) => {
+      const choices = [1, encoding];
+      return new Side(name, root, () => choices.shift()!, log);
+    };
+    const [caller, callee] = [side("caller", from), side("callee", to)];
+    const core = typed(
+      (at, units) => {
+        const start = (at as number) >>> 0;
+        log.push([units, callee.bytes().slice(start, start + 200)]);
+      },
+      ["i32", "i32"],
+      [],
+    );
+    const item = liftFunction(core, type, callee.options);
+    const call = fused ? fuse(item, caller.options, compile)! : lowerFunction(item, type, caller.options);
+    return (bytes: Uint8Array, units: number) => {
+      log.length = 0;
+      callee.empty();
+      caller.bytes().set(bytes, 64);
+      return { outcome: outcomeOf(() => call(64, units | 0)), log: [...log] };
+    };
+  };
+  const [fused, slow] = [way(true), way(false)];
+  return { effects: (bytes, units) => [fused(bytes, units), slow(bytes, units)] };
 }
 
 /** All that can be observed of a call, and whether there was an adapter. */

@@ -11,7 +11,7 @@ import { INTERPRETED } from "../../component/abi/interpreted.ts";
 import { compileBinary } from "../../component/component.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
-import { comparable, observe } from "./adapter_pairs.ts";
+import { comparable, observe, stringCalls } from "./adapter_pairs.ts";
 
 const COUNT = Number(process.env["WAFT_ADAPTER_COUNT"] ?? 200);
 
@@ -28,8 +28,59 @@ Deno.test("random calls have the same effects through an adapter and through Jav
     else traps.add(throws);
   }
   assert.ok(returned > COUNT / 3, `${returned} calls returned`);
-  assert.ok(traps.size >= 8, `the traps are ${[...traps].join("; ")}`);
+  assert.ok(traps.size >= Math.min(8, COUNT / 25), `the traps are ${[...traps].join("; ")}`);
 });
+
+/** Leads and bounds of UTF-8 sequences. */
+const BYTES = [0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xc3, 0xe0, 0xe1, 0xed, 0xf0, 0xf4, 0xf5];
+/** Bounds of UTF-16 surrogates and of Latin-1. */
+const UNITS = [0x41, 0x7f, 0x80, 0xff, 0x100, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000, 0xffff];
+const TAG = 0x8000_0000;
+
+/** All sequences of one to `most` of `parts`. */
+function* sequences(parts: readonly number[], most: number): Generator<number[]> {
+  for (const part of parts) {
+    yield [part];
+    if (most > 1) { for (const rest of sequences(parts, most - 1)) yield [part, ...rest]; }
+  }
+}
+
+/** The strings of an encoding: bytes and the number of code units. Some begin with enough ASCII for the fast path. */
+function* strings(encoding: number): Generator<[Uint8Array, number]> {
+  const utf16 = (units: readonly number[]) => new Uint8Array(Uint16Array.from(units).buffer);
+  const ascii = Array<number>(17).fill(0x62);
+  if (encoding === 0) {
+    for (const part of sequences(BYTES, 3)) yield [Uint8Array.from(part), part.length];
+    for (const lead of [0xf0, 0xf4]) {
+      for (const rest of sequences(BYTES.slice(0, 9), 3)) yield [Uint8Array.of(lead, ...rest), 1 + rest.length];
+    }
+    for (const part of sequences(BYTES, 2)) yield [Uint8Array.from([...ascii, ...part]), ascii.length + part.length];
+    return;
+  }
+  const tag = encoding === 2 ? TAG : 0;
+  for (const part of sequences(UNITS, 3)) yield [utf16(part), tag + part.length];
+  for (const part of sequences(UNITS, 2)) yield [utf16([...ascii, ...part]), tag + ascii.length + part.length];
+  if (tag !== 0) {
+    for (const part of sequences(BYTES, 2)) yield [Uint8Array.from([...ascii, ...part]), 17 + part.length];
+  }
+}
+
+const ENCODINGS = ["UTF-8", "UTF-16", "Latin-1 or UTF-16"];
+
+for (const from of [0, 1, 2]) {
+  for (const to of [0, 1, 2]) {
+    Deno.test(`strings of ${ENCODINGS[from]} reach components with ${ENCODINGS[to]}, or trap, as through JavaScript`, () => {
+      const { effects } = stringCalls(from, to);
+      const outcomes = new Set<string>();
+      for (const [bytes, units] of strings(from)) {
+        const [fused, slow] = effects(bytes, units);
+        assert.deepEqual(fused, slow, `bytes ${bytes}, ${units} units`);
+        outcomes.add(JSON.stringify((slow as { outcome: unknown }).outcome));
+      }
+      assert.equal(outcomes.size, 2, "some strings are valid");
+    });
+  }
+}
 
 /**
  * Two components: `A` echoes strings, counts lists, and traps with a borrowed handle; `B` calls it. `realloc` of both
