@@ -68,7 +68,9 @@ class Side {
   constructor(name: string, root: ComponentInstance, random: Random, log: unknown[][], postReturn?: CoreFunction) {
     this.instance = new ComponentInstance(root.store, root);
     const pointer: PointerType = random(3) === 0 ? "i64" : "i32";
-    const memory = MEMORIES[pointer].instantiate({}).exports["memory"] as { buffer: ArrayBuffer };
+    const holder = MEMORIES[pointer].instantiate({});
+    root.store.coreInstances.push(holder);
+    const memory = holder.exports["memory"] as { buffer: ArrayBuffer };
     this.bytes = () => new Uint8Array(memory.buffer);
     this.bytes().fill(PADDING, 0, HEAP);
     const toNumber = (value: CoreValue) => typeof value === "bigint" ? Number(BigInt.asUintN(64, value)) : value >>> 0;
@@ -228,6 +230,7 @@ export function stringCalls(from: number, to: number): StringCalls {
     };
     const [caller, callee] = [side("caller", from), side("callee", to)];
     const core = typed(
+      root.store,
       (at, units) => {
         const start = (at as number) >>> 0;
         log.push([units, callee.bytes().slice(start, start + 200)]);
@@ -298,7 +301,7 @@ export function observe(seed: number, fused: boolean): Observation {
     if (fault !== "lasting borrows") dropBorrows(callee.instance, resources);
     return returned[0];
   };
-  const shaped = typed(core, lifted.params, lifted.results);
+  const shaped = typed(store, core, lifted.params, lifted.results);
   const item = liftFunction(shaped, type, callee.options);
   const adapter = fused ? fuse(item, caller.options, compile) : undefined;
   const call = adapter ?? lowerFunction(item, type, caller.options);
@@ -315,14 +318,16 @@ export function observe(seed: number, fused: boolean): Observation {
 }
 
 /** A core function for `core`, which core code calls with its own types. */
-function typed(core: CoreFunction, params: readonly string[], results: readonly string[]): CoreFunction {
+function typed(store: Store, core: CoreFunction, params: readonly string[], results: readonly string[]): CoreFunction {
   const signature = `${params.map((type) => `(param ${type})`).join(" ")} ${
     results.map((type) => `(result ${type})`).join(" ")
   }`;
   const text = `(module (import "" "f" (func $f ${signature})) (func (export "f") ${signature} ${
     params.map((_, k) => `local.get ${k}`).join(" ")
   } call $f))`;
-  return compile(text).instantiate({}, { "": { f: core } }).exports["f"] as CoreFunction;
+  const instance = compile(text).instantiate({}, { "": { f: core } });
+  store.coreInstances.push(instance);
+  return instance.exports["f"] as CoreFunction;
 }
 
 const compile = (text: string): Module => engine.compile(text);
