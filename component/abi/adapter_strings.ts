@@ -235,7 +235,11 @@ export class StringTransfer {
     (local.set $bytes (i64.shl ${get("n")} (i64.const 1)))
     ${this.#reallocate(get("n"), 2, get("bytes"))}
     (local.set $n ${get("bytes")})
-    ${this.#recode(form, "utf16", get("p"), get("q"))}
+    ${
+      form === "utf16"
+        ? `${this.#copy()} (local.set $o (i64.add ${get("q")} ${get("bytes")}))`
+        : this.#recode(form, "utf16", get("p"), get("q"))
+    }
     ${this.#shrink(2)} ${get("q")} ${this.#tagged(`(i64.shr_u ${get("bytes")} (i64.const 1))`)}`;
   }
 
@@ -272,6 +276,7 @@ export class StringTransfer {
       () =>
         `(param $i i64) (param $end i64) (param $o i64) (result i64) (local $c i32)
     (loop $next
+      ${this.#eight(form, to, to === "utf8" ? 0x7f : 0xff)}
       (if (i64.lt_u ${get("i")} ${get("end")}) (then ${this.#decode(form)} ${this.#encode(to)} (br $next))))
     ${get("o")}`,
     );
@@ -284,11 +289,38 @@ export class StringTransfer {
       () =>
         `(param $i i64) (param $end i64) (param $o i64) (result i64 i64) (local $c i32) (local $at i64)
     (loop $next
+      ${this.#eight(form, "latin1", limit)}
       (local.set $at ${get("i")})
       (if (i64.lt_u ${get("i")} ${get("end")}) (then ${this.#decode(form)}
         (if (i32.le_u ${get("c")} (i32.const ${limit})) (then ${this.#encode("latin1")} (br $next))))))
     ${get("at")} ${get("o")}`,
     );
+  }
+
+  /**
+   * Recodes eight code units at once and begins again, if they are characters up to `limit` and each has one unit in
+   * both forms. The output has room for one unit per unit of the input.
+   */
+  #eight(form: Form, to: Form, limit: number): string {
+    const [from, target] = [this.#from, this.#to];
+    const bytes = 8 * UNIT_BYTES[form];
+    const word = (offset: number) => from.load("i64.load", "$i", offset);
+    const above = form === "utf16"
+      ? `(i64.and (i64.or ${word(0)} ${word(8)}) (i64.const ${
+        limit > 0x7f ? "0xff00ff00ff00ff00" : "0xff80ff80ff80ff80"
+      }))`
+      : form === "latin1" && limit > 0x7f
+      ? "(i64.const 0)"
+      : `(i64.and ${word(0)} (i64.const 0x8080808080808080))`;
+    const units = from.load("v128.load", "$i", 0);
+    const store = to === "utf16"
+      ? target.store("v128.store", "$o", 0, from.load("v128.load8x8_u", "$i", 0))
+      : form === "utf16"
+      ? target.store("i64.store", "$o", 0, `(i64x2.extract_lane 0 (i8x16.narrow_i16x8_u ${units} ${units}))`)
+      : target.store("i64.store", "$o", 0, word(0));
+    return `(if (i64.le_u (i64.add ${get("i")} ${constant(bytes)}) ${get("end")})
+        (then (if (i64.eqz ${above})
+          (then ${store} ${add("i", bytes)} ${add("o", 8 * UNIT_BYTES[to])} (br $next)))))`;
   }
 
   /** Sets `$c` to the character at `$i`, and `$i` to the next one. */

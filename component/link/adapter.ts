@@ -27,6 +27,7 @@ export const ADAPTER_FEATURES = [
   "multi-value",
   "reference-types",
   "sign-extension-ops",
+  "simd",
 ] as const;
 
 /** Compiles the text of a core module, once per text. */

@@ -49,17 +49,21 @@ function* sequences(parts: readonly number[], most: number): Generator<number[]>
 function* strings(encoding: number): Generator<[Uint8Array, number]> {
   const utf16 = (units: readonly number[]) => new Uint8Array(Uint16Array.from(units).buffer);
   const ascii = Array<number>(17).fill(0x62);
+  const mixed = [...ascii, 0xe9, ...ascii, 0x20ac, ...ascii];
   if (encoding === 0) {
     for (const part of sequences(BYTES, 3)) yield [Uint8Array.from(part), part.length];
     for (const lead of [0xf0, 0xf4]) {
       for (const rest of sequences(BYTES.slice(0, 9), 3)) yield [Uint8Array.of(lead, ...rest), 1 + rest.length];
     }
+    const text = new TextEncoder().encode(String.fromCharCode(...mixed));
+    yield [text, text.length];
     for (const part of sequences(BYTES, 2)) yield [Uint8Array.from([...ascii, ...part]), ascii.length + part.length];
     return;
   }
   const tag = encoding === 2 ? TAG : 0;
   for (const part of sequences(UNITS, 3)) yield [utf16(part), tag + part.length];
   for (const part of sequences(UNITS, 2)) yield [utf16([...ascii, ...part]), tag + ascii.length + part.length];
+  yield [utf16(mixed), tag + mixed.length];
   if (tag !== 0) {
     for (const part of sequences(BYTES, 2)) yield [Uint8Array.from([...ascii, ...part]), 17 + part.length];
   }
