@@ -21,7 +21,7 @@ import {
 import type { FuncType, ValType } from "../model/types.ts";
 
 /** The parts of a call that its text depends on. */
-export interface AdapterCall {
+interface AdapterCall {
   readonly type: FuncType;
   readonly caller: SideOptions;
   readonly callee: SideOptions;

@@ -213,7 +213,7 @@ function typeFor(random: Random, fault: string): ValType {
 }
 
 /** A function with a string parameter, called through an adapter and through JavaScript. */
-export interface StringCalls {
+interface StringCalls {
   /** The effects of the two calls for `units` code units, which may be tagged, in `bytes`. */
   effects(bytes: Uint8Array, units: number): readonly [fused: unknown, slow: unknown];
 }
@@ -252,7 +252,7 @@ export function stringCalls(from: number, to: number): StringCalls {
 }
 
 /** All that can be observed of a call, and whether there was an adapter. */
-export interface Observation {
+interface Observation {
   readonly fault: string;
   readonly fused: boolean;
   readonly type: FuncType;
