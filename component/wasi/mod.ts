@@ -6,12 +6,24 @@
 import type { WasiOptions } from "@waft/engine/wasi";
 import type { ComponentImports } from "../link/host_imports.ts";
 import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode } from "./filesystem.ts";
+import { NetworkGrants, type NetworkOptions } from "./network_grants.ts";
 import { Preview1 } from "./preview1.ts";
 import { socketInterfaces } from "./sockets.ts";
 import { InputStream, IoError, OutputStream, Pollable, SharedDescriptor } from "./streams.ts";
 import { FILETYPE } from "@waft/engine/internal/wasi/abi";
 
-export type { WasiOptions };
+export type { NetworkOptions, WasiOptions };
+
+/** The options of {@linkcode ComponentWasi}. */
+export interface ComponentWasiOptions extends WasiOptions {
+  /** The part of the network that the guest reaches; nothing by default. Its calls must be made by `callAsync`. */
+  network?: NetworkOptions;
+  /**
+   * Waits for clocks and streams leave the thread to the event loop, so that other guests run meanwhile. The guest's
+   * calls must be made by `callAsync`. By default only waits for the network do so.
+   */
+  waitInEventLoop?: boolean;
+}
 
 class TerminalInput {}
 class TerminalOutput {}
@@ -20,11 +32,15 @@ class TerminalOutput {}
 export class ComponentWasi {
   /** The interfaces of WASI 0.2, for `Component.instantiate`. */
   readonly imports: ComponentImports;
-  readonly #preview1: Preview1;
+  /** The implementation below, for other interfaces of the host. */
+  readonly preview1: Preview1;
+  /** The grants of the network. */
+  readonly grants: NetworkGrants;
 
-  /** Opens the preopened directories. Throws an Error for a directory that cannot be opened. */
-  constructor(options: WasiOptions = {}) {
-    const preview1 = this.#preview1 = new Preview1(options);
+  /** Opens the preopened directories. Throws an Error for a directory that cannot be opened, or for a bad grant. */
+  constructor({ network, waitInEventLoop, ...options }: ComponentWasiOptions = {}) {
+    this.grants = new NetworkGrants(network);
+    const preview1 = this.preview1 = new Preview1(options, waitInEventLoop);
     this.imports = {
       ...cliInterfaces(preview1, options),
       ...clockInterfaces(preview1),
@@ -38,7 +54,7 @@ export class ComponentWasi {
 
   /** Closes every descriptor that the guest has open. */
   close(): void {
-    this.#preview1.close();
+    this.preview1.close();
   }
 }
 

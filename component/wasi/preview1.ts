@@ -91,7 +91,11 @@ export class Preview1 {
   readonly #bytes: Uint8Array = new Uint8Array(this.#memory.buffer);
   readonly #view: DataView = new DataView(this.#memory.buffer);
 
-  constructor(options: WasiOptions) {
+  /** True if waits may leave the thread to the event loop, because the guest is called by `callAsync`. */
+  readonly waitsInEventLoop: boolean;
+
+  constructor(options: WasiOptions, waitsInEventLoop = false) {
+    this.waitsInEventLoop = waitsInEventLoop;
     this.#wasi = new Wasi(options);
     this.#wasi.attachMemory(this.#memory);
     this.#functions = this.#wasi.imports as unknown as Functions;

@@ -2,8 +2,10 @@
  * wasi:io of WASI 0.2: pollables, streams, errors. In: descriptors of preview 1. Out: the classes of the interfaces, in
  * jco's form. Invariant: a read that must not block asks first whether the descriptor is ready.
  */
+import { clearTimeout, setTimeout } from "node:timers";
 import { ComponentError } from "../abi/traps.ts";
 import { CHUNK_BYTES, type Preview1, type Subscription } from "./preview1.ts";
+import { type Readiness, Signal, whenThere } from "./readiness.ts";
 
 /** A descriptor that several streams and a resource share: it is closed when the last of them is dropped. */
 export class SharedDescriptor {
@@ -47,36 +49,80 @@ export class IoError {
   }
 }
 
+/** What a pollable waits for: the system, or the event loop. */
+export type Event = Subscription | Readiness;
+
+/** The greatest delay of a timer, and the delay between two looks at a descriptor, in milliseconds. */
+const MAX_TIMER_MS = 0x7fff_ffff;
+const DESCRIPTOR_MS = 5;
+
 /** wasi:io/poll. */
 export class Pollable {
   readonly #preview1: Preview1;
-  readonly #subscription: Subscription | undefined;
+  readonly #awaited: Event | undefined;
+  readonly #dropped = new Signal();
+  #isDropped = false;
 
-  /** Without a subscription it is always ready. */
-  constructor(preview1: Preview1, subscription: Subscription | undefined) {
+  /** Without `awaited` it is always ready. */
+  constructor(preview1: Preview1, awaited: Event | undefined) {
     this.#preview1 = preview1;
-    this.#subscription = subscription;
+    this.#awaited = awaited;
   }
 
   ready(): boolean {
-    const subscription = this.#subscription;
-    if (subscription === undefined) return true;
-    if (subscription.kind === "clock") return this.#preview1.time(1) >= subscription.until;
-    return this.#preview1.isReady(subscription.fd, subscription.kind === "write");
+    const awaited = this.#awaited;
+    if (awaited === undefined) return true;
+    if (awaited.kind === "event") return awaited.isReady;
+    if (awaited.kind === "clock") return this.#preview1.time(1) >= awaited.until;
+    return this.#preview1.isReady(awaited.fd, awaited.kind === "write");
   }
 
-  block(): void {
-    if (!this.ready()) this.#preview1.poll([this.#subscription!]);
+  block(): void | Promise<void> {
+    return whenThere(Pollable.poll(this.#preview1, [this]), () => {});
   }
 
-  /** Waits until at least one of `list` is ready; returns the indices of those that are. */
-  static poll(preview1: Preview1, list: readonly Pollable[]): Uint32Array {
+  /**
+   * Waits until at least one of `list` is ready; returns the indices of those that are. Blocks the thread if nothing
+   * in `list` needs the event loop, and unless the guest's calls may wait there.
+   */
+  static poll(preview1: Preview1, list: readonly Pollable[]): Uint32Array | Promise<Uint32Array> {
     if (list.length === 0) throw new ComponentError("poll of an empty list");
+    const inEventLoop = preview1.waitsInEventLoop || list.some((pollable) => pollable.#awaited?.kind === "event");
     for (;;) {
       const ready = list.flatMap((pollable, k) => pollable.ready() ? [k] : []);
       if (ready.length > 0) return Uint32Array.from(ready);
-      preview1.poll(list.map((pollable) => pollable.#subscription!));
+      if (inEventLoop) return Pollable.#change(list).then(() => Pollable.poll(preview1, list));
+      preview1.poll(list.map((pollable) => pollable.#awaited as Subscription));
     }
+  }
+
+  /** Waits until one of `list` may have become ready. Rejects once one has been dropped, as a reset does. */
+  static #change(list: readonly Pollable[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const stops: (() => void)[] = [];
+      const wake = () => {
+        for (const stop of stops) stop();
+        if (list.some((pollable) => pollable.#isDropped)) reject(new Error("The pollable has been dropped"));
+        else resolve();
+      };
+      for (const pollable of list) stops.push(pollable.#dropped.watch(wake), pollable.#watch(wake));
+    });
+  }
+
+  #watch(wake: () => void): () => void {
+    const awaited = this.#awaited;
+    if (awaited === undefined) return () => {};
+    if (awaited.kind === "event") return awaited.watch(wake);
+    const delay = awaited.kind === "clock"
+      ? Math.min(Math.ceil(Number(awaited.until - this.#preview1.time(1)) / 1e6), MAX_TIMER_MS)
+      : DESCRIPTOR_MS;
+    const timer = setTimeout(wake, delay);
+    return () => clearTimeout(timer);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isDropped = true;
+    this.#dropped.notify();
   }
 }
 
@@ -91,11 +137,11 @@ function streaming<T>(action: () => T): T {
   }
 }
 
-function closed(): never {
+export function closed(): never {
   throw new ComponentError({ tag: "closed" });
 }
 
-function lengthOf(length: bigint): number {
+export function lengthOf(length: bigint): number {
   return Number(length < BigInt(CHUNK_BYTES) ? length : BigInt(CHUNK_BYTES));
 }
 
@@ -147,6 +193,12 @@ export class InputStream {
   [Symbol.dispose](): void {
     this.#descriptor.release();
   }
+}
+
+/** An input stream of any kind. */
+export interface ByteInput {
+  read(length: bigint): Uint8Array;
+  blockingRead(length: bigint): Uint8Array | Promise<Uint8Array>;
 }
 
 /** Where an output stream writes: the descriptor's own position, an offset, or the end. */
@@ -201,12 +253,12 @@ export class OutputStream {
     this.writeZeroes(length);
   }
 
-  splice(source: InputStream, length: bigint): bigint {
+  splice(source: ByteInput, length: bigint): bigint {
     return this.#copy(source.read(length));
   }
 
-  blockingSplice(source: InputStream, length: bigint): bigint {
-    return this.#copy(source.blockingRead(length));
+  blockingSplice(source: ByteInput, length: bigint): bigint | Promise<bigint> {
+    return whenThere(source.blockingRead(length), (bytes) => this.#copy(bytes));
   }
 
   #copy(bytes: Uint8Array): bigint {

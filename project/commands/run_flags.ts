@@ -13,6 +13,8 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   invoke?: string;
   dir: string[];
   env: string[];
+  net: string[];
+  listen: string[];
   project?: string;
   bare?: boolean;
   locked?: boolean;
@@ -27,6 +29,20 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   allowPrecompiled?: boolean;
 }
 
+/** The options that grant the network to components. */
+export const NETWORK_OPTION_ROWS: readonly [OptionRow, OptionRow] = [
+  {
+    flags: "--net <host:port>",
+    description: "Let a component connect to a host; without a port, to all ports (repeatable)",
+    repeatable: true,
+  },
+  {
+    flags: "--listen <address:port>",
+    description: "Let a component listen on an address; port 0: any free (repeatable)",
+    repeatable: true,
+  },
+];
+
 /** The options. */
 export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--invoke <name>", description: "Exported function to call; of a component a call: 'greet(\"you\")'" },
@@ -36,6 +52,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
     description: "Set an environment variable of the guest (repeatable)",
     repeatable: true,
   },
+  ...NETWORK_OPTION_ROWS,
   { flags: "--project <dir>", description: "The project's directory (default: the nearest one with waft.json)" },
   { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
@@ -58,7 +75,23 @@ export function guestInputs(flags: RunFlags): {
   preopens: { host: string; guest: string }[];
   env: [string, string][];
 } {
-  return { context: runContext(flags), preopens: flags.dir.map(parseDir), env: flags.env.map(parseEnv) };
+  return { context: runContext(flags), ...guestGrants(flags) };
+}
+
+/** The directories and variables that the flags give. */
+export function guestGrants(flags: { dir: string[]; env: string[] }): {
+  preopens: { host: string; guest: string }[];
+  env: [string, string][];
+} {
+  return { preopens: flags.dir.map(parseDir), env: flags.env.map(parseEnv) };
+}
+
+/** The grants of the network. Whoever uses them reads their text and reports mistakes. */
+export function networkOptions({ net, listen }: { net: string[]; listen: string[] }): {
+  connect: string[];
+  listen: string[];
+} {
+  return { connect: net, listen };
 }
 
 function parseDir(text: string): { host: string; guest: string } {

@@ -1,0 +1,225 @@
+/**
+ * Bodies of wasi:http messages. In: bytes and trailers of a guest, or a message that arrives. Out: the resources
+ * outgoing-body, incoming-body and future-trailers. Invariant: a body has exactly the length that its message announced,
+ * or its receiver sees that it is incomplete.
+ */
+import type { IncomingMessage } from "node:http";
+import { ComponentError } from "../abi/traps.ts";
+import { BUFFER_BYTES, type ByteSink, ByteSource, EventInputStream, EventOutputStream } from "../wasi/event_streams.ts";
+import type { Preview1 } from "../wasi/preview1.ts";
+import { Condition, Signal } from "../wasi/readiness.ts";
+import { IoError, Pollable } from "../wasi/streams.ts";
+import { Fields } from "./fields.ts";
+
+/** An error-code of wasi:http. */
+export interface HttpError {
+  readonly tag: string;
+  readonly val?: unknown;
+}
+
+/** The wasi:io error of a stream of a body, for http-error-code. */
+export class HttpIoError extends IoError {
+  readonly httpError: HttpError;
+
+  constructor(httpError: HttpError) {
+    super(httpError.tag);
+    this.httpError = httpError;
+  }
+}
+
+/** The message that a body belongs to. */
+export type MessageKind = "request" | "response";
+
+/** What receives a message: a connection to a client or a server. */
+export interface MessageTarget {
+  /** Takes bytes, and calls `taken` once the receiver keeps up with them. */
+  write(bytes: Uint8Array, taken: () => void): void;
+  /** Ends the body. `trailers` are names and values by turns. */
+  end(trailers: readonly string[]): void;
+  /** Ends the message before its end, so that the receiver sees it. */
+  abort(): void;
+}
+
+/** Takes the bytes of a body, before and after its message has a receiver. */
+export class BodySink implements ByteSink {
+  readonly #kind: MessageKind;
+  readonly #length: number | undefined;
+  readonly #change = new Signal();
+  readonly #early: { bytes: Uint8Array; taken: () => void }[] = [];
+  #target: MessageTarget | undefined;
+  #trailers: readonly string[] | undefined;
+  #written = 0;
+  #pending = 0;
+  #aborted = false;
+  failure: "closed" | IoError | undefined;
+
+  /** `length` is that of the `content-length` field. */
+  constructor(kind: MessageKind, length: number | undefined) {
+    this.#kind = kind;
+    this.#length = length;
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#change.watch(wake);
+  }
+
+  get room(): number {
+    return Math.max(0, BUFFER_BYTES - this.#pending);
+  }
+
+  get isIdle(): boolean {
+    return this.#pending === 0 || this.#target === undefined;
+  }
+
+  /** Connects the receiver, which gets the bytes that were written before. */
+  attach(target: MessageTarget): void {
+    this.#target = target;
+    for (const { bytes, taken } of this.#early.splice(0)) target.write(bytes, taken);
+    if (this.#aborted) target.abort();
+    else if (this.#trailers !== undefined) target.end(this.#trailers);
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#written += bytes.length;
+    if (this.#length !== undefined && this.#written > this.#length) {
+      const error = this.#sizeError();
+      this.fail(new HttpIoError(error));
+      this.abort();
+      throw new ComponentError({ tag: "last-operation-failed", val: this.failure });
+    }
+    this.#pending += bytes.length;
+    const taken = () => {
+      this.#pending -= bytes.length;
+      this.#change.notify();
+    };
+    if (this.#target === undefined) this.#early.push({ bytes, taken });
+    else this.#target.write(bytes, taken);
+  }
+
+  #sizeError(): HttpError {
+    return { tag: `HTTP-${this.#kind}-body-size`, val: BigInt(this.#written) };
+  }
+
+  /** Ends the body. Throws the error case of a body that is shorter than announced. */
+  finish(trailers: readonly string[]): void {
+    if (this.failure instanceof HttpIoError) throw new ComponentError(this.failure.httpError);
+    if (this.#length !== undefined && this.#written < this.#length) {
+      this.abort();
+      throw new ComponentError(this.#sizeError());
+    }
+    this.#trailers = trailers;
+    this.fail("closed");
+    this.#target?.end(trailers);
+  }
+
+  /** Ends the body before its end. */
+  abort(): void {
+    if (this.#aborted || this.#trailers !== undefined) return;
+    this.#aborted = true;
+    this.fail("closed");
+    this.#target?.abort();
+  }
+
+  /** The receiver takes nothing any more. */
+  fail(failure: "closed" | IoError): void {
+    this.failure ??= failure;
+    this.#change.notify();
+  }
+}
+
+/** wasi:http/types outgoing-body. */
+export class OutgoingBody {
+  readonly #preview1: Preview1;
+  readonly #sink: BodySink;
+  #hasStream = false;
+
+  constructor(preview1: Preview1, sink: BodySink) {
+    this.#preview1 = preview1;
+    this.#sink = sink;
+  }
+
+  write(): EventOutputStream {
+    if (this.#hasStream) throw new ComponentError(undefined);
+    this.#hasStream = true;
+    return new EventOutputStream(this.#preview1, this.#sink);
+  }
+
+  static finish(body: OutgoingBody, trailers: Fields | undefined): void {
+    body.#sink.finish(trailers?.toRaw() ?? []);
+  }
+
+  [Symbol.dispose](): void {
+    this.#sink.abort();
+  }
+}
+
+/** A message that arrives, as far as it has been read. */
+class Arrival {
+  readonly message: IncomingMessage;
+  readonly source: ByteSource;
+  readonly preview1: Preview1;
+
+  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
+    this.preview1 = preview1;
+    this.message = message;
+    this.source = new ByteSource(message, () => new HttpIoError(error));
+  }
+}
+
+/** wasi:http/types incoming-body. */
+export class IncomingBody {
+  readonly #arrival: Arrival;
+  #hasStream = false;
+
+  /** `error` is that of a message whose sender ends before its end. */
+  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
+    this.#arrival = new Arrival(preview1, message, error);
+  }
+
+  stream(): EventInputStream {
+    if (this.#hasStream) throw new ComponentError(undefined);
+    this.#hasStream = true;
+    return new EventInputStream(this.#arrival.preview1, this.#arrival.source);
+  }
+
+  static finish(body: IncomingBody): FutureTrailers {
+    return new FutureTrailers(body.#arrival);
+  }
+}
+
+/** wasi:http/types future-trailers. Reads the rest of the body, which nothing else reads any more. */
+export class FutureTrailers {
+  readonly #arrival: Arrival;
+  readonly #ended: Condition;
+  #taken = false;
+
+  constructor(arrival: Arrival) {
+    this.#arrival = arrival;
+    const { source } = arrival;
+    this.#ended = new Condition(() => source.ended || source.error !== undefined);
+    const skip = () => {
+      while (!this.#ended.isReady && source.readiness.isReady) source.take(BUFFER_BYTES);
+      if (this.#ended.isReady) {
+        stop();
+        this.#ended.notify();
+      }
+    };
+    const stop = source.readiness.watch(skip);
+    skip();
+  }
+
+  subscribe(): Pollable {
+    return new Pollable(this.#arrival.preview1, this.#ended);
+  }
+
+  get(): unknown {
+    if (this.#taken) return { tag: "err", val: undefined };
+    if (!this.#ended.isReady) return undefined;
+    this.#taken = true;
+    const { message, source } = this.#arrival;
+    const { error } = source;
+    if (error instanceof HttpIoError) return { tag: "ok", val: { tag: "err", val: error.httpError } };
+    const raw = message.rawTrailers ?? [];
+    return { tag: "ok", val: { tag: "ok", val: raw.length === 0 ? undefined : Fields.arrived(raw) } };
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * wasi:http/outgoing-handler. In: a request of a guest and the grants of its network. Out: a future response. Invariant:
+ * a request goes to an address that the grants permit for its authority, whatever its fields and its target say, and
+ * redirections are not followed.
+ */
+import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { isIP } from "node:net";
+import { clearTimeout, setTimeout } from "node:timers";
+import { ComponentError } from "../abi/traps.ts";
+import { type NetworkGrants, parseHostPort } from "../wasi/network_grants.ts";
+import type { Preview1 } from "../wasi/preview1.ts";
+import { Condition } from "../wasi/readiness.ts";
+import { Pollable } from "../wasi/streams.ts";
+import { type BodySink, type HttpError, HttpIoError, type MessageTarget } from "./body.ts";
+import { IncomingResponse, methodName, type OutgoingRequest, type RequestOptions } from "./messages.ts";
+
+/** Timeouts without request-options, in milliseconds; wasmtime has the same. */
+const TIMEOUT_MS = 600_000;
+
+/** Codes of wasi:http for errors of the host. */
+const CODES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection-refused",
+  ECONNRESET: "connection-terminated",
+  EPIPE: "connection-terminated",
+  EHOSTUNREACH: "destination-unavailable",
+  ENETUNREACH: "destination-IP-unroutable",
+  ETIMEDOUT: "connection-timeout",
+  HPE_INVALID_CONSTANT: "HTTP-protocol-error",
+  HPE_HEADER_OVERFLOW: "HTTP-response-header-section-size",
+};
+
+/** Codes of wasi:http for those of wasi:sockets with which the resolver fails. */
+const RESOLVER_CODES: Readonly<Record<string, HttpError>> = {
+  "access-denied": { tag: "HTTP-request-denied" },
+  "invalid-argument": { tag: "HTTP-request-URI-invalid" },
+  "name-unresolvable": { tag: "DNS-error", val: { rcode: "NXDOMAIN", infoCode: undefined } },
+  "temporary-resolver-failure": { tag: "DNS-timeout" },
+};
+
+function httpErrorOf(error: unknown): HttpError {
+  if (error instanceof ComponentError) return RESOLVER_CODES[String(error.payload)] ?? { tag: "DNS-timeout" };
+  const code = (error as { code?: unknown } | null)?.code;
+  const tag = typeof code === "string" ? CODES[code] : undefined;
+  if (tag !== undefined) return { tag, val: undefined };
+  if (typeof code === "string" && /CERT|SELF_SIGNED|UNABLE_TO_/.test(code)) return { tag: "TLS-certificate-error" };
+  if (typeof code === "string" && code.startsWith("HPE_")) return { tag: "HTTP-protocol-error" };
+  return { tag: "internal-error", val: undefined };
+}
+
+/** Where a request goes. */
+interface Destination {
+  readonly isSecure: boolean;
+  readonly authority: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+function refuse(tag: string): never {
+  throw new ComponentError({ tag, val: undefined });
+}
+
+function destinationOf(request: OutgoingRequest): Destination {
+  const scheme = request.scheme() ?? { tag: "HTTPS" };
+  const authority = request.authority();
+  if (scheme.tag === "other") return refuse("HTTP-protocol-error");
+  if (authority === undefined) return refuse("HTTP-request-URI-invalid");
+  const isSecure = scheme.tag === "HTTPS";
+  try {
+    // URLs have several notations of an IPv4 address: 127.1, 0x7f000001.
+    const { hostname } = new URL(`http://${authority}/`);
+    const { port } = parseHostPort(authority.replace(/^(\[.*\]|[^:]*)/, "host"));
+    const { host } = parseHostPort(hostname);
+    return { isSecure, authority, host, port: port ?? (isSecure ? 443 : 80) };
+  } catch {
+    return refuse("HTTP-request-URI-invalid");
+  }
+}
+
+/** A timeout of nanoseconds in milliseconds. */
+function milliseconds(duration: bigint | undefined): number {
+  return duration === undefined
+    ? TIMEOUT_MS
+    : Number(duration / 1_000_000n < TIMEOUT_MS ? duration / 1_000_000n : TIMEOUT_MS);
+}
+
+/** The request's connection, which takes its body. */
+class RequestTarget implements MessageTarget {
+  readonly #request: ClientRequest;
+
+  constructor(request: ClientRequest) {
+    this.#request = request;
+  }
+
+  write(bytes: Uint8Array, taken: () => void): void {
+    this.#request.write(bytes, taken);
+  }
+
+  end(trailers: readonly string[]): void {
+    if (trailers.length > 0) {
+      this.#request.addTrailers(pairs(trailers));
+    }
+    this.#request.end();
+  }
+
+  abort(): void {
+    this.#request.destroy();
+  }
+}
+
+/** Names and values by turns, as pairs. */
+export function pairs(raw: readonly string[]): [string, string][] {
+  return Array.from({ length: raw.length / 2 }, (_, k) => [raw[2 * k], raw[2 * k + 1]]);
+}
+
+/** Names with their values, of which a name may have several. */
+export function grouped(raw: readonly string[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const [name, value] of pairs(raw)) {
+    const known = [...groups.keys()].find((other) => other.toLowerCase() === name.toLowerCase());
+    groups.set(known ?? name, [...groups.get(known ?? name) ?? [], value]);
+  }
+  return groups;
+}
+
+type Result = { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpError };
+
+/** wasi:http/types future-incoming-response. */
+export class FutureIncomingResponse {
+  readonly #preview1: Preview1;
+  readonly #condition = new Condition(() => this.#result !== undefined);
+  #result: Result | undefined;
+  #request: ClientRequest | undefined;
+  #taken = false;
+  #dropped = false;
+
+  /** Sends `request`. */
+  constructor(
+    preview1: Preview1,
+    grants: NetworkGrants,
+    request: OutgoingRequest,
+    options: RequestOptions | undefined,
+  ) {
+    this.#preview1 = preview1;
+    const to = destinationOf(request);
+    const sink = request.takeSink();
+    const fail = (error: unknown) => {
+      const val = httpErrorOf(error);
+      sink.fail(new HttpIoError(val));
+      this.#settle({ tag: "err", val });
+    };
+    grants.resolve(to.host, to.port).then((addresses) => {
+      if (!this.#dropped) this.#send(to, addresses[0], request, sink, options, fail);
+    }).catch(fail);
+  }
+
+  #send(
+    to: Destination,
+    address: string,
+    request: OutgoingRequest,
+    sink: BodySink,
+    options: RequestOptions | undefined,
+    fail: (error: unknown) => void,
+  ): void {
+    const sent = this.#request = (to.isSecure ? httpsRequest : httpRequest)({
+      host: address,
+      port: to.port,
+      method: methodName(request.method()),
+      path: request.pathWithQuery() || "/",
+      agent: false,
+      setHost: false,
+      headers: { ...Object.fromEntries(grouped(request.fields.toRaw())), host: to.authority },
+      ...(to.isSecure && isIP(to.host) === 0 ? { servername: to.host } : {}),
+    });
+    const timeout = (duration: bigint | undefined, tag: string) =>
+      setTimeout(() => {
+        this.#settle({ tag: "err", val: { tag, val: undefined } });
+        sent.destroy();
+      }, milliseconds(duration));
+    const connecting = timeout(options?.connectTimeout(), "connection-timeout");
+    const answering = timeout(options?.firstByteTimeout(), "HTTP-response-timeout");
+    const stop = () => {
+      clearTimeout(connecting);
+      clearTimeout(answering);
+    };
+    sent.on("socket", (socket) => socket.on("connect", () => clearTimeout(connecting)));
+    sent.on("response", (message: IncomingMessage) => {
+      stop();
+      const betweenBytes = options?.betweenBytesTimeout();
+      message.setTimeout(milliseconds(betweenBytes), () => message.destroy());
+      this.#settle({ tag: "ok", val: new IncomingResponse(this.#preview1, message) });
+      if (this.#dropped) message.destroy();
+    });
+    sent.on("error", (error) => {
+      stop();
+      fail(error);
+    });
+    sent.on("close", () => {
+      stop();
+      sink.fail("closed");
+      this.#settle({ tag: "err", val: { tag: "connection-terminated", val: undefined } });
+    });
+    sink.attach(new RequestTarget(sent));
+  }
+
+  #settle(result: Result): void {
+    this.#result ??= result;
+    this.#condition.notify();
+  }
+
+  subscribe(): Pollable {
+    return new Pollable(this.#preview1, this.#condition);
+  }
+
+  get(): unknown {
+    if (this.#taken) return { tag: "err", val: undefined };
+    if (this.#result === undefined) return undefined;
+    this.#taken = true;
+    return { tag: "ok", val: this.#result };
+  }
+
+  [Symbol.dispose](): void {
+    this.#dropped = true;
+    if (!this.#taken) this.#request?.destroy();
+  }
+}

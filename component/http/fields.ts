@@ -1,0 +1,165 @@
+/**
+ * wasi:http fields: headers and trailers. In: names and values from a guest, or from a message that has arrived. Out:
+ * entries in order. Invariant: no field has a name or a value that could end the field or the message, and a guest
+ * cannot set the fields that belong to the connection.
+ */
+import { Buffer } from "node:buffer";
+import { ComponentError } from "../abi/traps.ts";
+
+/** A field: its name as it was given, and its value. */
+export type Field = readonly [name: string, value: Uint8Array];
+
+/** Fields of the connection, which belong to the host. */
+const FORBIDDEN: ReadonlySet<string> = new Set([
+  "connection",
+  "host",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** A token of RFC 9110, section 5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** The most bytes of all names and values of one message. */
+const MAX_BYTES = 1 << 17;
+const MAX_FIELDS = 1024;
+
+function refuse(tag: "invalid-syntax" | "forbidden" | "immutable"): never {
+  throw new ComponentError({ tag });
+}
+
+function checkName(name: string): void {
+  if (!TOKEN.test(name)) refuse("invalid-syntax");
+  if (FORBIDDEN.has(name.toLowerCase())) refuse("forbidden");
+}
+
+/** Values have no control characters but the tab, and no blanks at their ends (RFC 9110, section 5.5). */
+function checkValue(value: Uint8Array): void {
+  const isBlank = (byte: number | undefined) => byte === 0x20 || byte === 0x09;
+  if (value.some((byte) => (byte < 0x20 && byte !== 0x09) || byte === 0x7f)) refuse("invalid-syntax");
+  if (isBlank(value[0]) || isBlank(value.at(-1))) refuse("invalid-syntax");
+}
+
+/** The bytes of a field's text, one per character. */
+export function fieldBytes(text: string): Uint8Array {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
+}
+
+/** A value as text, one character per byte. */
+function fieldText(value: Uint8Array): string {
+  return Buffer.from(value).toString("latin1");
+}
+
+/** wasi:http/types fields. */
+export class Fields {
+  #entries: readonly Field[] = [];
+  #isMutable = true;
+  /** The fields that this object shows, if it is the view that `headers` of a message returns. */
+  #shown: Fields | undefined;
+
+  static fromList(entries: readonly Field[]): Fields {
+    const fields = new Fields();
+    fields.#replace(entries, entries);
+    return fields;
+  }
+
+  /** The fields of a message that has arrived, without those of the connection. */
+  static arrived(raw: readonly string[]): Fields {
+    const fields = new Fields();
+    const entries: Field[] = [];
+    for (let k = 0; k + 1 < raw.length; k += 2) {
+      if (TOKEN.test(raw[k]) && !FORBIDDEN.has(raw[k].toLowerCase())) entries.push([raw[k], fieldBytes(raw[k + 1])]);
+    }
+    fields.#entries = entries;
+    fields.#isMutable = false;
+    return fields;
+  }
+
+  /** A view that cannot be changed. */
+  view(): Fields {
+    const fields = new Fields();
+    fields.#shown = this.#shown ?? this;
+    fields.#isMutable = false;
+    return fields;
+  }
+
+  get #all(): readonly Field[] {
+    return this.#shown === undefined ? this.#entries : this.#shown.#entries;
+  }
+
+  /** Replaces all entries; those in `added` are new. */
+  #replace(entries: readonly Field[], added: readonly Field[]): void {
+    if (!this.#isMutable) refuse("immutable");
+    for (const [name, value] of added) {
+      checkName(name);
+      checkValue(value);
+    }
+    const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (entries.length > MAX_FIELDS || bytes > MAX_BYTES) {
+      throw new RangeError(`A message has at most ${MAX_FIELDS} fields and ${MAX_BYTES} bytes of them`);
+    }
+    this.#entries = entries.map(([name, value]): Field => [name, value]);
+  }
+
+  #without(name: string): Field[] {
+    const key = name.toLowerCase();
+    return this.#all.filter(([other]) => other.toLowerCase() !== key);
+  }
+
+  get(name: string): Uint8Array[] {
+    const key = name.toLowerCase();
+    return this.#all.filter(([other]) => other.toLowerCase() === key).map(([, value]) => value);
+  }
+
+  has(name: string): boolean {
+    return this.get(name).length > 0;
+  }
+
+  set(name: string, values: readonly Uint8Array[]): void {
+    checkName(name);
+    const added = values.map((value): Field => [name, value]);
+    this.#replace([...this.#without(name), ...added], added);
+  }
+
+  delete(name: string): void {
+    checkName(name);
+    this.#replace(this.#without(name), []);
+  }
+
+  append(name: string, value: Uint8Array): void {
+    const added: Field = [name, value];
+    this.#replace([...this.#all, added], [added]);
+  }
+
+  entries(): Field[] {
+    return [...this.#all];
+  }
+
+  clone(): Fields {
+    const copy = new Fields();
+    copy.#entries = [...this.#all];
+    return copy;
+  }
+
+  /** Names and values by turns, as Node's messages take them. */
+  toRaw(): string[] {
+    return this.#all.flatMap(([name, value]) => [name, fieldText(value)]);
+  }
+
+  /**
+   * The length that `content-length` announces; undefined without one. Throws TypeError if it is no number, or given
+   * several times.
+   */
+  get contentLength(): number | undefined {
+    const values = this.get("content-length");
+    if (values.length === 0) return undefined;
+    const text = fieldText(values[0]);
+    if (values.length > 1 || !/^\d{1,15}$/.test(text)) throw new TypeError("content-length must be one number");
+    return Number(text);
+  }
+}

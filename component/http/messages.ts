@@ -1,0 +1,277 @@
+/**
+ * Requests and responses of wasi:http. In: what a guest sets, or a message that has arrived. Out: the resources of
+ * wasi:http/types. Invariant: method, path and authority have no character that could end the line or the field that
+ * they are in.
+ */
+import type { IncomingMessage } from "node:http";
+import { ComponentError } from "../abi/traps.ts";
+import type { Preview1 } from "../wasi/preview1.ts";
+import { BodySink, type HttpError, IncomingBody, type MessageKind, OutgoingBody } from "./body.ts";
+import { Fields } from "./fields.ts";
+
+/** A method: its name in lower case, or another one. */
+export type Method = { readonly tag: "other"; readonly val: string } | {
+  readonly tag: string;
+  readonly val?: undefined;
+};
+export type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other"; readonly val: string };
+
+const METHODS = new Set(["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"]);
+const METHOD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
+const TARGET = /^[\x21-\x7e]{1,8192}$/;
+const AUTHORITY = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?$/;
+
+/** The name of a method as a request line has it. */
+export function methodName(method: Method): string {
+  return method.val ?? method.tag.toUpperCase();
+}
+
+function methodOf(name: string): Method {
+  const tag = name.toLowerCase();
+  return METHODS.has(tag) && name === tag.toUpperCase() ? { tag } : { tag: "other", val: name };
+}
+
+/** True for a text that an authority may be. */
+export function isAuthority(text: string): boolean {
+  return AUTHORITY.test(text);
+}
+
+function refuse(): never {
+  throw new ComponentError(undefined);
+}
+
+/** A part of a message that can be taken once. */
+class Once<T> {
+  #value: T | undefined;
+
+  constructor(value: T) {
+    this.#value = value;
+  }
+
+  take(): T {
+    const value = this.#value;
+    this.#value = undefined;
+    return value ?? refuse();
+  }
+}
+
+/** What a server and a client have in common: a message whose body arrives. */
+class Incoming {
+  readonly message: IncomingMessage;
+  readonly #headers: Fields;
+  readonly #body: Once<() => IncomingBody>;
+
+  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
+    this.message = message;
+    this.#headers = Fields.arrived(message.rawHeaders);
+    this.#body = new Once(() => new IncomingBody(preview1, message, error));
+  }
+
+  headers(): Fields {
+    return this.#headers.view();
+  }
+
+  consume(): IncomingBody {
+    return this.#body.take()();
+  }
+}
+
+/** wasi:http/types incoming-request. */
+export class IncomingRequest extends Incoming {
+  constructor(preview1: Preview1, message: IncomingMessage) {
+    super(preview1, message, { tag: "connection-terminated" });
+  }
+
+  method(): Method {
+    return methodOf(this.message.method ?? "GET");
+  }
+
+  /** The path and the query; a request to a proxy has them after the authority. */
+  pathWithQuery(): string | undefined {
+    return (this.message.url ?? "/").replace(/^[a-z]+:\/\/[^/?]*/i, "");
+  }
+
+  scheme(): Scheme {
+    return { tag: "HTTP" };
+  }
+
+  authority(): string | undefined {
+    return this.message.headers.host;
+  }
+}
+
+/** wasi:http/types incoming-response. */
+export class IncomingResponse extends Incoming {
+  constructor(preview1: Preview1, message: IncomingMessage) {
+    super(preview1, message, { tag: "HTTP-response-incomplete" });
+  }
+
+  status(): number {
+    return this.message.statusCode ?? 0;
+  }
+
+  /** Ends the connection unless the body is being read. */
+  [Symbol.dispose](): void {
+    if (this.message.listenerCount("readable") === 0) this.message.destroy();
+  }
+}
+
+/** What requests and responses of a guest have in common. */
+class Outgoing {
+  readonly fields: Fields;
+  readonly #preview1: Preview1;
+  readonly #kind: MessageKind;
+  #sink: BodySink | undefined;
+
+  constructor(preview1: Preview1, kind: MessageKind, fields: Fields) {
+    this.#preview1 = preview1;
+    this.#kind = kind;
+    this.fields = fields.clone();
+  }
+
+  headers(): Fields {
+    return this.fields.view();
+  }
+
+  body(): OutgoingBody {
+    if (this.#sink !== undefined) refuse();
+    return new OutgoingBody(this.#preview1, this.#sink = this.#makeSink());
+  }
+
+  #makeSink(): BodySink {
+    try {
+      return new BodySink(this.#kind, this.fields.contentLength);
+    } catch {
+      return refuse();
+    }
+  }
+
+  /** The bytes of the body, which is over if the guest has not asked for it. */
+  takeSink(): BodySink {
+    if (this.#sink !== undefined) return this.#sink;
+    const sink = new BodySink(this.#kind, undefined);
+    sink.finish([]);
+    return sink;
+  }
+}
+
+/** The class outgoing-response of one guest. */
+export class OutgoingResponse extends Outgoing {
+  #status = 200;
+
+  constructor(preview1: Preview1, headers: Fields) {
+    super(preview1, "response", headers);
+  }
+
+  statusCode(): number {
+    return this.#status;
+  }
+
+  /** Interim responses are no final ones, so the lowest status is 200. */
+  setStatusCode(status: number): void {
+    if (status < 200 || status > 599) refuse();
+    this.#status = status;
+  }
+}
+
+/** The class outgoing-request of one guest. */
+export class OutgoingRequest extends Outgoing {
+  #method: Method = { tag: "get" };
+  #path: string | undefined;
+  #scheme: Scheme | undefined;
+  #authority: string | undefined;
+
+  constructor(preview1: Preview1, headers: Fields) {
+    super(preview1, "request", headers);
+  }
+
+  method(): Method {
+    return this.#method;
+  }
+
+  setMethod(method: Method): void {
+    if (!METHOD_NAME.test(methodName(method))) refuse();
+    this.#method = method;
+  }
+
+  pathWithQuery(): string | undefined {
+    return this.#path;
+  }
+
+  setPathWithQuery(path: string | undefined): void {
+    if (path !== undefined && path !== "" && (!TARGET.test(path) || !/^[/?*]/.test(path))) refuse();
+    this.#path = path;
+  }
+
+  scheme(): Scheme | undefined {
+    return this.#scheme;
+  }
+
+  setScheme(scheme: Scheme | undefined): void {
+    if (scheme?.tag === "other" && !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
+    this.#scheme = scheme;
+  }
+
+  authority(): string | undefined {
+    return this.#authority;
+  }
+
+  setAuthority(authority: string | undefined): void {
+    if (authority !== undefined && !isAuthority(authority)) refuse();
+    this.#authority = authority;
+  }
+}
+
+/** wasi:http/types request-options: durations in nanoseconds. */
+export class RequestOptions {
+  #connect: bigint | undefined;
+  #firstByte: bigint | undefined;
+  #betweenBytes: bigint | undefined;
+
+  connectTimeout(): bigint | undefined {
+    return this.#connect;
+  }
+
+  setConnectTimeout(duration: bigint | undefined): void {
+    this.#connect = duration;
+  }
+
+  firstByteTimeout(): bigint | undefined {
+    return this.#firstByte;
+  }
+
+  setFirstByteTimeout(duration: bigint | undefined): void {
+    this.#firstByte = duration;
+  }
+
+  betweenBytesTimeout(): bigint | undefined {
+    return this.#betweenBytes;
+  }
+
+  setBetweenBytesTimeout(duration: bigint | undefined): void {
+    this.#betweenBytes = duration;
+  }
+}
+
+/** The answer of a guest to a request. */
+export type Answer = { readonly tag: "ok"; readonly val: OutgoingResponse } | {
+  readonly tag: "err";
+  readonly val: HttpError;
+};
+
+/** wasi:http/types response-outparam: passes the answer to the server. */
+export class ResponseOutparam {
+  readonly #answer: (answer: Answer) => void;
+
+  constructor(answer: (answer: Answer) => void) {
+    this.#answer = answer;
+  }
+
+  sendInformational(): never {
+    throw new ComponentError({ tag: "internal-error", val: "informational responses are not available" });
+  }
+
+  static set(param: ResponseOutparam, answer: Answer): void {
+    param.#answer(answer);
+  }
+}

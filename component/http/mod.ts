@@ -1,0 +1,55 @@
+/**
+ * wasi:http of WASI 0.2. In: the WASI of a guest, whose streams and clocks its messages use. Out: imports for
+ * `Component.instantiate`, by the names of the interfaces without versions. Invariant: requests go only to hosts that
+ * the grants of the WASI name.
+ */
+import type { ComponentImports } from "../link/host_imports.ts";
+import { ComponentError } from "../abi/traps.ts";
+import type { ComponentWasi } from "../wasi/mod.ts";
+import { FutureTrailers, type HttpError, HttpIoError, IncomingBody, OutgoingBody } from "./body.ts";
+import { FutureIncomingResponse } from "./client.ts";
+import { Fields } from "./fields.ts";
+import {
+  IncomingRequest,
+  IncomingResponse,
+  OutgoingRequest,
+  OutgoingResponse,
+  RequestOptions,
+  ResponseOutparam,
+} from "./messages.ts";
+
+/** The interfaces of wasi:http for a guest. */
+export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
+  const { preview1, grants } = wasi;
+  const httpErrorCode = (error: unknown): HttpError | undefined =>
+    error instanceof HttpIoError ? error.httpError : undefined;
+  const handle = (request: OutgoingRequest, options: RequestOptions | undefined) => {
+    if (grants.isEmpty) throw new ComponentError({ tag: "HTTP-request-denied" });
+    return new FutureIncomingResponse(preview1, grants, request, options);
+  };
+  return {
+    "wasi:http/types": {
+      httpErrorCode,
+      Fields,
+      FutureIncomingResponse,
+      FutureTrailers,
+      IncomingBody,
+      IncomingRequest,
+      IncomingResponse,
+      OutgoingBody,
+      OutgoingRequest: class extends OutgoingRequest {
+        constructor(headers: Fields) {
+          super(preview1, headers);
+        }
+      },
+      OutgoingResponse: class extends OutgoingResponse {
+        constructor(headers: Fields) {
+          super(preview1, headers);
+        }
+      },
+      RequestOptions,
+      ResponseOutparam,
+    },
+    "wasi:http/outgoing-handler": { handle },
+  };
+}

@@ -1,0 +1,309 @@
+/**
+ * A server whose requests a component answers (wasi:http/incoming-handler). In: a pool of instances, limits and an
+ * address. Out: answers to clients, and a report per request. Invariant: every request has an instance of its own, in
+ * the state after instantiation; the number of instances and of requests that wait for one is bounded; a client learns
+ * nothing about a failure but that there was one.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers";
+import type { Context, InstancePool } from "@waft/engine";
+import type { ComponentInstance } from "../component.ts";
+import type { Preview1 } from "../wasi/preview1.ts";
+import type { MessageTarget } from "./body.ts";
+import { grouped } from "./client.ts";
+import { type Answer, IncomingRequest, isAuthority, type OutgoingResponse, ResponseOutparam } from "./messages.ts";
+
+/** The function that handles a request. */
+export const HANDLE = "wasi:http/incoming-handler@0.2.0#handle";
+
+/** Limits of a server. */
+export interface ServerLimits {
+  /** The most requests that are handled at once. */
+  readonly concurrent: number;
+  /** The most requests that wait for others to end; further ones get status 503. */
+  readonly waiting: number;
+}
+
+/** The end of a request, for a log. */
+export interface RequestReport {
+  readonly method: string;
+  readonly path: string;
+  /** The status of the answer; 0 if the connection ended without one. */
+  readonly status: number;
+  readonly milliseconds: number;
+  /** Why the component failed. */
+  readonly error?: unknown;
+}
+
+export interface ServerOptions {
+  readonly pool: InstancePool<ComponentInstance>;
+  readonly preview1: Preview1;
+  readonly limits: ServerLimits;
+  /** The limits of one request. */
+  readonly context: () => Context;
+  readonly onRequest: (report: RequestReport) => void;
+}
+
+/** The most bytes of an answer that are kept back to be sent in one piece with its head. */
+const HELD_BYTES = 1 << 14;
+const HEADERS_TIMEOUT_MS = 30_000;
+/** The time that a client has to take the rest of an answer after the component has returned. */
+const SENDING_TIMEOUT_MS = 60_000;
+const MAX_HEADER_BYTES = 1 << 15;
+
+/** Answers without a body, whatever the component writes. */
+function hasNoBody(method: string | undefined, status: number): boolean {
+  return method === "HEAD" || status === 204 || status === 304;
+}
+
+/** The connection to a client, which takes an answer. */
+class ResponseTarget implements MessageTarget {
+  readonly #response: ServerResponse;
+  readonly #answer: OutgoingResponse;
+  readonly #discards: boolean;
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+  #waiting: (() => void)[] = [];
+  #release: ReturnType<typeof setImmediate> | undefined;
+  #hasHead = false;
+
+  /** Sends the head in the next turn of the event loop, unless the body comes first. */
+  constructor(response: ServerResponse, answer: OutgoingResponse) {
+    this.#response = response;
+    this.#answer = answer;
+    this.#discards = hasNoBody(response.req.method, answer.statusCode());
+    this.#release = setImmediate(() => this.#sendHeld());
+    response.on("drain", () => this.#drained());
+    response.on("close", () => this.#drained());
+  }
+
+  #drained(): void {
+    for (const taken of this.#waiting.splice(0)) taken();
+  }
+
+  #sendHead(): void {
+    if (this.#hasHead) return;
+    this.#hasHead = true;
+    clearImmediate(this.#release);
+    this.#response.statusCode = this.#answer.statusCode();
+    for (const [name, values] of grouped(this.#answer.fields.toRaw())) {
+      this.#response.setHeader(name, values.length === 1 ? values[0] : values);
+    }
+  }
+
+  #sendHeld(): void {
+    if (this.#hasHead || this.#response.destroyed) return;
+    this.#sendHead();
+    if (this.#heldBytes === 0) this.#response.flushHeaders();
+    else this.#response.write(this.#takeHeld());
+  }
+
+  #takeHeld(): Uint8Array {
+    const bytes = new Uint8Array(this.#heldBytes);
+    let at = 0;
+    for (const part of this.#held) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    this.#held = [];
+    this.#heldBytes = 0;
+    return bytes;
+  }
+
+  write(bytes: Uint8Array, taken: () => void): void {
+    if (this.#discards || this.#response.destroyed) return taken();
+    if (!this.#hasHead && this.#heldBytes + bytes.length <= HELD_BYTES) {
+      this.#held.push(bytes);
+      this.#heldBytes += bytes.length;
+      return taken();
+    }
+    this.#sendHeld();
+    if (this.#response.write(bytes)) taken();
+    else this.#waiting.push(taken);
+  }
+
+  end(trailers: readonly string[]): void {
+    const response = this.#response;
+    if (response.destroyed) return;
+    if (trailers.length > 0 && !this.#discards) {
+      this.#sendHeld();
+      for (const [name, values] of grouped(trailers)) response.addTrailers({ [name]: values.join(", ") });
+    }
+    if (this.#hasHead) return void response.end();
+    this.#sendHead();
+    const body = this.#takeHeld();
+    if (!this.#discards && !response.hasHeader("content-length")) response.setHeader("content-length", body.length);
+    response.end(body);
+  }
+
+  abort(): void {
+    clearImmediate(this.#release);
+    this.#response.destroy();
+  }
+}
+
+/** Answers in the name of the server. */
+function answerPlainly(response: ServerResponse, status: number, text: string): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  response.statusCode = status;
+  response.setHeader("content-type", "text/plain; charset=utf-8");
+  response.setHeader("content-length", text.length + 1);
+  if (status === 503) response.setHeader("retry-after", "1");
+  response.end(`${text}\n`);
+}
+
+/** True if the request can be passed on: its target and host have nothing that servers understand differently. */
+function isSound({ url = "", headers }: IncomingMessage): boolean {
+  const { host } = headers;
+  return /^[\x21-\x7e]*$/.test(url) && (host === undefined || host === "" || isAuthority(host));
+}
+
+/** A server of a component. */
+export class ComponentServer {
+  readonly #options: ServerOptions;
+  readonly #server: Server;
+  readonly #waiting: (() => void)[] = [];
+  readonly #connections = new Map<Socket, number>();
+  /** Calls of the component in progress, and answers that have not been sent. */
+  #active = 0;
+  #open = 0;
+  #stopping: (() => void) | undefined;
+  #isStopping = false;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_TIMEOUT_MS });
+    this.#server.on("request", (request, response) => this.#accept(request, response));
+    this.#server.on("connection", (socket: Socket) => {
+      this.#connections.set(socket, 0);
+      socket.on("close", () => this.#connections.delete(socket));
+    });
+  }
+
+  /** Listens. Returns the address; rejects if it cannot be had. */
+  listen(host: string, port: number): Promise<AddressInfo> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, () => {
+        this.#server.off("error", reject);
+        resolve(this.#server.address() as AddressInfo);
+      });
+    });
+  }
+
+  /** The number of requests in progress. */
+  get active(): number {
+    return this.#open + this.#waiting.length;
+  }
+
+  /** Accepts nothing more, and waits until the requests in progress have ended. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const idle = new Promise<void>((resolve) => {
+      if (this.active === 0) resolve();
+      else this.#stopping = resolve;
+    });
+    this.#server.closeIdleConnections?.();
+    await idle;
+    this.#server.closeIdleConnections?.();
+    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 100).unref())]);
+    for (const socket of this.#connections.keys()) socket.destroy();
+  }
+
+  #accept(request: IncomingMessage, response: ServerResponse): void {
+    const { concurrent, waiting } = this.#options.limits;
+    const begun = performance.now();
+    const start = () => void this.#handle(request, response, begun);
+    if (!isSound(request)) {
+      answerPlainly(response, 400, "Bad Request");
+      return this.#report(request, response, begun);
+    }
+    if (this.#isStopping) response.setHeader("connection", "close");
+    if (this.#active < concurrent) return start();
+    if (this.#waiting.length < waiting) return void this.#waiting.push(start);
+    answerPlainly(response, 503, "Service Unavailable");
+    this.#report(request, response, begun);
+  }
+
+  #report(request: IncomingMessage, response: ServerResponse, begun: number, error?: unknown): void {
+    const { method = "", url = "" } = request;
+    const status = response.headersSent ? response.statusCode : 0;
+    const milliseconds = performance.now() - begun;
+    this.#options.onRequest({ method, path: url, status, milliseconds, ...(error === undefined ? {} : { error }) });
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse, begun: number): Promise<void> {
+    this.#active++;
+    this.#open++;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      if (!response.destroyed) await this.#answer(request, response);
+    } catch (error) {
+      failure = { error };
+      answerPlainly(response, 500, "Internal Server Error");
+    }
+    this.#active--;
+    this.#waiting.shift()?.();
+    await finished(response);
+    this.#open--;
+    this.#report(request, response, begun, failure?.error);
+    if (this.active === 0) this.#stopping?.();
+  }
+
+  /** Calls the component. Resolves when it has returned; its answer may still be on its way to the client. */
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pool, preview1, context } = this.#options;
+    const instance = pool.take();
+    const gone = new AbortController();
+    response.on("close", () => {
+      if (!response.writableFinished) gone.abort(new Error("the client has closed the connection"));
+    });
+    let answered = false;
+    let refusal: unknown;
+    const answer = (given: Answer) => {
+      answered = true;
+      if (given.tag === "ok") return send(response, given.val);
+      refusal = new Error(`the component answered with the error ${given.val.tag}`);
+    };
+    try {
+      const incoming = new IncomingRequest(preview1, request);
+      await instance.callAsync({ ...context(), signal: gone.signal }, HANDLE, incoming, new ResponseOutparam(answer));
+    } finally {
+      giveBack(pool, instance);
+    }
+    if (refusal !== undefined) throw refusal;
+    if (!answered) throw new Error("the component returned without an answer");
+  }
+}
+
+function send(response: ServerResponse, answer: OutgoingResponse): void {
+  const sink = answer.takeSink();
+  response.on("close", () => sink.fail("closed"));
+  sink.attach(new ResponseTarget(response, answer));
+}
+
+/** Returns an instance to its pool; one that cannot be reset has been closed. */
+function giveBack(pool: InstancePool<ComponentInstance>, instance: ComponentInstance): void {
+  try {
+    pool.put(instance);
+  } catch {
+    // The pool has closed it and makes another.
+  }
+}
+
+/** Waits until a response has been sent, or its connection has ended. A client that does not take it is cut off. */
+function finished(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.writableFinished || response.destroyed) return resolve();
+    const timer = setTimeout(() => response.destroy(), SENDING_TIMEOUT_MS);
+    const end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    response.once("finish", end);
+    response.once("close", end);
+  });
+}

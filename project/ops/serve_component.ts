@@ -1,0 +1,107 @@
+/**
+ * Serves HTTP requests with a component (`waft serve`). In: a file, limits, grants and an address. Out: events for a
+ * log. Invariant: the file is checked, compiled and instantiated once before the address is opened, so a component that
+ * cannot serve is an error of the command.
+ */
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import { type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
+import { readFile } from "@waft/engine/internal/host/files";
+import { compileBinary, type ComponentInstance } from "../../component/component.ts";
+import { httpInterfaces } from "../../component/http/mod.ts";
+import { ComponentServer, HANDLE, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
+import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
+import { FileFailure } from "../base/failure.ts";
+import { protectedPaths } from "../base/protected_paths.ts";
+import { componentBytes } from "./component_bytes.ts";
+import { inputPath } from "./input_path.ts";
+import { inFile } from "./run_module.ts";
+
+/** How to serve. */
+export interface ServeOptions {
+  readonly engine: EngineOptions;
+  readonly host: string;
+  readonly port: number;
+  readonly limits: ServerLimits;
+  /** The limits of one request. */
+  readonly context: () => Context;
+  readonly network: NetworkOptions;
+  readonly preopens: readonly { host: string; guest: string }[];
+  readonly env: readonly (readonly [string, string])[];
+  readonly onRequest: (report: RequestReport) => void;
+}
+
+/** A component that serves. */
+export interface Serving {
+  readonly url: string;
+  /** The number of requests in progress. */
+  readonly active: number;
+  /** Accepts nothing more, waits for the requests in progress, and releases everything. */
+  stop(): Promise<void>;
+}
+
+/** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address cannot be had. */
+export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
+  const component = await compileFile(file, options.engine);
+  const { network, preopens, env, limits, context, onRequest } = options;
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(undefined) };
+  // The guest's standard output goes to the log of the process, which is its standard error.
+  const input = openSync(devNull, "r");
+  const stdio: [number, number, number] = [input, 2, 2];
+  const wasi = inFile(file, () => {
+    return new ComponentWasi({ args: [file], env, preopens, stdio, network, waitInEventLoop: true, ...protect });
+  });
+  const pool = component.pool({
+    size: limits.concurrent,
+    context: { deadline: INSTANTIATION_MS },
+    imports: { ...wasi.imports, ...httpInterfaces(wasi) },
+  });
+  const close = () => {
+    pool.close();
+    wasi.close();
+    closeSync(input);
+  };
+  try {
+    inFile(file, () => requireHandler(pool));
+    const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+    const { address, port, family } = await server.listen(options.host, options.port);
+    return {
+      url: `http://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
+      get active() {
+        return server.active;
+      },
+      stop: async () => {
+        await server.stop();
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** The time that the start functions of an instance may take, in milliseconds. */
+const INSTANTIATION_MS = 60_000;
+
+async function compileFile(file: string, options: EngineOptions) {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFile(inputPath(file));
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  const binary = await inFile(file, () => componentBytes(bytes));
+  return inFile(file, () => {
+    if (binary === undefined) throw new Error("not a component; `waft run` runs modules");
+    return compileBinary(NewEngine(options), binary);
+  });
+}
+
+/** Makes the first instance. Throws an Error if it does not handle requests. */
+function requireHandler(pool: InstancePool<ComponentInstance>): void {
+  const instance = pool.take();
+  const serves = instance.has(HANDLE);
+  pool.put(instance);
+  if (!serves) throw new Error("the component does not export wasi:http/incoming-handler");
+}
