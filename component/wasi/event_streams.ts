@@ -27,6 +27,7 @@ export class ByteSource {
   readonly #readable: Readable;
   readonly #failure: () => IoError;
   #ended = false;
+  #closed = false;
   #error: IoError | undefined;
 
   /** `failure` makes the error for a source that ended before its end. */
@@ -66,15 +67,18 @@ export class ByteSource {
 
   /** Takes at most `most` bytes; none if none have arrived. Throws the error of a stream at its end. */
   take(most: number): Uint8Array {
-    const { readableLength } = this.#readable;
+    const readableLength = this.#closed ? 0 : this.#readable.readableLength;
     if (most > 0 && readableLength > 0) return this.#readable.read(Math.min(most, readableLength)) as Uint8Array;
     if (this.#error !== undefined) return failed(this.#error);
     return this.#ended ? closed() : NO_BYTES;
   }
 
-  /** Discards the rest. */
-  discard(): void {
-    if (!this.#ended && !this.#failed) this.#readable.destroy();
+  /** Ends the source for the guest; what arrives from now on is discarded. */
+  close(): void {
+    this.#ended = this.#closed = true;
+    this.#readable.removeAllListeners("readable");
+    this.#readable.resume();
+    this.readiness.notify();
   }
 }
 

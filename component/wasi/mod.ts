@@ -46,7 +46,7 @@ export class ComponentWasi {
       ...clockInterfaces(preview1),
       ...ioInterfaces(preview1),
       ...randomInterfaces(preview1),
-      ...socketInterfaces(),
+      ...socketInterfaces(preview1, this.grants),
       "wasi:filesystem/preopens": { getDirectories: () => preopens(preview1) },
       "wasi:filesystem/types": { Descriptor, DirectoryEntryStream, filesystemErrorCode },
     };

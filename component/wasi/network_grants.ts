@@ -92,8 +92,14 @@ export class NetworkGrants {
   /** Ports by addresses that granted names led to; undefined is every port. */
   readonly #resolved = new Map<string, Set<number | undefined>>();
 
-  /** Throws an Error for a grant that cannot be read. */
-  constructor({ connect = [], listen = [] }: NetworkOptions = {}) {
+  readonly #addressesOf: (name: string) => Promise<string[]>;
+
+  /** Throws an Error for a grant that cannot be read. `resolver` gives the addresses of a name. */
+  constructor(
+    { connect = [], listen = [] }: NetworkOptions = {},
+    resolver: (name: string) => Promise<string[]> = addressesOf,
+  ) {
+    this.#addressesOf = async (name) => [...new Set((await resolver(name)).map(canonicalAddress))];
     this.#connect = connect.map(parseHostPort);
     this.#listen = listen.map((text) => {
       const grant = parseHostPort(text);
@@ -142,7 +148,7 @@ export class NetworkGrants {
     }
     if (host.length > MAX_NAME || !NAME.test(host)) throw new ComponentError("invalid-argument");
     if (!this.#names(host, port)) throw new ComponentError("access-denied");
-    const usable = (await addressesOf(host)).filter((address) =>
+    const usable = (await this.#addressesOf(host)).filter((address) =>
       host === "localhost" || !isReserved(address) || this.#names(address, port)
     );
     if (usable.length === 0) throw new ComponentError("access-denied");
@@ -159,13 +165,12 @@ export class NetworkGrants {
   }
 }
 
-/** The addresses of a name in canonical form, those of IPv4 first. */
+/** The addresses of a name, those of IPv4 first. */
 function addressesOf(name: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
     lookup(name, { all: true }, (error, found) => {
       if (error === null) {
-        const all = [...new Set(found.map(({ address }) => canonicalAddress(address)))];
-        return resolve(all.sort((a, b) => isIP(a) - isIP(b)));
+        return resolve(found.map(({ address }) => address).sort((a, b) => isIP(a) - isIP(b)));
       }
       const isTemporary = error.code === "EAI_AGAIN" || error.code === "ETIMEOUT";
       reject(new ComponentError(isTemporary ? "temporary-resolver-failure" : "name-unresolvable"));

@@ -1,46 +1,39 @@
 /**
- * wasi:sockets of WASI 0.2 without any grant: every operation is refused. In: nothing. Out: the functions and classes of
- * the interfaces. Invariant: no guest opens a socket or resolves a name.
+ * wasi:sockets of WASI 0.2. In: the grants of a guest. Out: the functions and classes of the interfaces. Invariant:
+ * without a grant, no guest opens a socket or resolves a name.
  */
 import { ComponentError } from "../abi/traps.ts";
-
-function refuse(): never {
-  throw new ComponentError("access-denied");
-}
-
-/** A class whose methods refuse. Guests have no objects of it, because nothing creates one. */
-function refusing(...methods: readonly string[]): unknown {
-  const made = class {};
-  for (const name of methods) Object.defineProperty(made.prototype, name, { value: refuse });
-  return made;
-}
+import type { NetworkGrants } from "./network_grants.ts";
+import { ResolveAddressStream } from "./name_lookup.ts";
+import type { Preview1 } from "./preview1.ts";
+import { type Family, SocketQuota } from "./socket_address.ts";
+import { type SocketContext, TcpSocket } from "./tcp.ts";
+import { IncomingDatagramStream, OutgoingDatagramStream, UdpSocket } from "./udp.ts";
 
 class Network {}
 
-const TCP =
-  "startBind finishBind startConnect finishConnect startListen finishListen accept localAddress remoteAddress " +
-  "isListening addressFamily setListenBacklogSize keepAliveEnabled setKeepAliveEnabled keepAliveIdleTime " +
-  "setKeepAliveIdleTime keepAliveInterval setKeepAliveInterval keepAliveCount setKeepAliveCount hopLimit setHopLimit " +
-  "receiveBufferSize setReceiveBufferSize sendBufferSize setSendBufferSize subscribe shutdown";
-const UDP = "startBind finishBind stream localAddress remoteAddress addressFamily unicastHopLimit setUnicastHopLimit " +
-  "receiveBufferSize setReceiveBufferSize sendBufferSize setSendBufferSize subscribe";
-
 /** The interfaces of wasi:sockets. */
-export function socketInterfaces(): Record<string, object> {
+export function socketInterfaces(preview1: Preview1, grants: NetworkGrants): Record<string, object> {
+  const context: SocketContext = { preview1, grants, quota: new SocketQuota() };
+  /** Makes an object that uses the network, if there is any grant. */
+  const granted = <Args extends unknown[], T>(make: (...args: Args) => T) => (...args: Args): T => {
+    if (grants.isEmpty) throw new ComponentError("access-denied");
+    return make(...args);
+  };
   return {
     "wasi:sockets/instance-network": { instanceNetwork: () => new Network() },
     "wasi:sockets/network": { Network, networkErrorCode: () => undefined },
-    "wasi:sockets/tcp-create-socket": { createTcpSocket: refuse },
-    "wasi:sockets/udp-create-socket": { createUdpSocket: refuse },
-    "wasi:sockets/tcp": { TcpSocket: refusing(...TCP.split(" ")) },
-    "wasi:sockets/udp": {
-      UdpSocket: refusing(...UDP.split(" ")),
-      IncomingDatagramStream: refusing("receive", "subscribe"),
-      OutgoingDatagramStream: refusing("checkSend", "send", "subscribe"),
+    "wasi:sockets/tcp-create-socket": {
+      createTcpSocket: granted((family: Family) => new TcpSocket(context, family)),
     },
+    "wasi:sockets/udp-create-socket": {
+      createUdpSocket: granted((family: Family) => new UdpSocket(context, family)),
+    },
+    "wasi:sockets/tcp": { TcpSocket },
+    "wasi:sockets/udp": { UdpSocket, IncomingDatagramStream, OutgoingDatagramStream },
     "wasi:sockets/ip-name-lookup": {
-      resolveAddresses: refuse,
-      ResolveAddressStream: refusing("resolveNextAddress", "subscribe"),
+      resolveAddresses: granted((_network: unknown, name: string) => new ResolveAddressStream(context, name)),
+      ResolveAddressStream,
     },
   };
 }

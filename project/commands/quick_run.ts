@@ -52,7 +52,7 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
   const flags = read.flags as unknown as RunFlags;
   if (
     !flags.cache || flags.perfMap === true || flags.explainCompile === true || flags.parallel !== undefined ||
-    flags.unknownImports !== undefined
+    flags.unknownImports !== undefined || flags.net.length + flags.listen.length > 0
   ) {
     return undefined;
   }

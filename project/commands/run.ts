@@ -17,7 +17,7 @@ import type { MachineWasi } from "../machine_wasi.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
 import { projectOf, projectPlugins } from "./project_plugins.ts";
-import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+import { guestInputs, networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
 type Inputs = ReturnType<typeof guestInputs>;
 
@@ -69,6 +69,7 @@ export function addCommand(program: Command): void {
       allowPrecompiled: flags.allowPrecompiled === true,
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
+      ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
       progress: await compileProgress(),
       ...withGiven(guestInputs(flags), given),

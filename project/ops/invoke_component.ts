@@ -73,14 +73,17 @@ function findFunction(file: string, types: ReadonlyMap<string, FuncType>, name: 
   throw new UsageError(`--invoke: ${file} does not export ${name}${hint}${rows}`);
 }
 
-/** Makes the call. */
+/** Makes the call; with `mayWait`, functions of the host may return promises. */
 export async function invoke(
   instance: ComponentInstance,
   context: Context,
   { name, type: { result }, args }: PlannedInvocation,
+  mayWait = false,
 ): Promise<InvocationResult> {
   try {
-    const value: unknown = await instance.call(context, name, ...args);
+    const value: unknown = mayWait
+      ? await instance.callAsync(context, name, ...args)
+      : await instance.call(context, name, ...args);
     if (result === undefined) return { lines: [], isError: false };
     const whole = result.kind === "result" ? { tag: "ok", val: value } : value;
     return { lines: [printWave(whole, result)], isError: false };

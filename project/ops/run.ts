@@ -7,6 +7,7 @@
  */
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
+import type { NetworkOptions } from "../../component/wasi/mod.ts";
 import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
 import { componentBytes } from "./component_bytes.ts";
@@ -33,6 +34,8 @@ import {
 export interface RunOptions extends GuestInputs {
   readonly engine: EngineOptions;
   readonly invoke?: string;
+  /** The part of the network that a component reaches; modules reach none. */
+  readonly network?: NetworkOptions;
   /** Treatment of unsatisfied imports: stub them with functions that trap, or refuse the run. */
   readonly unknownImports?: "trap" | "refuse";
   /** Run artifacts, too: machine code that was compiled before. */
@@ -55,6 +58,9 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   if (component !== undefined) {
     const { runComponent } = await import("./run_component.ts");
     return await runComponent(file, component, args, options);
+  }
+  if (options.network !== undefined) {
+    throw new UsageError("--net and --listen are for components; modules have no sockets");
   }
   const { project } = options;
   const shape = readShape(bytes);

@@ -3,9 +3,11 @@
  * function that `--invoke` names. In: bytes with the header of a component, and the inputs of a run. Out: lines to
  * print; throws FileFailure, or GuestExit with the program's status.
  */
+import { Buffer } from "node:buffer";
 import { ComponentError } from "../../component/abi/traps.ts";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
-import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
+import type { ComponentImports } from "../../component/link/host_imports.ts";
 import { type Context, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../base/failure.ts";
@@ -23,14 +25,20 @@ export async function runComponent(
   args: readonly string[],
   options: RunOptions,
 ): Promise<string[]> {
-  const { context, env, preopens, root } = options;
+  const { context, env, preopens, root, network } = options;
   const engine = NewEngine(options.engine);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
-  const wasi = inFile(file, () => new ComponentWasi({ args: [file, ...args], env, preopens, ...protect }));
+  const wasi = inFile(
+    file,
+    () => new ComponentWasi({ args: [file, ...args], env, preopens, ...(network && { network }), ...protect }),
+  );
   try {
-    const instance = inFile(file, () => component.instantiate(context, wasi.imports));
-    if (options.invoke !== undefined) return await invokeFunction(file, instance, options.invoke, context);
+    const http = await httpImports(wasi, bytes);
+    const instance = inFile(file, () => component.instantiate(context, { ...wasi.imports, ...http }));
+    if (options.invoke !== undefined) {
+      return await invokeFunction(file, instance, options.invoke, context, network !== undefined);
+    }
     if (!instance.has(RUN)) {
       inFile(file, () => {
         throw new Error(
@@ -38,20 +46,34 @@ export async function runComponent(
         );
       });
     }
-    const succeeded = inFile(file, () => {
-      try {
-        instance.call(context, RUN);
-        return true;
-      } catch (error) {
-        if (error instanceof ComponentError) return false;
-        throw error;
-      }
-    });
+    const succeeded = await inFile(file, () => runCommand(instance, context, network));
     if (!succeeded) throw new GuestExit(1);
     return [];
   } finally {
     wasi.close();
   }
+}
+
+/** Runs the program. Returns false if it failed. Sockets need the event loop, and so calls that may wait for it. */
+async function runCommand(
+  instance: ComponentInstance,
+  context: Context,
+  network: NetworkOptions | undefined,
+): Promise<boolean> {
+  try {
+    if (network === undefined) instance.call(context, RUN);
+    else await instance.callAsync(context, RUN);
+    return true;
+  } catch (error) {
+    if (error instanceof ComponentError) return false;
+    throw error;
+  }
+}
+
+/** wasi:http, which is loaded only for components that name it. */
+async function httpImports(wasi: ComponentWasi, bytes: Uint8Array): Promise<ComponentImports> {
+  const isNamed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes("wasi:http/");
+  return isNamed ? (await import("../../component/http/mod.ts")).httpInterfaces(wasi) : {};
 }
 
 /** Calls the function that `--invoke` names. The error case of a `result` is printed, too, and the status is 1. */
@@ -60,11 +82,12 @@ async function invokeFunction(
   instance: ComponentInstance,
   text: string,
   context: Context,
+  mayWait: boolean,
 ): Promise<string[]> {
   // Loaded only for --invoke, since the start of a program pays for every module.
   const { invoke, planInvocation } = await import("./invoke_component.ts");
   const plan = planInvocation(file, instance, text);
-  const { lines, isError } = await inFile(file, () => invoke(instance, context, plan));
+  const { lines, isError } = await inFile(file, () => invoke(instance, context, plan, mayWait));
   if (!isError) return lines;
   writeText(1, `${lines.join("\n")}\n`);
   throw new GuestExit(1);

@@ -1,0 +1,110 @@
+/**
+ * Addresses of wasi:sockets. In: addresses as WIT has them, or as text with a port. Out: the other form. Invariant: an
+ * IPv4 address inside IPv6 is refused, so an address has one form.
+ */
+import { isIP } from "node:net";
+import { ComponentError } from "../abi/traps.ts";
+import { canonicalAddress } from "./network_grants.ts";
+
+export type Family = "ipv4" | "ipv6";
+
+type Ipv4 = readonly [number, number, number, number];
+type Ipv6 = readonly [number, number, number, number, number, number, number, number];
+
+/** wasi:sockets/network ip-address. */
+export type IpAddress = { readonly tag: "ipv4"; readonly val: Ipv4 } | { readonly tag: "ipv6"; readonly val: Ipv6 };
+
+/** wasi:sockets/network ip-socket-address. */
+export type SocketAddress =
+  | { readonly tag: "ipv4"; readonly val: { readonly port: number; readonly address: Ipv4 } }
+  | {
+    readonly tag: "ipv6";
+    readonly val: {
+      readonly port: number;
+      readonly flowInfo: number;
+      readonly address: Ipv6;
+      readonly scopeId: number;
+    };
+  };
+
+/** An address as text in canonical form, and a port. */
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Reads an address of a guest. Throws invalid-argument for one of another family, or an IPv4 address inside IPv6. */
+export function endpointOf({ tag, val }: SocketAddress, family: Family): Endpoint {
+  const text = tag === "ipv4" ? val.address.join(".") : val.address.map((part) => part.toString(16)).join(":");
+  const address = canonicalAddress(text);
+  if (tag !== family || (tag === "ipv6" && isIP(address) === 4)) throw new ComponentError("invalid-argument");
+  return { address, port: val.port };
+}
+
+/** True for the address that stands for all addresses of this machine. */
+export function isUnspecified(address: string): boolean {
+  return address === "0.0.0.0" || address === "::";
+}
+
+/** Throws invalid-argument for an address that no remote socket has. */
+export function requireRemote({ address, port }: Endpoint): void {
+  if (port === 0 || isUnspecified(address)) throw new ComponentError("invalid-argument");
+}
+
+/** The address of a text. */
+export function ipAddress(text: string): IpAddress {
+  const address = canonicalAddress(text);
+  if (isIP(address) === 4) return { tag: "ipv4", val: address.split(".").map(Number) as unknown as Ipv4 };
+  const [head, tail] = address.split("::") as [string, string?];
+  const parts = (half: string | undefined) => half ? half.split(":").map((part) => parseInt(part, 16)) : [];
+  const [first, last] = [parts(head), parts(tail)];
+  const zeros = Array<number>(8 - first.length - last.length).fill(0);
+  return { tag: "ipv6", val: [...first, ...zeros, ...last] as unknown as Ipv6 };
+}
+
+/** The address of a socket. */
+export function socketAddress({ address, port }: Endpoint): SocketAddress {
+  const ip = ipAddress(address);
+  if (ip.tag === "ipv4") return { tag: "ipv4", val: { port, address: ip.val } };
+  return { tag: "ipv6", val: { port, flowInfo: 0, address: ip.val, scopeId: 0 } };
+}
+
+/** Error codes of wasi:sockets, by those of the system. */
+const CODES: Readonly<Record<string, string>> = {
+  EACCES: "access-denied",
+  EPERM: "access-denied",
+  EADDRINUSE: "address-in-use",
+  EADDRNOTAVAIL: "address-not-bindable",
+  EAFNOSUPPORT: "not-supported",
+  ECONNABORTED: "connection-aborted",
+  ECONNREFUSED: "connection-refused",
+  ECONNRESET: "connection-reset",
+  EHOSTUNREACH: "remote-unreachable",
+  EINVAL: "invalid-argument",
+  EMFILE: "new-socket-limit",
+  EMSGSIZE: "datagram-too-large",
+  ENETUNREACH: "remote-unreachable",
+  EPIPE: "connection-reset",
+  ETIMEDOUT: "timeout",
+};
+
+/** The error code of an error of the system. */
+export function socketErrorCode(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? CODES[code] ?? "unknown" : "unknown";
+}
+
+/** The sockets that a guest has open. Throws new-socket-limit for one too many. */
+export class SocketQuota {
+  static readonly #MOST = 256;
+  #open = 0;
+
+  take(): void {
+    if (this.#open >= SocketQuota.#MOST) throw new ComponentError("new-socket-limit");
+    this.#open++;
+  }
+
+  release(): void {
+    this.#open--;
+  }
+}
