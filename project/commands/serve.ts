@@ -4,7 +4,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { writeText } from "@waft/engine/internal/host/process";
+import { exitProcess, writeText } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/posix_path.ts";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
@@ -62,9 +62,11 @@ export function addCommand(program: Command): void {
 
 async function serve(file: string, flags: ServeFlags): Promise<void> {
   // Before anything slow, so that no signal arrives while there is no handler.
-  const stopped = nextSignal();
+  const signals = watchSignals();
   const limited = { ...flags, timeout: flags.timeout ?? DEFAULT_TIMEOUT_MS };
   const concurrent = concurrency(flags.concurrent);
+  // Mistakes in the limits are reported now, not with the first request.
+  runContext(limited);
   const { host, port } = addressOf(flags.addr ?? DEFAULT_ADDRESS);
   const log = flags.json === true ? jsonLog : textLog;
   const { serveComponent } = await import("../ops/serve_component.ts");
@@ -85,26 +87,22 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
     throw error;
   });
   log("listening", { url: serving.url });
-  await stopped;
-  const ended = nextSignal().then(() => process.exit(EXIT_SIGNAL));
+  await signals.first;
+  const ended = signals.second.then(() => exitProcess(EXIT_SIGNAL));
   log("stopping", { active: serving.active });
   await Promise.race([serving.stop(), ended]);
   log("stopped", {});
-  process.exit(0);
 }
 
 /** The status of a process that SIGINT ends. */
 const EXIT_SIGNAL = 130;
 
-function nextSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    const signals = ["SIGINT", "SIGTERM"] as const;
-    const end = () => {
-      for (const signal of signals) process.off(signal, end);
-      resolve();
-    };
-    for (const signal of signals) process.on(signal, end);
-  });
+/** The first and the second signal that ask the process to end. The handlers stay, so that no signal is lost. */
+function watchSignals(): { readonly first: Promise<void>; readonly second: Promise<void> } {
+  const arrivals: (() => void)[] = [];
+  const [first, second] = [0, 1].map(() => new Promise<void>((resolve) => arrivals.push(resolve)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => arrivals.shift()?.());
+  return { first, second };
 }
 
 function isAddressError(error: unknown): error is Error {

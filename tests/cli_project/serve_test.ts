@@ -1,0 +1,199 @@
+/** `waft serve` as a process: log, signals, mistakes; and the network of `waft run`. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
+import { waft } from "./waft.ts";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+const fixture = (name: string) => fileURLToPath(new URL(`../component/fixtures/${name}`, import.meta.url));
+const HTTP = fixture("http.wat");
+const TCP = fixture("tcp.wat");
+
+async function inHome(action: (home: string) => Promise<void>): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), "waft-serve-"));
+  try {
+    await action(home);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** A running `waft serve`, with what it has printed. */
+class Served {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  out = "";
+  err = "";
+
+  constructor(home: string, args: readonly string[]) {
+    const env = { ...process.env, WAFT_HOME: join(home, "waft"), NO_COLOR: "1", WAFT_NO_REPORT: "1" };
+    const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
+    const child = spawn(process.execPath, [...hostArguments(CLI), "serve", ...args], { cwd: home, env, stdio });
+    this.child = child;
+    child.stdout.on("data", (part) => this.out += String(part));
+    child.stderr.on("data", (part) => this.err += String(part));
+    this.ended = new Promise((resolve) => child.on("close", (code) => resolve(code)));
+  }
+
+  /** Sends a signal. `ChildProcess.kill` of Deno does so once, and reports it as the cause of the end. */
+  signal(name: "SIGINT" | "SIGTERM"): void {
+    const { pid } = this.child;
+    if (pid !== undefined) process.kill(pid, name);
+  }
+
+  get events(): Record<string, unknown>[] {
+    return this.out.split("\n").filter((line) => line !== "").map((line) =>
+      JSON.parse(line) as Record<string, unknown>
+    );
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    let code: number | null | undefined;
+    void this.ended.then((ended) => code = ended);
+    while (!condition()) {
+      if (code !== undefined) throw new Error(`ended with status ${code}: ${this.out}${this.err}`);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}
+
+function get(url: string): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { agent: false }, (message) => {
+      let body = "";
+      message.on("data", (part) => body += String(part));
+      message.on("end", () => resolve({ status: message.statusCode ?? 0, body }));
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+Deno.test("waft serve answers requests, writes a line per event, and stops gracefully on SIGTERM", async () => {
+  await inHome(async (home) => {
+    const served = new Served(home, ["--addr", "127.0.0.1:0", "--json", "--timeout", "60000", HTTP]);
+    await served.until(() => served.out.includes("\n"));
+    const [{ event, url }] = served.events;
+    assert.equal(event, "listening");
+    assert.deepEqual(await get(`${url}abc`), { status: 201, body: "/abc" });
+    assert.deepEqual(await get(`${url}trap`), { status: 500, body: "Internal Server Error\n" });
+    const sent = httpRequest(`${url}echo`, { method: "POST", agent: false });
+    sent.write("begun ");
+    let body = "";
+    const answered = new Promise((resolve, reject) => {
+      sent.on("error", reject);
+      sent.on("response", (message) => {
+        message.on("data", (part) => body += String(part));
+        message.on("end", resolve);
+      });
+    });
+    await served.until(() => body === "begun ");
+    served.signal("SIGTERM");
+    await served.until(() => served.out.includes('"stopping"'));
+    sent.end("ended");
+    await answered;
+    assert.equal(body, "begun ended");
+    assert.equal(await served.ended, 0);
+    const events = served.events;
+    assert.deepEqual(events.map(({ event }) => event), [
+      "listening",
+      "request",
+      "request",
+      "stopping",
+      "request",
+      "stopped",
+    ]);
+    const [first, second] = events.filter(({ event }) => event === "request");
+    assert.deepEqual([first["method"], first["path"], first["status"], first["error"]], [
+      "GET",
+      "/abc",
+      201,
+      undefined,
+    ]);
+    assert.deepEqual([second["status"], second["error"]], [500, "unreachable"]);
+    assert.equal(served.err, "");
+  });
+});
+
+Deno.test("without --json only failures are logged, and a second signal ends at once", async () => {
+  await inHome(async (home) => {
+    const served = new Served(home, ["--addr", "127.0.0.1:0", HTTP]);
+    await served.until(() => served.err.includes("\n"));
+    const url = /Listening on (\S+)/.exec(served.err)?.[1] ?? "";
+    await get(`${url}abc`);
+    await get(`${url}trap`);
+    await served.until(() => served.err.includes("/trap"));
+    assert.match(served.err, /^Listening on \S+\nwaft: request GET \/trap: status 500: unreachable\n$/);
+    const sent = httpRequest(`${url}echo`, { method: "POST", agent: false });
+    sent.on("error", () => {});
+    sent.write("x");
+    await new Promise((resolve) => sent.on("response", resolve));
+    served.signal("SIGINT");
+    await served.until(() => served.err.includes("Stopping; requests in progress: 1"));
+    served.signal("SIGINT");
+    assert.equal(await served.ended, 130);
+  });
+});
+
+Deno.test("mistakes of waft serve are one line, before anything listens", async () => {
+  await inHome(async (home) => {
+    writeFileSync(join(home, "module.wat"), "(module)");
+    writeFileSync(join(home, "empty.wat"), "(component)");
+    const cases: [string[], number, RegExp][] = [
+      [["missing.wasm"], 1, /missing\.wasm/],
+      [["module.wat"], 1, /module\.wat: not a component/],
+      [["empty.wat"], 1, /empty\.wat: the component does not export wasi:http\/incoming-handler/],
+      [["--addr", "8080", HTTP], 2, /--addr takes ADDRESS:PORT, not "8080"/],
+      [["--addr", "127.0.0.1:65536", HTTP], 2, /--addr takes/],
+      [["--concurrent", "0", HTTP], 2, /--concurrent takes a number/],
+      [["--net", "*", HTTP], 1, /"\*" is not HOST or HOST:PORT/],
+      [["--timeout", "soon", HTTP], 2, /--timeout takes a whole number/],
+    ];
+    for (const [args, code, message] of cases) {
+      const run = await waft(["serve", ...args], home, home);
+      assert.equal(run.code, code, `${args.join(" ")}: ${run.err}`);
+      assert.match(run.err, message);
+      assert.equal(run.out, "");
+    }
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
+    const { port } = taken.address() as { port: number };
+    const run = await waft(["serve", "--addr", `127.0.0.1:${port}`, HTTP], home, home);
+    taken.close();
+    assert.equal(run.code, 1);
+    assert.match(run.err, new RegExp(`127\\.0\\.0\\.1:${port}: .*(in use|EADDRINUSE)`));
+  });
+});
+
+Deno.test("waft run --net lets a component connect to the granted address only", async () => {
+  await inHome(async (home) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.on("data", (part) => socket.end(`${String(part)} pong`));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as { port: number };
+    const talk = (...grants: string[]) => waft(["run", ...grants, "--invoke", `talk(${port})`, TCP], home, home);
+    try {
+      assert.deepEqual(await talk("--net", `127.0.0.1:${port}`), { code: 0, out: 'ok("ping pong")\n', err: "" });
+      assert.deepEqual(await talk("--net", `127.0.0.1:${port === 1 ? 2 : port - 1}`), {
+        code: 1,
+        out: "err(access-denied)\n",
+        err: "",
+      });
+      assert.deepEqual(await talk(), { code: 1, out: "err(access-denied)\n", err: "" });
+    } finally {
+      server.close();
+    }
+    writeFileSync(join(home, "module.wat"), '(module (func (export "_start")))');
+    const run = await waft(["run", "--net", "127.0.0.1", "module.wat"], home, home);
+    assert.equal(run.code, 2);
+    assert.match(run.err, /--net and --listen are for components/);
+  });
+});
