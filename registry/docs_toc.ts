@@ -25,7 +25,18 @@ export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
   {
     title: "Use",
-    pages: ["embedding", "components", "wasi", "strings", "languages", "artifacts", "control", "manifest", "lockfile"],
+    pages: [
+      "embedding",
+      "components",
+      "serve",
+      "wasi",
+      "strings",
+      "languages",
+      "artifacts",
+      "control",
+      "manifest",
+      "lockfile",
+    ],
   },
   { title: "Plugins", pages: ["plugin-authoring", "registry"] },
   {
