@@ -109,7 +109,7 @@ class RequestTarget implements MessageTarget {
 }
 
 /** Names and values by turns, as pairs. */
-export function pairs(raw: readonly string[]): [string, string][] {
+function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, k) => [raw[2 * k], raw[2 * k + 1]]);
 }
 

@@ -7,7 +7,7 @@ import { Buffer } from "node:buffer";
 import { ComponentError } from "../abi/traps.ts";
 
 /** A field: its name as it was given, and its value. */
-export type Field = readonly [name: string, value: Uint8Array];
+type Field = readonly [name: string, value: Uint8Array];
 
 /** Fields of the connection, which belong to the host. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
@@ -46,7 +46,7 @@ function checkValue(value: Uint8Array): void {
 }
 
 /** The bytes of a field's text, one per character. */
-export function fieldBytes(text: string): Uint8Array {
+function fieldBytes(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
 }
 

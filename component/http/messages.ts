@@ -10,11 +10,11 @@ import { BodySink, type HttpError, IncomingBody, type MessageKind, OutgoingBody 
 import { Fields } from "./fields.ts";
 
 /** A method: its name in lower case, or another one. */
-export type Method = { readonly tag: "other"; readonly val: string } | {
+type Method = { readonly tag: "other"; readonly val: string } | {
   readonly tag: string;
   readonly val?: undefined;
 };
-export type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other"; readonly val: string };
+type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other"; readonly val: string };
 
 const METHODS = new Set(["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"]);
 const METHOD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;

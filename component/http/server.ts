@@ -36,7 +36,7 @@ export interface RequestReport {
   readonly error?: unknown;
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly pool: InstancePool<ComponentInstance>;
   readonly preview1: Preview1;
   readonly limits: ServerLimits;

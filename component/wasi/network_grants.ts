@@ -17,7 +17,7 @@ export interface NetworkOptions {
 }
 
 /** An address of the network, and a port. */
-export interface HostPort {
+interface HostPort {
   readonly host: string;
   /** Undefined means all ports. */
   readonly port: number | undefined;
@@ -46,7 +46,7 @@ const RESERVED = new BlockList();
 for (const [network, bits] of NOT_PUBLIC) RESERVED.addSubnet(network, bits, network.includes(":") ? "ipv6" : "ipv4");
 
 /** True for an address of this machine, of a private network, or of no single host. */
-export function isReserved(address: string): boolean {
+function isReserved(address: string): boolean {
   return RESERVED.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 

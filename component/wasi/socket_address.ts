@@ -42,7 +42,7 @@ export function endpointOf({ tag, val }: SocketAddress, family: Family): Endpoin
 }
 
 /** True for the address that stands for all addresses of this machine. */
-export function isUnspecified(address: string): boolean {
+function isUnspecified(address: string): boolean {
   return address === "0.0.0.0" || address === "::";
 }
 

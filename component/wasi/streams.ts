@@ -50,7 +50,7 @@ export class IoError {
 }
 
 /** What a pollable waits for: the system, or the event loop. */
-export type Event = Subscription | Readiness;
+type Event = Subscription | Readiness;
 
 /** The greatest delay of a timer, and the delay between two looks at a descriptor, in milliseconds. */
 const MAX_TIMER_MS = 0x7fff_ffff;

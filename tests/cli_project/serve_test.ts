@@ -1,7 +1,7 @@
 /** `waft serve` as a process: log, signals, mistakes; and the network of `waft run`. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -195,21 +195,5 @@ Deno.test("waft run --net lets a component connect to the granted address only",
     const run = await waft(["run", "--net", "127.0.0.1", "module.wat"], home, home);
     assert.equal(run.code, 2);
     assert.match(run.err, /--net and --listen are for components/);
-  });
-});
-
-Deno.test("docs/serve.md lists options that waft serve has, with their defaults", async () => {
-  const page = readFileSync(new URL("../../docs/serve.md", import.meta.url), "utf8");
-  const rows = [...page.matchAll(/^\| `(--[a-z-]+)[^|]*\|[^|]*\| `?([^|`]*?)`? *\|$/gm)];
-  assert.ok(rows.length >= 9);
-  await inHome(async (home) => {
-    const { out } = await waft(["serve", "--help"], home, home);
-    const help = out.replace(/\s+/g, " ");
-    for (const [, option, value] of rows) {
-      assert.ok(help.includes(` ${option} `), option);
-      if (option === "--addr" || option === "--concurrent" || option === "--max-memory") {
-        assert.ok(help.includes(`default: ${value}`), `${option} ${value}`);
-      }
-    }
   });
 });
