@@ -6,7 +6,7 @@
 import { Buffer } from "node:buffer";
 import { ComponentError } from "../../component/abi/traps.ts";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
-import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
+import { ComponentWasi, type ComponentWasiOptions, type NetworkOptions } from "../../component/wasi/mod.ts";
 import type { ComponentImports } from "../../component/link/host_imports.ts";
 import { type Context, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
@@ -29,10 +29,14 @@ export async function runComponent(
   const engine = NewEngine(options.engine);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
-  const wasi = inFile(
-    file,
-    () => new ComponentWasi({ args: [file, ...args], env, preopens, ...(network && { network }), ...protect }),
-  );
+  const wasiOptions: ComponentWasiOptions = {
+    args: [file, ...args],
+    env,
+    preopens,
+    ...(network === undefined ? {} : { network }),
+    ...protect,
+  };
+  const wasi = inFile(file, () => new ComponentWasi(wasiOptions));
   try {
     const http = await httpImports(wasi, bytes);
     const instance = inFile(file, () => component.instantiate(context, { ...wasi.imports, ...http }));
