@@ -50,6 +50,8 @@ const HELD_BYTES = 1 << 14;
 const HEADERS_TIMEOUT_MS = 30_000;
 /** The time that a client has to take the rest of an answer after the component has returned. */
 const SENDING_TIMEOUT_MS = 60_000;
+/** The time that a client has to end a request that has been answered. */
+const DISCARDING_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 1 << 15;
 
 /** Answers without a body, whatever the component writes. */
@@ -248,6 +250,7 @@ export class ComponentServer {
     this.#active--;
     this.#waiting.shift()?.();
     await finished(response);
+    await discardRest(request);
     this.#open--;
     this.#report(request, response, begun, failure?.error);
     if (this.active === 0) this.#stopping?.();
@@ -277,6 +280,25 @@ export class ComponentServer {
     if (refusal !== undefined) throw refusal;
     if (!answered) throw new Error("the component returned without an answer");
   }
+}
+
+/** Reads what the component has left of a request, so that the connection can be used again; not for long. */
+function discardRest(request: IncomingMessage): Promise<void> {
+  if (request.complete || request.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => request.destroy(), DISCARDING_TIMEOUT_MS);
+    const end = () => {
+      clearTimeout(timer);
+      request.socket.off("close", end);
+      resolve();
+    };
+    request.once("end", end);
+    request.once("close", end);
+    // Not every host closes a message that has been answered with its connection.
+    request.socket.once("close", end);
+    request.removeAllListeners("readable");
+    request.resume();
+  });
 }
 
 function send(response: ServerResponse, answer: OutgoingResponse): void {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { Agent, request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../../component/mod.ts";
@@ -244,6 +244,25 @@ Deno.test("requests that servers understand differently are refused", async () =
     }
     assert.ok(reports.every(({ status }) => status === 400));
     assert.equal((await ask(port, "/abc")).status, 201);
+  });
+});
+
+Deno.test("a connection serves the next request although the component has not read the whole body", async () => {
+  await withServer({}, async ({ port }) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const body = new Uint8Array(300_000);
+    for (const path of ["/part", "/abc", "/trap", "/part"]) {
+      const status = await new Promise((resolve, reject) => {
+        const sent = httpRequest({ host: "127.0.0.1", port, path, method: "POST", agent }, (message) => {
+          message.resume();
+          message.on("end", () => resolve(message.statusCode));
+        });
+        sent.on("error", reject);
+        sent.end(body);
+      });
+      assert.equal(status, path === "/trap" ? 500 : 201);
+    }
+    agent.destroy();
   });
 });
 
