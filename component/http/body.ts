@@ -71,6 +71,11 @@ export class BodySink implements ByteSink {
     return this.#pending === 0 || this.#target === undefined;
   }
 
+  /** True if the body is over and has no bytes. */
+  get isEmpty(): boolean {
+    return this.#trailers !== undefined && this.#written === 0;
+  }
+
   /** Connects the receiver, which gets the bytes that were written before. */
   attach(target: MessageTarget): void {
     this.#target = target;

@@ -77,6 +77,24 @@ function destinationOf(request: OutgoingRequest): Destination {
   }
 }
 
+/** The bytes of the body. Throws the error case of a request whose announced length cannot be right. */
+function takeSink(request: OutgoingRequest): BodySink {
+  try {
+    return request.takeSink(false);
+  } catch {
+    throw new ComponentError({ tag: "HTTP-request-body-size", val: undefined });
+  }
+}
+
+/**
+ * The field that frames a body without announced length. Without it Node sends the bodies of some methods as they are,
+ * and servers take them for the next request.
+ */
+function framing(request: OutgoingRequest, sink: BodySink): Record<string, string> {
+  const isFramed = sink.isEmpty || request.fields.contentLength !== undefined;
+  return isFramed ? {} : { "transfer-encoding": "chunked" };
+}
+
 /** A timeout of nanoseconds in milliseconds. */
 function milliseconds(duration: bigint | undefined): number {
   return duration === undefined
@@ -143,7 +161,7 @@ export class FutureIncomingResponse {
   ) {
     this.#preview1 = preview1;
     const to = destinationOf(request);
-    const sink = request.takeSink();
+    const sink = takeSink(request);
     const fail = (error: unknown) => {
       const val = httpErrorOf(error);
       sink.fail(new HttpIoError(val));
@@ -169,7 +187,11 @@ export class FutureIncomingResponse {
       path: request.pathWithQuery() || "/",
       agent: false,
       setHost: false,
-      headers: { ...Object.fromEntries(grouped(request.fields.toRaw())), host: to.authority },
+      headers: {
+        ...Object.fromEntries(grouped(request.fields.toRaw())),
+        host: to.authority,
+        ...framing(request, sink),
+      },
       ...(to.isSecure && isIP(to.host) === 0 ? { servername: to.host } : {}),
     });
     const timeout = (duration: bigint | undefined, tag: string) =>

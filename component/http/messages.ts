@@ -146,9 +146,15 @@ class Outgoing {
     }
   }
 
-  /** The bytes of the body, which is over if the guest has not asked for it. */
-  takeSink(): BodySink {
+  /**
+   * The bytes of the body, which is over if the guest has not asked for it. Throws an Error if the message announces
+   * bytes that nothing can write any more: its receiver would take the next message for them. `isBodiless` is true for
+   * messages that may announce a body that they do not have.
+   */
+  takeSink(isBodiless: boolean): BodySink {
     if (this.#sink !== undefined) return this.#sink;
+    const length = this.fields.contentLength ?? 0;
+    if (length > 0 && !isBodiless) throw new TypeError(`the ${this.#kind} announces ${length} bytes and has no body`);
     const sink = new BodySink(this.#kind, undefined);
     sink.finish([]);
     return sink;

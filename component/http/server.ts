@@ -302,7 +302,7 @@ function discardRest(request: IncomingMessage): Promise<void> {
 }
 
 function send(response: ServerResponse, answer: OutgoingResponse): void {
-  const sink = answer.takeSink();
+  const sink = answer.takeSink(hasNoBody(response.req.method, answer.statusCode()));
   response.on("close", () => sink.fail("closed"));
   sink.attach(new ResponseTarget(response, answer));
 }

@@ -206,6 +206,42 @@ Deno.test("a request and its answer carry fields, bodies and trailers", async ()
   });
 });
 
+Deno.test("the body of a GET request is framed", async () => {
+  const seen: unknown[] = [];
+  await withServer((request, response) => {
+    let body = "";
+    request.on("data", (part) => body += String(part));
+    request.on("end", () => {
+      seen.push([request.method, body]);
+      response.end();
+    });
+  }, async (port) => {
+    const some = guest({ connect: [`127.0.0.1:${port}`] });
+    for (const tag of ["get", "delete", "options"]) {
+      const request = some.to(`127.0.0.1:${port}`);
+      request.setMethod({ tag });
+      const body = request.body();
+      body.write().write(bytes("GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"));
+      some.finishOutgoing(body);
+      assert.equal((await response(some.send(request))).status(), 200);
+    }
+    some.close();
+  });
+  assert.deepEqual(
+    seen,
+    ["GET", "DELETE", "OPTIONS"].map((method) => [method, "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"]),
+  );
+});
+
+Deno.test("a message that announces bytes has a body", () => {
+  const some = guest({ connect: ["192.0.2.1:80"] });
+  const request = some.to("192.0.2.1", "/", Fields.fromList([["content-length", bytes("5")]]));
+  assert.deepEqual(payload(() => some.send(request)), { tag: "HTTP-request-body-size", val: undefined });
+  assert.throws(() => request.takeSink(false), /announces 5 bytes/);
+  assert.equal(request.takeSink(true).isEmpty, true);
+  some.close();
+});
+
 Deno.test("failures of a request have their codes", async () => {
   let port = 0;
   await withServer((request, response) => {
