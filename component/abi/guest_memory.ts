@@ -24,6 +24,8 @@ export class GuestMemory {
   readonly pointer: PointerType;
   u8: Uint8Array = EMPTY;
   view: DataView = new DataView(EMPTY.buffer);
+  /** True while `realloc` runs, and after a call of it that ended without a usable allocation. */
+  reallocating = false;
   readonly #source: MemorySource | undefined;
   readonly #realloc: Realloc | undefined;
   #buffer: ArrayBuffer | undefined;
@@ -64,9 +66,11 @@ export class GuestMemory {
   reallocate(old: number, oldBytes: number, align: number, bytes: number): number {
     if (this.#realloc === undefined) trap("the canonical options have no realloc");
     if (bytes > 0xffff_ffff) trap("allocation is too large");
+    this.reallocating = true;
     const pointer = this.#realloc(old, oldBytes, align, bytes);
     this.refresh();
     this.check(pointer, align, bytes, "realloc returned a pointer that");
+    this.reallocating = false;
     return pointer;
   }
 

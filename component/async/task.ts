@@ -15,8 +15,11 @@ import { type CoreFunction, HOST_FUNCTIONS } from "./core_function.ts";
 
 export type Values = readonly unknown[];
 export type OnStart = () => Values;
-/** Gets the results, or undefined if the task was cancelled. */
-export type OnResolve = (values: Values | undefined) => void;
+/**
+ * Gets the results, or undefined if the task was cancelled, or never ran because the host's arguments could not be
+ * lowered: then with the error.
+ */
+export type OnResolve = (values: Values | undefined, abandoned?: { readonly error: unknown }) => void;
 export type OnCancel = (caller: ComponentInstance | undefined) => void;
 /** A component function: starts a call. */
 export type FuncInst = (onStart: OnStart, onResolve: OnResolve, caller: ComponentInstance | undefined) => OnCancel;
@@ -277,6 +280,13 @@ export class Task {
   start(): Values {
     this.state = TASK.STARTED;
     return this.#onStart();
+  }
+
+  /** Ends the task before it calls its core function. */
+  abandon(error: unknown): void {
+    this.state = TASK.RESOLVED;
+    this.exit();
+    this.#onResolve(undefined, { error });
   }
 
   /** Traps unless the task may resolve now. */

@@ -154,8 +154,13 @@ function callNow(
   args: readonly unknown[],
 ): unknown {
   let values: readonly unknown[] | undefined;
-  startTask(item, store, limits, args, (given) => values = given);
+  let failure: { readonly error: unknown } | undefined;
+  startTask(item, store, limits, args, (given, abandoned) => {
+    values = given;
+    failure = abandoned;
+  });
   store.pumpLater();
+  if (failure !== undefined) throw failure.error;
   return unwrapResult(item.type, values?.[0]);
 }
 
@@ -175,9 +180,10 @@ function startPromise(
   };
   const call = { reject: fail };
   store.calls.add(call);
-  const onResolve = (values: readonly unknown[] | undefined) => {
+  const onResolve: OnResolve = (values, abandoned) => {
     store.calls.delete(call);
     unwatch();
+    if (abandoned !== undefined) return reject(abandoned.error);
     try {
       resolve(unwrapResult(item.type, values?.[0]));
     } catch (error) {

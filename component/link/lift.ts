@@ -42,7 +42,7 @@ function directCall(
   options: RuntimeOptions,
   caller: ComponentInstance | undefined,
 ): HostFunction {
-  const { instance, postReturn } = options;
+  const { instance, postReturn, guest } = options;
   const { store } = instance;
   const entering = instance.enteringSet(caller);
   const taskOptions = { isAsync: false, hasCallback: false };
@@ -58,6 +58,7 @@ function directCall(
     },
     enter: () => {
       enterAll(entering);
+      guest.reallocating = false;
       store.active++;
       const before = store.current;
       if (!needsTask) return before ?? null;
@@ -75,7 +76,7 @@ function directCall(
     failed: (error, before, called) => {
       store.active--;
       // An argument that JavaScript passed cannot be lowered: the component is not at fault.
-      if (!called && error instanceof TypeError) leaveAll(entering);
+      if (!called && !guest.reallocating) leaveAll(entering);
       // The code of an adapter that would have restored it has been skipped.
       store.current = (before as Thread | null) ?? undefined;
       return error;
@@ -115,9 +116,11 @@ function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptio
     const task = new Task(instance, type, taskOptions, onStart, onResolve);
     task.foreign = foreign;
     task.lifted = options;
+    const lower = lowerParams(foreign);
     task.thread.run(() =>
       task.enter(() => {
-        const args = lowerParams(foreign)(task.start());
+        const args = foreign ? lower(task.start()) : lowerHostArguments(task, options, lower);
+        if (args === undefined) return;
         if (isAsync) {
           task.thread.callCore(core, args, (packed) => {
             if (callback === undefined) task.exit();
@@ -141,6 +144,22 @@ function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptio
     instance.leaveTo(caller);
     return (from) => task.requestCancellation(from);
   };
+}
+
+/** Lowers arguments of JavaScript. Ends the task alone if it cannot, because the component is not at fault. */
+function lowerHostArguments(
+  task: Task,
+  { guest }: RuntimeOptions,
+  lower: (values: readonly unknown[]) => CoreValue[],
+): CoreValue[] | undefined {
+  guest.reallocating = false;
+  try {
+    return lower(task.start());
+  } catch (error) {
+    if (guest.reallocating) throw error;
+    task.abandon(error);
+    return undefined;
+  }
 }
 
 /**

@@ -8,6 +8,7 @@ import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
 import { makeHostResource, objectOf, repOf } from "../../component/link/host_resources.ts";
 import { compileComponent } from "../../component/mod.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
 
 const bytes = readFile(fileURLToPath(new URL("fixtures/hostile.wasm", import.meta.url)));
 const component = compileComponent(NewEngine(), bytes);
@@ -77,6 +78,24 @@ Deno.test("an argument or a result that JavaScript cannot convert does not end t
   assert.throws(() => guest["take"](5), TypeError);
   assert.throws(() => guest["take"](undefined), TypeError);
   assert.equal(guest["take"]("text"), 4);
+});
+
+Deno.test("an error while arguments are converted does not end the instance, whatever its type", () => {
+  const source = `(component
+    (core module $m (func (export "f") (param i64) (result i64) local.get 0))
+    (core instance $i (instantiate $m))
+    (type $r (record (field "x" s64)))
+    (export $e "r" (type $r))
+    (func (export "f") (param "r" $e) (result s64) (canon lift (core func $i "f"))))`;
+  const { f } = compileComponent(NewEngine(), componentToBinary(source)).instantiate<Exports>({}, {}).exports;
+  assert.throws(() => f({ x: "five" }), SyntaxError);
+  const broken = {
+    get x(): bigint {
+      throw new RangeError("no value");
+    },
+  };
+  assert.throws(() => f(broken), { name: "RangeError", message: "no value" });
+  assert.equal(f({ x: 5 }), 5n);
 });
 
 Deno.test("an error that the host throws reaches the caller", () => {

@@ -181,7 +181,15 @@ Deno.test("a component reads a stream of bytes from any source", async () => {
     yield 3;
   }
   assert.equal(await sum(later()), 6);
-  await assert.rejects(sum(5), { name: "TypeError", message: "Expected a ReadableStream or an iterable, not number" });
+});
+
+Deno.test("an argument that is no stream ends its call alone", async () => {
+  const { sum } = instantiate();
+  const error = { name: "TypeError", message: "Expected a ReadableStream or an iterable, not number" };
+  const running = sum(streamOf([Uint8Array.of(1), Uint8Array.of(2)]));
+  await Promise.all([assert.rejects(sum(5), error), assert.rejects(sum(6), error)]);
+  assert.equal(await running, 3);
+  assert.equal(await sum([1, 2]), 3);
 });
 
 Deno.test("a source is cancelled when the component drops its end", async () => {
