@@ -27,7 +27,7 @@ export interface CompilationReport {
    */
   readonly tier: "baseline" | "optimizing";
   /** The form in which the baseline compiler ran; undefined if it did not. */
-  readonly kernel: "wasm" | "typescript" | undefined;
+  readonly kernel: "native" | "wasm" | "typescript" | undefined;
   /**
    * `compile`: the call of `compile`; `background`: a helper thread while the module ran; `cache`: a stored artifact.
    */

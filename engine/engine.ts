@@ -19,7 +19,7 @@ import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
-import { KERNEL_FORM } from "./baseline/kernel_forms.ts";
+import { kernelForm, setNativeMaker } from "./baseline/kernel_forms.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
@@ -42,6 +42,7 @@ import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
 import { formatAs } from "./host/inspect.ts";
 import { nodeModule } from "./host/process.ts";
+import { nativeKernels } from "./native_kernel.ts";
 import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
 import {
@@ -167,6 +168,8 @@ setStoreCompiler({
   compileCollector: (store) => compileIntrinsic(store, COLLECTOR_MODULE),
   compileStrings: (store) => compileIntrinsic(store, STRING_MODULE),
 });
+
+setNativeMaker(nativeKernels(() => realmStore().thread));
 
 /**
  * Collects garbage now: frees unreachable structs, arrays, host references and exceptions of this JavaScript realm, and
@@ -487,7 +490,7 @@ export class Engine implements Settings {
     if (this.#perfMap) addToPerfMap(compiled);
     const { replaceable, statistics } = code;
     if (notes !== undefined) {
-      const kernel = replaceable === undefined ? undefined : KERNEL_FORM;
+      const kernel = replaceable === undefined ? undefined : kernelForm();
       const tier = kernel === undefined ? "optimizing" : "baseline";
       this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: performance.now() - start }));
     }

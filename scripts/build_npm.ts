@@ -14,6 +14,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../project/base/progress.ts";
 import { writeArchive } from "../project/packages/archive.ts";
+import { NATIVE_TARGETS } from "./build_native_kernel.ts";
 import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { readTaskLine } from "./task_options.ts";
@@ -104,8 +105,19 @@ async function buildPackage(
   if (row.fields["bin"] !== undefined) files.set("bin/waft.js", new TextEncoder().encode(BIN));
   const { exports } = finishManifest(files, row, root);
   // The command's start-up loads most modules late, from files of their own.
-  if (row.folder === "engine") await bundleModules(files, exports, kept);
+  if (row.folder === "engine") {
+    addNativeKernels(files, root, scratch);
+    await bundleModules(files, exports, kept);
+  }
   return files;
+}
+
+/** Replaces the modules that are to contain the kernels as machine code. */
+function addNativeKernels(files: Files, root: string, scratch: string): void {
+  deno(["run", "--allow-all", "--quiet", "scripts/build_native_kernel.ts", "--out", scratch], root);
+  for (const arch of NATIVE_TARGETS) {
+    files.set(`baseline/generated/native_${arch}.js`, readFileSync(join(scratch, `native_${arch}.js`)));
+  }
 }
 
 /** Adds the pages of the API reference, which a package cannot build from sources. */

@@ -2,11 +2,13 @@
  * Builds the bundle: waft as a few JavaScript modules, with their data files. In: a source tree, the version to report,
  * the release keys to trust. Out: files by path, the same for every platform; release.ts adds the Deno executable.
  */
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../project/versions/release_index.ts";
+import { NATIVE_TARGETS } from "./build_native_kernel.ts";
 import { compileEagerly } from "./eager_functions.ts";
 import { functionsThatRun } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
@@ -30,6 +32,8 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["body_compiler_arm64", "", "engine/body_compiler_arm64.ts"],
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
   ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
+  ["native_x64", "generated/", "engine/baseline/generated/native_x64.ts"],
+  ["native_arm64", "generated/", "engine/baseline/generated/native_arm64.ts"],
   ["parse_module", "text/", "engine/text/parse_module.ts"],
 ];
 
@@ -131,11 +135,29 @@ export function bundleModules(tree: string, version: string): Map<string, Uint8A
   }
 }
 
+/** Runs `action` while the tree's modules of machine code (scripts/build_native_kernel.ts) have their contents. */
+function withNativeKernels<T>(tree: string, action: () => T): T {
+  const folder = join(tree, "engine/baseline/generated");
+  const scratch = mkdtempSync(join(tmpdir(), "waft-kernel-"));
+  const kept = NATIVE_TARGETS.map((arch) => {
+    const path = join(folder, `native_${arch}.ts`);
+    return { path, arch, text: readFileSync(path) };
+  });
+  try {
+    run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/build_native_kernel.ts", "--out", scratch], tree);
+    for (const { path, arch } of kept) writeFileSync(path, readFileSync(join(scratch, `native_${arch}.js`)));
+    return action();
+  } finally {
+    for (const { path, text } of kept) writeFileSync(path, text);
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
 /** Builds the platform-independent files of a bundle. */
 export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
-  const bundled = bundleModules(tree, version);
   const stamp = engineStampOf(tree);
+  const bundled = withNativeKernels(tree, () => bundleModules(tree, version));
   const files = new Map<string, Uint8Array>();
   const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
   for (const [path, bytes] of bundled) {

@@ -83,6 +83,7 @@ const PUBLIC = [
 /** Variables at module level in the engine: `path: name`, each with the reason why no object owns it. */
 const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/artifact/engine_stamp.ts: stamp": "a constant, computed once",
+  "engine/baseline/kernel_forms.ts: makeNative": "set by the engine, which knows the thread of the realm",
   "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
   "engine/engine.ts: mayStartThreads": "a property of the realm",
   "engine/host/cpu.ts: known": "a property of the machine, detected once",

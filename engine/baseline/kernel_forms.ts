@@ -1,7 +1,7 @@
 /**
- * Chooses the form of the kernel for this host: WebAssembly compiled by the host, or TypeScript on hosts without
- * WebAssembly, where there is only the kernel for x64. In: the generated files. Out: the kernel's functions and memory.
- * Invariant: the TypeScript source is loaded only on hosts that run it.
+ * Chooses the form of the kernel for this host: machine code, which only packages have; otherwise WebAssembly compiled
+ * by the host; otherwise TypeScript, where there is only the kernel for x64. In: the generated files. Out: the kernel's
+ * functions and memory. Invariant: the TypeScript source is loaded only on hosts without WebAssembly.
  */
 import { fromBase64 } from "../base/base64.ts";
 import { hasAddressSpace } from "../host/address_space.ts";
@@ -11,6 +11,7 @@ import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
 import type { KernelMemory } from "./module_tables.ts";
+import type { NativeKernel } from "./native_code.ts";
 
 /** The interface of the kernel (kernel/kernel.ts) to its driver. */
 export interface Kernel {
@@ -21,6 +22,8 @@ export interface Kernel {
   callsEnd(): number;
   trapsEnd(): number;
   relocationsEnd(): number;
+  /** Frees the kernel, where the host does not do so by itself. */
+  release?(): void;
 }
 
 const PAGE = 65_536;
@@ -47,8 +50,22 @@ const KERNELS: Readonly<Record<KernelTarget, LateModule<{ readonly KERNEL: strin
   ),
 };
 
+/** The kernels as machine code. */
+const NATIVES: Readonly<Record<KernelTarget, LateModule<{ readonly NATIVE: NativeKernel | undefined }>>> = {
+  x64: new LateModule(
+    new URL(`./generated/native_x64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/native_x64.ts"),
+  ),
+  arm64: new LateModule(
+    new URL(`./generated/native_arm64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/native_arm64.ts"),
+  ),
+};
+
 /** The kernel of this processor is imported at once: where `require` is slow, it is slower than importing. */
-await KERNELS[hostArchitecture()].load();
+await NATIVES[hostArchitecture()].load();
+const NATIVE: NativeKernel | undefined = NATIVES[hostArchitecture()].get().NATIVE;
+await (NATIVE === undefined ? KERNELS[hostArchitecture()].load() : KERNELS[hostArchitecture()].prepare());
 
 type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
 
@@ -99,9 +116,18 @@ function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.M
   };
 }
 
-/** Creates kernels from the compiled module, which the first call compiles, or from the source. */
+/** Makes kernels of machine code, once the engine has registered it. */
+let makeNative: ((native: NativeKernel) => Kernel | undefined) | undefined;
+
+/** Registers the function that makes kernels of machine code for this processor. */
+export function setNativeMaker(make: (native: NativeKernel) => Kernel | undefined): void {
+  makeNative = make;
+}
+
+/** Creates kernels from machine code, from the compiled module, which the first call compiles, or from the source. */
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
+  #native: NativeKernel | undefined;
   #spare: Kernel | undefined;
   readonly #target: KernelTarget;
   readonly #source: typeof import("./source_kernel.ts") | undefined;
@@ -109,6 +135,12 @@ class KernelMaker {
   constructor(target: KernelTarget, source: typeof import("./source_kernel.ts") | undefined) {
     this.#target = target;
     this.#source = source;
+    this.#native = target === hostArchitecture() ? NATIVE : undefined;
+  }
+
+  /** The form of the kernels that are made from now on. */
+  get form(): KernelForm {
+    return this.#native !== undefined ? "native" : this.#source !== undefined ? "typescript" : "wasm";
   }
 
   /** Runs `action` with a kernel that nothing else uses; returns undefined if there is none. */
@@ -119,11 +151,24 @@ class KernelMaker {
     try {
       return action(kernel);
     } finally {
-      if (kernel.memory.bytes(0).length <= KEPT_BYTES) this.#spare = kernel;
+      if (kernel.memory.bytes(0).length <= KEPT_BYTES && this.#spare === undefined) this.#spare = kernel;
+      else kernel.release?.();
     }
   }
 
   #make(): Kernel | undefined {
+    return this.#makeNative() ?? this.#makeOther();
+  }
+
+  /** A kernel of machine code; undefined where there is none, or no room for it, from then on. */
+  #makeNative(): Kernel | undefined {
+    if (this.#native === undefined || makeNative === undefined) return undefined;
+    const kernel = hasAddressSpace(currentHost(), KERNEL_ROOM) ? makeNative(this.#native) : undefined;
+    if (kernel === undefined) this.#native = undefined;
+    return kernel;
+  }
+
+  #makeOther(): Kernel | undefined {
     if (this.#source !== undefined) return this.#source.sourceKernel(fromBase64(OPCODE_TABLE));
     if (HOST_WEB_ASSEMBLY === undefined) return undefined;
     this.#module ??= hostModule(HOST_WEB_ASSEMBLY, this.#target);
@@ -138,8 +183,13 @@ const makers: Readonly<Record<KernelTarget, KernelMaker>> = {
   arm64: new KernelMaker("arm64", undefined),
 };
 
+/** A form of the kernel. */
+type KernelForm = "native" | "wasm" | "typescript";
+
 /** The form in which the kernel runs on this host. */
-export const KERNEL_FORM: "wasm" | "typescript" = HOST_WEB_ASSEMBLY !== undefined ? "wasm" : "typescript";
+export function kernelForm(): KernelForm {
+  return makers[hostArchitecture()].form;
+}
 
 /** Is there a kernel for the processor `target`? */
 export function isKernelTarget(target: string): target is KernelTarget {

@@ -2,7 +2,7 @@
 import type { CompilationReport, FunctionReport } from "@waft/engine";
 import { escapeHostile } from "../base/diagnostic.ts";
 
-const KERNELS = { wasm: "as WebAssembly of the host", typescript: "as TypeScript" } as const;
+const KERNELS = { native: "as machine code", wasm: "as WebAssembly of the host", typescript: "as TypeScript" } as const;
 
 /** The first line: which compiler, where, how long, how much. */
 function headline({ tier, kernel, origin, ms, codeBytes, functions }: CompilationReport): string {

@@ -1,4 +1,4 @@
-/** The kernel generates the same code as TypeScript and as WebAssembly. */
+/** The kernel generates the same code as TypeScript, as WebAssembly and as machine code. */
 import assert from "node:assert/strict";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
@@ -14,6 +14,10 @@ import { NO_SUMMARIES } from "../../engine/translate/summaries.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
+import { hostArchitecture } from "../../engine/host/cpu.ts";
+import { nativeKernels } from "../../engine/native_kernel.ts";
+import { realmStore } from "../../engine/engine.ts";
+import { nativeKernel } from "../../scripts/build_native_kernel.ts";
 
 /** The complete output for a module. */
 function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
@@ -50,4 +54,33 @@ Deno.test("the kernel generates the same code as TypeScript and as WebAssembly",
     }
   }
   assert(codeBytes > 100_000, `only ${codeBytes} bytes of code`);
+});
+
+Deno.test("the kernel generates the same code as machine code", async () => {
+  const arch = hostArchitecture();
+  const make = nativeKernels(() => realmStore().thread);
+  const native = await nativeKernel(arch);
+  let kernel = make(native);
+  for (let seed = 0; seed < 150; seed++) {
+    if (seed % 50 === 49) {
+      kernel?.release?.();
+      kernel = make(native);
+    }
+    assert(kernel !== undefined);
+    for (const binary of generateModules(seed, COMPILED_FEATURES)) {
+      const explicit = seed % 2 === 0;
+      const expected = withKernel(arch, (each) => output(each, binary, explicit));
+      assert.deepEqual(output(kernel, binary, explicit), expected, `seed ${seed}`);
+    }
+  }
+  kernel?.release?.();
+});
+
+Deno.test("damaged machine code of the kernel is not used", async () => {
+  const native = await nativeKernel(hostArchitecture());
+  const make = (code: string) => nativeKernels(() => realmStore().thread)({ ...native, code });
+  assert.equal(make(native.code.slice(0, -8)), undefined);
+  const kernel = make(native.code);
+  assert(kernel !== undefined);
+  kernel.release?.();
 });

@@ -188,6 +188,8 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "cli",
       "engine/baseline/generated/kernel_arm64",
       "engine/baseline/generated/kernel_x64",
+      "engine/baseline/generated/native_arm64",
+      "engine/baseline/generated/native_x64",
       "engine/body_compiler_arm64",
       "engine/body_compiler_x64",
       "engine/parallel/worker",

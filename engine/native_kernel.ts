@@ -1,0 +1,131 @@
+/**
+ * The kernel of the baseline tier as machine code. In: its code (baseline/native_code.ts) and the guest thread. Out: the
+ * kernel's functions and memory. It needs no compiler and none of the host's WebAssembly, so it is fast from its first
+ * instruction.
+ *
+ * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): in a VM context of its own, on a stack of its
+ * own, also while other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
+ */
+import { CONTEXT, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
+import { fromBase64 } from "./base/base64.ts";
+import type { Kernel } from "./baseline/kernel_forms.ts";
+import { MODULE, OPCODES } from "./baseline/kernel/layout.ts";
+import { OPCODE_TABLE } from "./baseline/generated/opcode_table.ts";
+import type { NativeKernel } from "./baseline/native_code.ts";
+import { Bug } from "./errors.ts";
+import { type Host, PROT } from "./host/host.ts";
+import { GUARD_RESERVATION } from "./runtime/memory/memory_range.ts";
+import type { GuestThread } from "./runtime/thread/guest_thread.ts";
+
+const STACK_BYTES = 1 << 18;
+/** Bytes at the end of the stack that functions may use without a check. */
+const SLACK_BYTES = 4096;
+const PAGE = 0x10000;
+
+/** Memory of the kernel: reserved as a whole, accessible as far as it is needed. */
+class NativeMemory {
+  readonly address: number;
+  readonly #host: Host;
+  #view: Uint8Array<ArrayBuffer>;
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.address = host.reserve(GUARD_RESERVATION, PROT.NONE);
+    this.#view = this.#open(0, MODULE);
+    this.#view.set(fromBase64(OPCODE_TABLE), OPCODES);
+  }
+
+  /** A view of at least `size` bytes. */
+  bytes(size: number): Uint8Array<ArrayBuffer> {
+    if (size > this.#view.length) this.#view = this.#open(this.#view.length, Math.ceil(size / PAGE) * PAGE);
+    return this.#view;
+  }
+
+  release(): void {
+    this.#host.release(this.address, GUARD_RESERVATION);
+  }
+
+  #open(from: number, end: number): Uint8Array<ArrayBuffer> {
+    this.#host.protect(this.address + from, end - from, PROT.READ | PROT.WRITE);
+    return new Uint8Array(this.#host.view(this.address, end));
+  }
+}
+
+/** The kernel's code in a thread's arena. */
+interface PlacedKernel {
+  readonly native: NativeKernel;
+  readonly base: number;
+}
+
+/** Places the kernel's code. Throws an Error if it is damaged. */
+function placeKernel({ arena }: GuestThread, native: NativeKernel): PlacedKernel {
+  const code = fromBase64(native.code);
+  if (code.length !== native.codeBytes) throw new Error("The kernel's machine code is damaged");
+  const base = arena.allocate(code.length);
+  arena.publish(base, code);
+  return { native, base };
+}
+
+/** An instance of the placed kernel. Throws a RangeError without the address space or memory for it. */
+function instantiateKernel(thread: GuestThread, { native, base }: PlacedKernel): Kernel {
+  const { host, state, contexts } = thread;
+  const memory = new NativeMemory(host);
+  const stack = host.reserve(STACK_BYTES, PROT.READ | PROT.WRITE);
+  const top = stack + STACK_BYTES - 64;
+  const context = contexts.allocate(native.contextBytes);
+  const { region, offset } = context;
+  thread.initContext(region, offset, 0, STACK_BYTES, false);
+  region.setWord(offset + CONTEXT.STACK_LIMIT, stack + SLACK_BYTES);
+  region.setWord(offset + native.memory + MEMORY.BASE, memory.address);
+  region.setWord(offset + native.memory + MEMORY.LENGTH, 2 ** 32);
+  for (let k = 0; k < native.globals.length; k += 2) {
+    region.i32[(offset + native.globals[k]) >> 2] = native.globals[k + 1];
+  }
+
+  /** Calls a function with two arguments, of which it may ignore some; returns its result. */
+  function call({ start, thunk }: NativeKernel["start"], a: number, b: number): number {
+    const guest = state.word(THREAD.GUEST_SP);
+    state.setWord(THREAD.GUEST_SP, top);
+    state.setWord(THREAD.CALL_CODE, base + start);
+    state.setWord(THREAD.CALL_CONTEXT, context.address);
+    state.setWord(THREAD.CALL_THUNK, base + thunk);
+    state.i32[THREAD.SLOTS >> 2] = a;
+    state.i32[(THREAD.SLOTS + THREAD.SLOT_SIZE) >> 2] = b;
+    const status = thread.call();
+    state.setWord(THREAD.GUEST_SP, guest);
+    if (status !== STATUS.DONE) {
+      throw new Bug(`The baseline compiler ended with trap ${state.u32[THREAD.TRAP_CODE >> 2]}`);
+    }
+    return state.i32[THREAD.SLOTS >> 2];
+  }
+
+  call(native.start, 0, 0);
+  return {
+    memory,
+    compileBodies: (first, count) => call(native.compileBodies, first, count),
+    callsEnd: () => call(native.callsEnd, 0, 0),
+    trapsEnd: () => call(native.trapsEnd, 0, 0),
+    relocationsEnd: () => call(native.relocationsEnd, 0, 0),
+    release() {
+      memory.release();
+      host.release(stack, STACK_BYTES);
+      contexts.release(context);
+    },
+  };
+}
+
+/** Returns a function that makes kernels from machine code; it returns undefined where that is not possible. */
+export function nativeKernels(threadOf: () => GuestThread): (native: NativeKernel) => Kernel | undefined {
+  let placed: PlacedKernel | undefined;
+  return (native) => {
+    try {
+      const thread = threadOf();
+      if (thread.host.os !== "linux") return undefined; // not run on other systems yet
+      placed ??= placeKernel(thread, native);
+      return instantiateKernel(thread, placed);
+    } catch (error) {
+      if (error instanceof Bug) throw error;
+      return undefined;
+    }
+  };
+}
