@@ -235,17 +235,12 @@ function specJob(name: string, files: readonly string[], extra?: Record<string, 
 
 // Tests and random modules.
 
-/**
- * Hangs in the emulator when its first call suspends while the helper thread of tier `auto` starts; with `optimizing`,
- * or two seconds later, it passes. Only the whole run has it until the cause is known.
- */
-const STREAMS_TEST = "tests/component/streams_test.ts";
 /** Components: the canonical ABI, adapters, suspended frames, and what breaks their rules. */
 const COMPONENT_TESTS = [
   "tests/component/hostile_guest_test.ts",
   "tests/component/limits_test.ts",
   "tests/component/reset_test.ts",
-  STREAMS_TEST,
+  "tests/component/streams_test.ts",
 ];
 
 /** Test files and folders, by process. */
@@ -269,7 +264,7 @@ const TESTS: readonly (readonly string[])[] = [
 const QUICK_TESTS: readonly (readonly string[])[] = [
   ["tests/wasi/programs_test.ts", "tests/wasi/process_test.ts"],
   ["--filter=/deadline|limit|closed/", "tests/engine/control_test.ts"],
-  COMPONENT_TESTS.filter((file) => file !== STREAMS_TEST),
+  COMPONENT_TESTS,
 ];
 
 function testJobs(): Job[] {

@@ -26,8 +26,7 @@ export interface HostEnd {
 
 /** The instances of one instantiation of a root component, and their waiting tasks. */
 export class Store {
-  /** The thread whose code runs now. */
-  current: Thread | undefined = undefined;
+  #current: Thread | undefined;
   /** The thread that continues when the current one has blocked. */
   switchTo: Thread | undefined = undefined;
   /** Threads that wait for a condition. */
@@ -67,6 +66,8 @@ export class Store {
   readonly calls: Set<{ reject(reason: unknown): void }> = new Set();
   readonly #run: (store: Store) => boolean;
   #pumping = false;
+  /** Ready tasks are to run once no component code is on the stack. */
+  #pumpDue = false;
   #nextTurn: ReturnType<typeof setTimeout> | undefined;
 
   /** `run` runs a ready task; it returns false if there is none. */
@@ -74,6 +75,18 @@ export class Store {
     this.usesAsync = usesAsync;
     this.needsTasks = needsTasks;
     this.#run = run;
+  }
+
+  /** The thread whose code runs now. */
+  get current(): Thread | undefined {
+    return this.#current;
+  }
+
+  set current(thread: Thread | undefined) {
+    this.#current = thread;
+    if (thread !== undefined || !this.#pumpDue) return;
+    this.#pumpDue = false;
+    this.pumpSoon();
   }
 
   /** Runs `action` once the actions before have ended. */
@@ -117,7 +130,9 @@ export class Store {
    */
   pump(): void {
     if (this.#pumping) return;
-    if (this.current !== undefined) return queueMicrotask(() => this.pump());
+    // Some functions of runtimes run microtasks before they return; one that queues itself would never let them return.
+    this.#pumpDue = this.current !== undefined;
+    if (this.#pumpDue) return;
     this.#pumping = true;
     try {
       for (let steps = 0; this.trapped === undefined && this.#run(this);) {
