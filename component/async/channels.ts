@@ -84,6 +84,10 @@ export class ChannelEnd extends Waitable {
     this.channel.drop();
     super.drop();
   }
+
+  override abandon(): void {
+    this.channel.drop();
+  }
 }
 
 /** True if two channel types are equal; nodes of one component are shared. */

@@ -6,7 +6,7 @@ import { clearTimeout, setTimeout } from "node:timers";
 import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { CallLimits } from "./call_limits.ts";
-import { type Entry, ResourceHandle, type Subtask } from "./entries.ts";
+import { type Entry, ResourceHandle, type Subtask, Waitable } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
 import { type Entries, Table } from "./table.ts";
 
@@ -297,8 +297,10 @@ export class ComponentInstance {
     const owned = [...this.handles].filter((entry): entry is ResourceHandle =>
       entry instanceof ResourceHandle && entry.own && entry.resource.owner === undefined
     );
+    const waitables = [...this.handles].filter((entry) => entry instanceof Waitable);
     this.handles.clear();
     this.threads.clear();
+    for (const waitable of waitables) waitable.abandon();
     this.backpressure = 0;
     this.waitingToEnter = 0;
     this.exclusive = undefined;

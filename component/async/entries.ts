@@ -100,6 +100,9 @@ export class Waitable {
   drop(): void {
     this.join(undefined);
   }
+
+  /** The instance ends without having dropped it. */
+  abandon(): void {}
 }
 
 export class WaitableSet {

@@ -3,41 +3,16 @@
  * iterables and promises that JavaScript passes to a component. Out: ReadableStreams and promises, and channels. A
  * stream of bytes has chunks (Uint8Array); any other stream has elements.
  *
- * Invariant: at most one chunk that a component has not read is taken from a source; a stream that JavaScript does not
- * read blocks its writer.
+ * Invariant: a chunk is taken from a source only when the component asks for elements; a stream that JavaScript does
+ * not read blocks its writer.
  */
 import type { HostEnd, Store } from "./component_instance.ts";
-import { type Buffer, Channel, type ChannelType, COPY } from "./channel.ts";
+import { Channel, type ChannelType, COPY } from "./channel.ts";
+import { HostBuffer } from "./host_buffer.ts";
+import { Outcome, register } from "./host_streams.ts";
 
 /** The number of elements that one read of a stream takes at most. */
 const CHUNK = 65_536;
-
-/** A buffer of JavaScript values. */
-class HostBuffer implements Buffer {
-  readonly length: number;
-  readonly inHost = true;
-  progress = 0;
-  /** The elements to be read, or those that were written, in parts. */
-  readonly parts: ArrayLike<unknown>[];
-
-  constructor(length: number, elements?: ArrayLike<unknown>) {
-    this.length = length;
-    this.parts = elements === undefined ? [] : [elements];
-  }
-
-  read(count: number): ArrayLike<unknown> {
-    const elements = this.parts[0];
-    const from = this.progress;
-    this.progress += count;
-    if (ArrayBuffer.isView(elements)) return (elements as Uint8Array).subarray(from, this.progress);
-    return Array.prototype.slice.call(elements, from, this.progress) as unknown[];
-  }
-
-  write(elements: ArrayLike<unknown>): void {
-    this.progress += elements.length;
-    this.parts.push(elements);
-  }
-}
 
 /** The value of JavaScript for a channel whose readable end a component passes on. */
 export function hostForm(channel: Channel, store: Store): ReadableStream<unknown> | Promise<unknown> {
@@ -68,7 +43,7 @@ function readableStream(channel: Channel, store: Store): ReadableStream<unknown>
     if (end !== undefined) store.hostEnds.delete(end);
     end = undefined;
   };
-  return new ReadableStream<unknown>({
+  const stream = new ReadableStream<unknown>({
     start(controller) {
       end = {
         isStream: true,
@@ -94,6 +69,8 @@ function readableStream(channel: Channel, store: Store): ReadableStream<unknown>
       store.pumpSoon();
     },
   }, { highWaterMark: 0 });
+  register(stream, { channel, store, detach: finish });
+  return stream;
 }
 
 function enqueue(controller: ReadableStreamDefaultController<unknown>, part: ArrayLike<unknown>, bytes: boolean): void {
@@ -131,6 +108,10 @@ function readOnce(
 export function channelOf(value: unknown, type: ChannelType, store: Store): Channel {
   if (value instanceof Channel) return value;
   const channel = new Channel(type);
+  if (type.kind === "future" && value instanceof Outcome) {
+    value.attach(channel, store);
+    return channel;
+  }
   const pumped = type.kind === "future" ? writeFuture(value, channel) : writeStream(chunksOf(value, type), channel);
   store.hostCalls++;
   pumped.catch((error: unknown) => {
@@ -147,8 +128,9 @@ export function channelOf(value: unknown, type: ChannelType, store: Store): Chan
 
   async function writeStream(chunks: Chunks, to: Channel): Promise<void> {
     try {
-      for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-        if (next.value.length > 0 && await writeOnce(to, next.value, store) === COPY.DROPPED) return;
+      while (await awaitReader(to, store)) {
+        const next = await chunks.next();
+        if (next.done === true || await writeOnce(to, next.value, store) === COPY.DROPPED) return;
       }
     } finally {
       to.drop();
@@ -159,27 +141,35 @@ export function channelOf(value: unknown, type: ChannelType, store: Store): Chan
 
 type Chunks = AsyncIterator<ArrayLike<unknown>> | Iterator<ArrayLike<unknown>>;
 
-/** Writes all elements, or as many as the reader takes. While it waits, only the reader can continue. */
+/** Writes all elements, or as many as the reader takes. */
 async function writeOnce(channel: Channel, elements: ArrayLike<unknown>, store: Store): Promise<number> {
   const buffer = new HostBuffer(elements.length, elements);
   let result: number = COPY.COMPLETED;
-  while (result === COPY.COMPLETED && buffer.progress < buffer.length) {
-    result = await new Promise<number>((resolve) => {
-      // Counted here, not after the promise: the component goes on as soon as its read is complete.
-      const done = (result: number) => {
-        store.hostCalls++;
-        resolve(result);
-      };
-      store.hostCalls--;
-      channel.copy(buffer, buffer, false, (reclaim) => {
-        if (buffer.progress < buffer.length) return;
-        reclaim();
-        done(COPY.COMPLETED);
-      }, done);
-      store.pumpSoon();
-    });
-  }
+  while (result === COPY.COMPLETED && buffer.progress < buffer.length) result = await offer(channel, buffer, store);
   return result;
+}
+
+/** Waits until the reader asks for elements. Returns false if it never will. */
+async function awaitReader(channel: Channel, store: Store): Promise<boolean> {
+  return await offer(channel, new HostBuffer(0, []), store) !== COPY.DROPPED;
+}
+
+/** Offers a buffer to the reader. While the promise is pending, only the reader can continue. */
+function offer(channel: Channel, buffer: HostBuffer, store: Store): Promise<number> {
+  return new Promise((resolve) => {
+    // Counted here, not after the promise: the component goes on as soon as its read is complete.
+    const done = (result: number) => {
+      store.hostCalls++;
+      resolve(result);
+    };
+    store.hostCalls--;
+    channel.copy(buffer, buffer, false, (reclaim) => {
+      if (buffer.progress < buffer.length) return;
+      reclaim();
+      done(COPY.COMPLETED);
+    }, done);
+    store.pumpSoon();
+  });
 }
 
 /** The chunks of a source: a typed array or an array as a whole, a stream or an iterable part by part. */

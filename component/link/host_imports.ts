@@ -6,6 +6,7 @@
 import { payloadOf } from "../abi/traps.ts";
 import { camelCase, pascalCase } from "../abi/names.ts";
 import type { Store } from "../async/component_instance.ts";
+import { cancelOf, mapCall } from "../async/host_calls.ts";
 import type { FuncInst } from "../async/task.ts";
 import type { Definition } from "../model/definitions.ts";
 import type { FuncType } from "../model/types.ts";
@@ -147,7 +148,7 @@ function withResult(implementation: HostFunction): HostFunction {
     } catch (error) {
       return err(error);
     }
-    return value instanceof Promise ? value.then(ok, err) : ok(value);
+    return value instanceof Promise ? mapCall(value, ok, err) : ok(value);
   };
 }
 
@@ -161,7 +162,10 @@ function hostStart(host: HostFunction, type: FuncType, store: Store): FuncInst {
       return () => {};
     }
     store.hostCalls++;
+    let over = false;
     const ended = (action: () => void) => {
+      if (over) return;
+      over = true;
       store.hostCalls--;
       try {
         action();
@@ -177,6 +181,13 @@ function hostStart(host: HostFunction, type: FuncType, store: Store): FuncInst {
           throw error;
         }),
     );
-    return () => {};
+    return () => {
+      const cancel = cancelOf(value);
+      if (over || cancel === undefined) return;
+      over = true;
+      store.hostCalls--;
+      cancel();
+      onResolve(undefined);
+    };
   };
 }

@@ -271,3 +271,16 @@ export class DirectoryEntryStream {
 export function filesystemErrorCode(error: IoError): string | undefined {
   return error instanceof IoError ? error.code : undefined;
 }
+
+/** The first descriptor after the standard streams. */
+const FIRST_PREOPEN = 3;
+
+/** The preopened directories with their names. */
+export function preopens(preview1: Preview1): [Descriptor, string][] {
+  const list: [Descriptor, string][] = [];
+  for (let fd = FIRST_PREOPEN;; fd++) {
+    const name = preview1.preopenName(fd);
+    if (name === undefined) return list;
+    list.push([new Descriptor(preview1, fd, true), name]);
+  }
+}

@@ -1,15 +1,19 @@
 /**
- * WASI 0.2 for components. In: arguments, variables, directories and streams. Out: imports for `Component.instantiate`,
- * by the names of the interfaces without versions. Invariant: nothing is granted that the options do not name, except
+ * WASI 0.2 and 0.3 for components. In: arguments, variables, directories and streams. Out: imports for
+ * `Component.instantiate`: the interfaces of 0.2 by their names without versions, those of 0.3 that differ with their
+ * version. Invariant: nothing is granted that the options do not name, except
  * the process's standard streams, clocks and random bytes.
  */
 import type { WasiOptions } from "@waft/engine/wasi";
 import type { ComponentImports } from "../link/host_imports.ts";
-import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode } from "./filesystem.ts";
+import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode, preopens } from "./filesystem.ts";
 import { NetworkGrants, type NetworkOptions } from "./network_grants.ts";
 import { Preview1 } from "./preview1.ts";
 import { socketInterfaces } from "./sockets.ts";
 import { InputStream, IoError, OutputStream, Pollable, SharedDescriptor } from "./streams.ts";
+import { commandInterfaces } from "./v0_3/command.ts";
+import { filesystemInterfaces } from "./v0_3/filesystem.ts";
+import { Timers } from "./v0_3/timers.ts";
 import { FILETYPE } from "@waft/engine/internal/wasi/abi";
 
 export type { NetworkOptions, WasiOptions };
@@ -28,19 +32,21 @@ export interface ComponentWasiOptions extends WasiOptions {
 class TerminalInput {}
 class TerminalOutput {}
 
-/** WASI 0.2 of one guest. */
+/** WASI 0.2 and 0.3 of one guest. */
 export class ComponentWasi {
-  /** The interfaces of WASI 0.2, for `Component.instantiate`. */
+  /** The interfaces of WASI 0.2 and 0.3, for `Component.instantiate`. */
   readonly imports: ComponentImports;
   /** The implementation below, for other interfaces of the host. */
   readonly preview1: Preview1;
   /** The grants of the network. */
   readonly grants: NetworkGrants;
+  readonly #timers: Timers;
 
   /** Opens the preopened directories. Throws an Error for a directory that cannot be opened, or for a bad grant. */
   constructor({ network, waitInEventLoop, ...options }: ComponentWasiOptions = {}) {
     this.grants = new NetworkGrants(network);
     const preview1 = this.preview1 = new Preview1(options, waitInEventLoop);
+    const timers = this.#timers = new Timers(preview1);
     this.imports = {
       ...cliInterfaces(preview1, options),
       ...clockInterfaces(preview1),
@@ -49,24 +55,15 @@ export class ComponentWasi {
       ...socketInterfaces(preview1, this.grants),
       "wasi:filesystem/preopens": { getDirectories: () => preopens(preview1) },
       "wasi:filesystem/types": { Descriptor, DirectoryEntryStream, filesystemErrorCode },
+      ...commandInterfaces(preview1, timers, options),
+      ...filesystemInterfaces(preview1),
     };
   }
 
-  /** Closes every descriptor that the guest has open. */
+  /** Closes every descriptor that the guest has open, and ends its waits for clocks and standard input. */
   close(): void {
+    this.#timers.close();
     this.preview1.close();
-  }
-}
-
-/** The first descriptor after the standard streams. */
-const FIRST_PREOPEN = 3;
-
-function preopens(preview1: Preview1): [Descriptor, string][] {
-  const list: [Descriptor, string][] = [];
-  for (let fd = FIRST_PREOPEN;; fd++) {
-    const name = preview1.preopenName(fd);
-    if (name === undefined) return list;
-    list.push([new Descriptor(preview1, fd, true), name]);
   }
 }
 

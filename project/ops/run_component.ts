@@ -6,7 +6,7 @@
 import { Buffer } from "node:buffer";
 import { ComponentError } from "../../component/abi/traps.ts";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
-import { ComponentWasi, type ComponentWasiOptions, type NetworkOptions } from "../../component/wasi/mod.ts";
+import { ComponentWasi, type ComponentWasiOptions } from "../../component/wasi/mod.ts";
 import type { ComponentImports } from "../../component/link/host_imports.ts";
 import { type Context, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
@@ -15,8 +15,9 @@ import { protectedPaths } from "../base/protected_paths.ts";
 import type { RunOptions } from "./run.ts";
 import { inFile } from "./run_module.ts";
 
-/** The function that a command exports. */
+/** The functions that a command exports, for WASI 0.2 and for 0.3, where it is asynchronous. */
 const RUN = "wasi:cli/run@0.2.0#run";
+const RUN_ASYNC = "wasi:cli/run@0.3.0#run";
 
 /** Runs the command component in `bytes`. */
 export async function runComponent(
@@ -43,14 +44,10 @@ export async function runComponent(
     if (options.invoke !== undefined) {
       return await invokeFunction(file, instance, options.invoke, context, network !== undefined);
     }
-    if (!instance.has(RUN)) {
-      inFile(file, () => {
-        throw new Error(
-          "the component is not a command: it does not export wasi:cli/run; call one of its functions with --invoke",
-        );
-      });
-    }
-    const succeeded = await inFile(file, () => runCommand(instance, context, network));
+    const run = [RUN_ASYNC, RUN].find((name) => instance.has(name));
+    if (run === undefined) return inFile(file, notCommand);
+    const mayWait = network !== undefined || run === RUN_ASYNC;
+    const succeeded = await inFile(file, () => runCommand(instance, run, context, mayWait));
     if (!succeeded) throw new GuestExit(1);
     return [];
   } finally {
@@ -58,15 +55,22 @@ export async function runComponent(
   }
 }
 
+function notCommand(): never {
+  throw new Error(
+    "the component is not a command: it does not export wasi:cli/run; call one of its functions with --invoke",
+  );
+}
+
 /** Runs the program. Returns false if it failed. Sockets need the event loop, and so calls that may wait for it. */
 async function runCommand(
   instance: ComponentInstance,
+  run: string,
   context: Context,
-  network: NetworkOptions | undefined,
+  mayWait: boolean,
 ): Promise<boolean> {
   try {
-    if (network === undefined) instance.call(context, RUN);
-    else await instance.callAsync(context, RUN);
+    if (mayWait) await instance.callAsync(context, run);
+    else instance.call(context, run);
     return true;
   } catch (error) {
     if (error instanceof ComponentError) return false;

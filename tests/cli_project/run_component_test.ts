@@ -137,3 +137,20 @@ Deno.test("WASI 0.2 grants only the directories that it was given", () => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+/** A command of WASI 0.3, in text form. */
+const ASYNC_COMMAND = fileURLToPath(new URL("../component/fixtures/async_command.wat", import.meta.url));
+
+Deno.test("waft run runs a command of WASI 0.3, whose waits do not outlive it", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-component-"));
+  try {
+    // It leaves a wait of an hour behind.
+    assert.deepEqual(await waft(["run", ASYNC_COMMAND, "wait"], home, home), { code: 0, out: "", err: "done\n" });
+    assert.deepEqual(await waft(["run", ASYNC_COMMAND, "exit"], home, home), { code: 7, out: "", err: "" });
+    const stuck = await waft(["run", ASYNC_COMMAND, "stuck"], home, home);
+    assert.equal(stuck.code, 134);
+    assert.match(stuck.err, /deadlock/);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,93 @@
+/**
+ * wasi:cli, wasi:clocks and wasi:random of WASI 0.3, as far as they differ from 0.2. In: descriptors, clocks and random
+ * bytes of preview 1. Out: the functions of the interfaces. Invariant: a guest that waits for a clock or for standard
+ * input leaves the thread to the event loop.
+ */
+import type { WasiOptions } from "@waft/engine/wasi";
+import type { Outcome } from "../../async/host_streams.ts";
+import { CHUNK_BYTES, type Preview1 } from "../preview1.ts";
+import { codeName, type End, produce, type Produced, receive } from "./streams.ts";
+import type { Timers } from "./timers.ts";
+
+/** An instant: seconds may be negative, nanoseconds are not. */
+export interface Instant {
+  readonly seconds: bigint;
+  readonly nanoseconds: number;
+}
+
+const NANOSECONDS = 1_000_000_000n;
+
+export function instant(nanoseconds: bigint): Instant {
+  return { seconds: nanoseconds / NANOSECONDS, nanoseconds: Number(nanoseconds % NANOSECONDS) };
+}
+
+/** wasi:cli/types error-code. */
+function cliCode(error: unknown): string {
+  const code = codeName(error);
+  return code === "pipe" || code === "illegal-byte-sequence" ? code : "io";
+}
+
+function readInput(preview1: Preview1, timers: Timers): Produced<Uint8Array> {
+  return produce({
+    async next() {
+      await timers.readable(0);
+      const bytes = preview1.read(0, CHUNK_BYTES);
+      return bytes.length === 0 ? undefined : bytes;
+    },
+  }, cliCode);
+}
+
+/** wasi:cli, wasi:clocks and wasi:random. */
+export function commandInterfaces(
+  preview1: Preview1,
+  timers: Timers,
+  { args = [], env = [] }: WasiOptions,
+): Record<string, object> {
+  const writeTo = (fd: number) => (data: ReadableStream<Uint8Array>): Outcome<End> =>
+    receive(data, (bytes) => preview1.write(fd, bytes), cliCode);
+  return {
+    "wasi:cli/environment@0.3.0": {
+      getEnvironment: () => env.map(([name, value]) => [name, value]),
+      getArguments: () => [...args],
+      getInitialCwd: () => undefined,
+    },
+    "wasi:cli/stdin@0.3.0": { readViaStream: () => readInput(preview1, timers) },
+    "wasi:cli/stdout@0.3.0": { writeViaStream: writeTo(1) },
+    "wasi:cli/stderr@0.3.0": { writeViaStream: writeTo(2) },
+    ...clockInterfaces(preview1, timers),
+    ...randomInterfaces(preview1),
+  };
+}
+
+const MAX_TIME = 2n ** 64n - 1n;
+
+function clockInterfaces(preview1: Preview1, timers: Timers): Record<string, object> {
+  return {
+    "wasi:clocks/monotonic-clock@0.3.0": {
+      now: () => preview1.time(1),
+      getResolution: () => preview1.resolution(1),
+      waitUntil: (time: bigint) => timers.until(time),
+      waitFor: (duration: bigint) => {
+        const time = preview1.time(1) + duration;
+        return timers.until(time > MAX_TIME ? MAX_TIME : time);
+      },
+    },
+    "wasi:clocks/system-clock@0.3.0": {
+      now: () => instant(preview1.time(0)),
+      getResolution: () => preview1.resolution(0),
+    },
+  };
+}
+
+/** Bytes that one call returns at most: guests ask again for more. */
+const MAX_RANDOM_BYTES = BigInt(CHUNK_BYTES);
+
+function randomInterfaces(preview1: Preview1): Record<string, object> {
+  const bytes = (most: bigint) => preview1.random(Number(most < MAX_RANDOM_BYTES ? most : MAX_RANDOM_BYTES));
+  const word = () => new DataView(preview1.random(8).buffer).getBigUint64(0);
+  return {
+    "wasi:random/random@0.3.0": { getRandomBytes: bytes, getRandomU64: word },
+    "wasi:random/insecure@0.3.0": { getInsecureRandomBytes: bytes, getInsecureRandomU64: word },
+    "wasi:random/insecure-seed@0.3.0": { getInsecureSeed: () => [word(), word()] },
+  };
+}
