@@ -47,6 +47,8 @@ interface Pending {
 export class Channel {
   readonly type: ChannelType;
   dropped = false;
+  /** Called when an end is dropped while no copy is in progress. */
+  onDrop: (() => void) | undefined = undefined;
   #pending: Pending | undefined;
 
   constructor(type: ChannelType) {
@@ -66,6 +68,7 @@ export class Channel {
     if (this.dropped) return;
     this.dropped = true;
     if (this.#pending !== undefined) this.#notify(COPY.DROPPED);
+    else this.onDrop?.();
   }
 
   #notify(result: number): void {

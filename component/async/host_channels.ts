@@ -127,14 +127,25 @@ export function channelOf(value: unknown, type: ChannelType, store: Store): Chan
   }
 
   async function writeStream(chunks: Chunks, to: Channel): Promise<void> {
+    let ended: unknown;
+    let isEnded = false;
+    const end = () => {
+      if (isEnded) return;
+      isEnded = true;
+      ended = chunks.return?.();
+    };
+    // A source that is waited for is cancelled at once, too.
+    to.onDrop = end;
     try {
       while (await awaitReader(to, store)) {
         const next = await chunks.next();
         if (next.done === true || await writeOnce(to, next.value, store) === COPY.DROPPED) return;
       }
     } finally {
+      to.onDrop = undefined;
       to.drop();
-      await chunks.return?.();
+      end();
+      await ended;
     }
   }
 }

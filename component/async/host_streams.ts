@@ -52,11 +52,14 @@ export function register(stream: ReadableStream<unknown>, unread: Unread): void 
 /** Takes elements; a promise keeps the writer waiting. Throws to end the stream. */
 export type Take = (part: Uint8Array) => void | Promise<void>;
 
+/** Called at the end of a stream; a promise is work of the host that goes on. */
+export type Done = (error?: unknown) => void | Promise<void>;
+
 /**
  * Passes all bytes of `stream` to `take`, each part before the write that made it is complete. `done` is called once: at
  * the end of the stream, or with the error that `take` threw or that ended the component.
  */
-export function consume(stream: ReadableStream<Uint8Array>, take: Take, done: (error?: unknown) => void): void {
+export function consume(stream: ReadableStream<Uint8Array>, take: Take, done: Done): void {
   const unread = stream.locked ? undefined : UNREAD.get(stream);
   if (unread === undefined) {
     readAll(stream, take).then(() => done(), done);
@@ -88,12 +91,12 @@ class Consumer implements HostEnd {
   readonly #channel: Channel;
   readonly #store: Store;
   readonly #take: Take;
-  readonly #done: (error?: unknown) => void;
+  readonly #done: Done;
   #ended = false;
   #reading = false;
   #again = false;
 
-  constructor(channel: Channel, store: Store, take: Take, done: (error?: unknown) => void) {
+  constructor(channel: Channel, store: Store, take: Take, done: Done) {
     this.#channel = channel;
     this.#store = store;
     this.#take = take;
@@ -108,7 +111,8 @@ class Consumer implements HostEnd {
   #end(error?: unknown): void {
     this.#ended = true;
     this.#store.hostEnds.delete(this);
-    this.#done(error);
+    const closing = this.#done(error);
+    if (closing instanceof Promise) this.#during(closing);
   }
 
   /** Waits for elements, and takes those that are there; does not nest when they come at once. */
@@ -156,14 +160,21 @@ class Consumer implements HostEnd {
     this.#store.pumpSoon();
   }
 
-  /** Waits for a slow receiver, which is a call of the host in progress. */
+  /** Waits for a slow receiver. */
   #wait(taken: Promise<unknown>, result: number): void {
-    const store = this.#store;
-    store.hostCalls++;
-    taken.then(() => {
+    this.#during(taken.then(() => {
       if (!this.#ended) this.#continue(result);
     }, (error: unknown) => {
       if (!this.#ended) this.#break(error);
+    }));
+  }
+
+  /** Counts work of the host as a call in progress. */
+  #during(work: Promise<unknown>): void {
+    const store = this.#store;
+    store.hostCalls++;
+    work.catch((error: unknown) => {
+      store.trapped ??= { error };
     }).finally(() => {
       store.hostCalls--;
       store.pump();

@@ -9,10 +9,11 @@ import type { ComponentImports } from "../link/host_imports.ts";
 import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode, preopens } from "./filesystem.ts";
 import { NetworkGrants, type NetworkOptions } from "./network_grants.ts";
 import { Preview1 } from "./preview1.ts";
-import { socketInterfaces } from "./sockets.ts";
+import { socketContext, socketInterfaces } from "./sockets.ts";
 import { InputStream, IoError, OutputStream, Pollable, SharedDescriptor } from "./streams.ts";
 import { commandInterfaces } from "./v0_3/command.ts";
 import { filesystemInterfaces } from "./v0_3/filesystem.ts";
+import { asyncSocketInterfaces } from "./v0_3/sockets.ts";
 import { Timers } from "./v0_3/timers.ts";
 import { FILETYPE } from "@waft/engine/internal/wasi/abi";
 
@@ -47,12 +48,14 @@ export class ComponentWasi {
     this.grants = new NetworkGrants(network);
     const preview1 = this.preview1 = new Preview1(options, waitInEventLoop);
     const timers = this.#timers = new Timers(preview1);
+    const sockets = socketContext(preview1, this.grants);
     this.imports = {
       ...cliInterfaces(preview1, options),
       ...clockInterfaces(preview1),
       ...ioInterfaces(preview1),
       ...randomInterfaces(preview1),
-      ...socketInterfaces(preview1, this.grants),
+      ...socketInterfaces(sockets),
+      ...asyncSocketInterfaces(sockets),
       "wasi:filesystem/preopens": { getDirectories: () => preopens(preview1) },
       "wasi:filesystem/types": { Descriptor, DirectoryEntryStream, filesystemErrorCode },
       ...commandInterfaces(preview1, timers, options),

@@ -12,9 +12,14 @@ import { IncomingDatagramStream, OutgoingDatagramStream, UdpSocket } from "./udp
 
 class Network {}
 
+/** What the sockets of one guest share. */
+export function socketContext(preview1: Preview1, grants: NetworkGrants): SocketContext {
+  return { preview1, grants, quota: new SocketQuota() };
+}
+
 /** The interfaces of wasi:sockets. */
-export function socketInterfaces(preview1: Preview1, grants: NetworkGrants): Record<string, object> {
-  const context: SocketContext = { preview1, grants, quota: new SocketQuota() };
+export function socketInterfaces(context: SocketContext): Record<string, object> {
+  const { grants } = context;
   /** Makes an object that uses the network, if there is any grant. */
   const granted = <Args extends unknown[], T>(make: (...args: Args) => T) => (...args: Args): T => {
     if (grants.isEmpty) throw new ComponentError("access-denied");

@@ -17,7 +17,7 @@ export interface Instant {
 
 const NANOSECONDS = 1_000_000_000n;
 
-export function instant(nanoseconds: bigint): Instant {
+function instant(nanoseconds: bigint): Instant {
   return { seconds: nanoseconds / NANOSECONDS, nanoseconds: Number(nanoseconds % NANOSECONDS) };
 }
 

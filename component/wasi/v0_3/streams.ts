@@ -10,7 +10,7 @@ import { ComponentError } from "../../abi/traps.ts";
 export type End = { readonly tag: "ok"; readonly val?: undefined } | { readonly tag: "err"; readonly val: unknown };
 
 /** The error-code of a WASI interface for an error; throws those that are not the guest's. */
-export type CodeOf = (error: unknown) => unknown;
+type CodeOf = (error: unknown) => unknown;
 
 const OK: End = { tag: "ok" };
 
@@ -18,7 +18,7 @@ const OK: End = { tag: "ok" };
 export type Produced<T, Result = End> = [AsyncIterable<T>, Outcome<Result>];
 
 /** How a source reads: undefined is its end. */
-export interface Source<T> {
+interface Source<T> {
   next(): T | undefined | Promise<T | undefined>;
   /** Called once: at the end, after an error, or when the guest drops the stream. */
   close?(): void;
@@ -61,7 +61,7 @@ class Production<T, Result> implements AsyncIterator<T> {
 }
 
 /** The stream of a source whose outcome has another form than {@linkcode End}. */
-export function produceWith<T, Result>(
+function produceWith<T, Result>(
   source: Source<T>,
   ok: () => Result,
   err: (error: unknown) => Result,
@@ -98,11 +98,15 @@ export function receive(
     // Any other error has ended the component.
     else if (error instanceof ComponentError) outcome.settle({ tag: "err", val: codeOf(error) });
   };
+  const settleFailure = (failure: unknown) => {
+    if (!(failure instanceof ComponentError)) throw failure;
+    settle(failure);
+  };
   consume(data, take, (error) => {
     try {
       const closing = close();
-      if (closing instanceof Promise) closing.then(() => settle(error), settle);
-      else settle(error);
+      if (closing instanceof Promise) return closing.then(() => settle(error), settleFailure);
+      settle(error);
     } catch (failure) {
       settle(error ?? failure);
     }
