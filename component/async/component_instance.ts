@@ -6,7 +6,7 @@ import { clearTimeout, setTimeout } from "node:timers";
 import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { CallLimits } from "./call_limits.ts";
-import { type Entry, ResourceHandle, type Subtask, Waitable } from "./entries.ts";
+import { type Entry, ResourceHandle, type RuntimeResource, type Subtask, Waitable } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
 import { type Entries, Table } from "./table.ts";
 
@@ -245,7 +245,7 @@ export class Store {
     this.switchTo = undefined;
     this.flags.fill(1, 0, this.#flagsUsed);
     const owned = this.instances.flatMap((instance) => instance.forget());
-    for (const { resource, rep } of owned) resource.destroy?.(rep, undefined);
+    destroyAll(owned);
   }
 
   #moveFlags(to: ArrayBuffer): void {
@@ -265,6 +265,19 @@ export class Store {
   get task(): Task {
     return this.thread.task;
   }
+}
+
+/** Destroys every resource, also after one whose end fails. Throws the first error. */
+function destroyAll(owned: readonly { readonly resource: RuntimeResource; readonly rep: number }[]): void {
+  const errors: unknown[] = [];
+  for (const { resource, rep } of owned) {
+    try {
+      resource.destroy?.(rep, undefined);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
 
 export class ComponentInstance {

@@ -30,6 +30,21 @@ export class HttpIoError extends IoError {
 /** The message that a body belongs to. */
 export type MessageKind = "request" | "response";
 
+/** The errors of messages whose sender ends before their end. */
+const INCOMPLETE: Readonly<Record<MessageKind, HttpError>> = {
+  request: { tag: "connection-terminated" },
+  response: { tag: "HTTP-response-incomplete" },
+};
+
+/** Fields that say how a message is framed or routed: those in trailers are left out (RFC 9110, section 6.5.1). */
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set(["content-length", "trailer", "te", "expect", "authorization"]);
+
+/** Names and values by turns, without those that trailers cannot have. */
+function trailersOf(fields: Fields | undefined): string[] {
+  const raw = fields?.toRaw() ?? [];
+  return raw.filter((_, k) => !NOT_IN_TRAILERS.has(raw[k - k % 2].toLowerCase()));
+}
+
 /** What receives a message: a connection to a client or a server. */
 export interface MessageTarget {
   /** Takes bytes, and calls `taken` once the receiver keeps up with them. */
@@ -150,7 +165,7 @@ export class OutgoingBody {
   }
 
   static finish(body: OutgoingBody, trailers: Fields | undefined): void {
-    body.#sink.finish(trailers?.toRaw() ?? []);
+    body.#sink.finish(trailersOf(trailers));
   }
 
   [Symbol.dispose](): void {
@@ -163,11 +178,18 @@ class Arrival {
   readonly message: IncomingMessage;
   readonly source: ByteSource;
   readonly preview1: Preview1;
+  readonly #kind: MessageKind;
 
-  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
+  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
     this.preview1 = preview1;
     this.message = message;
-    this.source = new ByteSource(message, () => new HttpIoError(error));
+    this.#kind = kind;
+    this.source = new ByteSource(message, () => new HttpIoError(INCOMPLETE[kind]));
+  }
+
+  /** Ends the connection of a response that nothing reads any more; that of a request still takes the answer. */
+  leave(): void {
+    if (this.#kind === "response" && !this.source.ended) this.message.destroy();
   }
 }
 
@@ -176,9 +198,8 @@ export class IncomingBody {
   readonly #arrival: Arrival;
   #hasStream = false;
 
-  /** `error` is that of a message whose sender ends before its end. */
-  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
-    this.#arrival = new Arrival(preview1, message, error);
+  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
+    this.#arrival = new Arrival(preview1, message, kind);
   }
 
   stream(): EventInputStream {
@@ -189,6 +210,10 @@ export class IncomingBody {
 
   static finish(body: IncomingBody): FutureTrailers {
     return new FutureTrailers(body.#arrival);
+  }
+
+  [Symbol.dispose](): void {
+    this.#arrival.leave();
   }
 }
 
@@ -226,5 +251,9 @@ export class FutureTrailers {
     if (error instanceof HttpIoError) return { tag: "ok", val: { tag: "err", val: error.httpError } };
     const raw = message.rawTrailers ?? [];
     return { tag: "ok", val: { tag: "ok", val: raw.length === 0 ? undefined : Fields.arrived(raw) } };
+  }
+
+  [Symbol.dispose](): void {
+    this.#arrival.leave();
   }
 }

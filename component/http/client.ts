@@ -11,6 +11,7 @@ import { ComponentError } from "../abi/traps.ts";
 import { type NetworkGrants, parseHostPort } from "../wasi/network_grants.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
 import { Condition } from "../wasi/readiness.ts";
+import type { SocketQuota } from "../wasi/socket_address.ts";
 import { Pollable } from "../wasi/streams.ts";
 import { type BodySink, type HttpError, HttpIoError, type MessageTarget } from "./body.ts";
 import { IncomingResponse, methodName, type OutgoingRequest, type RequestOptions } from "./messages.ts";
@@ -134,11 +135,22 @@ function pairs(raw: readonly string[]): [string, string][] {
 /** Names with their values, of which a name may have several. */
 export function grouped(raw: readonly string[]): Map<string, string[]> {
   const groups = new Map<string, string[]>();
+  const names = new Map<string, string>();
   for (const [name, value] of pairs(raw)) {
-    const known = [...groups.keys()].find((other) => other.toLowerCase() === name.toLowerCase());
-    groups.set(known ?? name, [...groups.get(known ?? name) ?? [], value]);
+    const key = name.toLowerCase();
+    const known = names.get(key) ?? name;
+    names.set(key, known);
+    const values = groups.get(known);
+    if (values === undefined) groups.set(known, [value]);
+    else values.push(value);
   }
   return groups;
+}
+
+/** The part of the network that the requests of a guest reach, and how many may be under way at once. */
+export interface RequestNetwork {
+  readonly grants: NetworkGrants;
+  readonly quota: SocketQuota;
 }
 
 type Result = { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpError };
@@ -149,37 +161,46 @@ export class FutureIncomingResponse {
   readonly #condition = new Condition(() => this.#result !== undefined);
   #result: Result | undefined;
   #request: ClientRequest | undefined;
+  readonly #quota: SocketQuota;
+  readonly #sink: BodySink;
   #taken = false;
   #dropped = false;
 
-  /** Sends `request`. */
+  /** Sends `request`. Throws connection-limit-reached if the guest has too many requests under way. */
   constructor(
     preview1: Preview1,
-    grants: NetworkGrants,
+    { grants, quota }: RequestNetwork,
     request: OutgoingRequest,
     options: RequestOptions | undefined,
   ) {
     this.#preview1 = preview1;
+    this.#quota = quota;
     const to = destinationOf(request);
-    const sink = takeSink(request);
-    const fail = (error: unknown) => {
-      const val = httpErrorOf(error);
-      sink.fail(new HttpIoError(val));
-      this.#settle({ tag: "err", val });
-    };
+    this.#sink = takeSink(request);
+    if (!quota.tryTake()) refuse("connection-limit-reached");
     grants.resolve(to.host, to.port).then((addresses) => {
-      if (!this.#dropped) this.#send(to, addresses[0], request, sink, options, fail);
-    }).catch(fail);
+      if (this.#dropped) throw new ComponentError("access-denied");
+      this.#send(to, addresses[0], request, options);
+    }).catch((error: unknown) => {
+      this.#fail(error);
+      if (this.#request === undefined) quota.release();
+      else this.#request.destroy();
+    });
+  }
+
+  #fail(error: unknown): void {
+    const val = httpErrorOf(error);
+    this.#sink.fail(new HttpIoError(val));
+    this.#settle({ tag: "err", val });
   }
 
   #send(
     to: Destination,
     address: string,
     request: OutgoingRequest,
-    sink: BodySink,
     options: RequestOptions | undefined,
-    fail: (error: unknown) => void,
   ): void {
+    const sink = this.#sink;
     const sent = this.#request = (to.isSecure ? httpsRequest : httpRequest)({
       host: address,
       port: to.port,
@@ -215,10 +236,11 @@ export class FutureIncomingResponse {
     });
     sent.on("error", (error) => {
       stop();
-      fail(error);
+      this.#fail(error);
     });
     sent.on("close", () => {
       stop();
+      this.#quota.release();
       sink.fail("closed");
       this.#settle({ tag: "err", val: { tag: "connection-terminated", val: undefined } });
     });

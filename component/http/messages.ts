@@ -31,9 +31,32 @@ function methodOf(name: string): Method {
   return METHODS.has(tag) && name === tag.toUpperCase() ? { tag } : { tag: "other", val: name };
 }
 
-/** True for a text that an authority may be. */
-export function isAuthority(text: string): boolean {
-  return AUTHORITY.test(text);
+/** The scheme and the authority of a request's target, which only requests to proxies have. */
+const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/([^/?]*)/i;
+
+function targetAuthority({ url = "" }: IncomingMessage): string | undefined {
+  return ABSOLUTE.exec(url)?.[1];
+}
+
+/** The values of a field of a message that has arrived, each as it was sent. */
+function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, k) => k % 2 === 1 && rawHeaders[k - 1].toLowerCase() === name);
+}
+
+/**
+ * True if a request can be passed on: nothing in it is understood differently by servers. It has one host, which the
+ * target does not contradict, and a body in no coding but chunks.
+ */
+export function isSound(message: IncomingMessage): boolean {
+  const { url = "", httpVersion } = message;
+  const hosts = valuesOf(message, "host");
+  const authority = targetAuthority(message);
+  const codings = valuesOf(message, "transfer-encoding");
+  return /^[\x21\x22\x24-\x7e]*$/.test(url) &&
+    hosts.length <= 1 && hosts.every((host) => host === "" || AUTHORITY.test(host)) &&
+    (authority === undefined || (/^http:/i.test(url) && AUTHORITY.test(authority))) &&
+    (authority === undefined || hosts.every((host) => host.toLowerCase() === authority.toLowerCase())) &&
+    (codings.length === 0 || (codings.length === 1 && /^chunked$/i.test(codings[0].trim()) && httpVersion === "1.1"));
 }
 
 function refuse(): never {
@@ -61,10 +84,10 @@ class Incoming {
   readonly #headers: Fields;
   readonly #body: Once<() => IncomingBody>;
 
-  constructor(preview1: Preview1, message: IncomingMessage, error: HttpError) {
+  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
     this.message = message;
     this.#headers = Fields.arrived(message.rawHeaders);
-    this.#body = new Once(() => new IncomingBody(preview1, message, error));
+    this.#body = new Once(() => new IncomingBody(preview1, message, kind));
   }
 
   headers(): Fields {
@@ -79,7 +102,7 @@ class Incoming {
 /** wasi:http/types incoming-request. */
 export class IncomingRequest extends Incoming {
   constructor(preview1: Preview1, message: IncomingMessage) {
-    super(preview1, message, { tag: "connection-terminated" });
+    super(preview1, message, "request");
   }
 
   method(): Method {
@@ -88,7 +111,7 @@ export class IncomingRequest extends Incoming {
 
   /** The path and the query; a request to a proxy has them after the authority. */
   pathWithQuery(): string | undefined {
-    return (this.message.url ?? "/").replace(/^[a-z]+:\/\/[^/?]*/i, "");
+    return (this.message.url ?? "/").replace(ABSOLUTE, "").replace(/^(?=\?|$)/, "/");
   }
 
   scheme(): Scheme {
@@ -96,14 +119,14 @@ export class IncomingRequest extends Incoming {
   }
 
   authority(): string | undefined {
-    return this.message.headers.host;
+    return targetAuthority(this.message) ?? this.message.headers.host;
   }
 }
 
 /** wasi:http/types incoming-response. */
 export class IncomingResponse extends Incoming {
   constructor(preview1: Preview1, message: IncomingMessage) {
-    super(preview1, message, { tag: "HTTP-response-incomplete" });
+    super(preview1, message, "response");
   }
 
   status(): number {
@@ -223,7 +246,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setAuthority(authority: string | undefined): void {
-    if (authority !== undefined && !isAuthority(authority)) refuse();
+    if (authority !== undefined && !AUTHORITY.test(authority)) refuse();
     this.#authority = authority;
   }
 }

@@ -6,6 +6,7 @@
 import type { ComponentImports } from "../link/host_imports.ts";
 import { ComponentError } from "../abi/traps.ts";
 import type { ComponentWasi } from "../wasi/mod.ts";
+import { SocketQuota } from "../wasi/socket_address.ts";
 import { FutureTrailers, type HttpError, HttpIoError, IncomingBody, OutgoingBody } from "./body.ts";
 import { FutureIncomingResponse } from "./client.ts";
 import { Fields } from "./fields.ts";
@@ -18,14 +19,18 @@ import {
   ResponseOutparam,
 } from "./messages.ts";
 
+/** The most requests of a guest, or of all instances of a server, that are under way at once. */
+export const MAX_REQUESTS = 1024;
+
 /** The interfaces of wasi:http for a guest. */
 export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
   const { preview1, grants } = wasi;
+  const network = { grants, quota: new SocketQuota(MAX_REQUESTS) };
   const httpErrorCode = (error: unknown): HttpError | undefined =>
     error instanceof HttpIoError ? error.httpError : undefined;
   const handle = (request: OutgoingRequest, options: RequestOptions | undefined) => {
     if (grants.isEmpty) throw new ComponentError({ tag: "HTTP-request-denied" });
-    return new FutureIncomingResponse(preview1, grants, request, options);
+    return new FutureIncomingResponse(preview1, network, request, options);
   };
   return {
     "wasi:http/types": {

@@ -12,7 +12,7 @@ import type { ComponentInstance } from "../component.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
 import type { MessageTarget } from "./body.ts";
 import { grouped } from "./client.ts";
-import { type Answer, IncomingRequest, isAuthority, type OutgoingResponse, ResponseOutparam } from "./messages.ts";
+import { type Answer, IncomingRequest, isSound, type OutgoingResponse, ResponseOutparam } from "./messages.ts";
 
 /** The function that handles a request. */
 export const HANDLE = "wasi:http/incoming-handler@0.2.0#handle";
@@ -23,6 +23,10 @@ export interface ServerLimits {
   readonly concurrent: number;
   /** The most requests that wait for others to end; further ones get status 503. */
   readonly waiting: number;
+  /** The most requests that are answered and not at an end, because their clients take or send the rest slowly. */
+  readonly ending?: number;
+  /** The most connections; further ones are closed. */
+  readonly connections?: number;
 }
 
 /** The end of a request, for a log. */
@@ -52,7 +56,11 @@ const HEADERS_TIMEOUT_MS = 30_000;
 const SENDING_TIMEOUT_MS = 60_000;
 /** The time that a client has to end a request that has been answered. */
 const DISCARDING_TIMEOUT_MS = 5_000;
+/** The time between two looks for connections whose header section is late. */
+const CHECKING_INTERVAL_MS = 5_000;
 const MAX_HEADER_BYTES = 1 << 15;
+const MAX_CONNECTIONS = 1 << 14;
+const MAX_ENDING = 1 << 12;
 
 /** Answers without a body, whatever the component writes. */
 function hasNoBody(method: string | undefined, status: number): boolean {
@@ -84,19 +92,22 @@ class ResponseTarget implements MessageTarget {
     for (const taken of this.#waiting.splice(0)) taken();
   }
 
-  #sendHead(): void {
+  /** Without chunks there are no trailers, and hosts refuse a head that announces some. */
+  #sendHead(isChunked: boolean): void {
     if (this.#hasHead) return;
     this.#hasHead = true;
     clearImmediate(this.#release);
     this.#response.statusCode = this.#answer.statusCode();
     for (const [name, values] of grouped(this.#answer.fields.toRaw())) {
+      if (!isChunked && name.toLowerCase() === "trailer") continue;
       this.#response.setHeader(name, values.length === 1 ? values[0] : values);
     }
   }
 
   #sendHeld(): void {
     if (this.#hasHead || this.#response.destroyed) return;
-    this.#sendHead();
+    const isFramed = this.#discards || this.#answer.fields.contentLength !== undefined;
+    this.#sendHead(!isFramed && this.#response.req.httpVersion === "1.1");
     if (this.#heldBytes === 0) this.#response.flushHeaders();
     else this.#response.write(this.#takeHeld());
   }
@@ -133,7 +144,7 @@ class ResponseTarget implements MessageTarget {
       for (const [name, values] of grouped(trailers)) response.addTrailers({ [name]: values.join(", ") });
     }
     if (this.#hasHead) return void response.end();
-    this.#sendHead();
+    this.#sendHead(false);
     const body = this.#takeHeld();
     if (!this.#discards && !response.hasHeader("content-length")) response.setHeader("content-length", body.length);
     response.end(body);
@@ -148,18 +159,13 @@ class ResponseTarget implements MessageTarget {
 /** Answers in the name of the server. */
 function answerPlainly(response: ServerResponse, status: number, text: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  for (const name of response.getHeaderNames()) if (name !== "connection") response.removeHeader(name);
   response.statusCode = status;
+  response.statusMessage = "";
   response.setHeader("content-type", "text/plain; charset=utf-8");
   response.setHeader("content-length", text.length + 1);
   if (status === 503) response.setHeader("retry-after", "1");
   response.end(`${text}\n`);
-}
-
-/** True if the request can be passed on: its target and host have nothing that servers understand differently. */
-function isSound({ url = "", headers }: IncomingMessage): boolean {
-  const { host } = headers;
-  return /^[\x21-\x7e]*$/.test(url) && (host === undefined || host === "" || isAuthority(host));
 }
 
 /** A server of a component. */
@@ -167,7 +173,9 @@ export class ComponentServer {
   readonly #options: ServerOptions;
   readonly #server: Server;
   readonly #waiting: (() => void)[] = [];
-  readonly #connections = new Map<Socket, number>();
+  readonly #connections = new Set<Socket>();
+  /** Connections that have sent a request with several meanings: nothing else on them is a request. */
+  readonly #distrusted = new WeakSet<Socket>();
   /** Calls of the component in progress, and answers that have not been sent. */
   #active = 0;
   #open = 0;
@@ -176,10 +184,17 @@ export class ComponentServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_TIMEOUT_MS });
+    this.#server = createServer({
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECKING_INTERVAL_MS,
+    });
     this.#server.on("request", (request, response) => this.#accept(request, response));
     this.#server.on("connection", (socket: Socket) => {
-      this.#connections.set(socket, 0);
+      if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) return socket.destroy();
+      this.#connections.add(socket);
+      // Each request that was sent ahead listens for the end of its connection.
+      socket.setMaxListeners(0);
       socket.on("close", () => this.#connections.delete(socket));
     });
   }
@@ -212,22 +227,30 @@ export class ComponentServer {
     await idle;
     this.#server.closeIdleConnections?.();
     await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 100).unref())]);
-    for (const socket of this.#connections.keys()) socket.destroy();
+    for (const socket of this.#connections) socket.destroy();
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
-    const { concurrent, waiting } = this.#options.limits;
+    const { concurrent, waiting, ending = MAX_ENDING } = this.#options.limits;
     const begun = performance.now();
     const start = () => void this.#handle(request, response, begun);
+    const refuse = (status: number, text: string) => {
+      answerPlainly(response, status, text);
+      this.#report(request, response, begun);
+      void discardRest(request);
+    };
+    endWithSocket(response, request.socket);
+    if (this.#distrusted.has(request.socket)) return void response.destroy();
     if (!isSound(request)) {
-      answerPlainly(response, 400, "Bad Request");
-      return this.#report(request, response, begun);
+      this.#distrusted.add(request.socket);
+      response.setHeader("connection", "close");
+      return refuse(400, "Bad Request");
     }
     if (this.#isStopping) response.setHeader("connection", "close");
+    if (this.#open - this.#active >= ending) return refuse(503, "Service Unavailable");
     if (this.#active < concurrent) return start();
     if (this.#waiting.length < waiting) return void this.#waiting.push(start);
-    answerPlainly(response, 503, "Service Unavailable");
-    this.#report(request, response, begun);
+    refuse(503, "Service Unavailable");
   }
 
   #report(request: IncomingMessage, response: ServerResponse, begun: number, error?: unknown): void {
@@ -280,6 +303,22 @@ export class ComponentServer {
     if (refusal !== undefined) throw refusal;
     if (!answered) throw new Error("the component returned without an answer");
   }
+}
+
+/**
+ * Ends a response with its connection. The host ends only the response that is being sent, not those of requests that
+ * were sent ahead.
+ */
+function endWithSocket(response: ServerResponse, socket: Socket): void {
+  const end = () => {
+    if (response.writableFinished) return;
+    response.destroy();
+    response.emit("close");
+  };
+  const forget = () => socket.off("close", end);
+  socket.once("close", end);
+  response.once("close", forget);
+  response.once("finish", forget);
 }
 
 /** Reads what the component has left of a request, so that the connection can be used again; not for long. */

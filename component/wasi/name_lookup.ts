@@ -15,14 +15,18 @@ export class ResolveAddressStream {
   #addresses: string[] | undefined;
   #error: unknown;
 
-  /** Starts the lookup of `name`, which may be an address in brackets or without. */
+  /** Starts the lookup of `name`, which may be an address in brackets or without; it counts as a socket until it ends. */
   constructor(context: SocketContext, name: string) {
+    context.quota.take();
     this.#context = context;
     context.grants.resolve(name.replace(/^\[(.*)\]$/, "$1")).then((addresses) => {
       this.#addresses = addresses;
     }, (error: unknown) => {
       this.#error = error;
-    }).finally(() => this.#condition.notify());
+    }).finally(() => {
+      context.quota.release();
+      this.#condition.notify();
+    });
   }
 
   resolveNextAddress(): IpAddress | undefined {

@@ -23,7 +23,10 @@ interface HostPort {
   readonly port: number | undefined;
 }
 
-/** Networks that a name does not lead to, unless a grant names the address: by number of bits. */
+/**
+ * Networks that a name does not lead to, unless a grant names the address: by number of bits. Some are those in which
+ * translators and tunnels put IPv4 addresses.
+ */
 const NOT_PUBLIC: readonly (readonly [network: string, bits: number])[] = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -36,8 +39,13 @@ const NOT_PUBLIC: readonly (readonly [network: string, bits: number])[] = [
   ["198.18.0.0", 15],
   ["224.0.0.0", 3],
   ["::", 96],
+  ["::ffff:0:0:0", 96],
   ["64:ff9b::", 96],
+  ["64:ff9b:1::", 48],
+  ["2001::", 32],
+  ["2002::", 16],
   ["fc00::", 7],
+  ["fec0::", 10],
   ["fe80::", 10],
   ["ff00::", 8],
 ];

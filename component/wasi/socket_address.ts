@@ -94,14 +94,33 @@ export function socketErrorCode(error: unknown): string {
   return typeof code === "string" ? CODES[code] ?? "unknown" : "unknown";
 }
 
-/** The sockets that a guest has open. Throws new-socket-limit for one too many. */
+/**
+ * The connections of a guest. A connection counts until the host has closed it, which may be long after the guest has
+ * dropped it.
+ */
 export class SocketQuota {
-  static readonly #MOST = 256;
+  readonly #most: number;
   #open = 0;
 
-  take(): void {
-    if (this.#open >= SocketQuota.#MOST) throw new ComponentError("new-socket-limit");
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Counts one more. False if there are too many. */
+  tryTake(): boolean {
+    if (this.#open >= this.#most) return false;
     this.#open++;
+    return true;
+  }
+
+  /** Counts one more. Throws new-socket-limit if there are too many. */
+  take(): void {
+    if (!this.tryTake()) throw new ComponentError("new-socket-limit");
+  }
+
+  /** The number that is open. */
+  get open(): number {
+    return this.#open;
   }
 
   release(): void {

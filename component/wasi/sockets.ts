@@ -10,11 +10,14 @@ import { type Family, SocketQuota } from "./socket_address.ts";
 import { type SocketContext, TcpSocket } from "./tcp.ts";
 import { IncomingDatagramStream, OutgoingDatagramStream, UdpSocket } from "./udp.ts";
 
+/** The most sockets and lookups of a guest at once. */
+const MAX_SOCKETS = 256;
+
 class Network {}
 
 /** What the sockets of one guest share. */
 export function socketContext(preview1: Preview1, grants: NetworkGrants): SocketContext {
-  return { preview1, grants, quota: new SocketQuota() };
+  return { preview1, grants, quota: new SocketQuota(MAX_SOCKETS) };
 }
 
 /** The interfaces of wasi:sockets. */

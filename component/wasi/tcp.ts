@@ -62,6 +62,17 @@ function positive<T extends number | bigint>(value: T): T {
   return value <= 0 ? fail("invalid-argument") : value;
 }
 
+/** Sends the last bytes of a socket that was dropped, closes it, and calls `closed`. */
+function linger(socket: Socket, closed: () => void): void {
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => {
+    clearTimeout(timer);
+    closed();
+  });
+  if (socket.connecting) socket.destroy();
+  else socket.end(() => socket.destroy());
+}
+
 /** wasi:sockets/tcp tcp-socket. */
 export class TcpSocket {
   readonly #context: SocketContext;
@@ -87,8 +98,9 @@ export class TcpSocket {
   /** The operation that was started: over, or failed with a code. */
   #outcome: "pending" | "done" | { readonly code: string } = "done";
 
-  constructor(context: SocketContext, family: Family) {
-    context.quota.take();
+  /** Throws new-socket-limit unless the quota already counts the connection (`isCounted`). */
+  constructor(context: SocketContext, family: Family, isCounted = false) {
+    if (!isCounted) context.quota.take();
     this.#context = context;
     this.#family = family;
   }
@@ -146,7 +158,8 @@ export class TcpSocket {
   }
 
   #arrive(socket: Socket): void {
-    if (this.#phase !== "listening" || this.#accepted.length >= this.#backlog) return void socket.destroy();
+    const isWanted = this.#phase === "listening" && this.#accepted.length < this.#backlog;
+    if (!isWanted || !this.#context.quota.tryTake()) return void socket.destroy();
     socket.on("error", () => {});
     this.#accepted.push(socket);
     this.#condition.notify();
@@ -211,7 +224,7 @@ export class TcpSocket {
   accept(): [TcpSocket, EventInputStream, EventOutputStream] {
     this.#require("listening");
     if (this.#accepted.length === 0) fail("would-block");
-    const made = new TcpSocket(this.#context, this.#family);
+    const made = new TcpSocket(this.#context, this.#family, true);
     const socket = this.#accepted.shift() as Socket;
     made.#phase = "connected";
     made.#local = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
@@ -314,14 +327,13 @@ export class TcpSocket {
 
   [Symbol.dispose](): void {
     this.#phase = "closed";
-    this.#context.quota.release();
+    const { quota } = this.#context;
     this.#server?.close();
-    for (const waiting of this.#accepted.splice(0)) waiting.destroy();
-    const socket = this.#socket;
-    if (socket === undefined || socket.destroyed) return;
-    if (socket.connecting) return void socket.destroy();
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-    socket.once("close", () => clearTimeout(timer));
-    socket.end(() => socket.destroy());
+    for (const waiting of this.#accepted.splice(0)) {
+      waiting.destroy();
+      quota.release();
+    }
+    if (this.#socket === undefined || this.#socket.destroyed) quota.release();
+    else linger(this.#socket, () => quota.release());
   }
 }

@@ -153,6 +153,20 @@ Deno.test("a closed instance refuses calls and disposes of the host's resources"
   assert.throws(() => instance.reset(), Error);
 });
 
+Deno.test("resources whose disposal fails do not keep others from it", () => {
+  let disposed = 0;
+  class Stubborn {
+    [Symbol.dispose](): void {
+      disposed++;
+      throw new Error(`disposal ${disposed} fails`);
+    }
+  }
+  const instance = component.instantiate<Exports>({}, { host: { File: Stubborn, open: () => new Stubborn() } });
+  for (let k = 0; k < 3; k++) instance.exports.open();
+  assert.throws(() => instance.close(), /disposal 1 fails/);
+  assert.equal(disposed, 3);
+});
+
 Deno.test("limits of an instantiation apply to every core instance", () => {
   const grow = compileComponent(
     NewEngine(),

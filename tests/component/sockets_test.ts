@@ -135,6 +135,15 @@ Deno.test("a name leads to this machine only if it is localhost or the address i
 
 Deno.test("an answer of the resolver that points to this machine or a private network is dropped", async () => {
   const answers = ["127.0.0.1", "169.254.169.254", "10.0.0.5", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0"];
+  // IPv4 addresses that translators and tunnels take out of IPv6 ones.
+  answers.push(
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::7f00:1",
+    "2002:7f00:1::",
+    "2001::7f00:1",
+    "::ffff:0:127.0.0.1",
+    "fec0::1",
+  );
   const lookUp = (...addresses: string[]) => () => Promise.resolve(addresses);
   for (const answer of answers) {
     const grants = new NetworkGrants({ connect: ["example.test:80"] }, lookUp(answer));
