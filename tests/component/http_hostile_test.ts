@@ -229,11 +229,13 @@ Deno.test("connections, and answers that their clients do not take, are bounded"
     await new Promise((resolve) => slow.once("data", resolve));
     assert.equal(server.active, 1);
     assert.match(await exchange(port, SECOND), /^HTTP\/1\.1 503 /);
+    // Bun counts a connection from its first request on.
     const idle = [0, 1].map(() => connect(port, "127.0.0.1"));
-    await Promise.all(idle.map((socket) => new Promise((resolve) => socket.once("connect", resolve))));
+    for (const socket of idle) socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    await Promise.all(idle.map((socket) => new Promise((resolve) => socket.once("data", resolve))));
     assert.equal(await exchange(port, SECOND), "");
     for (const socket of [slow, ...idle]) socket.destroy();
-    await until(() => reports.length === 2 && server.active === 0);
+    await until(() => reports.length === 4 && server.active === 0);
   });
 });
 
