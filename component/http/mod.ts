@@ -20,7 +20,7 @@ import {
 } from "./messages.ts";
 
 /** The most requests of a guest, or of all instances of a server, that are under way at once. */
-export const MAX_REQUESTS = 1024;
+const MAX_REQUESTS = 1024;
 
 /** The interfaces of wasi:http for a guest. */
 export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
