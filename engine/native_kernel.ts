@@ -9,9 +9,10 @@
 import { CONTEXT, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
 import { fromBase64 } from "./base/base64.ts";
 import type { Kernel } from "./baseline/kernel_forms.ts";
-import { MODULE, OPCODES } from "./baseline/kernel/layout.ts";
+import { MODULE, MOVES, OPCODES } from "./baseline/kernel/layout.ts";
 import { OPCODE_TABLE } from "./baseline/generated/opcode_table.ts";
 import type { NativeKernel } from "./baseline/native_code.ts";
+import type { KernelMemory } from "./baseline/module_tables.ts";
 import { Bug } from "./errors.ts";
 import { type Host, PROT } from "./host/host.ts";
 import { GUARD_RESERVATION } from "./runtime/memory/memory_range.ts";
@@ -23,31 +24,44 @@ const SLACK_BYTES = 4096;
 const PAGE = 0x10000;
 
 /** Memory of the kernel: reserved as a whole, accessible as far as it is needed. */
-class NativeMemory {
+class NativeMemory implements KernelMemory {
   readonly address: number;
   readonly #host: Host;
-  #view: Uint8Array<ArrayBuffer>;
+  /** The last view from each address, a whole number of pages. */
+  readonly #views = new Map<number, Uint8Array<ArrayBuffer>>();
+  #size = 0;
 
   constructor(host: Host) {
     this.#host = host;
     this.address = host.reserve(GUARD_RESERVATION, PROT.NONE);
-    this.#view = this.#open(0, MODULE);
-    this.#view.set(fromBase64(OPCODE_TABLE), OPCODES);
+    this.#grow(MODULE);
+    const table = fromBase64(OPCODE_TABLE);
+    this.view(0, MOVES).set(table, OPCODES);
   }
 
-  /** A view of at least `size` bytes. */
-  bytes(size: number): Uint8Array<ArrayBuffer> {
-    if (size > this.#view.length) this.#view = this.#open(this.#view.length, Math.ceil(size / PAGE) * PAGE);
-    return this.#view;
+  get size(): number {
+    return this.#size;
+  }
+
+  view(from: number, bytes: number): Uint8Array<ArrayBuffer> {
+    this.#grow(from + bytes);
+    let view = this.#views.get(from);
+    if (view === undefined || view.length < bytes) {
+      view = new Uint8Array(this.#host.view(this.address + from, Math.max(PAGE, Math.ceil(bytes / PAGE) * PAGE)));
+      this.#views.set(from, view);
+    }
+    return view.subarray(0, bytes);
   }
 
   release(): void {
     this.#host.release(this.address, GUARD_RESERVATION);
   }
 
-  #open(from: number, end: number): Uint8Array<ArrayBuffer> {
-    this.#host.protect(this.address + from, end - from, PROT.READ | PROT.WRITE);
-    return new Uint8Array(this.#host.view(this.address, end));
+  #grow(bytes: number): void {
+    const size = Math.ceil(bytes / PAGE) * PAGE;
+    if (size <= this.#size) return;
+    this.#host.protect(this.address + this.#size, size - this.#size, PROT.READ | PROT.WRITE);
+    this.#size = size;
   }
 }
 

@@ -13,7 +13,7 @@ import { validateBody } from "../validate/code.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import type { Kernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
-import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts";
+import { featureUses, type KernelOptions, wordsAt, writeModule } from "./module_tables.ts";
 
 /** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
 interface Uncovered {
@@ -40,14 +40,14 @@ export function compileBodies(
   writeModule(kernel.memory, valid, context, options);
   for (let first = 0; first < count;) {
     const base = alignedLength(code);
-    outputWords(kernel)[layout.H_BASE >> 2] = base;
+    wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;
     const start = note === undefined ? 0 : performance.now();
     const done = kernel.compileBodies(first, note === undefined ? count - first : 1);
     takeOutput(kernel, valid, { first, done, base }, code, uncovered);
     note?.(first, performance.now() - start);
     first += done;
   }
-  featureUses(kernel.memory.bytes(0)).forEach((offset, feature) => {
+  featureUses(kernel.memory).forEach((offset, feature) => {
     if (offset !== undefined) valid.gate.use(feature, offset, ALL_FEATURE_ROWS[feature - 1].title);
   });
   return uncovered;
@@ -61,11 +61,10 @@ function takeOutput(
   code: MachineCode,
   uncovered: Uncovered[],
 ): void {
-  const bytes = kernel.memory.bytes(0);
-  const words = outputWords(kernel);
+  const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
   let end = 0;
   for (let k = 0; k < done; k++) {
-    const row = (layout.RESULTS + k * layout.RESULT_ROW) >> 2;
+    const row = (k * layout.RESULT_ROW) >> 2;
     const status = words[row + layout.RESULT_STATUS / 4];
     const index = first + k;
     if (status === layout.STATUS_INVALID) throw invalidBody(valid, index);
@@ -80,9 +79,9 @@ function takeOutput(
     code.functionFrame[index] = words[row + layout.RESULT_FRAME / 4];
   }
   code.reserve(end);
-  code.bytes.set(bytes.subarray(layout.CODE, layout.CODE + end), base);
+  code.bytes.set(kernel.memory.view(layout.CODE, end), base);
   code.length = base + end;
-  takeSites(kernel, words, code);
+  takeSites(kernel, code);
 }
 
 /** Pads the image to the kernel's function alignment (16 bytes); returns the padded length. */
@@ -93,21 +92,12 @@ function alignedLength(code: MachineCode): number {
   return code.length;
 }
 
-function takeSites(kernel: Kernel, words: Int32Array, code: MachineCode): void {
-  code.appendSites(
-    words.subarray(layout.CALLS >> 2, kernel.callsEnd() >> 2),
-    words.subarray(layout.TRAPS >> 2, kernel.trapsEnd() >> 2),
-  );
-  const relocations = kernel.relocationsEnd();
-  for (let at = layout.RELOCATIONS >> 2; at < relocations >> 2; at += 3) {
-    code.addReloc(words[at], words[at + 1], words[at + 2]);
-  }
-}
-
-/** The words of the kernel's memory that precede the generated code. */
-function outputWords(kernel: Kernel): Int32Array {
-  const bytes = kernel.memory.bytes(0);
-  return new Int32Array(bytes.buffer, bytes.byteOffset, layout.CODE >> 2);
+function takeSites(kernel: Kernel, code: MachineCode): void {
+  const { memory } = kernel;
+  const rows = (from: number, end: number) => wordsAt(memory, from, end - from);
+  code.appendSites(rows(layout.CALLS, kernel.callsEnd()), rows(layout.TRAPS, kernel.trapsEnd()));
+  const words = rows(layout.RELOCATIONS, kernel.relocationsEnd());
+  for (let at = 0; at < words.length; at += 3) code.addReloc(words[at], words[at + 1], words[at + 2]);
 }
 
 /** The validation error of an invalid body; a Bug if validateBody accepts it. */

@@ -102,15 +102,20 @@ function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.M
   const memory = unlessRefused(() => new Memory({ initial: layout.MODULE / PAGE }));
   if (memory === undefined) return undefined;
   const { exports } = new Instance(module, { env: { memory } });
-  let bytes = new Uint8Array(memory.buffer);
+  const all = () => new Uint8Array(memory.buffer as ArrayBuffer); // not shared
+  let bytes = all();
   bytes.set(fromBase64(OPCODE_TABLE), layout.OPCODES);
   return {
     ...exports as unknown as Omit<Kernel, "memory">,
     memory: {
-      bytes(size) {
-        if (size > bytes.length) memory.grow(Math.ceil((size - bytes.length) / PAGE));
-        if (bytes.buffer !== memory.buffer) bytes = new Uint8Array(memory.buffer);
-        return bytes;
+      get size() {
+        return bytes.length;
+      },
+      view(from, size) {
+        const end = from + size;
+        if (end > bytes.length) memory.grow(Math.ceil((end - bytes.length) / PAGE));
+        if (bytes.buffer !== memory.buffer) bytes = all();
+        return bytes.subarray(from, end);
       },
     },
   };
@@ -151,7 +156,7 @@ class KernelMaker {
     try {
       return action(kernel);
     } finally {
-      if (kernel.memory.bytes(0).length <= KEPT_BYTES && this.#spare === undefined) this.#spare = kernel;
+      if (kernel.memory.size <= KEPT_BYTES && this.#spare === undefined) this.#spare = kernel;
       else kernel.release?.();
     }
   }

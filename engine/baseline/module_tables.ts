@@ -26,10 +26,21 @@ export interface KernelOptions {
   constants: number;
 }
 
-/** A growable memory; growth invalidates its views. */
+/**
+ * A growable memory; growth invalidates its views. Views of the regions in use are small: a host collects garbage sooner
+ * when it knows of a view of the whole memory.
+ */
 export interface KernelMemory {
-  /** A view of at least `size` bytes. */
-  bytes(size: number): Uint8Array;
+  /** Size in bytes. */
+  readonly size: number;
+  /** A view of `bytes` bytes from address `from` on; grows the memory to include them. */
+  view(from: number, bytes: number): Uint8Array<ArrayBuffer>;
+}
+
+/** A view of `bytes` bytes from `from` on, as words. */
+export function wordsAt(memory: KernelMemory, from: number, bytes: number): Int32Array<ArrayBuffer> {
+  const { buffer, byteOffset } = memory.view(from, bytes);
+  return new Int32Array(buffer, byteOffset, bytes >> 2);
 }
 
 const NO_USE = 0x7fffffff;
@@ -51,24 +62,26 @@ function tableBytes(valid: ValidModule): number {
   return words * 4 + valid.declaredFuncs.length + SLACK;
 }
 
-/** Writes consecutive tables. */
+/** Writes consecutive tables from layout.MODULE on. */
 class TableWriter {
+  readonly #header: Int32Array;
   readonly #words: Int32Array;
   /** Address of the next word. */
   at: number = layout.MODULE;
 
-  constructor(bytes: Uint8Array) {
-    this.#words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
+  constructor(header: Int32Array, words: Int32Array) {
+    this.#header = header;
+    this.#words = words;
   }
 
   word(value: number): void {
-    this.#words[this.at >> 2] = value;
+    this.#words[(this.at - layout.MODULE) >> 2] = value;
     this.at += 4;
   }
 
   /** Sets a header word. */
   header(address: number, value: number): void {
-    this.#words[address >> 2] = value;
+    this.#header[address >> 2] = value;
   }
 }
 
@@ -199,8 +212,8 @@ function writeFeatures(w: TableWriter, features: FeatureSet): void {
  * The smallest offset at which each feature is used, by feature number, as recorded by the kernel; undefined for an
  * unused feature.
  */
-export function featureUses(bytes: Uint8Array): (number | undefined)[] {
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + layout.FEATURE_USES, ALL_FEATURE_ROWS.length + 1);
+export function featureUses(memory: KernelMemory): (number | undefined)[] {
+  const words = wordsAt(memory, layout.FEATURE_USES, (ALL_FEATURE_ROWS.length + 1) * 4);
   return Array.from(words, (use, feature) => feature === 0 || use === NO_USE ? undefined : use);
 }
 
@@ -215,8 +228,9 @@ export function writeModule(
   const tables = tableBytes(valid);
   let bodies = 0;
   for (const { body } of funcs) bodies += body.bytes.length;
-  const bytes = memory.bytes(layout.MODULE + tables + bodies);
-  const w = new TableWriter(bytes);
+  const size = tables + bodies;
+  const bytes = memory.view(layout.MODULE, size);
+  const w = new TableWriter(wordsAt(memory, 0, layout.MOVES), wordsAt(memory, layout.MODULE, size));
   writeMode(w, options, context);
   writeFeatures(w, options.features);
   writeTypes(w, valid);
@@ -226,10 +240,10 @@ export function writeModule(
   w.header(layout.H_BODIES, rows);
   let at = rows + funcs.length * layout.BODY_ROW;
   w.header(layout.H_DECLARED, at);
-  bytes.set(declaredFuncs, at);
+  bytes.set(declaredFuncs, at - layout.MODULE);
   at += declaredFuncs.length;
   for (const { body } of funcs) {
-    bytes.set(body.bytes, at);
+    bytes.set(body.bytes, at - layout.MODULE);
     w.word(at);
     at += body.bytes.length;
     w.word(at);

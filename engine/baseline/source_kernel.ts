@@ -9,5 +9,11 @@ import * as layout from "./kernel/layout.ts";
 /** The kernel with `table` as its opcode table. All calls share one kernel, because its state is module-level. */
 export function sourceKernel(table: Uint8Array): Kernel {
   kernelMemory(layout.MODULE).set(table, layout.OPCODES);
-  return { ...source, memory: { bytes: kernelMemory } };
+  return {
+    ...source,
+    memory: {
+      size: layout.MODULE,
+      view: (from, bytes) => kernelMemory(from + bytes).subarray(from, from + bytes),
+    },
+  };
 }

@@ -49,26 +49,53 @@ export interface CodeTables {
   hostThunk: Int32Array;
 }
 
+/** The columns of sites, in the order of the rows of MachineCode. */
+type SiteColumn = Exclude<keyof CodeTables, "pollAt" | "functionStart" | "functionEnd" | "entryThunk" | "hostThunk">;
+const CALL_NAMES: readonly SiteColumn[] = [
+  "callReturn",
+  "callFrame",
+  "callPos",
+  "callSite",
+  "callLanding",
+  "callCross",
+];
+const TRAP_NAMES: readonly SiteColumn[] = ["trapAt", "trapCode", "trapFrame", "trapPos", "trapSite"];
+
+/** Column `n` of rows of `width` words. */
+function columnOf(rows: Int32Array, width: number, n: number): Int32Array {
+  const column = new Int32Array(rows.length / width);
+  for (let k = 0, at = n; k < column.length; k++, at += width) column[k] = rows[at];
+  return column;
+}
+
+/** Adds the columns of `rows` to `tables`; a column is split off when it is first read, which in many images is never. */
+function addColumns(tables: Partial<CodeTables>, rows: Int32Array, names: readonly SiteColumn[]): void {
+  names.forEach((name, n) => {
+    const read = () => {
+      const column = columnOf(rows, names.length, n);
+      return name === "callCross" ? new Uint8Array(column) : column;
+    };
+    const get = () => {
+      const value = read();
+      Object.defineProperty(tables, name, { value, enumerable: true });
+      return value;
+    };
+    Object.defineProperty(tables, name, { get, enumerable: true, configurable: true });
+  });
+}
+
 /** The tables of finished machine code. */
 export function codeTables(code: MachineCode): CodeTables {
-  return {
-    callReturn: code.callReturn,
-    callFrame: code.callFrame,
-    callPos: code.callPos,
-    callSite: code.callSite,
-    callLanding: code.callLanding,
-    callCross: new Uint8Array(code.callCross),
-    trapAt: code.trapAt,
-    trapCode: code.trapCode,
-    trapFrame: code.trapFrame,
-    trapPos: code.trapPos,
-    trapSite: code.trapSite,
+  const tables: Partial<CodeTables> = {};
+  addColumns(tables, code.callRows.slice(), CALL_NAMES);
+  addColumns(tables, code.trapRows.slice(), TRAP_NAMES);
+  return Object.assign(tables, {
     pollAt: Int32Array.from(code.pollAt),
     functionStart: code.functionStart,
     functionEnd: code.functionEnd,
     entryThunk: code.entryThunk,
     hostThunk: code.hostThunk,
-  };
+  }) as CodeTables;
 }
 
 /** Index of `value` in the ascending `column`, or −1. */

@@ -23,9 +23,9 @@ Deno.test("bodies that do not fit the kernel's output leave its memory alone", (
   const functions = Array.from({ length: 260 }, (_, k) => wideBody(`f${k}`, 20_000));
   // The optimizing compiler takes a body whose code exceeds the whole output buffer.
   const module = `(module ${functions.join("\n")} (func (export "last") (result i32) (i32.const 42)))`;
-  const before = withKernel("x64", ({ memory }) => memory.bytes(0).slice(layout.OPCODES, layout.OPCODES + 4096));
+  const before = withKernel("x64", ({ memory }) => memory.view(layout.OPCODES, 4096).slice());
   const instance = NewEngine({ tier: "baseline" }).compile(module).instantiate();
-  const after = withKernel("x64", ({ memory }) => memory.bytes(0).slice(layout.OPCODES, layout.OPCODES + 4096));
+  const after = withKernel("x64", ({ memory }) => memory.view(layout.OPCODES, 4096).slice());
   assert.deepEqual(after, before);
   for (const k of [0, 1, 130, 258, 259]) assert.equal(instance.call({}, `f${k}`, k, 5n), k);
   assert.equal(instance.call({}, "last"), 42);

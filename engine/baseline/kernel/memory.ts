@@ -13,7 +13,7 @@ let bytes = new Uint8Array(0);
 let words = new Int32Array(0);
 
 /** The bytes of the memory, at least `size`; existing content is kept. */
-export function kernelMemory(size: number): Uint8Array {
+export function kernelMemory(size: number): Uint8Array<ArrayBuffer> {
   if (size > bytes.length) {
     const next = new Uint8Array((size + 0xffff) & ~0xffff);
     next.set(bytes);
