@@ -38,6 +38,7 @@ export function compileBodies(
   const count = valid.funcs.length;
   if (count === 0) return uncovered;
   writeModule(kernel.memory, valid, context, options);
+  wordsAt(kernel.memory, layout.STUBS, layout.STUBS_END - layout.STUBS).set(code.stubStart);
   for (let first = 0; first < count;) {
     const base = alignedLength(code);
     wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;

@@ -48,6 +48,11 @@ export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): voi
   relocationsAt = relocations;
 }
 
+/** Drops the rows of relocations from address `end` on. */
+export function keepRelocations(end: i32): void {
+  relocationsAt = end;
+}
+
 /**
  * Fails the body unless there is room for `bytes` of code and for the rows of one instruction. The instruction at hand
  * is still written, so code that emits in a loop must call this in every iteration: without room it overwrites the end

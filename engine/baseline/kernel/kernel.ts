@@ -23,6 +23,7 @@ import * as exceptions from "./exceptions.ts";
 import * as frames from "./frames.ts";
 import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
+import { linkCode } from "./link.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
 import * as metering from "./metering.ts";
@@ -49,6 +50,12 @@ const MANY_HOMES: i32 = 32;
  * bodies with a result, which is smaller if the output is full, or if a body is invalid: that one is then the last.
  */
 export function compileBodies(first: i32, count: i32): i32 {
+  const done = writeBodies(first, count);
+  linkCode(first, done);
+  return done;
+}
+
+function writeBodies(first: i32, count: i32): i32 {
   code.beginCode();
   const most = (layout.RESULTS_END - layout.RESULTS) / layout.RESULT_ROW;
   for (let k: i32 = 0; k < count && k < most; k++) {

@@ -6,6 +6,7 @@
  *     HEADER       words, below: properties of the module and addresses of its tables
  *     OPCODES      row ids by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
+ *     STUBS        offsets of the image's stubs
  *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register
  *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: locals, operand stack, control frames, out-of-line code
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     output, for many bodies
@@ -21,6 +22,9 @@ export const OPCODE_PAGE_BYTES: i32 = 0x400;
 export const OPCODE_ROWS: i32 = OPCODES + 5 * OPCODE_PAGE_BYTES;
 export const FEATURES: i32 = 0xf000;
 export const FEATURE_USES: i32 = FEATURES + 0x100;
+/** Offset in the image of each stub, by number (STUB in codegen/machine_code.ts); −1 if absent. */
+export const STUBS: i32 = 0xf200;
+export const STUBS_END: i32 = 0xf400;
 export const MOVES: i32 = 0xf400;
 export const OWNERS: i32 = 0xf600;
 export const PINS: i32 = 0xf700;

@@ -1139,6 +1139,14 @@ export function returnToCaller(): void {
   rrr(a64.RET, 0, LINK, 0);
 }
 
+/** Makes the branch at `address` lead to a target `distance` bytes from it. Returns false if it is too far. */
+export function link(address: i32, distance: i32): boolean {
+  const REACH: i32 = 1 << 27;
+  if (distance < -REACH || distance >= REACH) return false;
+  code.patch32(address, (code.wordAt(address) & (0x3f << 26)) | ((distance >> 2) & 0x3ffffff));
+  return true;
+}
+
 function relative(op: i32, kind: i32, target: i32): void {
   emit32(op);
   code.relocation(kind, target);

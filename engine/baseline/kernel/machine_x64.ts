@@ -1396,6 +1396,12 @@ export function returnToCaller(): void {
   emit8(0xc3);
 }
 
+/** Makes the displacement at `address` refer to a target `distance` bytes from it. Returns false if it is too far. */
+export function link(address: i32, distance: i32): boolean {
+  code.patch32(address, distance - 4);
+  return true;
+}
+
 function relative(opcode: i32, kind: i32, target: i32): void {
   emit8(opcode);
   emit32(0);
