@@ -94,8 +94,8 @@ import { I64 } from "./wasm/types.ts";
 
 /** A target machine for cross-compilation. */
 export interface Machine {
-  /** The operating system. */
-  os: "linux";
+  /** The operating system; on Windows, the architecture is x64. */
+  os: "linux" | "darwin" | "windows";
   /** The processor architecture. */
   arch: "x64" | "arm64";
   /**
@@ -105,6 +105,9 @@ export interface Machine {
    */
   cpu?: readonly string[];
 }
+
+/** The machines that `compileFor` knows. */
+const TARGET_MACHINES: readonly string[] = ["linux/x64", "linux/arm64", "darwin/x64", "darwin/arm64", "windows/x64"];
 
 async function backendFor(arch: Machine["arch"]): Promise<Target> {
   return arch === "arm64"
@@ -361,8 +364,8 @@ export class Engine implements Settings {
     requireRecord(machine, "A machine");
     requireKnownNames("machine field", machine, { os: true, arch: true, cpu: true });
     const { os, arch, cpu = [] } = machine;
-    if (os !== "linux" || !Object.hasOwn(CPU_FEATURES, arch)) {
-      throw new TypeError(`Unsupported machine ${os}/${arch}: expected linux/x64 or linux/arm64`);
+    if (!TARGET_MACHINES.includes(`${os}/${arch}`)) {
+      throw new TypeError(`Unsupported machine ${os}/${arch}: expected one of ${TARGET_MACHINES.join(", ")}`);
     }
     const unknown = cpu.find((name) => !CPU_FEATURES[arch].includes(name));
     if (unknown !== undefined) {

@@ -1,8 +1,18 @@
 /**
- * Opens a module from the cache without loading the compiler. In: the bytes of a module and engine options. Out: the
- * module on a cache hit. Invariant: this file imports no part of the compiler.
+ * Opens compiled modules without loading the compiler. In: the bytes of a module and engine options, or an artifact.
+ * Out: the module; nothing if it is not in the cache, or needs the compiler. Invariant: this file imports no part of
+ * the compiler.
  */
-import { codeFacts, hasObjects, loadCached, loadCachedCollector, looksBinary } from "./artifact/find_module.ts";
+import {
+  codeFacts,
+  hasObjects,
+  loadCached,
+  loadCachedCollector,
+  looksBinary,
+  NeedsCompiler,
+  wantsExplicit,
+} from "./artifact/find_module.ts";
+import { loadModule } from "./artifact/read_module.ts";
 import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
 import { Module } from "./module.ts";
 import { hasStoreCompiler, realmStore } from "./runtime/realm_store.ts";
@@ -27,4 +37,25 @@ export async function openCachedModule(
   if (loaded === undefined) return undefined;
   if (hasObjects(loaded.compiled.valid) && !hasStoreCompiler() && !loadCachedCollector(cache)) return undefined;
   return new Module(realmStore(), loaded.compiled, loaded.statistics, settings);
+}
+
+/**
+ * Loads an artifact as `NewEngine(options).load(artifact)` does. Returns undefined if its module has struct or array
+ * types, because those need the collector, which must be compiled.
+ *
+ * An artifact is machine code, which is not checked: its source must be trusted. Throws ArtifactError.
+ */
+export function openArtifact(artifact: Uint8Array, options: EngineOptions): Module | undefined {
+  const settings = settingsOf(options);
+  try {
+    const { compiled, statistics } = loadModule(realmStore, artifact, settings, (valid) => {
+      // Ends the load before anything is placed in memory.
+      if (hasObjects(valid) && !hasStoreCompiler()) throw new NeedsCompiler();
+      return wantsExplicit(settings, valid);
+    });
+    return new Module(realmStore(), compiled, statistics, settings);
+  } catch (error) {
+    if (error instanceof NeedsCompiler) return undefined;
+    throw error;
+  }
 }

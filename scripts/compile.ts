@@ -20,7 +20,7 @@ import { readTaskLine } from "./task_options.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** Inputs of a standalone executable. */
-export interface Standalone {
+interface Standalone {
   /** The files of a bundle: `lib/waft.js` is the entry point; everything below `lib/` is embedded. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   readonly out: string;

@@ -13,15 +13,19 @@ import { join } from "node:path";
 import process from "node:process";
 import { readPack } from "./npm_package.ts";
 
-/** One platform's Deno. */
-export interface PinnedDeno {
-  readonly platform: string;
-  /** The platform's name for `deno compile --target`. */
-  readonly target: string;
+/** A version of an npm package that contains a program. */
+interface PinnedPackage {
   readonly package: string;
   readonly version: string;
   /** Digest of the package's archive: `sha512-` and base64. */
   readonly integrity: string;
+}
+
+/** One platform's Deno. */
+export interface PinnedDeno extends PinnedPackage {
+  readonly platform: string;
+  /** The platform's name for `deno compile --target`. */
+  readonly target: string;
 }
 
 // platform, target of `deno compile`, npm package, version, integrity
@@ -97,13 +101,21 @@ function integrityOf(bytes: Uint8Array): string {
   return `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
 }
 
-/** Returns the executable; fetches the archive once, keeps it in `cache`, and checks its digest on every call. */
+/** Returns Deno's executable for a platform, as `fetchProgram` does. */
 export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack): Uint8Array {
+  return fetchProgram(row, row.platform.startsWith("windows/") ? "deno.exe" : "deno", cache, pack);
+}
+
+/**
+ * Returns the file `path` of a package; fetches the archive once, keeps it in `cache`, and checks its digest on every
+ * call.
+ */
+export function fetchProgram(row: PinnedPackage, path: string, cache: string, pack: Pack = npmPack): Uint8Array {
   const specifier = `${row.package}@${row.version}`;
   const file = join(cache, `${row.package.replace("@", "").replace("/", "-")}-${row.version}.tgz`);
   if (existsSync(file)) {
     const bytes = readFileSync(file);
-    if (integrityOf(bytes) === row.integrity) return programOf(bytes, specifier);
+    if (integrityOf(bytes) === row.integrity) return programOf(bytes, path, specifier);
     // Truncated, or cached under an older table.
     rmSync(file);
   }
@@ -116,17 +128,17 @@ export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack):
     const bytes = readFileSync(join(folder, name));
     const found = integrityOf(bytes);
     if (found !== row.integrity) {
-      throw new Error(`${specifier} has the digest ${found}, but scripts/pinned_deno.ts pins ${row.integrity}`);
+      throw new Error(`${specifier} has the digest ${found}, but the digest here is ${row.integrity}`);
     }
     renameSync(join(folder, name), file);
-    return programOf(bytes, specifier);
+    return programOf(bytes, path, specifier);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function programOf(archive: Uint8Array, specifier: string): Uint8Array {
-  const program = readPack(archive).get("deno");
-  if (program === undefined) throw new Error(`${specifier} contains no file "deno"`);
+function programOf(archive: Uint8Array, path: string, specifier: string): Uint8Array {
+  const program = readPack(archive).get(path);
+  if (program === undefined) throw new Error(`${specifier} contains no file "${path}"`);
   return program;
 }

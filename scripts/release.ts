@@ -4,10 +4,9 @@
  *
  * In: a commit, a private key (Ed25519, PKCS#8 in PEM), the current release site (DIR of the previous run, so that the
  * index grows). Out: in DIR, in the layout in which it is served: `install.sh`, `releases/index.json` with its
- * signature, and below `releases/<version>/` bundles, standalone executables, the source archive, packages for npm and
+ * signature, and below `releases/<version>/` bundles, single executables, the source archive, packages for npm and
  * JSR, and `SHA256SUMS` with its signature. All inputs come from the commit, none from the work tree. A part that
- * cannot be built is an error, except for executables whose runtime binary is not available: those are reported and
- * left out. Two runs for one commit with one version of Deno give the same archives, and with the same `--now` also the
+ * cannot be built is an error. Two runs for one commit with one version of Deno give the same archives, and with the same `--now` also the
  * same index. The newest `--keep` releases of canary and of nightly stay. `--here DIR` only builds a bundle's directory
  * from this tree.
  */
@@ -90,8 +89,6 @@ interface ReleaseOptions {
   readonly ownDeno: boolean;
   /** Cache folder for fetched Denos. */
   readonly cache: string;
-  /** A folder with runtime binaries for `deno compile`. */
-  readonly denort?: string;
   /** Also build the packages for npm and JSR. */
   readonly packages: boolean;
   /** Number of releases of canary and of nightly to keep. */
@@ -138,7 +135,7 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
     if (options.packages) await putPackages(tree, version, scratch, put);
     else say("left out: packages for npm and JSR (--no-packages)");
     say("bundling");
-    await putBundles(options, platforms, version, buildBundle(tree, version, keys), scratch, put);
+    await putBundles(options, platforms, version, tree, keys, scratch, put);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
@@ -201,38 +198,43 @@ async function putPackages(tree: string, version: string, scratch: string, put: 
   }
 }
 
-/** Adds, per platform, the bundle and the standalone executable. */
+/** Adds, per platform, the bundle and the single executable. */
 async function putBundles(
-  { ownDeno, cache, denort }: ReleaseOptions,
+  { ownDeno, cache }: ReleaseOptions,
   platforms: readonly PinnedDeno[],
   version: string,
-  common: ReadonlyMap<string, Uint8Array>,
+  tree: string,
+  keys: ReleaseKeys,
   scratch: string,
   put: Put,
 ): Promise<void> {
-  const { compileStandalone } = await import("./compile.ts");
+  const { buildSingles } = await import("./single.ts");
+  const common = buildBundle(tree, version, keys);
   for (const [at, pinned] of platforms.entries()) {
     const { platform } = pinned;
-    const name = `waft-${version}-${platform.replace("/", "-")}`;
     const own = ownDeno && platform === platformName();
     say(`${platform} (${at + 1} of ${platforms.length}): Deno ${own ? Deno.version.deno : pinned.version}`);
     const deno = own ? new Uint8Array(readFileSync(process.execPath)) : fetchDeno(pinned, cache);
-    const bundle = new Map(common).set("deno", deno);
+    const bundle = new Map(common).set(programName("deno", platform), deno);
     bundleFiles(below(bundle, version), version); // throws if the bundle is not complete
-    put(`${name}.tar.gz`, archiveOf(bundle, version), "bundle", platform);
-    const program = join(scratch, "standalone");
-    const without = compileStandalone({
-      files: common,
-      out: program,
-      target: pinned.target,
-      ...(denort === undefined ? {} : { denort }),
-    });
-    if (without !== undefined) say(`left out: ${name}-standalone.tar.gz: ${without}`);
-    else {
-      const files = new Map([["waft", new Uint8Array(readFileSync(program))], ["LICENSE", common.get("LICENSE")!]]);
-      put(`${name}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
-    }
+    put(`${archiveName(version, platform)}.tar.gz`, archiveOf(bundle, version), "bundle", platform);
   }
+  const names = platforms.map(({ platform }) => platform);
+  const singles = buildSingles({ tree, version, out: join(scratch, "singles"), platforms: names, cache });
+  for (const { platform, file } of singles) {
+    const program = new Uint8Array(readFileSync(file));
+    const files = new Map([[programName("waft", platform), program], ["LICENSE", common.get("LICENSE")!]]);
+    put(`${archiveName(version, platform)}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
+  }
+}
+
+function archiveName(version: string, platform: string): string {
+  return `waft-${version}-${platform.replace("/", "-")}`;
+}
+
+/** The file name of a program on a platform. */
+function programName(name: string, platform: string): string {
+  return platform.startsWith("windows/") ? `${name}.exe` : name;
 }
 
 /** Writes SHA256SUMS and its signatures, one key a line, since install.sh reads them. */
@@ -285,7 +287,6 @@ if (import.meta.main) {
       now: { value: "TIME", help: "time of the index; the current time by default" },
       "own-deno": { help: "use the Deno that runs this script instead of the pinned one" },
       cache: { value: "DIR", help: "cache folder for fetched files", default: denoCache() },
-      denort: { value: "DIR", help: "folder of Deno's runtime binaries" },
       here: { value: "DIR", help: "only build a bundle's directory, from this tree" },
       version: { value: "VERSION", help: "with --here: its version" },
       keys: { value: "FILE", help: "with --here: the release keys that it trusts" },
@@ -321,7 +322,6 @@ if (import.meta.main) {
         platforms: values.platform.length > 0 ? values.platform : PINNED_DENO.map(({ platform }) => platform),
         ownDeno: values["own-deno"],
         cache: values.cache,
-        ...(values.denort === undefined ? {} : { denort: values.denort }),
         packages: !values["no-packages"],
         keep,
       });

@@ -37,6 +37,9 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["parse_module", "text/", "engine/text/parse_module.ts"],
 ];
 
+/** The modules of a bundle that are loaded by URL; a single executable names them beside its entry module. */
+export const MODULES_BY_URL: readonly string[] = [...PROGRAMS, ...LATE].map(([name]) => `${name}.js`);
+
 /** Placeholder for the digest of all modules of the bundle. */
 const BUILD_MARK = "build-of-waft";
 
@@ -111,9 +114,16 @@ async function start() {
 }
 `;
 
-/** Bundles the modules of a tree; returns their files, and leaves none in the tree. */
-export function bundleModules(tree: string, version: string): Map<string, Uint8Array> {
-  const entries: [string, string][] = [["waft", ENTRY(version)]];
+/**
+ * Bundles the modules of a tree with `entry` as the entry module `waft.js`; returns their files, and leaves none in the
+ * tree.
+ */
+export function bundleModules(
+  tree: string,
+  version: string,
+  entry: string = ENTRY(version),
+): Map<string, Uint8Array> {
+  const entries: [string, string][] = [["waft", entry]];
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
   for (const [name, , source] of LATE) entries.push([name, `export * from "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
@@ -153,17 +163,25 @@ function withNativeKernels<T>(tree: string, action: () => T): T {
   }
 }
 
+/**
+ * Bundles the modules of a tree with native kernels; `entry` as for `bundleModules`. Their URLs are those of the bundle,
+ * and they contain the digest of all modules and the engine's stamp.
+ */
+export function placedModules(tree: string, version: string, entry?: string): Map<string, string> {
+  const stamp = engineStampOf(tree);
+  const bundled = withNativeKernels(tree, () => bundleModules(tree, version, entry));
+  const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
+  const placed = (path: string, bytes: Uint8Array): string =>
+    placeUrls(new TextDecoder().decode(bytes), path).replaceAll(BUILD_MARK, build).replaceAll(STAMP_MARK, stamp);
+  return new Map([...bundled].map(([path, bytes]) => [path, placed(path, bytes)]));
+}
+
 /** Builds the platform-independent files of a bundle. */
 export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
-  const stamp = engineStampOf(tree);
-  const bundled = withNativeKernels(tree, () => bundleModules(tree, version));
   const files = new Map<string, Uint8Array>();
-  const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
-  for (const [path, bytes] of bundled) {
-    const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build)
-      .replaceAll(STAMP_MARK, stamp);
-    files.set(`lib/${path}`, text(module));
+  for (const [path, module] of placedModules(tree, version)) {
+    files.set(`lib/${path}`, text(loadLate(module)));
   }
   const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
   files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));

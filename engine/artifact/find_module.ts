@@ -68,7 +68,7 @@ function hasSharedMemory(module: WasmModule): boolean {
 }
 
 /** Running the module requires code that only a compiler can make. */
-class NeedsCompiler extends Error {}
+export class NeedsCompiler extends Error {}
 
 /** The code options of the collector. */
 export const COLLECTOR_OPTIONS: CodeOptions = {

@@ -226,14 +226,15 @@ Deno.test("the engine's version is that of its package", () => {
 });
 
 const HOST = currentHost();
-const THIS_MACHINE: Machine = { os: "linux", arch: HOST.arch, cpu: [...cpuFeatures(HOST)] };
+const OS = HOST.os as Machine["os"];
+const THIS_MACHINE: Machine = { os: OS, arch: HOST.arch, cpu: [...cpuFeatures(HOST)] };
 
 for (const options of [...OPTIONS, { bounds: "guard" } as const]) {
   Deno.test(`cross-compilation yields the target machine's artifact: ${JSON.stringify(options)}`, async () => {
     const engine = NewEngine(options);
     const artifact = await engine.compileFor(THIS_MACHINE, TEXT);
     assert.deepEqual(artifact, engine.compile(TEXT).serialize());
-    const plain = engine.load(await engine.compileFor({ os: "linux", arch: HOST.arch }, TEXT));
+    const plain = engine.load(await engine.compileFor({ os: OS, arch: HOST.arch }, TEXT));
     assert.deepEqual(withoutLines(use(plain)), withoutLines(use(engine.compile(TEXT))));
   });
 }
@@ -244,18 +245,38 @@ Deno.test("an artifact for another machine is refused with the name of that mach
   const artifact = await engine.compileFor({ os: "linux", arch }, TEXT);
   assert.throws(() => engine.load(artifact), (error: Error) => {
     assert(error instanceof ArtifactError);
-    assert.equal(error.message, `The artifact is for linux/${arch}, but this machine is linux/${HOST.arch}`);
+    assert.equal(error.message, `The artifact is for linux/${arch}, but this machine is ${OS}/${HOST.arch}`);
     return true;
   });
+});
+
+Deno.test("artifacts for other systems differ in the code that enters and leaves a process, not in the functions", async () => {
+  const engine = NewEngine();
+  const codeFor = async (os: Machine["os"], arch: Machine["arch"]) => {
+    const { code, description } = readArtifact(await engine.compileFor({ os, arch }, TEXT));
+    const { machine, process } = description as { machine: string; process: { bytes: string } };
+    return { code, machine, process: process.bytes };
+  };
+  const SYSTEMS = [["x64", ["linux", "darwin", "windows"]], ["arm64", ["linux", "darwin"]]] as const;
+  for (const [arch, systems] of SYSTEMS) {
+    const all = [];
+    for (const os of systems) all.push(await codeFor(os, arch));
+    assert.deepEqual(all.map(({ machine }) => machine), systems.map((os) => `${os}/${arch}`));
+    for (const { code } of all) assert.deepEqual(code, all[0]?.code);
+    assert.equal(new Set(all.map(({ process }) => process)).size, systems.length);
+  }
 });
 
 Deno.test("an unsupported machine is refused by name", async () => {
   const engine = NewEngine();
   const machine = (fields: object) => ({ os: "linux", arch: "arm64", ...fields }) as Machine;
   const ROWS: [object, RegExp][] = [
-    [{ arch: "riscv64" }, /Unsupported machine linux\/riscv64: expected linux\/x64 or linux\/arm64/],
+    [
+      { arch: "riscv64" },
+      /Unsupported machine linux\/riscv64: expected one of linux\/x64, linux\/arm64, darwin\/x64, .*windows\/x64$/,
+    ],
     [{ arch: "toString" }, /Unsupported machine linux\/toString/],
-    [{ os: "darwin" }, /Unsupported machine darwin\/arm64/],
+    [{ os: "windows" }, /Unsupported machine windows\/arm64/],
     [{ cpu: ["lse", "avx2"] }, /Unknown instruction set "avx2" of arm64: expected one of lse$/],
   ];
   for (const [fields, message] of ROWS) {

@@ -2,11 +2,12 @@
  * `waft compile FILE -o ARTIFACT`: compiles a module to machine code in a file that `waft run --allow-precompiled` and
  * `Engine.load` accept. Input: a module, options, a machine. Output: the artifact, written completely or not at all.
  */
-import { type Machine, NewEngine } from "@waft/engine";
+import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { randomHex } from "../base/integrity.ts";
+import { machineOf } from "../ops/machine_name.ts";
 import { inputPath } from "../ops/input_path.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
@@ -24,11 +25,11 @@ export function addCommand(program: Command): void {
     .description("Compile a module to an artifact: machine code that runs without a compiler.")
     .argument("<file>", "Module, in binary or text form; - is standard input")
     .requiredOption("-o, --output <file>", "Output file")
-    .option("--target <os/arch>", "Target machine: linux/amd64 or linux/arm64 (default: this machine)")
+    .option("--target <os/arch>", "Target machine, such as linux/arm64 or windows/amd64 (default: this one)")
     .option("--cpu <features>", "Instruction-set extensions of the target, separated by commas");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: CompileFlags) => {
     const engine = NewEngine({ ...engineOptions(flags), tier: "optimizing" });
-    const machine = flags.target === undefined ? undefined : machineOf(flags.target, flags.cpu);
+    const machine = flags.target === undefined ? undefined : machineOf("--target", flags.target, flags.cpu);
     if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
     const done = (await compileProgress())(`compiling ${file}`);
     let artifact: Uint8Array;
@@ -42,17 +43,6 @@ export function addCommand(program: Command): void {
     }
     await replaceFile(flags.output, artifact);
   });
-}
-
-/** `linux/amd64` and `avx,bmi2` as the engine takes them. */
-function machineOf(target: string, cpu = ""): Machine {
-  const [os, arch] = target.split("/");
-  const known: { readonly [arch: string]: Machine["arch"] | undefined } = { amd64: "x64", x64: "x64", arm64: "arm64" };
-  const own = known[arch ?? ""];
-  if (os !== "linux" || own === undefined) {
-    throw new UsageError(`--target takes linux/amd64 or linux/arm64, not "${target}"`);
-  }
-  return { os, arch: own, cpu: cpu === "" ? [] : cpu.split(",") };
 }
 
 async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {

@@ -13,6 +13,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "run", summary: "Compile a module and call one of its functions", load: () => import("./run.ts") },
   { name: "serve", summary: "Answer HTTP requests with a component", load: () => import("./serve.ts") },
   { name: "compile", summary: "Compile a module to an artifact", load: () => import("./compile.ts") },
+  { name: "build", summary: "Make one executable of a module or component", load: () => import("./build.ts") },
   { name: "cache", summary: "Show or clear the cache of compiled modules", load: () => import("./cache.ts") },
   {
     name: "validate",

@@ -9,11 +9,10 @@ import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/e
 import { Wasi } from "@waft/engine/wasi";
 import type { NetworkOptions } from "../../component/wasi/mod.ts";
 import { readFile } from "@waft/engine/internal/host/files";
-import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { FileFailure, UsageError } from "../base/failure.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
 import { type PlacedShape, readShape } from "./module_shape.ts";
-import { protectedPaths } from "../base/protected_paths.ts";
 import { inputPath } from "./input_path.ts";
 import type { LoadedProject } from "../plugins/load.ts";
 import {
@@ -76,7 +75,11 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   }
   const call = plan ?? planCall(file, module, args, options.invoke);
   if (startsThreads(module)) {
-    await runWithThreads(file, module, call.name, [file, ...args], options);
+    if (project !== undefined && call.name === "_start") {
+      throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
+    }
+    const { runThreaded } = await import("./run_threaded.ts");
+    await runThreaded(file, module, call.name, [file, ...args], options);
     return [];
   }
   if (project === undefined) return await callGuest(file, startGuest(file, module, args, options, stubs), call);
@@ -146,24 +149,4 @@ function checkImports(
   const { imports, left } = trappingImports(missing);
   if (unknown === "trap" && left.length === 0) return imports;
   throw new FileFailure(file, missingFailure(file, unknown === "trap" ? left : missing, offered));
-}
-
-/** Runs a program that starts threads (wasi-threads), each in a Worker. */
-async function runWithThreads(
-  file: string,
-  module: Module,
-  name: string,
-  args: string[],
-  { project, context, env, preopens, root }: RunOptions,
-): Promise<void> {
-  if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
-  if (project !== undefined) throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
-  const { runThreads } = await import("@waft/engine/wasi/threads");
-  let status: number;
-  try {
-    status = await runThreads(module, { args, env, preopens, protect: protectedPaths(root) }, context);
-  } catch (error) {
-    throw new FileFailure(file, error);
-  }
-  if (status !== 0) throw new GuestExit(status);
 }

@@ -8,7 +8,7 @@ import { ComponentError } from "../../component/abi/traps.ts";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
 import { ComponentWasi, type ComponentWasiOptions } from "../../component/wasi/mod.ts";
 import type { ComponentImports } from "../../component/link/host_imports.ts";
-import { type Context, NewEngine } from "@waft/engine";
+import { type Context, type Engine, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
@@ -19,15 +19,15 @@ import { inFile } from "./run_module.ts";
 const RUN = "wasi:cli/run@0.2.0#run";
 const RUN_ASYNC = "wasi:cli/run@0.3.0#run";
 
-/** Runs the command component in `bytes`. */
+/** Runs the command component in `bytes`. `engine` compiles its core modules. */
 export async function runComponent(
   file: string,
   bytes: Uint8Array,
   args: readonly string[],
   options: RunOptions,
+  engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
   const { context, env, preopens, root, network } = options;
-  const engine = NewEngine(options.engine);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
   const wasiOptions: ComponentWasiOptions = {

@@ -69,14 +69,7 @@ export function planCall(
   args: readonly string[],
   invoke: string | undefined,
 ): PlannedCall {
-  if (importsFrom(module, OLD_WASI)) {
-    throw new FileFailure(
-      file,
-      new Error(`it needs ${OLD_WASI}, which ${WASI} has replaced; build it again with a current toolchain`),
-    );
-  }
-  const name = invoke ?? defaultExport(file, module);
-  const { params, results } = functionType(file, module, name);
+  const { name, params, results } = requireFunction(file, module, invoke);
   const isCall = !importsFrom(module, WASI) || params.length > 0 || invoke !== undefined;
   return {
     name,
@@ -84,6 +77,25 @@ export function planCall(
     printed: isCall ? results : undefined,
     initialize: name !== INITIALIZE && needsInitialization(file, module),
   };
+}
+
+/**
+ * The function that a run calls: `invoke`, or the module's default one. Throws UsageError if there is none, and
+ * FileFailure for a module that this version of WASI cannot run.
+ */
+export function requireFunction(
+  file: string,
+  module: ModuleShape,
+  invoke: string | undefined,
+): { readonly name: string; readonly params: readonly number[]; readonly results: readonly number[] } {
+  if (importsFrom(module, OLD_WASI)) {
+    throw new FileFailure(
+      file,
+      new Error(`it needs ${OLD_WASI}, which ${WASI} has replaced; build it again with a current toolchain`),
+    );
+  }
+  const name = invoke ?? defaultExport(file, module);
+  return { name, ...functionType(file, module, name) };
 }
 
 /** True if the module exports `_initialize`. Throws FileFailure if that takes parameters or returns results. */

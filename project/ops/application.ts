@@ -1,0 +1,78 @@
+/**
+ * Applications: an executable file that is waft's single executable followed by a compiled program. In: the file of an
+ * application (write_application.ts writes it). Out: the program, and the inputs that its guest gets at every start.
+ *
+ * Layout after the runtime: the inputs as JSON in UTF-8, the program, the lengths of both (u32 and u64, little-endian),
+ * and 16 bytes of magic at the end. Invariant: every start of a single executable reads this, so it loads nothing.
+ */
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+
+/** The inputs that a guest gets at every start, in the form of `waft run`'s options. */
+export interface ApplicationInputs {
+  /** The form of the program: an artifact of a module, or a component with the artifacts of its modules. */
+  readonly form: "module" | "component";
+  /** The function to call; by default `_start`, or the only one. */
+  readonly invoke?: string;
+  readonly dir: readonly string[];
+  readonly env: readonly string[];
+}
+
+/** A compiled program with its inputs. */
+export interface Application {
+  readonly inputs: ApplicationInputs;
+  readonly program: Uint8Array;
+}
+
+/** Where the parts of an application begin, and how long they are, in bytes. */
+interface Parts {
+  readonly runtimeBytes: number;
+  readonly inputBytes: number;
+  readonly programBytes: number;
+}
+
+/**
+ * The last bytes of an application. The text is also part of every single executable, by which `waft build` recognizes
+ * them.
+ */
+export const MAGIC = "waft-application";
+const TRAILER_BYTES = 4 + 8 + MAGIC.length;
+
+/** The parts of an open file; undefined if it is not an application. */
+export function partsOf(file: number): Parts | undefined {
+  const { size } = fstatSync(file);
+  if (size < TRAILER_BYTES) return undefined;
+  const trailer = readAt(file, size - TRAILER_BYTES, TRAILER_BYTES);
+  if (new TextDecoder().decode(trailer.subarray(12)) !== MAGIC) return undefined;
+  const view = new DataView(trailer.buffer);
+  const inputBytes = view.getUint32(0, true), programBytes = Number(view.getBigUint64(4, true));
+  const runtimeBytes = size - TRAILER_BYTES - inputBytes - programBytes;
+  if (runtimeBytes < 0) throw new Error("the application is damaged: its parts are longer than the file");
+  return { runtimeBytes, inputBytes, programBytes };
+}
+
+function readAt(file: number, position: number, bytes: number): Uint8Array<ArrayBuffer> {
+  const buffer = new Uint8Array(bytes);
+  for (let at = 0; at < bytes;) {
+    const count = readSync(file, buffer, at, bytes - at, position + at);
+    if (count === 0) throw new Error("the file ends too early");
+    at += count;
+  }
+  return buffer;
+}
+
+/** The application in an executable; undefined if there is none. Throws the system's errors, or for a damaged file. */
+export function readApplication(path: string): Application | undefined {
+  const file = openSync(path, "r");
+  try {
+    const parts = partsOf(file);
+    if (parts === undefined) return undefined;
+    const { runtimeBytes, inputBytes, programBytes } = parts;
+    const inputs = new TextDecoder().decode(readAt(file, runtimeBytes, inputBytes));
+    return {
+      inputs: JSON.parse(inputs) as ApplicationInputs,
+      program: readAt(file, runtimeBytes + inputBytes, programBytes),
+    };
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * Runs programs that start threads (wasi-threads), each in a Worker. In: a module with the inputs of a run. Out: nothing;
+ * throws UsageError, FileFailure, GuestExit. Loaded only for such programs, since start-up pays for it.
+ */
+import type { Module } from "@waft/engine";
+import { runThreads } from "@waft/engine/wasi/threads";
+import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { protectedPaths } from "../base/protected_paths.ts";
+import type { GuestInputs } from "./run_module.ts";
+
+/** Runs the program to its end. Throws GuestExit for a status other than 0. */
+export async function runThreaded(
+  file: string,
+  module: Module,
+  name: string,
+  args: string[],
+  { context, env, preopens, root }: GuestInputs,
+): Promise<void> {
+  if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
+  let status: number;
+  try {
+    status = await runThreads(module, { args, env, preopens, protect: protectedPaths(root) }, context);
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  if (status !== 0) throw new GuestExit(status);
+}

@@ -1,0 +1,19 @@
+/**
+ * The entry module of single executables (scripts/single.ts). In: the command line, and the executable itself. Out: an
+ * exit status. Runs the child of the engine's self-test, the program of an application (project/ops/application.ts), or
+ * the command. Start-up time counts, so each of them is loaded on demand.
+ */
+import process from "node:process";
+import { exitProcess } from "@waft/engine/internal/host/process";
+import { readApplication } from "./project/ops/application.ts";
+
+async function start(args: string[]): Promise<number> {
+  const application = readApplication(process.execPath);
+  if (application === undefined) return await (await import("./cli.ts")).main(args);
+  const { runApplication } = await import("./project/commands/application.ts");
+  return await runApplication(application, process.execPath, args);
+}
+
+// Started by engine/host/self_test.ts with the path of a module, which this executable contains.
+if (process.env["WAFT_SELF_TEST"] === "running") await import("./engine/self_test_program.ts");
+else await exitProcess(await start(process.argv.slice(2)));
