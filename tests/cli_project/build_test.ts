@@ -61,7 +61,7 @@ Deno.test("build: a component runs from the executable", () =>
 
 Deno.test("build: wrong command lines and files are refused, and nothing is written", () =>
   inFolder(async (folder, run) => {
-    writeFileSync(join(folder, "bad.wat"), "(module (func (result i32)))");
+    writeFileSync(join(folder, "bad.wat"), `(module (func (export "f") (result i32)))`);
     const rows: readonly (readonly [code: number, message: RegExp, ...args: string[]])[] = [
       [2, /this waft is not one: name one with --runtime FILE\. Releases contain them/, "f.wat"],
       [2, /--runtime: f\.wat is not a single executable of waft/, "f.wat", "--runtime", "f.wat"],
