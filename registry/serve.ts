@@ -25,20 +25,32 @@ const MAX_URL = 8000;
 /** Larger bodies of known length are sent piece by piece. */
 const MAX_WHOLE_BYTES = 4 << 20;
 
+/** The time that a client has to take an answer, in milliseconds, and the bytes that prolong it by as much. */
+const SENDING_MS = 30_000;
+const SENDING_BYTES = 1 << 19;
+
+/** A connection: its requests in progress, and the timer that runs while there are none. */
+interface Connection {
+  running: number;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
 /** Starts to listen. */
 export async function listen(
   answer: Answerer,
-  at: { readonly host: string; readonly port: number; readonly headersTimeoutMs?: number },
+  at: { readonly host: string; readonly port: number; readonly headersTimeoutMs?: number; readonly sendingMs?: number },
 ): Promise<Listener> {
   let running = 0;
   let idle: (() => void) | undefined;
   let closing = false;
   // Deno's node:http ignores headersTimeout, so each connection has a timer of ours: between two requests, and while a
   // head arrives.
-  const waiting = new WeakMap<Socket, ReturnType<typeof setTimeout>>();
-  const expectRequest = (socket: Socket): void => {
+  const connections = new WeakMap<Socket, Connection>();
+  const expectRequest = (socket: Socket): Connection => {
     const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
-    waiting.set(socket, timer);
+    const connection = { running: 0, timer };
+    connections.set(socket, connection);
+    return connection;
   };
   const compressor = new Compressor();
   const server: Server = createServer({
@@ -48,17 +60,22 @@ export async function listen(
     maxHeaderSize: 16 << 10,
   }, (incoming, outgoing) => {
     const { socket } = incoming;
-    clearTimeout(waiting.get(socket));
+    const connection = connections.get(socket) ?? expectRequest(socket);
+    clearTimeout(connection.timer);
     running++;
-    void respond(answer, incoming, outgoing, compressor, () => closing).finally(() => {
+    connection.running++;
+    void respond(answer, incoming, outgoing, compressor, () => closing, at.sendingMs ?? SENDING_MS).finally(() => {
       running--;
-      if (!socket.destroyed) expectRequest(socket);
+      connection.running--;
+      if (!socket.destroyed && connection.running === 0) expectRequest(socket);
       if (running === 0) idle?.();
     });
   });
   server.on("connection", (socket: Socket) => {
+    // Each request that was sent ahead listens for the end of its connection.
+    socket.setMaxListeners(0);
     expectRequest(socket);
-    socket.once("close", () => clearTimeout(waiting.get(socket)));
+    socket.once("close", () => clearTimeout(connections.get(socket)?.timer));
   });
   server.on("clientError", (_error, socket) => {
     if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
@@ -96,6 +113,7 @@ async function respond(
   outgoing: ServerResponse,
   compressor: Compressor,
   closing: () => boolean,
+  sendingMs: number,
 ): Promise<void> {
   try {
     const request = requestOf(incoming);
@@ -109,48 +127,73 @@ async function respond(
     const bodyless = response.status === 304 || response.status === 204;
     if (Number(headers["content-length"] ?? 0) > MAX_WHOLE_BYTES && response.body !== null) {
       outgoing.writeHead(response.status, headers);
-      return await sendStream(response.body, outgoing);
+      return await sendStream(response.body, outgoing, sendingMs);
     }
     const plain = bodyless ? undefined : new Uint8Array(await response.arrayBuffer());
     const body = compressor.compress(incoming.headers, response.status, headers, plain);
     if (body !== undefined) headers["content-length"] = String(body.length);
     outgoing.writeHead(response.status, headers);
-    await new Promise<void>((resolve) => {
-      outgoing.once("close", resolve);
-      outgoing.once("error", () => resolve());
-      outgoing.end(incoming.method === "HEAD" ? undefined : body, () => resolve());
-    });
+    const taken = untilTaken(outgoing, sendingMs * (1 + (body?.length ?? 0) / SENDING_BYTES));
+    outgoing.end(incoming.method === "HEAD" ? undefined : body);
+    await taken;
   } catch {
     // The peer is gone, or the answer cannot be sent.
     outgoing.destroy();
   }
 }
 
-/** Sends a body with backpressure; the source is cancelled when the peer is gone. */
-async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+/**
+ * Resolves when an answer has been sent, or its connection has ended; ends the connection after `timeoutMs`. The host
+ * tells the end of the connection only to the answer that is being sent, not to those of requests that were sent ahead.
+ */
+function untilTaken(outgoing: ServerResponse, timeoutMs: number): Promise<void> {
+  const { socket } = outgoing.req;
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => socket.destroy(), timeoutMs);
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.off("close", end);
+      resolve();
+    };
+    outgoing.once("finish", end);
+    outgoing.once("close", end);
+    outgoing.once("error", end);
+    socket.once("close", end);
+    if (socket.destroyed) end();
+  });
+}
+
+/** Sends a body with backpressure; the source is cancelled when the peer is gone or takes nothing for `stallMs`. */
+async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, stallMs: number): Promise<void> {
+  const { socket } = outgoing.req;
   const reader = body.getReader();
   let gone = false;
   let resume: (() => void) | undefined;
+  const end = (): void => {
+    gone = true;
+    resume?.();
+  };
   outgoing.on("drain", () => resume?.());
-  const closed = new Promise<void>((resolve) => {
-    outgoing.once("close", () => {
-      gone = true;
-      resume?.();
-      resolve();
-    });
-    outgoing.once("error", () => {});
-  });
+  outgoing.once("close", end);
+  outgoing.once("error", () => {});
+  socket.once("close", end);
+  if (socket.destroyed) end();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done || gone) break;
-      if (!outgoing.write(value)) await new Promise<void>((resolve) => gone ? resolve() : resume = resolve);
+      if (outgoing.write(value)) continue;
+      const timer = setTimeout(() => socket.destroy(), stallMs);
+      await new Promise<void>((resolve) => gone ? resolve() : resume = resolve);
+      clearTimeout(timer);
     }
+    const taken = untilTaken(outgoing, stallMs);
     outgoing.end();
+    await taken;
   } finally {
+    socket.off("close", end);
     if (gone) await reader.cancel().catch(() => {});
   }
-  await closed;
 }
 
 /** The Request; undefined when it is malformed. */

@@ -227,6 +227,49 @@ Deno.test("HTTP: heads that are too large, broken, ambiguous or never end", asyn
   }
 });
 
+Deno.test("HTTP: requests that were sent ahead end with their connection", async () => {
+  let calls = 0;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => release = resolve);
+  const listener = await listen(async ({ url }) => {
+    calls++;
+    if (url.endsWith("/held")) await held;
+    return new Response("ok");
+  }, { host: "127.0.0.1", port: 0 });
+  const ahead = "GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(20);
+  const socket = connect(
+    listener.port,
+    "127.0.0.1",
+    () => socket.write(`GET /held HTTP/1.1\r\nHost: x\r\n\r\n${ahead}`),
+  );
+  while (calls < 21) await new Promise((resolve) => setTimeout(resolve, 2));
+  const gone = new Promise((resolve) => socket.once("close", resolve));
+  socket.destroy();
+  await gone;
+  release();
+  // Closing waits for the requests in progress; one that never ends would hold it for an hour.
+  await listener.close(3_600_000);
+});
+
+Deno.test("HTTP: a client that takes nothing of its answer is cut off", async () => {
+  const bytes = new Uint8Array(16 << 20);
+  const listener = await listen(({ url }) => {
+    const headers = url.endsWith("/stream") ? { "content-length": String(bytes.length) } : undefined;
+    return Promise.resolve(new Response(bytes, headers && { headers }));
+  }, { host: "127.0.0.1", port: 0, sendingMs: 100 });
+  for (const path of ["/stream", "/whole"]) {
+    const socket = connect(listener.port, "127.0.0.1", () => socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`));
+    socket.pause();
+    socket.on("error", () => {});
+    // The writes fail once the other side has closed the connection.
+    while (!socket.destroyed) {
+      socket.write("x");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  await listener.close(3_600_000);
+});
+
 /** Kind of abuse, and segments that are no names. */
 const NAME_CASES: readonly (readonly [string, readonly string[]])[] = [
   ["encoded traversal in a name", ["..%2F..%2Fetc%2Fpasswd", "github.com%2Facme%2F..%2Fcodec", "github.com%5Cacme"]],
