@@ -14,14 +14,26 @@ const CHUNK = 65_536;
 
 /** The value of a `future` that the host passes to a component: settled by the host, once. */
 export class Outcome<T = unknown> {
+  readonly #promise: Promise<T>;
+  #resolve: (value: T) => void = () => {};
   #settled: { readonly value: T } | undefined;
   #write: ((value: T) => void) | undefined;
+
+  constructor() {
+    this.#promise = new Promise((resolve) => this.#resolve = resolve);
+  }
 
   /** Settles the future; only the first value counts. */
   settle(value: T): void {
     if (this.#settled !== undefined) return;
     this.#settled = { value };
     this.#write?.(value);
+    this.#resolve(value);
+  }
+
+  /** The value, for the host. */
+  settled(): Promise<T> {
+    return this.#promise;
   }
 
   /** Lets `channel`, whose readable end the component gets, have the value. */

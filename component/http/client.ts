@@ -148,7 +148,7 @@ export function grouped(raw: readonly string[]): Map<string, string[]> {
 }
 
 /** The part of the network that the requests of a guest reach, and how many may be under way at once. */
-interface RequestNetwork {
+export interface RequestNetwork {
   readonly grants: NetworkGrants;
   readonly quota: SocketQuota;
 }

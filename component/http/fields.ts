@@ -29,7 +29,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const MAX_BYTES = 1 << 17;
 const MAX_FIELDS = 1024;
 
-function refuse(tag: "invalid-syntax" | "forbidden" | "immutable"): never {
+function refuse(tag: "invalid-syntax" | "forbidden" | "immutable" | "size-exceeded"): never {
   throw new ComponentError({ tag });
 }
 
@@ -61,16 +61,26 @@ export class Fields {
   #isMutable = true;
   /** The fields that this object shows, if it is the view that `headers` of a message returns. */
   #shown: Fields | undefined;
+  readonly #hasSizeError: boolean;
+
+  /** With `hasSizeError`, too many bytes are the error of WASI 0.3; in 0.2, which has none, they end the component. */
+  constructor(hasSizeError = false) {
+    this.#hasSizeError = hasSizeError;
+  }
 
   static fromList(entries: readonly Field[]): Fields {
-    const fields = new Fields();
+    return Fields.filled(new Fields(), entries);
+  }
+
+  /** Fills `fields`, which has no entries. */
+  static filled(fields: Fields, entries: readonly Field[]): Fields {
     fields.#replace(entries, entries);
     return fields;
   }
 
   /** The fields of a message that has arrived, without those of the connection. */
-  static arrived(raw: readonly string[]): Fields {
-    const fields = new Fields();
+  static arrived(raw: readonly string[], hasSizeError = false): Fields {
+    const fields = new Fields(hasSizeError);
     const entries: Field[] = [];
     for (let k = 0; k + 1 < raw.length; k += 2) {
       if (TOKEN.test(raw[k]) && !FORBIDDEN.has(raw[k].toLowerCase())) entries.push([raw[k], fieldBytes(raw[k + 1])]);
@@ -82,7 +92,7 @@ export class Fields {
 
   /** A view that cannot be changed. */
   view(): Fields {
-    const fields = new Fields();
+    const fields = new Fields(this.#hasSizeError);
     fields.#shown = this.#shown ?? this;
     fields.#isMutable = false;
     return fields;
@@ -101,6 +111,7 @@ export class Fields {
     }
     const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
     if (entries.length > MAX_FIELDS || bytes > MAX_BYTES) {
+      if (this.#hasSizeError) refuse("size-exceeded");
       throw new RangeError(`A message has at most ${MAX_FIELDS} fields and ${MAX_BYTES} bytes of them`);
     }
     this.#entries = entries.map(([name, value]): Field => [name, value]);
@@ -140,8 +151,20 @@ export class Fields {
     return [...this.#all];
   }
 
+  /** The name of `entries` in WASI 0.3. */
+  copyAll(): Field[] {
+    return this.entries();
+  }
+
+  /** `delete` of WASI 0.3 that returns the values. */
+  getAndDelete(name: string): Uint8Array[] {
+    const values = this.get(name);
+    this.delete(name);
+    return values;
+  }
+
   clone(): Fields {
-    const copy = new Fields();
+    const copy = new Fields(this.#hasSizeError);
     copy.#entries = [...this.#all];
     return copy;
   }

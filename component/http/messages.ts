@@ -10,11 +10,11 @@ import { BodySink, type HttpError, IncomingBody, type MessageKind, OutgoingBody 
 import { Fields } from "./fields.ts";
 
 /** A method: its name in lower case, or another one. */
-type Method = { readonly tag: "other"; readonly val: string } | {
+export type Method = { readonly tag: "other"; readonly val: string } | {
   readonly tag: string;
   readonly val?: undefined;
 };
-type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other"; readonly val: string };
+export type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other"; readonly val: string };
 
 const METHODS = new Set(["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"]);
 const METHOD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
@@ -184,6 +184,27 @@ class Outgoing {
   }
 }
 
+/** Throws for a status that no final response has: interim ones are below 200. */
+export function checkStatus(status: number): void {
+  if (status < 200 || status > 599) refuse();
+}
+
+export function checkMethod(method: Method): void {
+  if (!METHOD_NAME.test(methodName(method))) refuse();
+}
+
+export function checkPath(path: string | undefined): void {
+  if (path !== undefined && path !== "" && (!TARGET.test(path) || !/^[/?*]/.test(path))) refuse();
+}
+
+export function checkScheme(scheme: Scheme | undefined): void {
+  if (scheme?.tag === "other" && !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
+}
+
+export function checkAuthority(authority: string | undefined): void {
+  if (authority !== undefined && !AUTHORITY.test(authority)) refuse();
+}
+
 /** The class outgoing-response of one guest. */
 export class OutgoingResponse extends Outgoing {
   #status = 200;
@@ -196,9 +217,8 @@ export class OutgoingResponse extends Outgoing {
     return this.#status;
   }
 
-  /** Interim responses are no final ones, so the lowest status is 200. */
   setStatusCode(status: number): void {
-    if (status < 200 || status > 599) refuse();
+    checkStatus(status);
     this.#status = status;
   }
 }
@@ -219,7 +239,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setMethod(method: Method): void {
-    if (!METHOD_NAME.test(methodName(method))) refuse();
+    checkMethod(method);
     this.#method = method;
   }
 
@@ -228,7 +248,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setPathWithQuery(path: string | undefined): void {
-    if (path !== undefined && path !== "" && (!TARGET.test(path) || !/^[/?*]/.test(path))) refuse();
+    checkPath(path);
     this.#path = path;
   }
 
@@ -237,7 +257,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setScheme(scheme: Scheme | undefined): void {
-    if (scheme?.tag === "other" && !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
+    checkScheme(scheme);
     this.#scheme = scheme;
   }
 
@@ -246,7 +266,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setAuthority(authority: string | undefined): void {
-    if (authority !== undefined && !AUTHORITY.test(authority)) refuse();
+    checkAuthority(authority);
     this.#authority = authority;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * wasi:http of WASI 0.2. In: the WASI of a guest, whose streams and clocks its messages use. Out: imports for
+ * wasi:http of WASI 0.2 and 0.3. In: the WASI of a guest, whose streams and clocks its messages use. Out: imports for
  * `Component.instantiate`, by the names of the interfaces without versions. Invariant: requests go only to hosts that
  * the grants of the WASI name.
  */
@@ -18,6 +18,7 @@ import {
   RequestOptions,
   ResponseOutparam,
 } from "./messages.ts";
+import { asyncHttpInterfaces } from "./v0_3/mod.ts";
 
 /** The most requests of a guest, or of all instances of a server, that are under way at once. */
 const MAX_REQUESTS = 1024;
@@ -56,5 +57,6 @@ export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
       ResponseOutparam,
     },
     "wasi:http/outgoing-handler": { handle },
+    ...asyncHttpInterfaces(preview1, network),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * A server whose requests a component answers (wasi:http/incoming-handler). In: a pool of instances, limits and an
+ * A server whose requests a component answers (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: a pool of instances, limits and an
  * address. Out: answers to clients, and a report per request. Invariant: every request has an instance of its own, in
  * the state after instantiation; the number of instances and of requests that wait for one is bounded; a client learns
  * nothing about a failure but that there was one.
@@ -10,12 +10,20 @@ import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:tim
 import type { Context, InstancePool } from "@waft/engine";
 import type { ComponentInstance } from "../component.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
-import type { MessageTarget } from "./body.ts";
+import { ComponentError } from "../abi/traps.ts";
+import type { HttpError, MessageTarget } from "./body.ts";
 import { grouped } from "./client.ts";
 import { type Answer, IncomingRequest, isSound, type OutgoingResponse, ResponseOutparam } from "./messages.ts";
+import { AsyncRequest, type AsyncResponse } from "./v0_3/messages.ts";
 
-/** The function that handles a request. */
-export const HANDLE = "wasi:http/incoming-handler@0.2.0#handle";
+/** The function that handles a request, in WASI 0.2 and in 0.3. */
+const HANDLE = "wasi:http/incoming-handler@0.2.0#handle";
+const HANDLE_ASYNC = "wasi:http/handler@0.3.0#handle";
+
+/** True if a component can answer requests. */
+export function canServe(instance: ComponentInstance): boolean {
+  return instance.has(HANDLE) || instance.has(HANDLE_ASYNC);
+}
 
 /** Limits of a server. */
 export interface ServerLimits {
@@ -281,28 +289,80 @@ export class ComponentServer {
 
   /** Calls the component. Resolves when it has returned; its answer may still be on its way to the client. */
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pool, preview1, context } = this.#options;
+    const { pool, context } = this.#options;
     const instance = pool.take();
     const gone = new AbortController();
     response.on("close", () => {
       if (!response.writableFinished) gone.abort(new Error("the client has closed the connection"));
     });
+    const limits = { ...context(), signal: gone.signal };
+    try {
+      if (instance.has(HANDLE_ASYNC)) await this.#handleAsync(instance, request, response, limits);
+      else await this.#handleOutparam(instance, request, response, limits);
+    } finally {
+      giveBack(pool, instance);
+    }
+  }
+
+  /** WASI 0.2: the component passes its answer to an object, and returns when the body is written. */
+  async #handleOutparam(
+    instance: ComponentInstance,
+    request: IncomingMessage,
+    response: ServerResponse,
+    limits: Context,
+  ): Promise<void> {
     let answered = false;
     let refusal: unknown;
     const answer = (given: Answer) => {
       answered = true;
       if (given.tag === "ok") return send(response, given.val);
-      refusal = new Error(`the component answered with the error ${given.val.tag}`);
+      refusal = refused(given.val);
     };
-    try {
-      const incoming = new IncomingRequest(preview1, request);
-      await instance.callAsync({ ...context(), signal: gone.signal }, HANDLE, incoming, new ResponseOutparam(answer));
-    } finally {
-      giveBack(pool, instance);
-    }
+    const incoming = new IncomingRequest(this.#options.preview1, request);
+    await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
     if (refusal !== undefined) throw refusal;
     if (!answered) throw new Error("the component returned without an answer");
   }
+
+  /** WASI 0.3: the component returns its answer, and then writes the body. */
+  async #handleAsync(
+    instance: ComponentInstance,
+    request: IncomingMessage,
+    response: ServerResponse,
+    limits: Context,
+  ): Promise<void> {
+    const { preview1 } = this.#options;
+    const begun = Date.now();
+    const incoming = AsyncRequest.arrived(new IncomingRequest(preview1, request));
+    const answer = await instance.callAsync<AsyncResponse>(limits, HANDLE_ASYNC, incoming).catch((error: unknown) => {
+      throw error instanceof ComponentError ? refused(error.payload as HttpError) : error;
+    });
+    const { outgoing, sent } = answer.send(preview1, (status) => hasNoBody(request.method, status));
+    const stop = cutAtDeadline(response, limits, begun);
+    try {
+      send(response, outgoing);
+      await sent;
+    } catch (error) {
+      response.destroy();
+      throw error instanceof ComponentError ? refused(error.payload as HttpError) : error;
+    } finally {
+      stop();
+      // The task of the component ends once it knows that its body has been sent.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+function refused({ tag }: HttpError): Error {
+  return new Error(`the component answered with the error ${tag}`);
+}
+
+/** Cuts a connection at the deadline of its call, which began at `begun`. Returns a function that ends the watch. */
+function cutAtDeadline(response: ServerResponse, { deadline }: Context, begun: number): () => void {
+  if (deadline === undefined) return () => {};
+  const left = (typeof deadline === "number" ? begun + deadline : deadline.getTime()) - Date.now();
+  const timer = setTimeout(() => response.destroy(), Math.max(0, left));
+  return () => clearTimeout(timer);
 }
 
 /**

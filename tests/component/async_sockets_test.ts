@@ -72,17 +72,6 @@ async function collect(source: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-/** The value of an outcome, once it is settled. */
-function settled(outcome: Outcome): Promise<unknown> {
-  return new Promise((resolve) => {
-    const settle = outcome.settle.bind(outcome);
-    outcome.settle = (value) => {
-      settle(value);
-      resolve(value);
-    };
-  });
-}
-
 async function withServer(answer: (socket: Socket) => void, action: (port: number) => Promise<void>): Promise<void> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});
@@ -143,13 +132,13 @@ Deno.test("a connection has one stream in each direction, and long data arrive w
     await socket.connect(at(port));
     assert.deepEqual(socket.getRemoteAddress(), at(port));
     const part = "x".repeat(100_000);
-    const sent = settled(socket.send(stream(part, part, part)));
+    const sent = socket.send(stream(part, part, part)).settled();
     const [data, outcome] = socket.receive();
-    const received = settled(outcome);
+    const received = outcome.settled();
     assert.equal((await collect(data)).length, 300_000);
     assert.deepEqual([await sent, await received], [{ tag: "ok" }, { tag: "ok" }]);
     const [none, refused] = socket.receive();
-    const failure = settled(refused);
+    const failure = refused.settled();
     assert.equal(await collect(none), "");
     assert.deepEqual(await failure, { tag: "err", val: { tag: "invalid-state" } });
     socket[Symbol.dispose]();

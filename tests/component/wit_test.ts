@@ -3,14 +3,10 @@
  * has a WIT form that parses.
  */
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import type { WitPackage } from "../../component/wit/document.ts";
 import { witOfComponent } from "../../component/wit/from_component.ts";
-import { loadWit } from "../../component/wit/load.ts";
 import { parseWit } from "../../component/wit/parse.ts";
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { resolveWit } from "../../component/wit/resolve.ts";
@@ -22,10 +18,7 @@ import {
   NEEDS_COMPONENT_BINARIES,
 } from "../support/component_suite.ts";
 import { WaftError } from "../../engine/errors.ts";
-import { suiteFolder, suiteNamed } from "../support/suites.ts";
-
-const WASI = join(suiteFolder(suiteNamed("components")), "wit");
-const RELEASES = existsSync(WASI) ? readdirSync(WASI) : [];
+import { loadProposal, proposalsOf, WASI_RELEASES } from "../support/wasi_wit.ts";
 
 /**
  * Components of the suite that no world describes: a type of an inline interface occurs outside of it, and the like.
@@ -44,34 +37,24 @@ function reparse(text: string) {
   return resolveWit([parseWit({ file: "printed.wit", text })], [], { allFeatures: true });
 }
 
-for (const release of RELEASES) {
-  for (const proposal of readdirSync(join(WASI, release, "proposals"))) {
+for (const release of WASI_RELEASES) {
+  for (const proposal of proposalsOf(release)) {
     Deno.test(`wasi:${proposal} ${release} prints to the same packages`, () => {
-      const folder = mkdtempSync(join(tmpdir(), "wit-"));
-      try {
-        const proposals = join(WASI, release, "proposals");
-        cpSync(join(proposals, proposal, "wit"), folder, { recursive: true });
-        for (const other of readdirSync(proposals)) {
-          if (other !== proposal) {
-            cpSync(join(proposals, other, "wit"), join(folder, "deps", other), { recursive: true });
-          }
-        }
-        const { root, packages } = loadWit(folder, { allFeatures: true });
-        assert.equal(`${root.name.namespace}:${root.name.name}`, `wasi:${proposal}`);
-        const others = [root, ...packages.values()];
-        const again = reparse(printPackage(root, others));
-        assert.deepEqual(describe(again.root, again.packages.values()), describe(root, others));
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
+      const { root, packages } = loadProposal(release, proposal, { allFeatures: true });
+      assert.equal(`${root.name.namespace}:${root.name.name}`, `wasi:${proposal}`);
+      const others = [root, ...packages.values()];
+      const again = reparse(printPackage(root, others));
+      assert.deepEqual(describe(again.root, again.packages.values()), describe(root, others));
     });
   }
 }
 
 Deno.test({
-  name: `WASI's WIT is present${RELEASES.length === 0 ? " (needs the folder wit of the component model's suite)" : ""}`,
-  ignore: RELEASES.length === 0,
-  fn: () => assert.deepEqual(RELEASES.toSorted(), ["v0.2.12", "v0.3.0"]),
+  name: `WASI's WIT is present${
+    WASI_RELEASES.length === 0 ? " (needs the folder wit of the component model's suite)" : ""
+  }`,
+  ignore: WASI_RELEASES.length === 0,
+  fn: () => assert.deepEqual([...WASI_RELEASES], ["v0.2.12", "v0.3.0"]),
 });
 
 Deno.test({

@@ -61,7 +61,7 @@ class Production<T, Result> implements AsyncIterator<T> {
 }
 
 /** The stream of a source whose outcome has another form than {@linkcode End}. */
-function produceWith<T, Result>(
+export function produceWith<T, Result>(
   source: Source<T>,
   ok: () => Result,
   err: (error: unknown) => Result,

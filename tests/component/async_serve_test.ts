@@ -1,0 +1,136 @@
+/**
+ * The HTTP server with components of wasi:http 0.3: answers, streams, the client, limits, failures. In:
+ * fixtures/async_http.wat.
+ */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { NewEngine } from "@waft/engine";
+import { readFile } from "@waft/engine/internal/host/files";
+import { compileComponent } from "../../component/mod.ts";
+import { httpInterfaces } from "../../component/http/mod.ts";
+import { ComponentServer, type RequestReport } from "../../component/http/server.ts";
+import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
+import { ask, until } from "../support/http_requests.ts";
+
+const FIXTURE = fileURLToPath(new URL("fixtures/async_http.wat", import.meta.url));
+const component = compileComponent(
+  NewEngine({ interruptible: true, fuel: true }),
+  new TextDecoder().decode(readFile(FIXTURE)),
+);
+
+/** A guard for requests that must be answered. */
+const NEVER = 60_000;
+
+interface Setup {
+  readonly context?: () => { deadline?: number; fuel?: number };
+  readonly network?: NetworkOptions;
+}
+
+/** Runs `action` with a server on a free port of the loopback interface. */
+async function withService(
+  { context = () => ({ deadline: NEVER }), network }: Setup,
+  action: (port: number, reports: RequestReport[], made: () => number) => Promise<void>,
+): Promise<void> {
+  const wasi = new ComponentWasi({ waitInEventLoop: true, ...(network === undefined ? {} : { network }) });
+  const imports = { ...wasi.imports, ...httpInterfaces(wasi) };
+  let instances = 0;
+  const counted = {
+    ...component,
+    instantiate: (...args: Parameters<typeof component.instantiate>) => {
+      instances++;
+      return component.instantiate(...args);
+    },
+  };
+  const pool = component.pool.call(counted, { size: 4, imports });
+  const reports: RequestReport[] = [];
+  const limits = { concurrent: 4, waiting: 4 };
+  const onRequest = (report: RequestReport) => void reports.push(report);
+  const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+  const { port } = await server.listen("127.0.0.1", 0);
+  try {
+    await action(port, reports, () => instances);
+  } finally {
+    await server.stop();
+    pool.close();
+    wasi.close();
+  }
+}
+
+Deno.test("a service of WASI 0.3 answers, and its instances are reused", async () => {
+  await withService({}, async (port, reports, made) => {
+    for (let k = 0; k < 10; k++) {
+      const { status, headers, body } = await ask(port, "/hello");
+      assert.deepEqual([status, headers["x-guest"], body], [200, "async", "hello\n"]);
+      await until(() => reports.length === k + 1);
+    }
+    assert.ok(reports.every(({ status, error }) => status === 200 && error === undefined));
+    assert.equal(made(), 1, "one instance is reset and used again");
+    const bodiless = await ask(port, "/bodiless");
+    assert.deepEqual([bodiless.status, bodiless.headers["x-guest"], bodiless.body], [200, "async", ""]);
+    assert.equal((await ask(port, "/hello", { method: "HEAD" })).body, "");
+  });
+});
+
+Deno.test("a service of WASI 0.3 streams bodies both ways", async () => {
+  await withService({}, async (port, reports) => {
+    assert.equal((await ask(port, "/echo", { method: "POST", body: "a body" })).body, "a body");
+    const long = "0123456789".repeat(100_000);
+    assert.equal((await ask(port, "/echo", { method: "POST", body: long })).body, long);
+    await until(() => reports.length === 2);
+    assert.ok(reports.every(({ error }) => error === undefined), String(reports.map(({ error }) => error)));
+  });
+});
+
+Deno.test("a failure of a service of WASI 0.3 is status 500, or a cut connection once the answer has begun", async () => {
+  await withService({}, async (port, reports) => {
+    assert.equal((await ask(port, "/trap")).status, 500);
+    assert.equal((await ask(port, "/xerror")).status, 500);
+    await assert.rejects(ask(port, "/stream"));
+    assert.equal((await ask(port, "/hello")).body, "hello\n");
+    await until(() => reports.length === 4);
+    const errors = reports.map(({ error }) => String(error));
+    assert.match(errors[0], /unreachable/);
+    assert.match(errors[1], /internal-error/);
+    assert.match(errors[2], /unreachable/);
+    assert.equal(errors[3], "undefined");
+  });
+});
+
+Deno.test("deadline and fuel end a task of a service that goes on after its answer", async () => {
+  await withService({ context: () => ({ deadline: 60 }) }, async (port, reports) => {
+    await assert.rejects(ask(port, "/forever"));
+    await until(() => reports.length === 1);
+    assert.match(String(reports[0].error), /interrupted/);
+  });
+  await withService({ context: () => ({ deadline: NEVER, fuel: 100_000 }) }, async (port, reports) => {
+    await assert.rejects(ask(port, "/forever"));
+    await until(() => reports.length === 1);
+    assert.match(String(reports[0].error), /fuel/);
+    assert.equal((await ask(port, "/hello")).body, "hello\n");
+  });
+});
+
+Deno.test("a service of WASI 0.3 sends requests within its grants", async () => {
+  const upstream = createServer((request, response) => {
+    response.setHeader("x-upstream", `${request.method} ${request.url} ${request.headers["x-guest"]}`);
+    response.end("from upstream");
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+  const { port: target } = upstream.address() as AddressInfo;
+  try {
+    await withService({ network: { connect: [`127.0.0.1:${target}`] } }, async (port) => {
+      const { status, headers, body } = await ask(port, `/client?${target}`);
+      assert.deepEqual([status, headers["x-upstream"], body], [200, "GET / async", "from upstream"]);
+      assert.equal((await ask(port, "/client?1")).status, 500, "another port");
+    });
+    await withService({}, async (port, reports) => {
+      assert.equal((await ask(port, `/client?${target}`)).status, 500);
+      await until(() => reports.length === 1);
+      assert.match(String(reports[0].error), /HTTP-request-denied/);
+    });
+  } finally {
+    upstream.close();
+  }
+});

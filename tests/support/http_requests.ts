@@ -1,0 +1,31 @@
+/** Requests to a server of the loopback interface. */
+import { Buffer } from "node:buffer";
+import { request as httpRequest } from "node:http";
+
+/** An answer with a body of text. */
+interface Reply {
+  readonly status: number;
+  readonly headers: Record<string, unknown>;
+  readonly body: string;
+}
+
+/** Makes a request; rejects if the answer is incomplete. */
+export function ask(port: number, path: string, { method = "GET", body = "" } = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ host: "127.0.0.1", port, path, method, agent: false }, (message) => {
+      const parts: Uint8Array[] = [];
+      message.on("data", (part: Uint8Array) => parts.push(part));
+      message.on("error", reject);
+      message.on("end", () => {
+        const { statusCode = 0, headers } = message;
+        resolve({ status: statusCode, headers, body: Buffer.concat(parts).toString() });
+      });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
