@@ -17,6 +17,7 @@ import { writeArchive } from "../project/packages/archive.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
 import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
+import { compileFirstEagerly } from "./quick_profile.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -108,6 +109,7 @@ async function buildPackage(
   if (row.folder === "engine") {
     addNativeKernels(files, root, scratch);
     await bundleModules(files, exports, kept);
+    compileFirstEagerly(files);
   }
   return files;
 }

@@ -5,8 +5,8 @@
  * Deno caches a module's compiled code as of the end of loading; every process compiles lazily compiled functions
  * again. V8 compiles a parenthesized function expression eagerly, because such a function is likely to be called at
  * once. The rewriter therefore turns functions into such expressions, methods included: public methods are defined on
- * the prototype in a static block, private methods become fields. All other functions stay lazy, since code in the
- * cache has to be read even if it does not run.
+ * the prototype in a static block, private methods become fields, where each object may have functions of its own. All
+ * other functions stay lazy, since code in the cache has to be read even if it does not run.
  */
 import { type AnyNode, type Class, type MethodDefinition, parse, type Property } from "acorn";
 
@@ -22,19 +22,24 @@ interface Edit {
 
 type FunctionValue = MethodDefinition["value"];
 
-/** Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. */
-export function compileEagerly(text: string, chosen: Chosen): string {
+/**
+ * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Private methods
+ * only with `asFields`: modules that create many objects pay for fields in each.
+ */
+export function compileEagerly(text: string, chosen: Chosen, asFields = true): string {
   const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
-  return new Rewriter(text, chosen).rewritten(program);
+  return new Rewriter(text, chosen, asFields).rewritten(program);
 }
 
 class Rewriter {
   readonly #text: string;
   readonly #chosen: Chosen;
+  readonly #asFields: boolean;
 
-  constructor(text: string, chosen: Chosen) {
+  constructor(text: string, chosen: Chosen, asFields: boolean) {
     this.#text = text;
     this.#chosen = chosen;
+    this.#asFields = asFields;
   }
 
   /** The text of a node with everything inside it rewritten. */
@@ -129,7 +134,8 @@ class Rewriter {
   #canMove(member: MethodDefinition): boolean {
     const { kind, key } = member;
     if (kind === "constructor" || member.static || member.computed || !this.#isChosen(member)) return false;
-    return (key.type !== "PrivateIdentifier" || kind === "method") && !usesSuper(member);
+    const isPrivate = key.type === "PrivateIdentifier";
+    return (!isPrivate || (kind === "method" && this.#asFields)) && !usesSuper(member);
   }
 
   #keyOf({ key }: MethodDefinition | Property): string {

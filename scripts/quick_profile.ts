@@ -1,16 +1,17 @@
 /**
- * Profiles the start-up of programs: which functions of the quick-run module are called. In: the files of a bundle.
- * Out: the positions of those functions in the module's text, from V8's coverage counts. The bundle runs on this
- * machine, in temporary directories.
+ * Profiles the start-up of programs: which functions of a module are called. In: the files of a bundle or of the
+ * engine's npm package. Out: the positions of those functions in the modules' texts, from V8's coverage counts, and
+ * modules in which they are compiled eagerly. The files run on this machine, in temporary directories.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
-import type { Chosen } from "./eager_functions.ts";
+import { type Chosen, compileEagerly } from "./eager_functions.ts";
 import { QUICK_SAMPLES, type QuickSample } from "./quick_samples.ts";
 
 /** V8's coverage report for a script. */
@@ -28,10 +29,7 @@ interface Coverage {
 export function functionsThatRun(files: ReadonlyMap<string, Uint8Array>, entry: string, quick: string): Chosen {
   const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
   try {
-    for (const [path, bytes] of files) {
-      mkdirSync(dirname(join(scratch, path)), { recursive: true });
-      writeFileSync(join(scratch, path), bytes);
-    }
+    writeFiles(scratch, files);
     const called = new Set<string>();
     for (const [k, sample] of QUICK_SAMPLES.entries()) {
       const module = join(scratch, `${sample.name}.wasm`);
@@ -48,32 +46,146 @@ export function functionsThatRun(files: ReadonlyMap<string, Uint8Array>, entry: 
   }
 }
 
+/** A program that uses the engine as most programs do, up to its first result; see {@linkcode compileFirstEagerly}. */
+const FIRST_RESULT = `
+import { NewEngine } from "./mod.js";
+import { readFileSync } from "node:fs";
+
+for (const name of ["smallest", "usual"]) {
+  const module = NewEngine().compile(new Uint8Array(readFileSync(new URL(name + ".wasm", import.meta.url))));
+  const { run } = module.instantiate({}, { env: { host: (value) => value } }).exports;
+  if (run(20) !== 20) throw new Error("wrong result of " + name);
+}
+const { WebAssembly } = await import("./webassembly/mod.js");
+const usual = new WebAssembly.Module(readFileSync(new URL("usual.wasm", import.meta.url)));
+const { exports } = new WebAssembly.Instance(usual, { env: { host: (value) => value } });
+if (exports.run(20) !== 20 || exports.memory.buffer.byteLength === 0) throw new Error("wrong result");
+Deno.exit(0);
+`;
+
+/** The modules that this program runs. */
+const FIRST_MODULES = {
+  smallest: `(module (func (export "run") (param i32) (result i32) (local.get 0)))`,
+  usual: `(module (import "env" "host" (func $host (param i32) (result i32)))
+    (memory (export "memory") 2) (data (i32.const 8) "text") (global $sum (mut i32) (i32.const 0))
+    (table (export "table") 2 funcref) (elem (i32.const 0) $host $twice)
+    (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
+    (func (export "run") (param i32) (result i32)
+      (loop $again
+        (global.set $sum (i32.add (global.get $sum) (i32.load8_u (global.get $sum))))
+        (global.set $sum (i32.sub (global.get $sum) (i32.load8_u (global.get $sum))))
+        (br_if $again (i32.lt_s (global.get $sum) (i32.const 0))))
+      (call_indirect (param i32) (result i32)
+        (i32.div_s (call_indirect (param i32) (result i32) (local.get 0) (i32.const 1)) (i32.const 2))
+        (i32.const 0))))`,
+};
+
+/** Makes the functions of the engine's npm package that run before a first result compile eagerly. */
+export function compileFirstEagerly(files: Map<string, Uint8Array>): void {
+  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
+  try {
+    writeFiles(scratch, files);
+    for (const [name, text] of Object.entries(FIRST_MODULES)) {
+      writeFileSync(join(scratch, `${name}.wasm`), encodeModule(parseModule(text)));
+    }
+    writeFileSync(join(scratch, "first_result.js"), FIRST_RESULT);
+    const counts = join(scratch, "counts");
+    const { status, stderr } = runDeno(scratch, [join(scratch, "first_result.js")], counts);
+    if (status !== 0) throw new Error(`the package fails on a module: status ${status}\n${stderr}`);
+    rewriteCalled(files, scratch, [counts]);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Makes the functions of a bundle that run when `waft run` compiles a module compile eagerly, except in the module
+ * `quick`, which has functions of its own for runs from the cache.
+ */
+export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string, quick: string): void {
+  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
+  try {
+    writeFiles(scratch, files);
+    const counts = QUICK_SAMPLES.map((sample, k) => {
+      const module = join(scratch, `${sample.name}.wasm`);
+      writeFileSync(module, encodeModule(parseModule(sample.text)));
+      const folder = join(scratch, `counts${k}`);
+      runSample(scratch, entry, { ...sample, options: ["--no-cache", ...sample.options] }, module, folder);
+      return folder;
+    });
+    rewriteCalled(files, scratch, counts, quick);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
+  for (const [path, bytes] of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), bytes);
+  }
+}
+
+/** Rewrites the modules of `files`, apart from `left`, whose functions were called according to the counts. */
+function rewriteCalled(
+  files: Map<string, Uint8Array>,
+  folder: string,
+  counts: readonly string[],
+  left?: string,
+): void {
+  const called = new Map<string, Set<string>>();
+  const prefix = `${pathToFileURL(realpathSync(folder)).href}/`;
+  for (const { url, functions } of counts.flatMap(coverage)) {
+    const path = url.startsWith(prefix) ? url.slice(prefix.length) : "";
+    if (!files.has(path) || path === left) continue;
+    const positions = called.get(path) ?? new Set();
+    called.set(path, positions);
+    notePositions(positions, functions);
+  }
+  if (called.size === 0) throw new Error("the profile names no module");
+  for (const [path, positions] of called) {
+    const text = new TextDecoder().decode(files.get(path));
+    const eager = compileEagerly(text, (start, end) => positions.has(`${start} ${end}`), false);
+    files.set(path, new TextEncoder().encode(eager));
+  }
+}
+
 function runSample(scratch: string, entry: string, sample: QuickSample, module: string, counts?: string): void {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [
-      ...["run", "-A", "--quiet", "--no-config", "--no-lock", "--no-check", "--no-remote", "--no-npm"],
-      ...(counts === undefined ? [] : [`--coverage=${counts}`]),
-      ...[join(scratch, entry), "run", ...sample.options, module, ...sample.args],
-    ],
-    {
-      encoding: "utf8",
-      cwd: scratch,
-      env: { ...process.env, NO_COLOR: "1", WAFT_HOME: join(scratch, "home"), DENO_DIR: join(scratch, "deno") },
-    },
-  );
+  const program = [join(scratch, entry), "run", ...sample.options, module, ...sample.args];
+  const { status, stdout, stderr } = runDeno(scratch, program, counts);
   if (status !== 0 || stdout !== sample.output) {
     throw new Error(`the bundle fails on the sample "${sample.name}": status ${status}, "${stdout}"\n${stderr}`);
   }
 }
 
-/** Adds the called functions to `called`, as "start end". */
+/** Runs a program in `scratch`; writes its coverage into the folder `counts`, if given. */
+function runDeno(scratch: string, program: readonly string[], counts?: string) {
+  const options = ["-A", "--quiet", "--no-config", "--no-lock", "--no-check", "--no-remote", "--no-npm"];
+  if (counts !== undefined) options.push(`--coverage=${counts}`);
+  return spawnSync(process.execPath, ["run", ...options, ...program], {
+    encoding: "utf8",
+    cwd: scratch,
+    env: { ...process.env, NO_COLOR: "1", WAFT_HOME: join(scratch, "home"), DENO_DIR: join(scratch, "deno") },
+  });
+}
+
+/** The reports in a folder. */
+function coverage(counts: string): Coverage[] {
+  return readdirSync(counts).map((name) => JSON.parse(readFileSync(join(counts, name), "utf8")) as Coverage);
+}
+
+/** Adds the called functions to `positions`, as "start end". */
+function notePositions(positions: Set<string>, functions: Coverage["functions"]): void {
+  for (const { ranges: [whole] } of functions) {
+    if (whole.count > 0) positions.add(`${whole.startOffset} ${whole.endOffset}`);
+  }
+}
+
+/** Adds the called functions of the quick-run module to `called`. */
 function addCalled(called: Set<string>, counts: string, quick: string): void {
-  const scripts = readdirSync(counts).map((name) => JSON.parse(readFileSync(join(counts, name), "utf8")) as Coverage);
+  const scripts = coverage(counts);
   // A quick run loads the entry and the module, but not the compiler.
   const script = scripts.find(({ url }) => url.endsWith(`/${quick}`));
   if (script === undefined || scripts.length > 2) throw new Error("the bundle's quick run loads more than two modules");
-  for (const { ranges: [whole] } of script.functions) {
-    if (whole.count > 0) called.add(`${whole.startOffset} ${whole.endOffset}`);
-  }
+  notePositions(called, script.functions);
 }

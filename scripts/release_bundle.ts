@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../project/versions/release_index.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
 import { compileEagerly } from "./eager_functions.ts";
-import { functionsThatRun } from "./quick_profile.ts";
+import { compileRunsEagerly, functionsThatRun } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
 
 /** Programs started by URL (workers, processes): their name in the bundle and their source. */
@@ -185,6 +185,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   }
   const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
   files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
+  compileRunsEagerly(files, "lib/waft.js", QUICK_FILE);
   run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/build_reference.ts"], tree);
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { compileEagerly } from "./eager_functions.ts";
+import { compileFirstEagerly } from "./quick_profile.ts";
 import { loadLate, placeUrls } from "./release_bundle.ts";
 
 const MODULE = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
@@ -59,6 +60,33 @@ Deno.test("compileEagerly() preserves the behaviour of a module, for every choic
   }
   assert.equal(starts.length, 19);
   assert.equal(compileEagerly(MODULE, () => false), MODULE);
+  const shared = compileEagerly(MODULE, () => true, false);
+  assert.match(shared, /;#plus\(x\)\{|\n#plus\(x\)\{/, "a private method stays a method");
+  assert.deepEqual(await behavior(shared), expected);
+});
+
+Deno.test("functions of a package that run before its first result are compiled eagerly, others are not", () => {
+  const engine = `export function NewEngine() { return { compile: (bytes) => new Compiled(bytes) }; }
+    function unused() { return 1; }
+    export class Compiled { constructor(bytes) { this.bytes = bytes; } instantiate() { return { exports: exported() }; } }
+    function exported() { return { run: identity, memory: { buffer: new ArrayBuffer(1) } }; }
+    function identity(value) { return value; }`;
+  const namespace = `import { Compiled } from "../mod.js";
+    export const WebAssembly = { Module: Compiled, Instance: class { constructor(module) {
+      this.exports = module.instantiate().exports; } } };`;
+  const files = new Map(
+    Object.entries({ "mod.js": engine, "webassembly/mod.js": namespace }).map(([path, text]) => [
+      path,
+      new TextEncoder().encode(text),
+    ]),
+  );
+  compileFirstEagerly(files);
+  const text = new TextDecoder().decode(files.get("mod.js"));
+  assert.match(text, /exported=\(function exported/);
+  assert.match(text, /identity=\(function identity/);
+  assert.match(text, /\n {4}function unused\(\)/);
+  files.set("mod.js", new TextEncoder().encode(engine.replace("return value", "return value + 1")));
+  assert.throws(() => compileFirstEagerly(files), /wrong result/);
 });
 
 Deno.test("loadLate() hides the specifiers of the bundle's own modules and leaves other imports unchanged", () => {
