@@ -132,7 +132,7 @@ function addReference(files: Files, root: string): void {
 /**
  * Completes package.json, and returns it: exports and imports come from `deno pack`, exact versions from the lockfile.
  */
-function finishManifest(files: Files, row: PackageRow, root: string): { exports: Record<string, unknown> } {
+export function finishManifest(files: Files, row: PackageRow, root: string): { exports: Record<string, unknown> } {
   const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
     name: string;
     version: string;
@@ -152,7 +152,6 @@ function finishManifest(files: Files, row: PackageRow, root: string): { exports:
     description: row.description,
     homepage: "https://waft.sh",
     engines: ENGINES,
-    os: ["linux", "darwin", "win32"],
     exports: { ...manifest.exports, "./package.json": "./package.json" },
     dependencies,
     ...row.fields,

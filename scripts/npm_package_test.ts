@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { finishManifest } from "./build_npm.ts";
 import { REFERENCE_MODULES } from "../registry/site/reference/pages.ts";
 import {
   type Files,
@@ -99,6 +100,17 @@ Deno.test("the engine's package exports documented modules; every other export i
   const ofEngine = REFERENCE_MODULES.filter((module) => module.package === "engine");
   const documented = [...ofEngine.map(({ entry }) => entry), "./install"];
   assert.deepEqual(open.sort(), documented.sort());
+});
+
+Deno.test("the packages can be installed on every system, as the documentation says", () => {
+  const manifest = { name: "@waft/engine", version: "0.0.0", exports: {} };
+  const files: Files = new Map([["package.json", bytes(JSON.stringify(manifest))]]);
+  const row = { folder: "engine", description: "", fields: {}, extra: [] };
+  finishManifest(files, row, new URL("..", import.meta.url).pathname);
+  const { os, cpu, libc } = JSON.parse(text(files, "package.json")) as Record<string, unknown>;
+  assert.deepEqual([os, cpu, libc], [undefined, undefined, undefined]);
+  const page = readFileSync(new URL("../docs/installing.md", import.meta.url), "utf8");
+  assert.match(page, /^\| other systems .*validates, converts and manages projects/m);
 });
 
 Deno.test("missingExports() returns the files that package.json names and the package lacks", () => {

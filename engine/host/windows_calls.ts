@@ -519,6 +519,19 @@ class WindowsCalls {
     return own.slice(own.lastIndexOf("\\") + 1).toLowerCase() === name.toLowerCase();
   }
 
+  /** Has the directory an entry with another name whose short name this is? */
+  #isShortName(directory: bigint, name: string): boolean {
+    if (!name.includes("~")) return false;
+    const options = OPTION.SYNCHRONOUS | OPTION.BACKUP | OPTION.REPARSE_POINT;
+    const handle = this.#create(directory, name, 0, DISPOSITION.OPEN, options);
+    if (typeof handle === "number") return false;
+    try {
+      return !this.#isItsName(handle, name);
+    } finally {
+      this.#machine.call("NtClose", handle);
+    }
+  }
+
   /** Opens a name, uses the handle and closes it. */
   #with(fd: number, name: string, opening: Opening, use: (handle: bigint) => number): number {
     const handle = this.#openName(fd, name, opening);
@@ -629,6 +642,8 @@ class WindowsCalls {
     return this.#with(fd, path, { access: ACCESS.DELETE }, (handle) => {
       const source = this.#attributeTag(handle);
       if (!source.isDirectory && target !== name) return E.NOTDIR;
+      // The system replaces an entry by its short name, too.
+      if (this.#isShortName(directory.handle, name)) return E.INVAL;
       const kinds = this.#with(to, name, { access: 0 }, (old) => this.#attributeTag(old).isDirectory ? 1 : 2);
       if (kinds === 1 && !source.isDirectory) return E.ISDIR;
       if (kinds === 2 && source.isDirectory) return E.NOTDIR;

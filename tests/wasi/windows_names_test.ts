@@ -4,6 +4,7 @@
  * names is checked on every system, its effects on Windows.
  */
 import { equal, ok } from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isWindowsName } from "../../engine/host/windows_calls.ts";
@@ -96,6 +97,37 @@ Deno.test({ name: "Windows: 8.3 short names open no file", ignore: !IS_WINDOWS }
       equal(guest.onPath("path_unlink_file", ROOT, short), ERRNO.noent, short);
     }
   });
+});
+
+/** The short name of an entry; undefined on volumes without short names. */
+function shortNameOf(path: string): string | undefined {
+  const { stdout } = spawnSync("cmd", ["/d", "/c", `for %I in ("${path}") do @echo %~snxI`], {
+    encoding: "utf8",
+    windowsVerbatimArguments: true,
+  });
+  const text = stdout.trim();
+  return text.includes("~") ? text : undefined;
+}
+
+Deno.test({ name: "Windows: a rename replaces nothing by its short name", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root }) => {
+    const rename = (to: string) => guest.call("path_rename", ROOT, ...guest.string("a.txt"), ROOT, ...guest.string(to));
+    const link = (to: string) => guest.call("path_link", ROOT, 0, ...guest.string("a.txt"), ROOT, ...guest.string(to));
+    writeFileSync(join(root, "waft-lock.json"), "{}");
+    writeFileSync(join(root, "a rather long name.json"), "long");
+    for (const name of ["waft-lock.json", "a rather long name.json"]) {
+      const short = shortNameOf(join(root, name));
+      if (short === undefined) continue;
+      for (const spelling of [short, short.toLowerCase()]) {
+        equal(rename(spelling), ERRNO.inval, spelling);
+        ok(link(spelling) !== 0, spelling);
+      }
+    }
+    equal(readFileSync(join(root, "waft-lock.json"), "utf8"), "{}");
+    equal(readFileSync(join(root, "a rather long name.json"), "utf8"), "long");
+    equal(readFileSync(join(root, "a.txt"), "utf8"), "alpha");
+    equal(rename("a~b.txt"), 0);
+  }, { protect: { names: ["waft-lock.json"] } });
 });
 
 Deno.test({ name: "Windows: protected names are protected in every spelling", ignore: !IS_WINDOWS }, () => {
