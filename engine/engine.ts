@@ -118,6 +118,19 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
+/**
+ * The largest module, in bytes, that `compile` optimizes at once when it finds that the module has run before. Larger
+ * ones would delay their second run by a second or more.
+ */
+const MOST_BYTES_AT_ONCE = 1 << 19;
+
+/** The optimization of a module for the cache. */
+interface TierUpPlan {
+  /** The module has run before: a helper thread compiles it from its first instance on. */
+  readonly startsAtOnce: boolean;
+  readonly finished: NonNullable<OptimizingCompiler["finished"]>;
+}
+
 /** True once a module of tier `auto` was compiled: programs of the other tiers start no thread. */
 let mayStartThreads = false;
 
@@ -317,14 +330,15 @@ export class Engine implements Settings {
       const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
       return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
     }
-    const tier = this.tier === "auto" && wasMarked(cache, key) ? "optimizing" : this.tier;
+    const startsAtOnce = this.tier === "auto" && wasMarked(cache, key);
+    const tier = startsAtOnce && bytes.length <= MOST_BYTES_AT_ONCE ? "optimizing" : this.tier;
     if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
     const parsed = decodeModule(bytes);
     const write = (artifact: Uint8Array) => cache.write(key, artifact);
     const module = this.compileParsed(
       parsed,
       undefined,
-      (compiled, statistics) => write(serializeModule(compiled, this, statistics)),
+      { startsAtOnce, finished: (compiled, statistics) => write(serializeModule(compiled, this, statistics)) },
       tier,
     );
     if (!module.isTieringUp) write(module.serialize());
@@ -340,12 +354,12 @@ export class Engine implements Settings {
   compileParsed(
     module: WasmModule,
     places?: TextPlaces,
-    finished?: OptimizingCompiler["finished"],
+    plan?: TierUpPlan,
     tier: Tiering = this.tier,
   ): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
-    const { compiled, statistics, tierUp } = this.#compileFor(space, module, places, explicit, tier, finished);
+    const { compiled, statistics, tierUp } = this.#compileFor(space, module, places, explicit, tier, plan);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const fallback = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true, "optimizing").compiled
@@ -450,12 +464,12 @@ export class Engine implements Settings {
     places: TextPlaces | undefined,
     explicitBounds: boolean,
     tier: Tiering = this.tier,
-    finished?: OptimizingCompiler["finished"],
+    plan?: TierUpPlan,
   ): ReusableCode {
-    const isOwn = places !== undefined || this.#verify || finished !== undefined || this.#tierUpCalls !== undefined ||
+    const isOwn = places !== undefined || this.#verify || plan !== undefined || this.#tierUpCalls !== undefined ||
       this.#tierUpTurns !== undefined ||
       this.#explain !== undefined;
-    if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, finished);
+    if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, plan);
     const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
     const known = reusableCode(module.bytes, settings);
     if (known !== undefined) return known;
@@ -470,7 +484,7 @@ export class Engine implements Settings {
     places: TextPlaces | undefined,
     explicitBounds: boolean,
     tier: Tiering,
-    finished?: OptimizingCompiler["finished"],
+    plan?: TierUpPlan,
   ): ReusableCode {
     const { thread } = space;
     const notes = this.#explain && new FunctionNotes();
@@ -498,7 +512,7 @@ export class Engine implements Settings {
       this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: performance.now() - start }));
     }
     const tierUp = tier === "auto" && replaceable !== undefined
-      ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, finished)
+      ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, plan)
       : undefined;
     return { compiled, statistics, tierUp };
   }
@@ -510,7 +524,7 @@ export class Engine implements Settings {
     replaceable: Uint8Array,
     module: WasmModule,
     explicitBounds: boolean,
-    finished: OptimizingCompiler["finished"],
+    plan: TierUpPlan | undefined,
   ): TierUp {
     mayStartThreads = true;
     const options = this.#codeOptions(explicitBounds);
@@ -520,6 +534,7 @@ export class Engine implements Settings {
     return new TierUp(space, compiled, replaceable, {
       target: TARGET,
       options,
+      startsAtOnce: plan?.startsAtOnce ?? false,
       isReady: () => workerCount() > 0,
       send: (message, isUnderWay) => {
         requested = performance.now();
@@ -537,7 +552,7 @@ export class Engine implements Settings {
         if (this.#perfMap) addToPerfMap(optimized);
         const ms = performance.now() - requested;
         this.#explain?.(notes.report(optimized, { tier: "optimizing", kernel: undefined, origin, ms }));
-        finished?.(optimized, statistics);
+        plan?.finished(optimized, statistics);
       },
     });
   }

@@ -52,6 +52,8 @@ export interface OptimizingCompiler {
   send(message: unknown, isUnderWay: () => boolean): boolean;
   /** True if a helper thread is running. */
   isReady(): boolean;
+  /** Starts the compilation with the first instance: the module has run before, without being optimized. */
+  readonly startsAtOnce?: boolean;
   /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
   readonly afterCalls?: number;
   /**
@@ -145,7 +147,8 @@ export class TierUp implements PendingWork {
    * Starts the compilation when it is due; looks again before it is, since a thread may have been started meanwhile.
    */
   #warmUp(now: number): number | undefined {
-    const due = this.#since + (this.#compiler.isReady() ? READY_START_MS : START_MS);
+    const { isReady, startsAtOnce = false } = this.#compiler;
+    const due = this.#since + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
     return now < due ? Math.min(due, now + READY_START_MS) : this.#start(now);
   }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 
 /** A module that runs from time 0; records the jobs that are sent. */
-function warmingModule(isReady: () => boolean): { tierUp: TierUp; jobs: unknown[] } {
+function warmingModule(isReady: () => boolean, startsAtOnce = false): { tierUp: TierUp; jobs: unknown[] } {
   const jobs: unknown[] = [];
   const store = { thread: { addWork: () => {}, arena: { pollPage: 0 } } } as never;
   const baseline = { valid: { bytes: new Uint8Array(8) } } as never;
@@ -11,6 +11,7 @@ function warmingModule(isReady: () => boolean): { tierUp: TierUp; jobs: unknown[
     target: { name: "x64" },
     options: { cpu: new Set<string>() },
     isReady,
+    startsAtOnce,
     send: (message: unknown) => jobs.push(message) > 0,
     compileHere: () => assert.fail("a thread is available"),
   } as unknown as OptimizingCompiler;
@@ -39,4 +40,10 @@ Deno.test("a module is compiled again early if a thread is there, late if one mu
   assert.ok(warm > 0 && warm < cold / 2, `${warm}, ${cold}`);
   const meanwhile = startsAfter((ran) => ran > cold / 2);
   assert.ok(meanwhile > cold / 2 && meanwhile < cold, "a thread that another module has started");
+});
+
+Deno.test("a module that has run before is compiled from its first instance on", () => {
+  const { tierUp, jobs } = warmingModule(() => false, true);
+  tierUp.advance(performance.now());
+  assert.equal(jobs.length, 1);
 });

@@ -1,10 +1,13 @@
 /** The option `explain`: one report per compilation, which changes no code. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { type CompilationReport, type EngineOptions, NewEngine } from "@waft/engine";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 
 const TEXT = `(module $m
   (import "m" "f" (func (param i32)))
@@ -66,4 +69,28 @@ Deno.test("a module from the cache is reported as such; reports change no code",
     });
     assert.deepEqual(codes[0], codes[1]);
   }
+});
+
+/** The compilations up to the first result of a module, in two processes that share a cache. */
+function tiersOfTwoRuns(padding: number): string[] {
+  const directory = mkdtempSync(join(tmpdir(), "waft-explain-"));
+  try {
+    const program = fileURLToPath(new URL("second_run_program.ts", import.meta.url));
+    const [command, first] = hostCommand(program);
+    return [1, 2].map(() => {
+      const options = { encoding: "utf8", timeout: CHILD_TIMEOUT } as const;
+      return execFileSync(command, [...first, directory, String(padding)], options).trim();
+    });
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+Deno.test({
+  name: "the second run of a small module compiles optimized code at once, that of a big one does not",
+  ignore: !HAS_BASELINE,
+  fn: () => {
+    assert.deepEqual(tiersOfTwoRuns(10), ["baseline compile", "optimizing compile"]);
+    assert.deepEqual(tiersOfTwoRuns(1 << 20), ["baseline compile", "baseline compile"]);
+  },
 });
