@@ -68,9 +68,17 @@ export class ByteSource {
   /** Takes at most `most` bytes; none if none have arrived. Throws the error of a stream at its end. */
   take(most: number): Uint8Array {
     const readableLength = this.#closed ? 0 : this.#readable.readableLength;
-    if (most > 0 && readableLength > 0) return this.#readable.read(Math.min(most, readableLength)) as Uint8Array;
+    if (most > 0 && readableLength > 0) return this.#read(Math.min(most, readableLength));
     if (this.#error !== undefined) return failed(this.#error);
     return this.#ended ? closed() : NO_BYTES;
+  }
+
+  #read(length: number): Uint8Array {
+    const readable = this.#readable;
+    const bytes = readable.read(length) as Uint8Array;
+    // The end may have arrived before these bytes were read, and is announced by a read that finds nothing.
+    if (readable.readableLength === 0) readable.read(0);
+    return bytes;
   }
 
   /** Ends the source for the guest; what arrives from now on is discarded. */
