@@ -33,6 +33,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "strings",
       "languages",
       "artifacts",
+      "inspecting",
       "control",
       "manifest",
       "lockfile",

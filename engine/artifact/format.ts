@@ -137,7 +137,7 @@ function refuse(message: string, offset?: number): never {
 }
 
 /** True if the bytes begin with the magic number of artifacts. */
-function looksLikeArtifact(bytes: Uint8Array): boolean {
+export function looksLikeArtifact(bytes: Uint8Array): boolean {
   return bytes.length >= MAGIC.length && MAGIC.every((byte, k) => bytes[k] === byte);
 }
 

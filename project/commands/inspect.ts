@@ -1,6 +1,6 @@
 /**
- * `waft inspect FILE`: the world of a component as WIT, or with `--json` as one document in the envelope of
- * output_schemas.ts, which also holds the finding if the file cannot be read.
+ * `waft inspect FILE`: what a module, component or artifact is, as text, or with `--json` as one document in the
+ * envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
 import process from "node:process";
@@ -8,20 +8,28 @@ import { writeText } from "@waft/engine/internal/host/process";
 import { WaftError } from "@waft/engine/internal/errors";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { FileFailure, oneLine } from "../base/failure.ts";
+import { palette, wantsColor } from "../base/terminal.ts";
 import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `inspect`. */
 export function addCommand(program: Command): void {
   program.command("inspect")
-    .description("Print the world of a component as WIT.")
-    .argument("<file>", "Component, core module with an embedded world, .wit file or directory; - is standard input")
-    .option("--json", "Print the worlds as JSON")
+    .description(
+      "Show what a file is: imports, exports, needed features and size of a module, the world of a component as WIT, " +
+        "the engine and machine of an artifact.",
+    )
+    .argument("<file>", "Module or component in either form, artifact, .wit file or directory; - is standard input")
+    .option("--json", "Print the facts as JSON")
     .action(async (file: string, flags: { json?: boolean }) => {
-      const { inspectComponent, inspectionData, inspectionText } = await import("../ops/inspect_component.ts");
+      const [{ inspectFile }, { inspectionData, inspectionText }] = await Promise.all([
+        import("../ops/inspect_file.ts"),
+        import("./inspection_text.ts"),
+      ]);
       try {
-        const inspection = await inspectComponent(inputPath(file));
+        const inspection = await inspectFile(inputPath(file));
+        const colors = palette(wantsColor(undefined, process.stdout.isTTY, process.env));
         if (flags.json === true) writeEnvelope(inspectionData(inspection), []);
-        else writeText(1, inspectionText(inspection));
+        else writeText(1, inspectionText(inspection, colors));
       } catch (error) {
         const place = error instanceof WaftError ? error.place : {};
         if (flags.json !== true) throw new FileFailure(place.file ?? file, error);

@@ -8,7 +8,7 @@ import process from "node:process";
 import type { WitWorld } from "../../component/wit/document.ts";
 import { declareWorld } from "../../component/wit/typescript.ts";
 import { oneLine, UsageError } from "../base/failure.ts";
-import { inspectComponent } from "./inspect_component.ts";
+import { inspectFile } from "./inspect_file.ts";
 
 /** The name of a component's world, which has none of its own (component/wit/from_component.ts). */
 const ROOT_WORLD = "root";
@@ -25,8 +25,9 @@ export async function declareTypes(path: string, folder: string, world: string |
 }
 
 async function worldsOf(path: string): Promise<WitWorld[]> {
-  const { documents } = await inspectComponent(path);
-  return documents.flatMap(({ root }) => [...root.worlds.values()]);
+  const inspection = await inspectFile(path);
+  if (inspection.kind === "artifact") return [];
+  return inspection.documents.flatMap(({ root }) => [...root.worlds.values()]);
 }
 
 function chosen(worlds: readonly WitWorld[], path: string, name: string | undefined): readonly WitWorld[] {

@@ -1,0 +1,77 @@
+/**
+ * Inspected files as text and as the data of `--json`. In: an inspection. Out: WIT, or the lines about a module or an
+ * artifact. Text from the file is escaped.
+ */
+import { describeWorld, printPackage } from "../../component/wit/print.ts";
+import { layoutTable, type Palette, safe } from "../base/terminal.ts";
+import type { ArtifactFacts } from "../ops/inspect_artifact.ts";
+import type { CoreModulePart, InspectedPackages, Inspection } from "../ops/inspect_file.ts";
+import { bytesText, moduleText } from "./module_facts_text.ts";
+
+/** Functions of an artifact that are shown. */
+const LARGEST = 12;
+
+/** An inspection as text that ends with a line break. */
+export function inspectionText(inspection: Inspection, colors: Palette): string {
+  switch (inspection.kind) {
+    case "wit":
+      return witText(inspection.documents);
+    case "component":
+      return `${witText(inspection.documents)}\n${partLines(inspection).map((line) => `// ${line}\n`).join("")}`;
+    case "core module": {
+      const { documents, module } = inspection;
+      const world = documents.length === 0 ? "" : `\n${colors.bold("embedded world")}\n${witText(documents)}`;
+      return `${moduleText(module, colors)}\n${world}`;
+    }
+    case "artifact":
+      return `${artifactText(inspection.artifact, colors)}\n`;
+  }
+}
+
+function witText(documents: readonly InspectedPackages[]): string {
+  return documents.map(({ root, packages, omitted }) => {
+    const notes = omitted.map((note) => `// omitted: ${note}\n`).join("");
+    return `${notes}${printPackage(root, packages.values())}`;
+  }).join("\n");
+}
+
+/** The size of a component and of the core modules in it, for comments of WIT. */
+function partLines({ bytes, modules }: { bytes: number; modules: readonly CoreModulePart[] }): string[] {
+  const rows = [...modules].sort((a, b) => b.bytes - a.bytes).map((part) => [
+    `  core module ${part.path.join(".")}`,
+    `${bytesText(part.bytes)} bytes`,
+    `${Math.round(100 * part.bytes / bytes)} %`,
+  ]);
+  return [`component, ${bytesText(bytes)} bytes`, ...layoutTable(rows)];
+}
+
+function artifactText({ bytes, engine, machine, cpu, options, codeBytes, functions }: ArtifactFacts, colors: Palette) {
+  const rows = [
+    ["  engine", safe(engine)],
+    ["  machine", safe(`${machine}${cpu.length === 0 ? "" : ` with ${cpu.join(", ")}`}`)],
+    ["  machine code", `${bytesText(codeBytes)} bytes, ${functions.length} functions`],
+    ["  options", safe(options.filter((name) => !name.includes(".")).join(", ") || "none")],
+  ];
+  const largest = functions.slice(0, LARGEST).map((one) => [`  ${bytesText(one.bytes)}`, `function ${one.index}`]);
+  return [
+    `${colors.bold("artifact")}, ${bytesText(bytes)} bytes`,
+    ...layoutTable(rows),
+    "",
+    colors.bold("largest functions"),
+    ...layoutTable(largest),
+  ].join("\n");
+}
+
+/** An inspection as plain data. */
+export function inspectionData(inspection: Inspection): object {
+  const { kind } = inspection;
+  if (kind === "artifact") return { kind, ...inspection.artifact };
+  const { documents } = inspection;
+  const worlds = {
+    worlds: documents.flatMap(({ root }) => [...root.worlds.values()].map((world) => describeWorld(world))),
+    omitted: documents.flatMap(({ omitted }) => omitted),
+  };
+  if (kind === "core module") return { kind, ...inspection.module, ...worlds };
+  if (kind === "component") return { kind, bytes: inspection.bytes, modules: inspection.modules, ...worlds };
+  return { kind, ...worlds };
+}

@@ -1,0 +1,84 @@
+/**
+ * What a file is: a core module and its facts, an artifact, a component and its world, or WIT. In: a path. Out: plain
+ * data, and packages of WIT. Nothing is compiled.
+ */
+import { readFileSync, statSync } from "node:fs";
+import { NewEngine } from "@waft/engine";
+import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
+import { decodeComponent } from "../../component/binary/decode.ts";
+import type { Component } from "../../component/model/definitions.ts";
+import type { WitPackage } from "../../component/wit/document.ts";
+import { embeddedWit, witOfComponent } from "../../component/wit/from_component.ts";
+import { loadWit } from "../../component/wit/load.ts";
+import { validateComponent } from "../../component/validate/validate_component.ts";
+import { componentBytes } from "./component_bytes.ts";
+import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
+import { ALL_FEATURES, type ModuleFacts, moduleFacts } from "./inspect_module.ts";
+
+/** A file, for `waft inspect`. */
+export type Inspection =
+  | { readonly kind: "wit"; readonly documents: readonly InspectedPackages[] }
+  | {
+    readonly kind: "component";
+    readonly documents: readonly InspectedPackages[];
+    readonly bytes: number;
+    readonly modules: readonly CoreModulePart[];
+  }
+  | {
+    readonly kind: "core module";
+    /** The worlds that tools have embedded. */
+    readonly documents: readonly InspectedPackages[];
+    readonly module: ModuleFacts;
+  }
+  | { readonly kind: "artifact"; readonly artifact: ArtifactFacts };
+
+/** A root package, the packages that it refers to, and the imports and exports that WIT cannot express. */
+export interface InspectedPackages {
+  readonly root: WitPackage;
+  readonly packages: ReadonlyMap<string, WitPackage>;
+  readonly omitted: readonly string[];
+}
+
+/** A core module within a component. */
+export interface CoreModulePart {
+  /** Indices of the components around it and its own, among the core modules that each defines. */
+  readonly path: readonly number[];
+  /** Offset of its first byte in the file. */
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** Reads the file or directory at `path`. Throws the engine's errors, and those of the file system. */
+export async function inspectFile(path: string): Promise<Inspection> {
+  if (path.endsWith(".wit") || statSync(path).isDirectory()) {
+    return { kind: "wit", documents: [{ ...loadWit(path, { allFeatures: true }), omitted: [] }] };
+  }
+  const content = new Uint8Array(readFileSync(path));
+  if (looksLikeArtifact(content)) return { kind: "artifact", artifact: artifactFacts(content) };
+  const bytes = await componentBytes(content);
+  if (bytes === undefined) {
+    const binary = content[0] === 0 ? content : binaryOf(content);
+    return { kind: "core module", documents: embeddedWit(binary), module: moduleFacts(binary) };
+  }
+  const component = decodeComponent(bytes);
+  const documents = [witOfComponent(validateComponent(component))];
+  return { kind: "component", documents, bytes: bytes.length, modules: coreModules(component) };
+}
+
+/** The binary form of a text, whose errors have their places in the text. */
+function binaryOf(text: Uint8Array): Uint8Array {
+  const engine = NewEngine({ features: ALL_FEATURES });
+  engine.validate(text);
+  return engine.parse(text).bytes;
+}
+
+/** The core modules of a component and of the components in it. */
+function coreModules({ definitions }: Component, around: readonly number[] = []): CoreModulePart[] {
+  let modules = 0;
+  let components = 0;
+  return definitions.flatMap((definition) => {
+    if (definition.kind === "component") return coreModules(definition.component, [...around, components++]);
+    if (definition.kind !== "core module") return [];
+    return [{ path: [...around, modules++], offset: definition.offset, bytes: definition.bytes.length }];
+  });
+}
