@@ -23,7 +23,7 @@ import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";
 import { emitPark } from "./park.ts";
 import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
-import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+import { StubCode } from "./stub_code.ts";
 
 /** Offsets in siginfo and in the saved registers that the handler reads. */
 interface SignalLayout {
@@ -59,7 +59,7 @@ const SYS_RT_SIGACTION = 134;
 export function buildProcessStubs(os: string): ProcessStubs {
   const layout = SIGNALS[os];
   if (layout === undefined) throw new RangeError(`No arm64 process stubs for operating system "${os}"`);
-  return assembleProcessStubs(new StubCode(BARE_CONTEXT), {
+  return assembleProcessStubs(new StubCode(), {
     wordAlignment: 16,
     unwinds: false,
     call: emitCallStub,

@@ -2,13 +2,12 @@
  * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose words go to
  * the image it is given, with short methods for the instruction shapes that such code uses.
  */
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
 import { Allocation } from "../codegen/allocation.ts";
+import { BARE_CONTEXT } from "../codegen/bare_context.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import { CONTEXT, layoutContext, MEMORY, THREAD } from "../abi/context_layout.ts";
+import { CONTEXT, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { finish } from "./branch_relaxation.ts";
@@ -17,18 +16,6 @@ import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, 
 
 const NO_VCODE = new VCode();
 const NO_ALLOCATION = new Allocation();
-
-/** The context of code outside any module: no optional feature. */
-export const BARE_CONTEXT: CodegenContext = {
-  layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
-  explicitBounds: false,
-  signatures: [],
-  functionSignature: new Int32Array(0),
-  optimizations: optimizationSet(),
-  statistics: new Statistics(),
-  cpu: new Set(),
-  stackFence: false,
-};
 
 /**
  * Bytes that `saveHost` takes: x19-x30 and d8-d15, the callee-saved registers of the host's calling convention

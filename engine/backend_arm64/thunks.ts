@@ -16,7 +16,7 @@ import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SCRATCH_VECTOR, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
-import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+import { StubCode } from "./stub_code.ts";
 
 const BUFFER = 10;
 const INDEX = 11;
@@ -161,7 +161,7 @@ export function buildFastEntry(
 ): Uint8Array | undefined {
   const { params, results } = signature;
   if (!hasFastEntry(signature, HOST_INTEGERS, HOST_FLOATS)) return undefined;
-  const s = new StubCode(BARE_CONTEXT);
+  const s = new StubCode();
   s.constant(THREAD_REGISTER, threadAddress);
   s.saveHost(THREAD_REGISTER);
   s.enterStack(THREAD_REGISTER);

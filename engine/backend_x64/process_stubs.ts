@@ -22,7 +22,7 @@ import { X } from "./instructions.ts";
 import { POLL_GENERAL, POLL_VECTORS } from "./poll_frame.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
-import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+import { StubCode } from "./stub_code.ts";
 
 /** Offsets in siginfo (on Windows EXCEPTION_RECORD) and in the saved registers that the handler reads. */
 interface SignalLayout {
@@ -61,7 +61,7 @@ const SYS_RT_SIGACTION = 13;
 export function buildProcessStubs(os: string): ProcessStubs {
   const layout = SIGNALS[os];
   if (layout === undefined) throw new RangeError(`No x64 process stubs for operating system "${os}"`);
-  return assembleProcessStubs(new StubCode(BARE_CONTEXT), {
+  return assembleProcessStubs(new StubCode(), {
     wordAlignment: 8,
     unwinds: true,
     call: emitCallStub,

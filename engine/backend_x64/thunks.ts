@@ -31,7 +31,7 @@ import {
   RSP,
   SCRATCH_VECTOR,
 } from "./registers.ts";
-import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+import { StubCode } from "./stub_code.ts";
 
 const LOAD_ROWS: Readonly<Record<number, number>> = {
   [TY.I32]: X.MOV32_L,
@@ -176,7 +176,7 @@ export function buildFastEntry(
 ): Uint8Array | undefined {
   const { params, results } = signature;
   if (!hasFastEntry(signature, HOST_INTEGERS.length, HOST_FLOATS)) return undefined;
-  const s = new StubCode(BARE_CONTEXT);
+  const s = new StubCode();
   s.constant(R11, threadAddress);
   s.saveHost(R11);
   s.rm(X.MOV64_L, RSP, R11, THREAD.GUEST_SP);

@@ -1,0 +1,20 @@
+/**
+ * The context of code outside any module: stubs, thunks, native builtins. Invariant: no optional feature is on, so such
+ * code is the same for every module.
+ */
+import { layoutContext } from "../abi/context_layout.ts";
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
+import type { CodegenContext } from "./target.ts";
+
+/** The context of code outside any module. */
+export const BARE_CONTEXT: CodegenContext = {
+  layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
+  explicitBounds: false,
+  signatures: [],
+  functionSignature: new Int32Array(0),
+  optimizations: optimizationSet(),
+  statistics: new Statistics(),
+  cpu: new Set(),
+  stackFence: false,
+};
