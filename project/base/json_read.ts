@@ -6,7 +6,7 @@
  * prototype, so `__proto__`, `constructor` and `valueOf` are ordinary keys. The text is one RFC 8259 value: the visitor
  * of jsonc-parser gives the positions, JSON.parse must agree, and depth is bounded before either runs.
  */
-import { printParseErrorCode, visit } from "jsonc-parser";
+import { type JSONVisitor, printParseErrorCode, visit } from "jsonc-parser";
 import { type Diagnostic, quote, readablePointer, stepInto } from "./diagnostic.ts";
 
 /** Any JSON value. */
@@ -120,29 +120,97 @@ interface Members {
 }
 
 function readText(text: string, starts: readonly number[], options: JsonReadOptions, stop: Stop): JsonReading {
-  const { file, codes } = options;
-  // Positions are kept per container, not per pointer: the pointers of a hostile file could be many times longer than
-  // the file.
-  const members = new Map<JsonValue, Members>();
-  const duplicates: Diagnostic[] = [];
-  const syntax: { message: string; offset: number }[] = [];
-  let encoding = -1;
-  let root: JsonValue | undefined;
-  let rootOffset = 0;
-  const stack: { value: JsonValue[] | JsonObject; own: Members; key: string }[] = [];
-
-  function pointerOf(key: string): string {
-    let pointer = "";
-    for (const { value, key } of stack.slice(0, -1)) {
-      pointer = stepInto(pointer, Array.isArray(value) ? value.length - 1 : key);
-    }
-    return stepInto(pointer, key);
+  const builder = new DocumentBuilder(text, starts, options);
+  visit(text, builder.visitor(), { disallowComments: true, allowTrailingComma: false, allowEmptyContent: false });
+  const { root, encodingFault } = builder;
+  const fault = builder.syntaxFault ?? strictFault(text);
+  if (fault !== undefined || root === undefined) {
+    const { message, offset } = fault ?? { message: "a value is expected", offset: 0 };
+    return stop("syntax", message, placeOf(starts, Math.min(offset, text.length)));
   }
-  function put(value: JsonValue, offset: number): void {
-    const top = stack.at(-1);
+  if (encodingFault >= 0) {
+    return stop("encoding", "a string contains an unpaired surrogate", placeOf(starts, encodingFault));
+  }
+  const { file } = options;
+  const place: JsonDocument["place"] = (pointer, part = "value") => placeOf(starts, builder.find(pointer)[part]);
+  return { ok: true, document: { file, text, value: root, duplicates: builder.duplicates, place } };
+}
+
+interface SyntaxFault {
+  readonly message: string;
+  readonly offset: number;
+}
+
+/** The fault of a text that only the host's parser refuses. */
+function strictFault(text: string): SyntaxFault | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch {
+    return { message: "this is not JSON", offset: 0 };
+  }
+}
+
+/**
+ * Builds the value of a text from the events of the parser, and remembers the positions of its parts. Positions are
+ * kept per container, not per pointer: the pointers of a hostile file could be many times longer than the file.
+ */
+class DocumentBuilder {
+  readonly duplicates: Diagnostic[] = [];
+  root: JsonValue | undefined;
+  syntaxFault: SyntaxFault | undefined;
+  /** The offset of the first string that is not well-formed; -1 if there is none. */
+  encodingFault = -1;
+  #rootOffset = 0;
+  readonly #text: string;
+  readonly #starts: readonly number[];
+  readonly #options: JsonReadOptions;
+  readonly #members = new Map<JsonValue, Members>();
+  readonly #stack: { value: JsonValue[] | JsonObject; own: Members; key: string }[] = [];
+
+  constructor(text: string, starts: readonly number[], options: JsonReadOptions) {
+    this.#text = text;
+    this.#starts = starts;
+    this.#options = options;
+  }
+
+  visitor(): JSONVisitor {
+    const close = () => void this.#stack.pop();
+    return {
+      onObjectBegin: (offset) => this.#open(emptyObject(), offset),
+      onObjectProperty: (name, offset) => this.#addKey(name, offset),
+      onObjectEnd: close,
+      onArrayBegin: (offset) => this.#open([], offset),
+      onArrayEnd: close,
+      onLiteralValue: (value, offset, length) => this.#addLiteral(value, offset, length),
+      onError: (error, offset) => this.#fault(EXPLAIN[printParseErrorCode(error)] ?? "this is not JSON", offset),
+    };
+  }
+
+  /** The offsets of the part at a JSON pointer, or of the innermost one on the way to it. */
+  find(pointer: string): { key: number; value: number } {
+    let value = this.root;
+    let found = { key: this.#rootOffset, value: this.#rootOffset };
+    for (const raw of pointer.split("/").slice(1)) {
+      const step = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+      const next = value === undefined ? undefined : this.#members.get(value)?.offsets.get(step);
+      if (next === undefined) break;
+      found = next;
+      value = Array.isArray(value) ? value[Number(step)] : isObject(value) ? value[step] : undefined;
+    }
+    return found;
+  }
+
+  /** Reports the first fault only: the others may follow from it. */
+  #fault(message: string, offset: number): void {
+    this.syntaxFault ??= { message, offset };
+  }
+
+  #put(value: JsonValue, offset: number): void {
+    const top = this.#stack.at(-1);
     if (top === undefined) {
-      if (root === undefined) rootOffset = offset;
-      root ??= value;
+      if (this.root === undefined) this.#rootOffset = offset;
+      this.root ??= value;
     } else if (Array.isArray(top.value)) {
       top.own.offsets.set(String(top.value.length), { key: offset, value: offset });
       top.value.push(value);
@@ -151,90 +219,64 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
       top.own.offsets.get(top.key)!.value = offset;
     }
   }
-  function open(value: JsonValue[] | JsonObject, offset: number): void {
-    put(value, offset);
-    const own = { offsets: new Map() };
-    members.set(value, own);
-    stack.push({ value, own, key: "" });
-  }
-  visit(text, {
-    onObjectBegin: (offset) => open(emptyObject(), offset),
-    onObjectProperty(name, offset) {
-      const top = stack.at(-1);
-      if (top === undefined || Array.isArray(top.value)) return;
-      top.key = name;
-      if (name.length > MAX_KEY) syntax.push({ message: `a key has more than ${MAX_KEY} characters`, offset });
-      if (!name.isWellFormed() && encoding < 0) encoding = offset;
-      const known = top.own.offsets.get(name);
-      if (known !== undefined && duplicates.length < MAX_DUPLICATES) {
-        const at = pointerOf(name);
-        duplicates.push({
-          code: `${codes}.duplicate-key`,
-          severity: "error",
-          message: `${quote(name)} appears twice in ${
-            readablePointer(at.slice(0, at.lastIndexOf("/")))
-          } (first in line ${placeOf(starts, known.key).line})`,
-          file,
-          ...placeOf(starts, offset),
-          pointer: at,
-          help: "keep one of the two",
-        });
-      }
-      top.own.offsets.set(name, { key: offset, value: offset });
-    },
-    onObjectEnd: () => void stack.pop(),
-    onArrayBegin: (offset) => open([], offset),
-    onArrayEnd: () => void stack.pop(),
-    onLiteralValue(value: unknown, offset, length) {
-      if (typeof value === "number") {
-        const digits = text.slice(offset, offset + length);
-        // An integer outside the safe range would silently change its value.
-        const lossy = /^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value);
-        if (!Number.isFinite(value) || lossy) {
-          syntax.push({ message: `the number ${quote(digits, 40)} cannot be represented exactly`, offset });
-        }
-      } else if (typeof value === "string" && !value.isWellFormed() && encoding < 0) encoding = offset;
-      put(value as JsonValue, offset);
-    },
-    onError(error, offset) {
-      if (syntax.length < 1) {
-        syntax.push({ message: EXPLAIN[printParseErrorCode(error)] ?? "this is not JSON", offset });
-      }
-    },
-  }, { disallowComments: true, allowTrailingComma: false, allowEmptyContent: false });
 
-  if (syntax.length === 0) {
-    try {
-      JSON.parse(text);
-    } catch {
-      syntax.push({ message: "this is not JSON", offset: 0 });
+  #open(value: JsonValue[] | JsonObject, offset: number): void {
+    this.#put(value, offset);
+    const own = { offsets: new Map() };
+    this.#members.set(value, own);
+    this.#stack.push({ value, own, key: "" });
+  }
+
+  #addKey(name: string, offset: number): void {
+    const top = this.#stack.at(-1);
+    if (top === undefined || Array.isArray(top.value)) return;
+    top.key = name;
+    if (name.length > MAX_KEY) this.#fault(`a key has more than ${MAX_KEY} characters`, offset);
+    this.#checkEncoding(name, offset);
+    const known = top.own.offsets.get(name);
+    if (known !== undefined && this.duplicates.length < MAX_DUPLICATES) this.#addDuplicate(name, known.key, offset);
+    top.own.offsets.set(name, { key: offset, value: offset });
+  }
+
+  #addDuplicate(name: string, first: number, offset: number): void {
+    const { file, codes } = this.#options;
+    const pointer = this.#pointerOf(name);
+    const container = readablePointer(pointer.slice(0, pointer.lastIndexOf("/")));
+    this.duplicates.push({
+      code: `${codes}.duplicate-key`,
+      severity: "error",
+      message: `${quote(name)} appears twice in ${container} (first in line ${placeOf(this.#starts, first).line})`,
+      file,
+      ...placeOf(this.#starts, offset),
+      pointer,
+      help: "keep one of the two",
+    });
+  }
+
+  #pointerOf(key: string): string {
+    let pointer = "";
+    for (const { value, key } of this.#stack.slice(0, -1)) {
+      pointer = stepInto(pointer, Array.isArray(value) ? value.length - 1 : key);
     }
+    return stepInto(pointer, key);
   }
-  if (syntax.length > 0 || root === undefined) {
-    const first = syntax[0] ?? { message: "a value is expected", offset: 0 };
-    return stop("syntax", first.message, placeOf(starts, Math.min(first.offset, text.length)));
+
+  #addLiteral(value: unknown, offset: number, length: number): void {
+    if (typeof value === "number") this.#checkNumber(value, this.#text.slice(offset, offset + length), offset);
+    if (typeof value === "string") this.#checkEncoding(value, offset);
+    this.#put(value as JsonValue, offset);
   }
-  if (encoding >= 0) return stop("encoding", "a string contains an unpaired surrogate", placeOf(starts, encoding));
-  const top = root;
-  const document: JsonDocument = {
-    file,
-    text,
-    value: top,
-    duplicates,
-    place(pointer, part = "value") {
-      let value: JsonValue | undefined = top;
-      let found = { key: rootOffset, value: rootOffset };
-      for (const raw of pointer.split("/").slice(1)) {
-        const step = raw.replaceAll("~1", "/").replaceAll("~0", "~");
-        const next = value === undefined ? undefined : members.get(value)?.offsets.get(step);
-        if (next === undefined) break;
-        found = next;
-        value = Array.isArray(value) ? value[Number(step)] : isObject(value) ? value[step] : undefined;
-      }
-      return placeOf(starts, found[part]);
-    },
-  };
-  return { ok: true, document };
+
+  /** An integer outside the safe range would silently change its value. */
+  #checkNumber(value: number, digits: string, offset: number): void {
+    const isLossy = /^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value);
+    if (Number.isFinite(value) && !isLossy) return;
+    this.#fault(`the number ${quote(digits, 40)} cannot be represented exactly`, offset);
+  }
+
+  #checkEncoding(text: string, offset: number): void {
+    if (!text.isWellFormed() && this.encodingFault < 0) this.encodingFault = offset;
+  }
 }
 
 /** jsonc-parser's names of errors in our words. */
