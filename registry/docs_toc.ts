@@ -5,7 +5,7 @@
  */
 
 /** A group of pages in the navigation. */
-export interface TocGroup {
+interface TocGroup {
   readonly title: string;
   readonly pages: readonly string[];
 }

@@ -49,7 +49,7 @@ interface Tally {
 }
 
 /** One row of the file of figures. */
-export interface LoadFigures {
+interface LoadFigures {
   readonly store: string;
   readonly killed: string;
   readonly clients: number;

@@ -4,7 +4,7 @@
 import process from "node:process";
 
 /** A field of a line. */
-export type LogValue = string | number | boolean | null | undefined;
+type LogValue = string | number | boolean | null | undefined;
 
 /** Writes a line. */
 export type Log = (event: string, fields: { readonly [name: string]: LogValue }) => void;

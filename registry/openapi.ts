@@ -16,7 +16,7 @@ interface Parameter {
 }
 
 /** One operation. */
-export interface Operation {
+interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly summary: string;

@@ -53,7 +53,7 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 /** One finding inside a problem. */
-export interface ProblemFinding {
+interface ProblemFinding {
   readonly pointer: string;
   readonly detail: string;
   readonly code?: string;

@@ -17,13 +17,13 @@ import { channelOf, hostForm } from "./host_channels.ts";
 const MAX_LENGTH = 2 ** 28 - 1;
 
 /** What a built-in returns while a copy is in progress. */
-export const BLOCKED = -1;
+const BLOCKED = -1;
 
 /** Makes the codec of elements in one of the two forms. */
-export type CodecOf = (foreign: boolean) => ElementCodec;
+type CodecOf = (foreign: boolean) => ElementCodec;
 
 /** A buffer in the memory of an instance. */
-export class GuestBuffer implements Buffer {
+class GuestBuffer implements Buffer {
   readonly length: number;
   progress = 0;
   readonly inHost = false;
@@ -55,10 +55,10 @@ export class GuestBuffer implements Buffer {
   }
 }
 
-export const COPY_STATE = { IDLE: 1, COPYING: 2, CANCELLING: 3, DONE: 4 } as const;
+const COPY_STATE = { IDLE: 1, COPYING: 2, CANCELLING: 3, DONE: 4 } as const;
 
 /** One end of a channel in the table of an instance. */
-export class ChannelEnd extends Waitable {
+class ChannelEnd extends Waitable {
   readonly channel: Channel;
   readonly readable: boolean;
   state: number = COPY_STATE.IDLE;
@@ -134,7 +134,7 @@ export function newChannel(instance: ComponentInstance, type: ChannelType): bigi
 }
 
 /** Where a built-in finds the elements of a channel. */
-export interface CopyOptions {
+interface CopyOptions {
   readonly isAsync: boolean;
   readonly codec: CodecOf | undefined;
   /** The size of an element, and its alignment. */

@@ -65,7 +65,7 @@ export function register(stream: ReadableStream<unknown>, unread: Unread): void 
 export type Take = (part: Uint8Array) => void | Promise<void>;
 
 /** Called at the end of a stream; a promise is work of the host that goes on. */
-export type Done = (error?: unknown) => void | Promise<void>;
+type Done = (error?: unknown) => void | Promise<void>;
 
 /**
  * Passes all bytes of `stream` to `take`, each part before the write that made it is complete. `done` is called once: at

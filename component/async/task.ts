@@ -13,21 +13,21 @@ import type { CallLimits } from "./call_limits.ts";
 import type { ComponentInstance, Store } from "./component_instance.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "./core_function.ts";
 
-export type Values = readonly unknown[];
-export type OnStart = () => Values;
+type Values = readonly unknown[];
+type OnStart = () => Values;
 /**
  * Gets the results, or undefined if the task was cancelled, or never ran because the host's arguments could not be
  * lowered: then with the error.
  */
 export type OnResolve = (values: Values | undefined, abandoned?: { readonly error: unknown }) => void;
-export type OnCancel = (caller: ComponentInstance | undefined) => void;
+type OnCancel = (caller: ComponentInstance | undefined) => void;
 /** A component function: starts a call. */
 export type FuncInst = (onStart: OnStart, onResolve: OnResolve, caller: ComponentInstance | undefined) => OnCancel;
 
 export const TASK = { INITIAL: 0, STARTED: 1, PENDING_CANCEL: 2, CANCEL_DELIVERED: 3, RESOLVED: 4 } as const;
 
 /** The canonical options that decide how a task runs. */
-export interface TaskOptions {
+interface TaskOptions {
   readonly isAsync: boolean;
   readonly hasCallback: boolean;
 }

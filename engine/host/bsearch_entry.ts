@@ -24,7 +24,7 @@ const SEARCH = {
 } as const satisfies Record<string, ForeignSignature>;
 
 /** What the entry needs of the host: memory that becomes executable, and views of memory. */
-export interface EntryMemory {
+interface EntryMemory {
   /** Allocates `bytes` of readable and writable memory, which is never freed. */
   allocate(bytes: number): number;
   /** Places code in executable pages of its own; returns its address. */

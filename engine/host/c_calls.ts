@@ -85,7 +85,7 @@ export const CALL_CODE: Readonly<Record<Host["arch"], Uint8Array>> = {
 };
 
 /** A C function: its address, whether it returns an int, and the index of its variadic argument. */
-export interface CFunction {
+interface CFunction {
   readonly address: number;
   readonly isInt: boolean;
   readonly variadic?: number | undefined;

@@ -12,7 +12,7 @@ import type { CodeEntry } from "./code_entry.ts";
 import type { NativeSymbol } from "./host.ts";
 
 /** Files that hold code: what the loader needs of the host. */
-export interface CodeFiles {
+interface CodeFiles {
   /** Creates a file in memory that contains `bytes`; returns its descriptor. Throws an Error. */
   create(bytes: Uint8Array): number;
   close(file: number): void;

@@ -9,7 +9,7 @@ import type { PosixFacts } from "./systems.ts";
 const SEEK_END = 2;
 
 /** The parts of a host that concern memory. */
-export type PosixMemory =
+type PosixMemory =
   & Pick<
     Host,
     | "reserve"

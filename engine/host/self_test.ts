@@ -20,7 +20,7 @@ export interface ChildOutcome {
 }
 
 /** What the test needs of the process; tests give others. */
-export interface SelfTestWays {
+interface SelfTestWays {
   /** Runs the child; undefined if no process can be started. */
   run(): ChildOutcome | undefined;
   hasPassed(): boolean;

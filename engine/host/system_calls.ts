@@ -25,7 +25,7 @@ export interface SystemCalls {
 }
 
 /** Calls for in-memory and mapped files; paths and names end with a zero byte. */
-export interface FileCalls {
+interface FileCalls {
   /** Creates a file that has no name and is not inherited. */
   createUnnamed(): number;
   write(file: number, bytes: Uint8Array): number;

@@ -78,7 +78,7 @@ function pageProtection(prot: number): number {
 }
 
 /** The parts of a host that concern memory. */
-export type WindowsMemory = Pick<
+type WindowsMemory = Pick<
   Host,
   "reserve" | "protect" | "replace" | "release" | "discard" | "createImage" | "openImage" | "mapImage" | "closeImage"
 >;

@@ -45,7 +45,7 @@ export type CheckReply =
   | { readonly kind: "result"; readonly result: CheckResult | string };
 
 /** The contents of an archive. */
-export interface CheckedPackage {
+interface CheckedPackage {
   readonly metadata: PackageMetadata;
   readonly plugins: readonly NewPlugin[];
   readonly readme: string;

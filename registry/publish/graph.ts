@@ -13,7 +13,7 @@ import type { Release } from "../../project/packages/source.ts";
 import type { NewPlugin } from "../store/releases.ts";
 
 /** The parts of a new release that resolving needs. */
-export interface GraphRelease {
+interface GraphRelease {
   readonly package: string;
   readonly version: string;
   readonly plugins: readonly NewPlugin[];

@@ -7,7 +7,7 @@ import { type Content, type Markup, markup } from "./markup.ts";
 import { CARD, ICON, SCRIPT, STYLE_SHEET } from "./static_files.ts";
 
 /** The parts of a page. */
-export interface Page {
+interface Page {
   readonly title: string;
   readonly description: string;
   /** Which link of the bar this page belongs to. */

@@ -9,7 +9,7 @@
 import { escapeText } from "./markup.ts";
 
 /** One bar. */
-export interface Bar {
+interface Bar {
   readonly name: string;
   readonly value: number;
 }

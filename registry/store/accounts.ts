@@ -15,7 +15,7 @@ export type Scope = "publish" | "yank" | "owners" | "admin";
 export const SCOPES: readonly Scope[] = ["publish", "yank", "owners", "admin"];
 
 /** A publisher. */
-export interface Account {
+interface Account {
   readonly id: string;
   readonly name: string;
   readonly createdAt: number;
@@ -37,7 +37,7 @@ export interface Token {
 }
 
 /** How the ownership of a prefix was proved. */
-export type Proof = "admin" | "dns";
+type Proof = "admin" | "dns";
 
 /** An owned prefix. */
 export interface OwnedPrefix {

@@ -12,7 +12,7 @@ import { type Database, first, numberOf, type Queries, textOf } from "./database
 export const DAY = 86_400_000;
 
 /** Numbers shown for a package. */
-export interface InstallCounts {
+interface InstallCounts {
   readonly total: number;
   readonly week: number;
 }

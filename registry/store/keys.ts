@@ -9,7 +9,7 @@ import { endorseKey, makeSigningKey, type SigningKey } from "../signing.ts";
 import { type Database, first, maybeNumber, numberOf, type Queries, textOf } from "./database.ts";
 
 /** A public key as the registry shows it. */
-export interface PublicKey {
+interface PublicKey {
   readonly id: string;
   readonly publicKey: string;
   readonly createdAt: number;

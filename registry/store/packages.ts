@@ -67,7 +67,7 @@ export interface PackagePage {
 }
 
 /** Why a release was yanked. */
-export interface YankState {
+interface YankState {
   readonly reason: string;
   readonly severity: "broken" | "security" | "other";
   readonly at: string;
@@ -93,7 +93,7 @@ export interface ReleaseState {
 }
 
 /** One plugin of a release. */
-export interface PluginState {
+interface PluginState {
   readonly id: string;
   readonly digest: string;
   readonly definition: Definition;
@@ -305,7 +305,7 @@ export async function findRelease(queries: Queries, id: string, version: string)
 }
 
 /** One release of one plugin, for the solver. */
-export interface IndexRelease {
+interface IndexRelease {
   readonly version: string;
   readonly definitionDigest: string;
   readonly requires: { readonly [id: string]: string };

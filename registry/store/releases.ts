@@ -50,7 +50,7 @@ export interface NewRelease {
 }
 
 /** How many releases an account may publish. */
-export interface PublishLimits {
+interface PublishLimits {
   readonly perHour: number;
   readonly perDay: number;
 }
@@ -406,7 +406,7 @@ function sortedSet(values: readonly string[]): string[] {
 }
 
 /** A release whose README was rendered by an older renderer, or never. */
-export interface StaleReadme {
+interface StaleReadme {
   readonly package: string;
   readonly version: string;
   readonly readme: string;

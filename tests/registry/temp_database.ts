@@ -14,7 +14,7 @@ import { PostgresDatabase } from "../../registry/store/postgres.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 
 /** A kind of database that tests run on. */
-export interface DatabaseKind {
+interface DatabaseKind {
   readonly name: string;
   /** Why it cannot be used here. */
   readonly absent?: string;

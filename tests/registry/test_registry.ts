@@ -31,7 +31,7 @@ import { packageFiles } from "../project/fake_registry.ts";
 const RATES = { read: 1e6, search: 1e6, installs: 1e6, write: 1e6, refused: 1e6 };
 
 /** The module of a definition, in text form, with the requested imports and the provided exports. */
-export function moduleText(definition: Definition): string {
+function moduleText(definition: Definition): string {
   const imports: string[] = [];
   const signature = (f: { readonly params: readonly string[]; readonly results: readonly string[] }): string =>
     (f.params.length > 0 ? ` (param ${f.params.join(" ")})` : "") +

@@ -15,7 +15,7 @@ import { type Markup, markup } from "../markup.ts";
 import { scopeText } from "./plugin_page.ts";
 
 /** One difference. */
-export interface Difference {
+interface Difference {
   readonly plugin: string;
   readonly subject: "authority" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
   readonly change: "added" | "removed" | "widened" | "narrowed" | "changed";
