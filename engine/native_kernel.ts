@@ -1,10 +1,11 @@
 /**
- * The kernel of the baseline tier as machine code. In: its code (baseline/native_code.ts) and the guest thread. Out: the
- * kernel's functions and memory. It needs no compiler and none of the host's WebAssembly, so it is fast from its first
- * instruction.
+ * The kernel of the baseline tier as machine code. In: its code (baseline/native_code.ts) and the guest thread. Out:
+ * the kernel's functions and memory. It needs no compiler and none of the host's WebAssembly, so it is fast from its
+ * first instruction.
  *
  * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): in a VM context of its own, on a stack of its
- * own, also while other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
+ * own, also while other compiled code is parked. Its memory is a reservation with guard pages, and its code never
+ * parks.
  */
 import { CONTEXT, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
 import { fromBase64 } from "./base/base64.ts";

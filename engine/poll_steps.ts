@@ -1,6 +1,6 @@
 /**
- * Runs compiled code from poll to poll, for tests that replace code at a chosen turn of a loop. In: a thread. Out: every
- * poll of its compiled code parks, once. The poll page stays closed, so a frame continues behind the poll's read.
+ * Runs compiled code from poll to poll, for tests that replace code at a chosen turn of a loop. In: a thread. Out:
+ * every poll of its compiled code parks, once. The poll page stays closed, so a frame continues behind the poll's read.
  */
 import { THREAD } from "./abi/context_layout.ts";
 import type { LoopEntryTarget } from "./codegen/target.ts";

@@ -57,8 +57,8 @@ export interface OptimizingCompiler {
   /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
   readonly afterCalls?: number;
   /**
-   * Number of loop turns after which the module is compiled on this thread, and after each of which a frame continues in
-   * optimized code: for tests. Every poll of the thread is looked at.
+   * Number of loop turns after which the module is compiled on this thread, and after each of which a frame continues
+   * in optimized code: for tests. Every poll of the thread is looked at.
    */
   readonly afterTurns?: number;
   /** Compiles the module on this thread. */

@@ -1,8 +1,8 @@
 /**
- * `deno run -A scripts/build_native_kernel.ts --out DIR`: compiles the kernels of the baseline tier to machine code, for
- * packages. In: the kernels as WebAssembly (engine/baseline/generated/) and the optimizing compiler of the same tree.
- * Out: `native_x64.js` and `native_arm64.js` in DIR, which replace the modules of that name. Invariant: the same tree
- * gives the same bytes.
+ * `deno run -A scripts/build_native_kernel.ts --out DIR`: compiles the kernels of the baseline tier to machine code,
+ * for packages. In: the kernels as WebAssembly (engine/baseline/generated/) and the optimizing compiler of the same
+ * tree. Out: `native_x64.js` and `native_arm64.js` in DIR, which replace the modules of that name. Invariant: the same
+ * tree gives the same bytes.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

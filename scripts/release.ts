@@ -4,11 +4,11 @@
  *
  * In: a commit, a private key (Ed25519, PKCS#8 in PEM), the current release site (DIR of the previous run, so that the
  * index grows). Out: in DIR, in the layout in which it is served: `install.sh`, `releases/index.json` with its
- * signature, and below `releases/<version>/` bundles, single executables, the source archive, packages for npm and
- * JSR, and `SHA256SUMS` with its signature. All inputs come from the commit, none from the work tree. A part that
- * cannot be built is an error. Two runs for one commit with one version of Deno give the same archives, and with the same `--now` also the
- * same index. The newest `--keep` releases of canary and of nightly stay. `--here DIR` only builds a bundle's directory
- * from this tree.
+ * signature, and below `releases/<version>/` bundles, single executables, the source archive, packages for npm and JSR,
+ * and `SHA256SUMS` with its signature. All inputs come from the commit, none from the work tree. A part that cannot be
+ * built is an error. Two runs for one commit with one version of Deno give the same archives, and with the same `--now`
+ * also the same index. The newest `--keep` releases of canary and of nightly stay. `--here DIR` only builds a bundle's
+ * directory from this tree.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import {

@@ -164,8 +164,8 @@ function withNativeKernels<T>(tree: string, action: () => T): T {
 }
 
 /**
- * Bundles the modules of a tree with native kernels; `entry` as for `bundleModules`. Their URLs are those of the bundle,
- * and they contain the digest of all modules and the engine's stamp.
+ * Bundles the modules of a tree with native kernels; `entry` as for `bundleModules`. Their URLs are those of the
+ * bundle, and they contain the digest of all modules and the engine's stamp.
  */
 export function placedModules(tree: string, version: string, entry?: string): Map<string, string> {
   const stamp = engineStampOf(tree);

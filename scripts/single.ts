@@ -3,10 +3,10 @@
  * Bun from npm for this machine and for each platform. Out: DIR/waft-OS-ARCH (`.exe` on Windows), after a check that
  * the one for this machine prints its version and runs examples/fib.wat. `buildSingles` does the same for a release.
  *
- * The input is the bundle of a release (release_bundle.ts) with the entry module single_entry.ts. Modules that are loaded by URL
- * (Workers, processes, late modules) are further entry points, so that the executable contains them under the names by
- * which they are loaded; code splitting keeps one instance of every shared module. Invariant: one version of Bun for
- * all platforms, whose archives have the digests of the table below.
+ * The input is the bundle of a release (release_bundle.ts) with the entry module single_entry.ts. Modules that are
+ * loaded by URL (Workers, processes, late modules) are further entry points, so that the executable contains them under
+ * the names by which they are loaded; code splitting keeps one instance of every shared module. Invariant: one version
+ * of Bun for all platforms, whose archives have the digests of the table below.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,11 +1,11 @@
 /**
  * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier auto|baseline|optimizing]
- * [--turns] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers enabled.
- * A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of them with the key
- * `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with all off, and with
- * all on: each in a process of its own, because one process has address space for only about ten thousand memories. The
- * suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out: the counts of each run; fails if
- * an assertion fails.
+ * [--turns] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers
+ * enabled. A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of
+ * them with the key `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with
+ * all off, and with all on: each in a process of its own, because one process has address space for only about ten
+ * thousand memories. The suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out: the counts
+ * of each run; fails if an assertion fails.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";

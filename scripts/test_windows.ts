@@ -1,6 +1,6 @@
 /**
- * Runs the tests on Windows x64 under Wine (wine.ts): `deno task test:windows [--quick] [--runtime NAME] [--only TEXT]`.
- * Deno runs this tree; Node and Bun run the npm packages, as in scripts/test_hosts.ts. Every runtime runs the
+ * Runs the tests on Windows x64 under Wine (wine.ts): `deno task test:windows [--quick] [--runtime NAME] [--only
+ * TEXT]`. Deno runs this tree; Node and Bun run the npm packages, as in scripts/test_hosts.ts. Every runtime runs the
  * specification's suite (in the folder WASM_TESTSUITE) in both bounds modes and the test folders below; `--quick` runs
  * a subset on the other runtimes and the folders that concern the host. Out: one line per step with its time; status 1
  * if a step failed.

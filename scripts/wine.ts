@@ -1,11 +1,11 @@
 /**
- * Runs programs for Windows x64 on Linux: Wine 10 with the C libraries it needs, and Deno, Node and Bun for Windows from
- * npm. In: nothing. Out: the command that runs a program, and paths as Windows names them.
+ * Runs programs for Windows x64 on Linux: Wine 10 with the C libraries it needs, and Deno, Node and Bun for Windows
+ * from npm. In: nothing. Out: the command that runs a program, and paths as Windows names them.
  *
  * Wine is unpacked from Debian 13's packages into the user's cache folder and runs there in a file system of its own
  * (chroot in a mount namespace), because it needs that release's C library: the machine stays unchanged. Needs a Debian
- * or a relative of it on x64, and root or user namespaces. Run as a program, it only prepares Wine:
- * `deno run -A scripts/wine.ts`.
+ * or a relative of it on x64, and root or user namespaces. Run as a program, it only prepares Wine: `deno run -A
+ * scripts/wine.ts`.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";

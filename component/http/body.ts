@@ -1,7 +1,7 @@
 /**
  * Bodies of wasi:http messages. In: bytes and trailers of a guest, or a message that arrives. Out: the resources
- * outgoing-body, incoming-body and future-trailers. Invariant: a body has exactly the length that its message announced,
- * or its receiver sees that it is incomplete.
+ * outgoing-body, incoming-body and future-trailers. Invariant: a body has exactly the length that its message
+ * announced, or its receiver sees that it is incomplete.
  */
 import type { IncomingMessage } from "node:http";
 import { ComponentError } from "../abi/traps.ts";

@@ -1,7 +1,7 @@
 /**
- * wasi:http/outgoing-handler. In: a request of a guest and the grants of its network. Out: a future response. Invariant:
- * a request goes to an address that the grants permit for its authority, whatever its fields and its target say, and
- * redirections are not followed.
+ * wasi:http/outgoing-handler. In: a request of a guest and the grants of its network. Out: a future response.
+ * Invariant: a request goes to an address that the grants permit for its authority, whatever its fields and its target
+ * say, and redirections are not followed.
  */
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";

@@ -1,8 +1,8 @@
 /**
- * A server whose requests a component answers (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: a pool of instances, limits and an
- * address. Out: answers to clients, and a report per request. Invariant: every request has an instance of its own, in
- * the state after instantiation; the number of instances and of requests that wait for one is bounded; a client learns
- * nothing about a failure but that there was one.
+ * A server whose requests a component answers (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: a pool
+ * of instances, limits and an address. Out: answers to clients, and a report per request. Invariant: every request has
+ * an instance of its own, in the state after instantiation; the number of instances and of requests that wait for one
+ * is bounded; a client learns nothing about a failure but that there was one.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * wasi:filesystem of WASI 0.2. In: descriptors of preview 1. Out: the classes of the interface, in jco's form. Invariant:
- * a descriptor has at most the rights of the directory that it was opened in.
+ * wasi:filesystem of WASI 0.2. In: descriptors of preview 1. Out: the classes of the interface, in jco's form.
+ * Invariant: a descriptor has at most the rights of the directory that it was opened in.
  */
 import { FDFLAG, FILETYPE, FSTFLAG, OFLAG, RIGHT } from "@waft/engine/internal/wasi/abi";
 import { ComponentError } from "../abi/traps.ts";

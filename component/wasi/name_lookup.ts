@@ -1,6 +1,7 @@
 /**
- * wasi:sockets/ip-name-lookup on the host's resolver. In: a name, and the grants of a guest. Out: a stream of addresses.
- * Invariant: only granted names are looked up, and only addresses to which the guest may connect are returned.
+ * wasi:sockets/ip-name-lookup on the host's resolver. In: a name, and the grants of a guest. Out: a stream of
+ * addresses. Invariant: only granted names are looked up, and only addresses to which the guest may connect are
+ * returned.
  */
 import { ComponentError } from "../abi/traps.ts";
 import { Condition } from "./readiness.ts";
@@ -15,7 +16,9 @@ export class ResolveAddressStream {
   #addresses: string[] | undefined;
   #error: unknown;
 
-  /** Starts the lookup of `name`, which may be an address in brackets or without; it counts as a socket until it ends. */
+  /**
+   * Starts the lookup of `name`, which may be an address in brackets or without; it counts as a socket until it ends.
+   */
   constructor(context: SocketContext, name: string) {
     context.quota.take();
     this.#context = context;

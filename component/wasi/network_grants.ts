@@ -1,8 +1,8 @@
 /**
  * The part of the network that a guest may reach. In: grants `HOST[:PORT]` to connect to and `ADDRESS:PORT` to listen
- * on. Out: decisions about names, addresses and ports. Invariant: the address of a connection is one that a grant names,
- * or one that the resolver gave for a granted name; a name leads to addresses of this machine and of private networks
- * only if it is `localhost` or a grant names that address, too.
+ * on. Out: decisions about names, addresses and ports. Invariant: the address of a connection is one that a grant
+ * names, or one that the resolver gave for a granted name; a name leads to addresses of this machine and of private
+ * networks only if it is `localhost` or a grant names that address, too.
  */
 import { lookup } from "node:dns";
 import { BlockList, isIP } from "node:net";

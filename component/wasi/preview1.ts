@@ -1,6 +1,6 @@
 /**
- * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory of our own. In: descriptors, paths,
- * bytes. Out: results, or a ComponentError with the code of an error. Invariant: every file, clock and wait of a
+ * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory of our own. In: descriptors,
+ * paths, bytes. Out: results, or a ComponentError with the code of an error. Invariant: every file, clock and wait of a
  * component goes through the functions that confine preview 1's guests.
  */
 import { host, type Memory } from "@waft/engine";

@@ -131,7 +131,8 @@ export class TcpSocket {
   }
 
   /**
-   * Binds to an address that the guest may listen on; a port of the system's choice needs no grant before `start-listen`.
+   * Binds to an address that the guest may listen on; a port of the system's choice needs no grant before
+   * `start-listen`.
    */
   startBind(_network: unknown, local: SocketAddress): void {
     const endpoint = endpointOf(local, this.#family);

@@ -27,8 +27,8 @@ export interface KernelOptions {
 }
 
 /**
- * A growable memory; growth invalidates its views. Views of the regions in use are small: a host collects garbage sooner
- * when it knows of a view of the whole memory.
+ * A growable memory; growth invalidates its views. Views of the regions in use are small: a host collects garbage
+ * sooner when it knows of a view of the whole memory.
  */
 export interface KernelMemory {
   /** Size in bytes. */

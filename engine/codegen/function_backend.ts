@@ -1,6 +1,6 @@
 /**
- * The part of a function backend that does not depend on the processor. In: a processor's selection and emission. Out: a
- * FunctionBackend. Invariant: each backend owns its state, which compilations in progress do not share.
+ * The part of a function backend that does not depend on the processor. In: a processor's selection and emission. Out:
+ * a FunctionBackend. Invariant: each backend owns its state, which compilations in progress do not share.
  */
 import { BlockEnds } from "./block_ends.ts";
 import type { FunctionBackend } from "./target.ts";

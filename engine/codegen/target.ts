@@ -166,9 +166,9 @@ export interface LoopEntryTarget {
   /** Bytes of a poll's read. */
   readonly pollBytes: number;
   /**
-   * Appends code that continues a baseline function whose frame has `frameBytes`: it calls function `index` of the image
-   * with the address of the frame, and returns with its results. The return address of the call is a call site. Returns
-   * the offset.
+   * Appends code that continues a baseline function whose frame has `frameBytes`: it calls function `index` of the
+   * image with the address of the frame, and returns with its results. The return address of the call is a call site.
+   * Returns the offset.
    */
   emit(context: CodegenContext, code: MachineCode, index: number, frameBytes: number): number;
 }

@@ -4,10 +4,10 @@
  * every system has enters any code. In: position-independent code and the C signatures of its entry points. Out:
  * functions.
  *
- * The comparison is generated code behind the text, one per entry point. For bound calls, `key` is the pointer and `base` the
- * address of the result. For other functions, both are the address of a block of words: the thunk loads the parameters
- * from it and stores the result over the first. Invariant: a thunk loads every parameter before it calls, and the
- * result is read before anything else can run, so nested calls may share the block.
+ * The comparison is generated code behind the text, one per entry point. For bound calls, `key` is the pointer and
+ * `base` the address of the result. For other functions, both are the address of a block of words: the thunk loads the
+ * parameters from it and stores the result over the first. Invariant: a thunk loads every parameter before it calls,
+ * and the result is read before anything else can run, so nested calls may share the block.
  *
  * Thunks follow System V on x64. On Windows, whose `bsearch` calls as Windows does, a shell around each thunk moves the
  * two parameters and keeps the registers that only Windows' convention preserves: rdi, rsi and xmm6 to xmm15.

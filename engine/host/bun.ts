@@ -32,8 +32,8 @@ interface BunFfi {
 }
 
 /**
- * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address, by
- * calling convention.
+ * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address,
+ * by calling convention.
  */
 const LET_GO: Readonly<Record<"systemV" | "win64" | "arm64", { text: readonly number[]; address: number }>> = {
   systemV: {

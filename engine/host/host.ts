@@ -57,8 +57,9 @@ export interface Host {
   openImage(path: string): { image: number; bytes: number };
   /**
    * Maps `bytes` of an image, starting at `offset` (whole pages), copy-on-write to `address`, in place of the mapping
-   * there. Some systems map only to the start of a reservation that was made for an image. `prot` defaults to READ | WRITE. Throws RangeError when the system refuses, as for code where it must be
-   * signed; the mapping there is then unchanged.
+   * there. Some systems map only to the start of a reservation that was made for an image. `prot` defaults to READ |
+   * WRITE. Throws RangeError when the system refuses, as for code where it must be signed; the mapping there is then
+   * unchanged.
    */
   mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;
   /** Closes an image; its mappings remain. */

@@ -2,8 +2,8 @@
  * Modules that synchronous code loads on first use. In: the location of a module and an import of it. Out: the module.
  * Invariant: once prepared, a module is returned without waiting for anything asynchronous.
  *
- * `require` loads an ES module synchronously, and returns the instance that `import` returns, on Deno, Bun and Node from
- * 20.19 and 22.12 on. Elsewhere (older Node versions, modules from the network, a program bundled into one file,
+ * `require` loads an ES module synchronously, and returns the instance that `import` returns, on Deno, Bun and Node
+ * from 20.19 and 22.12 on. Elsewhere (older Node versions, modules from the network, a program bundled into one file,
  * standalone executables, no permission to read the engine's files) `prepare` imports the module at once, before its
  * importer is evaluated.
  *

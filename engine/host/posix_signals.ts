@@ -1,6 +1,6 @@
 /**
- * Signals on systems with sigaction. In: the system calls. Out: the parts of a {@linkcode Host} that concern handlers of
- * faults.
+ * Signals on systems with sigaction. In: the system calls. Out: the parts of a {@linkcode Host} that concern handlers
+ * of faults.
  */
 import { type Host, PROT } from "./host.ts";
 import type { SystemCalls } from "./system_calls.ts";

@@ -67,7 +67,9 @@ export interface PosixFacts extends SystemFacts {
   readonly OPEN_TO_READ: number;
   /** May pages of any file be mapped as code? Where code must be signed, running such a page ends the process. */
   readonly mapsCode: boolean;
-  /** The function `(start, bytes)` that makes new code visible to instruction fetch on arm64; else machine code does. */
+  /**
+   * The function `(start, bytes)` that makes new code visible to instruction fetch on arm64; else machine code does.
+   */
   readonly invalidateInstructions: string | undefined;
   /** The function that returns the address of errno. */
   readonly errnoFunction: string;

@@ -126,8 +126,8 @@ export const WINDOWS_WATCHDOG: WatchdogCode = { bytes: WATCHDOG, arm: 169, disar
 /**
  * The exception handler that commits memory. An access to a reserved page whose allocation is PAGE_READWRITE, or a read
  * where it is PAGE_READONLY, commits up to 256 KiB from that page on and is repeated; every other exception goes to the
- * next handler. Pages in front of it may be committed with another protection, which committing again would change. It keeps no table of
- * ranges, so the handler of any realm serves all realms of the process.
+ * next handler. Pages in front of it may be committed with another protection, which committing again would change. It
+ * keeps no table of ranges, so the handler of any realm serves all realms of the process.
  */
 // deno-fmt-ignore
 const COMMIT = Uint8Array.of(

@@ -1,7 +1,7 @@
 /**
  * Builds the host interface on Windows x64: kernel32 for memory, threads and exceptions (windows_memory.ts,
- * windows_code.ts), and `bsearch` of ucrtbase as the way into machine code (bsearch_entry.ts). In: the FFI of a runtime.
- * Out: a {@linkcode Host}.
+ * windows_code.ts), and `bsearch` of ucrtbase as the way into machine code (bsearch_entry.ts). In: the FFI of a
+ * runtime. Out: a {@linkcode Host}.
  *
  * Faults arrive at vectored exception handlers, newest first. Invariant: a handler that commits memory precedes every
  * realm's handler of faults, because compiled code also touches reservations that are committed on access.

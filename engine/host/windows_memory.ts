@@ -4,8 +4,8 @@
  *
  * Windows charges committed pages whether they are used or not. Large accessible reservations are therefore committed
  * on access, by an exception handler (windows_code.ts); `protect` commits its range at once. An image is a section of
- * the paging file, and a reservation for an image is a placeholder, which a view of the section replaces: views start at
- * multiples of 64 KiB.
+ * the paging file, and a reservation for an image is a placeholder, which a view of the section replaces: views start
+ * at multiples of 64 KiB.
  *
  * Sources: "VirtualAlloc2 function", "MapViewOfFile3 function" and "VirtualFree function" of Microsoft's documentation.
  */

@@ -68,7 +68,9 @@ function columnOf(rows: Int32Array, width: number, n: number): Int32Array {
   return column;
 }
 
-/** Adds the columns of `rows` to `tables`; a column is split off when it is first read, which in many images is never. */
+/**
+ * Adds the columns of `rows` to `tables`; a column is split off when it is first read, which in many images is never.
+ */
 function addColumns(tables: Partial<CodeTables>, rows: Int32Array, names: readonly SiteColumn[]): void {
   names.forEach((name, n) => {
     const read = () => {

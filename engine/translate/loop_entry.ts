@@ -73,8 +73,8 @@ const ACTION_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic, immediates }
 const KIND_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => KINDS.get(mnemonic) ?? 0);
 /**
  * Translates defined function `definedIndex` from the loop at offset `at` on into `f`. Returns false if the loop cannot
- * be entered: there is none, it is unreachable, or it is in a legacy catch. Throws UnsupportedError if the result is too
- * large.
+ * be entered: there is none, it is unreachable, or it is in a legacy catch. Throws UnsupportedError if the result is
+ * too large.
  */
 export function translateLoopEntry(
   t: FunctionTranslator,

@@ -76,8 +76,8 @@ export class LoopFinder implements CodeVisitor {
   }
 
   /**
-   * The state at the loop, once the body has been visited; undefined if no reachable loop begins there, or if it is in a
-   * legacy catch, whose exception the frame does not hold.
+   * The state at the loop, once the body has been visited; undefined if no reachable loop begins there, or if it is in
+   * a legacy catch, whose exception the frame does not hold.
    */
   get state(): LoopState | undefined {
     if (this.#state === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Runs programs that start threads (wasi-threads), each in a Worker. In: a module with the inputs of a run. Out: nothing;
- * throws UsageError, FileFailure, GuestExit. Loaded only for such programs, since start-up pays for it.
+ * Runs programs that start threads (wasi-threads), each in a Worker. In: a module with the inputs of a run. Out:
+ * nothing; throws UsageError, FileFailure, GuestExit. Loaded only for such programs, since start-up pays for it.
  */
 import type { Module } from "@waft/engine";
 import { runThreads } from "@waft/engine/wasi/threads";

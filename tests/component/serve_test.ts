@@ -1,5 +1,6 @@
 /**
- * The HTTP server of components: answers, streams, limits, failures, graceful stop. In: tests/component/fixtures/http.wat.
+ * The HTTP server of components: answers, streams, limits, failures, graceful stop. In:
+ * tests/component/fixtures/http.wat.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -79,8 +79,8 @@ export function configurations(seed: number, tier: Tiering = "optimizing"): Engi
 }
 
 /**
- * With `auto`, modules are switched over after none to three calls, or after as many turns of loops, and then the frames
- * that are in loops as well.
+ * With `auto`, modules are switched over after none to three calls, or after as many turns of loops, and then the
+ * frames that are in loops as well.
  */
 function tierOptions(tier: Tiering, seed: number): EngineOptions {
   if (tier !== "auto") return { tier };

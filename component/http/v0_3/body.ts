@@ -1,6 +1,6 @@
 /**
- * Bodies of wasi:http 0.3. In: streams and trailers of a guest, or messages that arrive. Out: the streams and futures of
- * consume-body, and the bytes of messages that are sent. Invariant: the outcome of a body is settled once, after its
+ * Bodies of wasi:http 0.3. In: streams and trailers of a guest, or messages that arrive. Out: the streams and futures
+ * of consume-body, and the bytes of messages that are sent. Invariant: the outcome of a body is settled once, after its
  * last byte has been taken or refused.
  */
 import { consume, Outcome } from "../../async/host_streams.ts";

@@ -1,6 +1,6 @@
 /**
- * wasi:http of WASI 0.3. In: the streams and the network of a guest. Out: imports for `Component.instantiate`, with their version.
- * Invariant: requests go only to hosts that the grants of the network name.
+ * wasi:http of WASI 0.3. In: the streams and the network of a guest. Out: imports for `Component.instantiate`, with
+ * their version. Invariant: requests go only to hosts that the grants of the network name.
  */
 import { ComponentError } from "../../abi/traps.ts";
 import { cancellable } from "../../async/host_calls.ts";
