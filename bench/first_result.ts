@@ -18,7 +18,7 @@ import type { Program } from "./programs.ts";
 const SMALLEST = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f, 3, 2, 1, 0,
   7, 7, 1, 3, 0x72, 0x75, 0x6e, 0, 0, 10, 6, 1, 4, 0, 0x20, 0, 0x0b);
 
-/** What a child process reports. */
+/** The report of a child process. */
 interface Times {
   readonly importMs: number;
   readonly compileMs: number;

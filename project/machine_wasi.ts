@@ -14,7 +14,7 @@ import { type MachinePaths, machinePaths } from "./base/paths.ts";
 import { type ProjectWasi, readMachine } from "./packages/machine.ts";
 import { requireSafeFile } from "./project_root.ts";
 
-/** What a project's guests get. */
+/** The directories and variables of a project's guests. */
 export interface MachineWasi {
   readonly preopens: readonly { readonly host: string; readonly guest: string }[];
   readonly env: readonly (readonly [string, string])[];

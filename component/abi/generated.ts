@@ -59,7 +59,7 @@ export interface Template<T> {
   bind(env: AbiEnv): T;
 }
 
-/** What lifts and lowers: the layer that another ABI replaces. */
+/** The layer that lifts and lowers; another ABI replaces it. */
 export interface AbiLayer {
   lifter(types: readonly ValType[], pointer: PointerType, most: number): Template<Lifter>;
   lowerer(types: readonly ValType[], pointer: PointerType, most: number): Template<Lowerer>;

@@ -16,5 +16,5 @@ function allowsSource(): boolean {
   }
 }
 
-/** What lifts and lowers. */
+/** The layer that lifts and lowers. */
 export const ABI: AbiLayer = allowsSource() ? GENERATED : INTERPRETED;

@@ -45,7 +45,7 @@ function trailersOf(fields: Fields | undefined): string[] {
   return raw.filter((_, k) => !NOT_IN_TRAILERS.has(raw[k - k % 2].toLowerCase()));
 }
 
-/** What receives a message: a connection to a client or a server. */
+/** The receiver of a message: a connection to a client or a server. */
 export interface MessageTarget {
   /** Takes bytes, and calls `taken` once the receiver keeps up with them. */
   write(bytes: Uint8Array, taken: () => void): void;

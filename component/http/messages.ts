@@ -1,6 +1,6 @@
 /**
- * Requests and responses of wasi:http. In: what a guest sets, or a message that has arrived. Out: the resources of
- * wasi:http/types. Invariant: method, path and authority have no character that could end the line or the field that
+ * Requests and responses of wasi:http. In: values that a guest sets, or a message that has arrived. Out: the resources
+ * of wasi:http/types. Invariant: method, path and authority have no character that could end the line or the field that
  * they are in.
  */
 import type { IncomingMessage } from "node:http";
@@ -78,7 +78,7 @@ class Once<T> {
   }
 }
 
-/** What a server and a client have in common: a message whose body arrives. */
+/** The common part of requests to a server and responses to a client: a message whose body arrives. */
 class Incoming {
   readonly message: IncomingMessage;
   readonly #headers: Fields;
@@ -139,7 +139,7 @@ export class IncomingResponse extends Incoming {
   }
 }
 
-/** What requests and responses of a guest have in common. */
+/** The common part of requests and responses of a guest. */
 class Outgoing {
   readonly fields: Fields;
   readonly #preview1: Preview1;

@@ -381,7 +381,7 @@ function endWithSocket(response: ServerResponse, socket: Socket): void {
   response.once("finish", forget);
 }
 
-/** Reads what the component has left of a request, so that the connection can be used again; not for long. */
+/** Reads the rest of a request for a limited time, so that the connection can be used again. */
 function discardRest(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed) return Promise.resolve();
   return new Promise((resolve) => {

@@ -29,7 +29,7 @@ import { onFirstUse } from "./lift.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { UnsupportedError } from "@waft/engine";
 
-/** What a built-in needs of the scope in which it is defined. */
+/** The part of the defining scope that a built-in needs. */
 export interface CanonScope {
   readonly instance: ComponentInstance;
   resource(type: number): RuntimeResource;

@@ -61,7 +61,7 @@ export class Quota {
   }
 }
 
-/** What an instantiation shares among all instances of its tree. */
+/** State that all instances of one instantiation's tree share. */
 export interface Environment {
   readonly store: Store;
   readonly quota: Quota;

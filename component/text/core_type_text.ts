@@ -10,7 +10,7 @@ import type { CoreTypeExpr } from "../model/definitions.ts";
 import type { ComponentCursor } from "./component_cursor.ts";
 import type { TextScope } from "./text_scope.ts";
 
-/** A type that stands for one of another scope: no text describes the same structure. */
+/** A placeholder for a type of another scope: no text describes the same structure. */
 const PLACEHOLDER = "(struct (field i8) (field i16) (field i8) (field i16) (field (mut i16)))";
 
 /** The text of tokens `from` up to `to`. */

@@ -2,7 +2,7 @@
  * Component text → bytes (Explainer). In: `(component …)` in any of its forms. Out: its binary form.
  *
  * Definitions refer to earlier ones only, so they are emitted as they are read, and the shorthands (inline types,
- * imports, exports and aliases) emit the definitions that they stand for. Throws MalformedError with line and column.
+ * imports, exports and aliases) emit the definitions that they abbreviate. Throws MalformedError with line and column.
  */
 import { readTokens } from "@waft/engine/internal/text/lexer";
 import { moduleContent } from "@waft/engine/internal/text/parse_module";

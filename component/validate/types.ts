@@ -95,7 +95,7 @@ function checkDestructor(scope: Scope, { params, results }: CoreFuncType, rep: n
   }
 }
 
-/** What the labels of each constructor are called in messages. */
+/** The names of each constructor's labels in messages. */
 const LABEL_TITLES = {
   record: ["record field name", "field name", "record type must have at least one field"],
   variant: ["variant case name", "case name", "variant type must have at least one case"],

@@ -81,7 +81,7 @@ export class ByteSource {
     return bytes;
   }
 
-  /** Ends the source for the guest; what arrives from now on is discarded. */
+  /** Ends the source for the guest; bytes that arrive later are discarded. */
   close(): void {
     this.#ended = this.#closed = true;
     this.#readable.removeAllListeners("readable");
@@ -122,7 +122,7 @@ export class EventInputStream implements ByteInput {
   }
 }
 
-/** What takes the bytes of an output stream. */
+/** The receiver of an output stream's bytes. */
 export interface ByteSink {
   /** Ready when the number of bytes that it takes, or its error, has changed. */
   watch(wake: () => void): () => void;

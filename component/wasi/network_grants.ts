@@ -93,7 +93,7 @@ export function parseHostPort(text: string): HostPort {
   return { host: canonicalAddress(host), port };
 }
 
-/** Decides what a guest may reach. */
+/** The decisions about a guest's connections. */
 export class NetworkGrants {
   readonly #connect: readonly HostPort[];
   readonly #listen: readonly HostPort[];

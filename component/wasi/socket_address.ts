@@ -41,7 +41,7 @@ export function endpointOf({ tag, val }: SocketAddress, family: Family): Endpoin
   return { address, port: val.port };
 }
 
-/** True for the address that stands for all addresses of this machine. */
+/** True for the unspecified address, which means all addresses of this machine. */
 function isUnspecified(address: string): boolean {
   return address === "0.0.0.0" || address === "::";
 }

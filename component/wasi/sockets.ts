@@ -15,7 +15,7 @@ const MAX_SOCKETS = 256;
 
 class Network {}
 
-/** What the sockets of one guest share. */
+/** State that the sockets of one guest share. */
 export function socketContext(preview1: Preview1, grants: NetworkGrants): SocketContext {
   return { preview1, grants, quota: new SocketQuota(MAX_SOCKETS) };
 }

@@ -49,7 +49,7 @@ export class IoError {
   }
 }
 
-/** What a pollable waits for: the system, or the event loop. */
+/** An event that a pollable waits for, of the system or of the event loop. */
 type Event = Subscription | Readiness;
 
 /** The greatest delay of a timer, and the delay between two looks at a descriptor, in milliseconds. */

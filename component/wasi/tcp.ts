@@ -21,7 +21,7 @@ import {
 } from "./socket_address.ts";
 import { IoError, Pollable } from "./streams.ts";
 
-/** What the sockets of a guest share. */
+/** State that the sockets of a guest share. */
 export interface SocketContext {
   readonly preview1: Preview1;
   readonly grants: NetworkGrants;

@@ -23,7 +23,7 @@ const SEARCH = {
   bsearch: { params: ["i64", "i64", "i64", "i64", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
-/** What the entry needs of the host: memory that becomes executable, and views of memory. */
+/** The part of the host that the entry needs: memory that becomes executable, and views of memory. */
 interface EntryMemory {
   /** Allocates `bytes` of readable and writable memory, which is never freed. */
   allocate(bytes: number): number;

@@ -11,7 +11,7 @@ import type { Ffi } from "./ffi.ts";
 import type { CodeEntry } from "./code_entry.ts";
 import type { NativeSymbol } from "./host.ts";
 
-/** Files that hold code: what the loader needs of the host. */
+/** Files that hold code; the part of the host that the loader needs. */
 interface CodeFiles {
   /** Creates a file in memory that contains `bytes`; returns its descriptor. Throws an Error. */
   create(bytes: Uint8Array): number;

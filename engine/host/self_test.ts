@@ -19,7 +19,7 @@ export interface ChildOutcome {
   readonly stderr: string;
 }
 
-/** What the test needs of the process; tests give others. */
+/** The part of the process that the test needs; tests pass doubles. */
 interface SelfTestWays {
   /** Runs the child; undefined if no process can be started. */
   run(): ChildOutcome | undefined;

@@ -10,7 +10,7 @@ import { SYSTEMS } from "./systems.ts";
 const MAC = { name: "deno", arch: "arm64", system: SYSTEMS.darwin } as const;
 const GOOD: ChildOutcome = { status: 0, signal: null, stderr: "" };
 
-/** Runs the test with a child of this outcome; returns what it did. */
+/** Runs the test with a child of this outcome; returns its actions. */
 function steps(
   outcome: ChildOutcome | undefined,
   passed = false,

@@ -211,7 +211,7 @@ export function isPosix(system: SystemFacts): system is PosixFacts {
   return "MAP_PRIVATE" in system;
 }
 
-/** What a JavaScript runtime says about the machine that it runs on. */
+/** The facts that a JavaScript runtime reports about its machine. */
 export interface MachineDescription {
   /** The system by Deno's or Node's name: `linux`, `darwin`, `windows`, `win32`, … */
   readonly os: string;

@@ -86,7 +86,7 @@ export function guestGrants(flags: { dir: string[]; env: string[] }): {
   return { preopens: flags.dir.map(parseDir), env: flags.env.map(parseEnv) };
 }
 
-/** The grants of the network. Whoever uses them reads their text and reports mistakes. */
+/** The grants of the network. Their user parses them and reports mistakes. */
 export function networkOptions({ net, listen }: { net: string[]; listen: string[] }): {
   connect: string[];
   listen: string[];

@@ -1,5 +1,5 @@
 /**
- * Applications: what is written is read, replaced and refused. In: small files in place of runtimes.
+ * Applications: they are written, read back, replaced and refused. In: small files in place of runtimes.
  */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";

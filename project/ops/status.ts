@@ -47,7 +47,9 @@ export interface StatusResult {
   readonly plugins: { readonly total: number; readonly direct: number; readonly needsReview: number };
   readonly registry: string | null;
   readonly policy: { readonly file: string; readonly deny: readonly string[] } | null;
-  /** What the machine's configuration gives to guests of this project: `HOST::GUEST`, and names of variables. */
+  /**
+   * Directories (`HOST::GUEST`) and names of variables that the machine's configuration gives to this project's guests.
+   */
   readonly wasi: { readonly dirs: readonly string[]; readonly env: readonly string[] } | null;
   readonly diagnostics: readonly Diagnostic[];
 }

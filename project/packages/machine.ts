@@ -25,7 +25,7 @@ interface Policy {
   readonly registries?: readonly string[];
 }
 
-/** What guests of one project get on this machine: host directories by guest path, and environment variables. */
+/** Host directories by guest path, and environment variables, of one project's guests on this machine. */
 export interface ProjectWasi {
   readonly dirs: { readonly [guest: string]: string };
   readonly env: { readonly [name: string]: string };

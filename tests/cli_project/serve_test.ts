@@ -24,7 +24,7 @@ async function inHome(action: (home: string) => Promise<void>): Promise<void> {
   }
 }
 
-/** A running `waft serve`, with what it has printed. */
+/** A running `waft serve`, with its output so far. */
 class Served {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;

@@ -21,7 +21,7 @@ function command(): Component {
   return compiled ??= compileComponent(NewEngine(), new TextDecoder().decode(readFile(FIXTURE)));
 }
 
-/** What a run has written, and its error. */
+/** The output of a run, and its error. */
 interface Output {
   readonly out: string;
   readonly err: string;

@@ -1,6 +1,6 @@
 /**
  * Hostile clients, servers and guests of wasi:http, on the loopback interface. The guests are JavaScript functions on
- * the classes of the interface, so they can do what no compiler of guests makes them do.
+ * the classes of the interface, so they can misuse it in ways that no compiler produces.
  */
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";

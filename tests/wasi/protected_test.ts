@@ -94,7 +94,7 @@ const ALIASES = [
   "waft\u200b-lock.json",
   "ｗaft-lock.json",
   "waft.json:x",
-  // What a writer of the manifest and the lockfile makes on the way.
+  // Files that a writer of the manifest and the lockfile makes on the way.
   ".waft.json.0123456789ab.tmp",
   ".waft-lock.json.0123456789ab.tmp",
   ".WAFT-lock.json.0123456789AB.TMP",

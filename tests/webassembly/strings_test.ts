@@ -28,7 +28,7 @@ for (const hot of [false, true]) {
   });
 }
 
-/** What is hostile: values whose methods throw, and strings that implementations store in different ways. */
+/** Hostile values: those whose methods throw, and strings that implementations store in different ways. */
 function hostileValues(): unknown[] {
   const called = () => {
     throw new Error("a builtin called the program");
