@@ -63,8 +63,7 @@ export interface ComponentInstance<Exports extends object = HostExports> {
    * Calls an exported function under the limits of `context`. `name` is that of a function of the component, or of an
    * interface and one of its functions: `wasi:cli/run@0.2.0#run`. The version may be older than the exported one.
    *
-   * Where the component uses async, the limits apply to all tasks of the call, and reaching one ends the instance;
-   * `processorTime` is refused there.
+   * Where the component uses async, the limits apply to all tasks of the call, and reaching one ends the instance.
    *
    * Throws ComponentError for the error case of a `result`, TrapError if the code traps, and TypeError if there is no
    * such function, or for a limit that the code does not enforce.

@@ -57,6 +57,7 @@ import {
   underLimits,
 } from "./module.ts";
 import type { OptimizationSet } from "./optimizations.ts";
+import { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
 import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
 import { processCodeOf } from "./runtime/thread/guest_thread.ts";
@@ -677,6 +678,7 @@ export {
   InstancePool,
   Memory,
   Module,
+  ProcessorAccount,
   promising,
   realmStore,
   type SharedMemoryToken,

@@ -23,6 +23,7 @@ export {
   Memory,
   Module,
   NewEngine,
+  ProcessorAccount,
   promising,
   type SharedMemoryToken,
   type SharedModuleToken,

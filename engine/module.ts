@@ -4,6 +4,7 @@
  * part of the compiler, so that a module compiled earlier runs without it.
  */
 import type { TierUp } from "./tier_up.ts";
+import type { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
 import { callAsync, startCall as startSuspendableCall, Suspension } from "./runtime/suspension/async_call.ts";
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
@@ -487,7 +488,8 @@ export function promising(
 /**
  * Calls an exported function as `Instance.callAsync` does, but reports the end to `done` or `failed` at the moment at
  * which the guest returns. Together with {@linkcode Suspension}, a host can schedule suspended calls itself: unless
- * `preempts`, the guest is never preempted, so that it stops only where a host function suspends it.
+ * `preempts`, the guest is never preempted, so that it stops only where a host function suspends it. Calls that name the
+ * same `account` share its processor time, in place of the context's.
  *
  * Throws TypeError if `exported` is not an exported function of an instance.
  */
@@ -498,11 +500,12 @@ export function startCall(
   done: (value: unknown) => void,
   failed: (reason: unknown) => void,
   preempts = false,
+  account?: ProcessorAccount,
 ): void {
   const info = funcInfo(exported);
   if (info === undefined) throw new TypeError("Only exported functions of instances can be started");
   checkContext(context);
-  startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed, preempts);
+  startSuspendableCall(instanceOf(info), info.funcIndex, context, args, done, failed, preempts, account);
 }
 
 /** The controls that the code of an engine has. */

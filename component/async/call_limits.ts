@@ -1,10 +1,10 @@
 /**
  * Limits of a call whose tasks may outlive a turn of the event loop. In: the context of the call. Out: a deadline for
- * every core function that its tasks call, an account of fuel that they share, and a timer and a signal that end the
+ * every core function that its tasks call, accounts of fuel and processor time that they share, and a timer and a signal that end the
  * call while nothing runs. Invariant: a limit that the code cannot enforce is refused before anything runs.
  */
 import { clearTimeout, setTimeout } from "node:timers";
-import { type Context, TrapError, underLimits } from "@waft/engine";
+import { type Context, ProcessorAccount, TrapError, underLimits } from "@waft/engine";
 import type { CoreFunction } from "./core_function.ts";
 
 const MAX_TIMER_MS = 0x7fff_ffff;
@@ -12,17 +12,18 @@ const MAX_TIMER_MS = 0x7fff_ffff;
 export class CallLimits {
   /** The limits of a core function that a task calls. */
   readonly coreContext: Context;
+  /** The processor time that the core functions of all tasks share. */
+  readonly processorTime: ProcessorAccount | undefined;
   readonly #core: CoreFunction;
   readonly #context: Context;
   readonly #deadline: Date | undefined;
 
   /** `core` is a function of the component's code. Throws TypeError and RangeError for limits that are refused. */
   constructor(core: CoreFunction, context: Context) {
-    if (context.processorTime !== undefined) {
-      throw new TypeError('Calls of a component that uses async cannot have the limit "processorTime" yet');
-    }
     underLimits(core, { ...context }, () => {});
     const { deadline } = context;
+    const { processorTime } = context;
+    this.processorTime = processorTime === undefined ? undefined : new ProcessorAccount(processorTime);
     this.#core = core;
     this.#context = context;
     this.#deadline = typeof deadline === "number" ? new Date(Date.now() + deadline) : deadline;

@@ -128,11 +128,19 @@ export class Thread {
         store.trapped ??= { error };
       }
     };
-    startCall(core, this.task.limits?.coreContext ?? {}, args, guarded, (error) => {
-      store.trapped ??= { error };
-      // A deadline passes while nothing runs.
-      if (store.current === undefined) store.pumpSoon();
-    });
+    startCall(
+      core,
+      this.task.limits?.coreContext ?? {},
+      args,
+      guarded,
+      (error) => {
+        store.trapped ??= { error };
+        // A deadline passes while nothing runs.
+        if (store.current === undefined) store.pumpSoon();
+      },
+      false,
+      this.task.limits?.processorTime,
+    );
   }
 
   /** Blocks until `ready`, outside of core code; continues with `then`. */

@@ -49,7 +49,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
   NETWORK_OPTION_ROWS[0],
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
   ...ENGINE_OPTION_ROWS,
-  ...CONTROL_OPTION_ROWS.filter(({ flags }) => !flags.startsWith("--processor-time")),
+  ...CONTROL_OPTION_ROWS,
 ];
 
 /** Adds `serve`. */

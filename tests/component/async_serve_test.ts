@@ -24,7 +24,7 @@ const component = compileComponent(
 const NEVER = 60_000;
 
 interface Setup {
-  readonly context?: () => { deadline?: number; fuel?: number };
+  readonly context?: () => { deadline?: number; processorTime?: number; fuel?: number };
   readonly network?: NetworkOptions;
 }
 
@@ -98,11 +98,16 @@ Deno.test("a failure of a service of WASI 0.3 is status 500, or a cut connection
   });
 });
 
-Deno.test("deadline and fuel end a task of a service that goes on after its answer", async () => {
+Deno.test("deadline, processor time and fuel end a task of a service that goes on after its answer", async () => {
   await withService({ context: () => ({ deadline: 60 }) }, async (port, reports) => {
     await assert.rejects(ask(port, "/forever"));
     await until(() => reports.length === 1);
     assert.match(String(reports[0].error), /interrupted/);
+  });
+  await withService({ context: () => ({ deadline: NEVER, processorTime: 60 }) }, async (port, reports) => {
+    await assert.rejects(ask(port, "/forever"));
+    await until(() => reports.length === 1);
+    assert.match(String((reports[0].error as { detail?: string }).detail), /60 ms of processor time/);
   });
   await withService({ context: () => ({ deadline: NEVER, fuel: 100_000 }) }, async (port, reports) => {
     await assert.rejects(ask(port, "/forever"));

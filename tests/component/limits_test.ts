@@ -94,6 +94,20 @@ Deno.test("tasks of a call share its fuel, which the context has afterwards", as
   assert.ok(await used("now", 100) > 200);
 });
 
+Deno.test("tasks of a call share its processor time, and waits do not count", async () => {
+  for (const name of ["spin", "yield"]) {
+    await assert.rejects(withTasks().call<Promise<number>>({ processorTime: 20 }, name), {
+      name: "TrapError",
+      code: "interrupted",
+      detail: "the limit of 20 ms of processor time",
+    }, name);
+  }
+  assert.throws(() => withTasks().call({ processorTime: 20 }, "now", 0), { code: "interrupted" });
+  const later = withTasks(() => new Promise((resolve) => setTimeout(() => resolve(5), 80)));
+  assert.equal(await later.call<Promise<number>>({ processorTime: 60 }, "wait"), 5);
+  assert.throws(() => withTasks().call({ processorTime: -1 }, "now", 1), RangeError);
+});
+
 Deno.test("a signal ends a call that waits", async () => {
   const controller = new AbortController();
   const call = withTasks().call<Promise<number>>({ signal: controller.signal }, "wait");
@@ -109,10 +123,8 @@ Deno.test("long code of a task is not preempted in the middle of its instance", 
 });
 
 Deno.test("a limit that nothing would enforce is refused", () => {
-  const message = 'Calls of a component that uses async cannot have the limit "processorTime" yet';
-  assert.throws(() => withTasks().call({ processorTime: 1000 }, "count", 1), { name: "TypeError", message });
   const plain = compileComponent(NewEngine(), TASKS).instantiate({}, { ask: () => 0 });
-  for (const context of [{ deadline: 1000 }, { fuel: 1000 }]) {
+  for (const context of [{ deadline: 1000 }, { fuel: 1000 }, { processorTime: 1000 }]) {
     assert.throws(() => plain.call(context, "count", 1), { name: "TypeError", message: /compile the module with/ });
   }
 });

@@ -27,6 +27,7 @@ import {
   requireControl,
   withLimit,
 } from "./call_limits.ts";
+import { ProcessorAccount } from "./processor_account.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
@@ -138,8 +139,9 @@ export function startCall(
   done: (value: unknown) => void,
   failed: (reason: unknown) => void,
   preempts: boolean,
+  account?: ProcessorAccount,
 ): void {
-  new AsyncCall(instance, instance.callHalves(index), context, done, failed, preempts).start(args);
+  new AsyncCall(instance, instance.callHalves(index), context, done, failed, preempts, account).start(args);
 }
 
 /** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
@@ -166,8 +168,8 @@ class AsyncCall {
   readonly #sliced: boolean;
   /** Remaining fuel; undefined if the context has none. */
   #fuel: bigint | undefined;
-  /** Remaining processor time in milliseconds; Infinity if the context has no limit. */
-  #processorLeft = Infinity;
+  /** The processor time of the call, or of several calls. */
+  #account: ProcessorAccount | undefined;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
   /** The host function whose promise suspends the call, and the value or reason of that promise. */
@@ -187,6 +189,7 @@ class AsyncCall {
     resolve: (value: unknown) => void,
     reject: (reason: unknown) => void,
     sliced = true,
+    account?: ProcessorAccount,
   ) {
     const { deadline, processorTime, fuel, signal } = context;
     if (signal !== undefined) {
@@ -196,8 +199,9 @@ class AsyncCall {
     if (processorTime !== undefined) {
       requireControl(instance, "interruptible", "processorTime");
       checkProcessorTime(processorTime);
-      this.#processorLeft = processorTime;
     }
+    if (account !== undefined) requireControl(instance, "interruptible", "processorTime");
+    this.#account = account ?? (processorTime === undefined ? undefined : new ProcessorAccount(processorTime));
     if (deadline !== undefined) requireControl(instance, "interruptible", "deadline");
     if (signal !== undefined) requireControl(instance, "interruptible", "signal");
     if (fuel !== undefined) {
@@ -241,7 +245,7 @@ class AsyncCall {
   #slice(how: number): void {
     const thread = this.#thread;
     const { deadline, processorDeadline } = thread;
-    const begun = this.#processorLeft === Infinity ? 0 : thread.processorNow();
+    const processorEnd = this.#account?.begin(thread.processorNow()) ?? Infinity;
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT];
     const nested = thread.depth > 0;
@@ -252,7 +256,6 @@ class AsyncCall {
     const outerFuel = this.#fuel === undefined ? 0n : this.#installFuel(this.#fuel);
     try {
       if (this.#deadline < deadline) thread.deadline = this.#deadline;
-      const processorEnd = begun + this.#processorLeft;
       if (processorEnd < processorDeadline) thread.processorDeadline = processorEnd;
       // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
       const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
@@ -270,7 +273,7 @@ class AsyncCall {
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
       thread.processorDeadline = processorDeadline;
-      if (this.#processorLeft !== Infinity) this.#processorLeft -= thread.processorNow() - begun;
+      this.#account?.finish(thread.processorNow());
       if (--thread.depth === 0) thread.services.atSafepoint();
     }
     if (failed) this.#end(this.#reject, this.#explain(outcome));
@@ -387,9 +390,10 @@ class AsyncCall {
 
   /** A trap says which limit of the call it is about. */
   #explain(error: unknown): unknown {
-    const { deadline, processorTime, fuel } = this.#context;
-    if (processorTime !== undefined && this.#processorLeft <= 0) {
-      withLimit(error, "interrupted", () => processorTimeInWords(processorTime));
+    const { deadline, fuel } = this.#context;
+    const account = this.#account;
+    if (account?.isUsedUp === true) {
+      withLimit(error, "interrupted", () => processorTimeInWords(account.milliseconds));
     }
     if (deadline !== undefined) withLimit(error, "interrupted", () => deadlineInWords(deadline));
     return fuel === undefined ? error : withLimit(error, "out-of-fuel", () => "the call's fuel");
