@@ -8,6 +8,7 @@ import { Store } from "./async/component_instance.ts";
 import { CallLimits } from "./async/call_limits.ts";
 import { HOST_FUNCTIONS } from "./async/core_function.ts";
 import { runReady } from "./async/task.ts";
+import { damaged, joinArtifact, splitArtifact } from "./artifact.ts";
 import { decodeComponent } from "./binary/decode.ts";
 import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
 import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
@@ -20,7 +21,7 @@ import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
 import { withinModule } from "./validate/core_types.ts";
 import { validateComponent } from "./validate/validate_component.ts";
-import type { Component as DecodedComponent } from "./model/definitions.ts";
+import type { Component as DecodedComponent, Definition } from "./model/definitions.ts";
 import type { FuncType } from "./model/types.ts";
 
 /** A compiled component, which can be instantiated any number of times. Made by `compileComponent`. */
@@ -42,6 +43,12 @@ export interface Component {
    * instantiated with the same context and imports.
    */
   pool(options?: ComponentPoolOptions): InstancePool<ComponentInstance>;
+
+  /**
+   * Returns an artifact: the component with the machine code of all its core modules, for `loadComponent` with an
+   * engine with the same options, in this or another process.
+   */
+  serialize(): Uint8Array<ArrayBuffer>;
 }
 
 /** The options of `Component.pool`. */
@@ -99,6 +106,16 @@ export interface ComponentInstance<Exports extends object = HostExports> {
   close(): void;
 }
 
+type CoreModule = Extract<Definition, { kind: "core module" }>;
+
+/** The core modules of a component and of those nested in it, in order of definition. */
+function* coreModules(component: DecodedComponent): Generator<CoreModule> {
+  for (const definition of component.definitions) {
+    if (definition.kind === "core module") yield definition;
+    else if (definition.kind === "component") yield* coreModules(definition.component);
+  }
+}
+
 /** The implementation of {@linkcode Component}. */
 class CompiledComponent implements Component {
   readonly #engine: Engine;
@@ -108,24 +125,35 @@ class CompiledComponent implements Component {
   readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
   readonly #adapterPolicy: AdapterPolicy | undefined;
+  readonly #bytes: Uint8Array;
 
-  constructor(engine: Engine, decoded: DecodedComponent, callsBefore: number) {
+  /** `artifacts` are those of the core modules, in order of definition; without them they are compiled. */
+  constructor(
+    engine: Engine,
+    bytes: Uint8Array,
+    decoded: DecodedComponent,
+    callsBefore: number,
+    artifacts?: Iterator<Uint8Array>,
+  ) {
     this.#engine = engine;
+    this.#bytes = bytes;
     this.#decoded = decoded;
     const fuses = callsBefore < Infinity && ADAPTER_FEATURES.every((name) => engine.features[name]);
     const hasRoom = () => engine.hasSpareInstances;
     this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore, hasRoom } : undefined;
     this.#features = featuresOf(decoded);
-    this.#compile(decoded);
+    for (const { bytes, offset } of coreModules(decoded)) {
+      const artifact = artifacts?.next();
+      const module = artifact === undefined
+        ? withinModule(offset, () => engine.compile(bytes))
+        : engine.load(artifact.value as Uint8Array);
+      this.#modules.set(bytes, module);
+    }
   }
 
-  #compile(component: DecodedComponent): void {
-    for (const definition of component.definitions) {
-      if (definition.kind === "core module") {
-        const { bytes, offset } = definition;
-        this.#modules.set(bytes, withinModule(offset, () => this.#engine.compile(bytes)));
-      } else if (definition.kind === "component") this.#compile(definition.component);
-    }
+  serialize(): Uint8Array<ArrayBuffer> {
+    const modules = [...coreModules(this.#decoded)].map(({ bytes }) => this.#modules.get(bytes)!.serialize());
+    return joinArtifact({ component: this.#bytes, modules });
   }
 
   #adapter(text: string): Module {
@@ -157,7 +185,12 @@ class CompiledComponent implements Component {
         instantiateComponent(
           environment,
           { component: this.#decoded, scope: undefined, parent: undefined },
-          (definition, scope) => host.item(definition, scope),
+          (definition, scope) => {
+            const item = host.item(definition, scope);
+            // An import may follow definitions that refer to instances, which are not there before.
+            requireAll(host);
+            return item;
+          },
         ));
       if (resettable) store.checkpoint();
       return new LinkedInstance<Exports>(items, store);
@@ -183,10 +216,15 @@ class CompiledComponent implements Component {
         scope.add(item);
       } else if (definition.kind !== "core module" && definition.kind !== "core type") break;
     }
-    if (host.missing.length === 0) return;
-    const list = host.missing.map((entry) => `\n  ${entry}`).join("");
-    throw new LinkError(`The component's imports are missing:${list}`);
+    requireAll(host);
   }
+}
+
+/** Throws LinkError if imports are missing. */
+function requireAll({ missing }: HostImports): void {
+  if (missing.length === 0) return;
+  const list = missing.map((entry) => `\n  ${entry}`).join("");
+  throw new LinkError(`The component's imports are missing:${list}`);
 }
 
 /** The fields of a context that limit a call. */
@@ -306,5 +344,22 @@ export function compileBinary(
   const decoded = decodeComponent(bytes);
   // The engine validates bodies when it compiles them, and knows those in its cache to be valid.
   validateComponent(decoded, { features: engine.features, bodies: false });
-  return new CompiledComponent(engine, decoded, callsBeforeAdapter);
+  return new CompiledComponent(engine, bytes, decoded, callsBeforeAdapter);
+}
+
+/**
+ * Loads an artifact that `Component.serialize` returned for an engine with the same options. Nothing is compiled. The
+ * bytes must not change while the component is in use.
+ *
+ * An artifact is machine code. Throws ArtifactError if it is damaged, or made by another version, for another machine
+ * or with other options. These checks do not authenticate it: load only artifacts from sources whose programs you
+ * would run.
+ */
+export function loadComponent(engine: Engine, artifact: Uint8Array | ArrayBuffer): Component {
+  const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
+  const { component, modules } = splitArtifact(bytes);
+  const decoded = decodeComponent(component);
+  validateComponent(decoded, { features: engine.features, bodies: false });
+  if ([...coreModules(decoded)].length !== modules.length) throw damaged();
+  return new CompiledComponent(engine, component, decoded, callsBefore(engine), modules.values());
 }

@@ -6,6 +6,7 @@
  * @module
  */
 export { compileComponent } from "./compile_source.ts";
+export { loadComponent } from "./component.ts";
 export type { Component, ComponentInstance, ComponentPoolOptions } from "./component.ts";
 export { ComponentError } from "./abi/traps.ts";
 export type { ComponentImports } from "./link/host_imports.ts";
