@@ -9,7 +9,7 @@
 import { currentUser, environmentVariable, systemName } from "@waft/engine/internal/host/process";
 import { fail, type ProjectError } from "./base/diagnostic.ts";
 import { type FileStatus, fileStatus } from "./base/file_status.ts";
-import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";
+import { absolutePath, joinPaths as join, parentOf } from "./base/system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
 /** Directories, separated by colons, that are safe, with their subdirectories, regardless of the owner. */

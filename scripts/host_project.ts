@@ -70,3 +70,47 @@ export function placeTests(project: string): void {
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
 }
+
+/** Test files that a host without `Deno.test` cannot run, with the reason; `*` is every host. */
+const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
+  ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which lacks try_table there"],
+  ["tests/features/native_unwinding_test.ts", "node20", "it compares with V8, which lacks try_table there"],
+  ["tests/features/objects_random_test.ts", "node20", "it compares with V8, which lacks structures there"],
+  ["tests/features/objects_test.ts", "node20", "it compares with V8, which lacks structures there"],
+  ["tests/features/memory64_checks_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
+  [
+    "tests/features/memory64_checks_test.ts",
+    "bun",
+    "it compares with the host's WebAssembly, which lacks 64-bit memories",
+  ],
+  ["tests/features/loop_precheck_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
+  [
+    "tests/features/loop_precheck_test.ts",
+    "bun",
+    "it compares with the host's WebAssembly, which lacks 64-bit memories",
+  ],
+  ["tests/cli_project/readme_test.ts", "*", "it reads the repository's README, not the package's"],
+  ["tests/cli_project/inspect_page_test.ts", "*", "it reads a page of the repository's documentation"],
+  ["tests/component/serve_page_test.ts", "*", "it reads a page of the repository's documentation"],
+  [
+    "tests/cli_project/quick_run_test.ts",
+    "*",
+    "it reads the repository's sources to check the modules that a run loads",
+  ],
+  [
+    "tests/engine/late_modules_test.ts",
+    "*",
+    "it reads the repository's sources; the packages' late modules have a test",
+  ],
+  ["tests/cli_project/publish_test.ts", "node20", "its registry needs node:sqlite, which Node 20 lacks"],
+  [
+    "tests/cli_project/publish_test.ts",
+    "node",
+    "its registry checks archives in a process without permissions, which only Deno offers",
+  ],
+];
+
+/** The test files that a host cannot run, with the reasons. */
+export function leftOut(host: string): readonly (readonly [file: string, why: string])[] {
+  return NOT_THERE.filter(([, name]) => name === host || name === "*").map(([file, , why]) => [file, why]);
+}

@@ -58,6 +58,13 @@ const ROWS: readonly (readonly [string, string, string, string, string])[] = [
     "2.9.5",
     "sha512-SX98qSdBT1lw9x6NwGwx2xIayl1kRimdRnFohYlJ6nt3mLKzTKHHKQwQs5D2pEY7mbUGGbYe9brM2kfN75pPkg==",
   ],
+  [
+    "windows/amd64",
+    "x86_64-pc-windows-msvc",
+    "@deno/win32-x64",
+    "2.9.5",
+    "sha512-LkcERsH0olOgevg9L9eootSr1U8ydyfnX1bS3mFqU+lGBeTYtlec5b/QF473WUOGVgPlWECrkxi4As5kEaFOzg==",
+  ],
 ];
 
 /** All platforms with a bundle. */

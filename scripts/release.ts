@@ -29,6 +29,7 @@ import { fileURLToPath } from "node:url";
 import { writeArchive } from "../project/packages/archive.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
 import { platformName } from "../project/base/paths.ts";
+import { bundledScripts, bundleLayout } from "../project/versions/bundle_layout.ts";
 import type { ReleaseArtifact, ReleaseEntry, ReleaseKeys } from "../project/versions/release_index.ts";
 import { BASE_URL } from "../project/base/constants.ts";
 import { VERSION } from "../project/base/version_string.ts";
@@ -37,7 +38,7 @@ import { signingKeysOf } from "../registry/signing.ts";
 import { denoCache, fetchDeno, PINNED_DENO, type PinnedDeno, pinnedDeno } from "./pinned_deno.ts";
 import { buildBundle } from "./release_bundle.ts";
 import { filesBelow, run, say, sha256 } from "./release_files.ts";
-import { installerFor, isoSeconds, readIndex, removeOld, writeIndex } from "./release_site.ts";
+import { installerFor, isoSeconds, readIndex, removeOld, windowsInstallerFor, writeIndex } from "./release_site.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -127,10 +128,11 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
     artifacts.push({ platform, ...libc, kind, url, size: bytes.length, sha256: sha256(bytes) });
     say(`made ${name} (${(bytes.length / (1 << 20)).toFixed(1)} MiB)`);
   };
-  let script: string;
+  let script: string, windowsScript: string;
   try {
     const tree = exportTree(commit, version, scratch);
     script = readFileSync(join(tree, "installer", "install.sh"), "utf8");
+    windowsScript = readFileSync(join(tree, "installer", "install.ps1"), "utf8");
     put(`waft-${version}-source.tar.gz`, archiveOf(filesBelow(tree), version), "source", "any");
     if (options.packages) await putPackages(tree, version, scratch, put);
     else say("left out: packages for npm and JSR (--no-packages)");
@@ -148,6 +150,8 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
   };
   const generated = installerFor(script, { version, entry, base: options.base, repository: options.repository, keys });
   writeFileSync(join(unfinished, "install.sh"), generated);
+  const generatedForWindows = windowsInstallerFor(windowsScript, { version, entry, base: options.base });
+  writeFileSync(join(unfinished, "install.ps1"), generatedForWindows);
   // Files exist before the index names them.
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);
@@ -156,6 +160,7 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
   const index = readIndex(options.out)!;
   if (options.channel === "official" || index.channels.latest === undefined) {
     writeFileSync(join(options.out, "install.sh"), generated);
+    writeFileSync(join(options.out, "install.ps1"), generatedForWindows);
   }
   removeOld(options.out, index);
   return version;
@@ -215,8 +220,9 @@ async function putBundles(
     const own = ownDeno && platform === platformName();
     say(`${platform} (${at + 1} of ${platforms.length}): Deno ${own ? Deno.version.deno : pinned.version}`);
     const deno = own ? new Uint8Array(readFileSync(process.execPath)) : fetchDeno(pinned, cache);
-    const bundle = new Map(common).set(programName("deno", platform), deno);
-    bundleFiles(below(bundle, version), version); // throws if the bundle is not complete
+    const bundle = new Map(common).set(bundleLayout(platform).deno, deno);
+    for (const [name, bytes] of scriptsOf(tree, platform)) bundle.set(name, bytes);
+    bundleFiles(below(bundle, version), version, platform); // throws if the bundle is not complete
     put(`${archiveName(version, platform)}.tar.gz`, archiveOf(bundle, version), "bundle", platform);
   }
   const names = platforms.map(({ platform }) => platform);
@@ -226,6 +232,14 @@ async function putBundles(
     const files = new Map([[programName("waft", platform), program], ["LICENSE", common.get("LICENSE")!]]);
     put(`${archiveName(version, platform)}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
   }
+}
+
+/** The scripts of installer/ in the directory of a version. */
+function scriptsOf(tree: string, platform: string): [string, Uint8Array][] {
+  return bundledScripts(platform).map(([name, source]) => [
+    name,
+    new Uint8Array(readFileSync(join(tree, "installer", source))),
+  ]);
 }
 
 function archiveName(version: string, platform: string): string {
@@ -261,8 +275,10 @@ function buildHere(out: string, version: string, keysFile: string | undefined): 
     mkdirSync(join(out, path, ".."), { recursive: true });
     writeFileSync(join(out, path), bytes);
   }
-  copyFileSync(process.execPath, join(out, "deno"));
-  for (const name of ["deno", "waft"]) chmodSync(join(out, name), 0o755);
+  const { deno, command } = bundleLayout(platformName());
+  for (const [name, bytes] of scriptsOf(ROOT, platformName())) writeFileSync(join(out, name), bytes);
+  copyFileSync(process.execPath, join(out, deno));
+  for (const name of [deno, command]) chmodSync(join(out, name), 0o755);
 }
 
 if (import.meta.main) {

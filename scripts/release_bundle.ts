@@ -54,6 +54,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ['"../../../"', '"./"'],
   ['"../examples/plugins/"', '"./examples/plugins/"', ["examples/plugins", "lib/examples/plugins"]],
   ['"../../installer/install.sh"', '"./installer/install.sh"', ["installer", "lib/installer"]],
+  ['"../../installer/install.ps1"', '"./installer/install.ps1"'],
   ['"../../bench/figures.json"', '"./bench/figures.json"', ["bench/figures.json", "lib/bench/figures.json"]],
   ["`./static/${name}`", "`./static/${name}`", ["registry/site/static", "lib/static"]],
   ['"./check_process.ts"', '"./check_process.js"'],
@@ -82,7 +83,9 @@ const QUICK_SOURCE = "project/commands/quick_run.ts";
 /** The entry module: answers commands that need no other module before loading any. */
 const ENTRY = (version: string): string =>
   `// A bundle runs on its own Deno; modules are loaded on demand.
-const args = Deno.args;
+// The launcher for Windows cannot remove the word \`+VERSION\` from its command line.
+const named = Deno.args[0]?.startsWith("+") && Deno.env.get("WAFT_RUNTIME") === Deno.args[0].slice(1);
+const args = named ? Deno.args.slice(1) : Deno.args;
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
 else Deno.exit(await quickly() ?? await start());
 
@@ -92,7 +95,7 @@ async function quickly() {
 
 async function start() {
   const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
-  const { machinePaths } = await import("./project/base/paths.ts");
+  const { machinePaths, platformName } = await import("./project/base/paths.ts");
   const paths = machinePaths();
   let pinned;
   try {
@@ -106,7 +109,9 @@ async function start() {
   if (pinned === undefined) return await (await import("./cli.ts")).runCommand(args);
   console.error(\`waft: using \${pinned.version}, since \${pinned.file} asks for \${pinned.range}\`);
   const { spawnSync } = await import("node:child_process");
-  const { status } = spawnSync(paths.versions + "/" + pinned.version + "/waft", args, {
+  const { startCommand } = await import("./project/versions/bundle_layout.ts");
+  const directory = paths.versions + "/" + pinned.version;
+  const { status } = spawnSync(...startCommand(directory, platformName(), args), {
     stdio: "inherit",
     env: { ...Deno.env.toObject(), WAFT_RUNTIME: pinned.version },
   });
@@ -193,9 +198,6 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
     if (!statSync(join(tree, from)).isDirectory()) files.set(to, new Uint8Array(readFileSync(join(tree, from))));
     else for (const [path, bytes] of filesBelow(join(tree, from))) files.set(`${to}/${path}`, bytes);
   }
-  const installer = (name: string): Uint8Array => new Uint8Array(readFileSync(join(tree, "installer", name)));
-  files.set("waft", installer("waft.sh"));
-  files.set("start", installer("start.sh"));
   files.set("LICENSE", new Uint8Array(readFileSync(join(tree, "LICENSE"))));
   if (keys !== undefined) files.set("lib/release-keys.json", text(`${JSON.stringify(keys, null, 2)}\n`));
   return files;

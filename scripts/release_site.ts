@@ -123,3 +123,25 @@ export function installerFor(
   }
   return text;
 }
+
+/** install.ps1 of a release: the script with the release's values. */
+export function windowsInstallerFor(
+  script: string,
+  { version, entry, base }: { readonly version: string; readonly entry: ReleaseEntry; readonly base: string },
+): string {
+  const bundles = entry.artifacts.filter((a) => a.kind === "bundle").map((a) => `${a.platform} ${a.sha256}`);
+  const values = {
+    RELEASE_VERSION: version,
+    RELEASE_COMMIT: entry.commit,
+    RELEASE_BASE: base,
+    RELEASE_BUNDLES: bundles.join("\n"),
+  };
+  let text = script;
+  for (const [name, value] of Object.entries(values)) {
+    if (value.includes("'")) throw new Error(`${name} contains a single quote`);
+    const line = new RegExp(`^\\$${name} = '[^']*'$`, "m");
+    if (!line.test(text)) throw new Error(`installer/install.ps1 has no line $${name} = ''`);
+    text = text.replace(line, () => `$${name} = '${value}'`);
+  }
+  return text;
+}

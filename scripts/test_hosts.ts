@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { suiteFolder, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
-import { engineModulesOfTests, placeTests, ROOT, sourcesIn } from "./host_project.ts";
+import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
 
 /** The hosts: name, npm package, executable in it. */
@@ -49,45 +49,6 @@ const QUICK_FOLDERS = [
   "tests/engine",
   "tests/threads",
   "tests/wasi",
-];
-
-/** Test files in those folders that a host cannot run, with the reason. */
-const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
-  ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which lacks try_table there"],
-  ["tests/features/native_unwinding_test.ts", "node20", "it compares with V8, which lacks try_table there"],
-  ["tests/features/objects_random_test.ts", "node20", "it compares with V8, which lacks structures there"],
-  ["tests/features/objects_test.ts", "node20", "it compares with V8, which lacks structures there"],
-  ["tests/features/memory64_checks_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
-  [
-    "tests/features/memory64_checks_test.ts",
-    "bun",
-    "it compares with the host's WebAssembly, which lacks 64-bit memories",
-  ],
-  ["tests/features/loop_precheck_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
-  [
-    "tests/features/loop_precheck_test.ts",
-    "bun",
-    "it compares with the host's WebAssembly, which lacks 64-bit memories",
-  ],
-  ["tests/cli_project/readme_test.ts", "*", "it reads the repository's README, not the package's"],
-  ["tests/cli_project/inspect_page_test.ts", "*", "it reads a page of the repository's documentation"],
-  ["tests/component/serve_page_test.ts", "*", "it reads a page of the repository's documentation"],
-  [
-    "tests/cli_project/quick_run_test.ts",
-    "*",
-    "it reads the repository's sources to check the modules that a run loads",
-  ],
-  [
-    "tests/engine/late_modules_test.ts",
-    "*",
-    "it reads the repository's sources; the packages' late modules have a test",
-  ],
-  ["tests/cli_project/publish_test.ts", "node20", "its registry needs node:sqlite, which Node 20 lacks"],
-  [
-    "tests/cli_project/publish_test.ts",
-    "node",
-    "its registry checks archives in a process without permissions, which only Deno offers",
-  ],
 ];
 
 /** Parts of the suite for `--quick`: every kind of boundary crossing and every kind of memory. */
@@ -274,12 +235,9 @@ function checkLockfiles(
 }
 
 function testHost(name: string, program: string, project: string, tests: string[]): void {
-  for (const [file, host, why] of NOT_THERE) {
-    if (host === name || host === "*") console.log(`       ${name} does not run ${file}: ${why}`);
-  }
-  const files = tests.filter((test) =>
-    !NOT_THERE.some(([file, host]) => file === test && (host === name || host === "*"))
-  )
+  const left = leftOut(name);
+  for (const [file, why] of left) console.log(`       ${name} does not run ${file}: ${why}`);
+  const files = tests.filter((test) => !left.some(([file]) => file === test))
     .map((path) => join(project, path.replace(/\.ts$/, ".js")));
   if (options.only.length > 0) {
     run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);

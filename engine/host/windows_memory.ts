@@ -11,6 +11,7 @@
  */
 import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
 import { type Host, PROT } from "./host.ts";
+import { COMMITTED_ON_ACCESS } from "./windows_code.ts";
 
 const KERNEL32 = {
   VirtualAlloc: { params: ["i64", "i64", "i32", "i32"], result: "i64" },
@@ -77,6 +78,12 @@ function pageProtection(prot: number): number {
   return (prot & PROT.READ) !== 0 ? PAGE.READONLY : PAGE.NOACCESS;
 }
 
+/** The protection of a reservation: a mark for the exception handler if it is committed on access. */
+function reservedProtection(prot: number): number {
+  if (prot === READ_WRITE) return COMMITTED_ON_ACCESS.READ_WRITE;
+  return prot === PROT.READ ? COMMITTED_ON_ACCESS.READ_ONLY : PAGE.NOACCESS;
+}
+
 /** The parts of a host that concern memory. */
 type WindowsMemory = Pick<
   Host,
@@ -115,10 +122,12 @@ export function windowsMemory(ffi: Ffi): WindowsMemory {
 
   function reserve(bytes: number, prot: number, forImage = false): number {
     if (forImage) return reservePlaceholder(bytes);
-    const isEager = prot !== PROT.NONE && bytes <= COMMIT_AT_ONCE;
-    const address = allocate(0, bytes, isEager ? MEM.RESERVE | MEM.COMMIT : MEM.RESERVE, pageProtection(prot));
-    if (prot !== PROT.NONE && !isEager && address !== 0) onAccess.push([address, address + bytes]);
-    return found(address, bytes);
+    if (prot !== PROT.NONE && bytes <= COMMIT_AT_ONCE) {
+      return found(allocate(0, bytes, MEM.RESERVE | MEM.COMMIT, pageProtection(prot)), bytes);
+    }
+    const address = found(allocate(0, bytes, MEM.RESERVE, reservedProtection(prot)), bytes);
+    if (prot !== PROT.NONE) onAccess.push([address, address + bytes]);
+    return address;
   }
 
   /** Commits pages, which keep their contents if they are committed already, and sets their protection. */

@@ -12,7 +12,7 @@ import {
   processorName,
   systemName,
 } from "@waft/engine/internal/host/process";
-import { isAbsolutePath, joinPaths as join } from "./posix_path.ts";
+import { isAbsolutePath, joinPaths as join } from "./system_path.ts";
 
 /** Absolute directories. */
 export interface MachinePaths {

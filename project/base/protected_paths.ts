@@ -7,7 +7,7 @@
  */
 import type { ProtectedPaths } from "@waft/engine/wasi";
 import { codeCacheOptions, type MachinePaths, machinePaths } from "./paths.ts";
-import { absolutePath, joinPaths } from "./posix_path.ts";
+import { absolutePath, joinPaths } from "./system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
 /** The protected paths of a run in the project at `root`. */

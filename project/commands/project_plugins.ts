@@ -9,7 +9,7 @@ import { currentDirectory, writeText } from "@waft/engine/internal/host/process"
 import { formatDiagnostic } from "../base/diagnostic.ts";
 import { fileStatus } from "../base/file_status.ts";
 import type { LoadedProject, LoadOptions } from "../plugins/load.ts";
-import { joinPaths } from "../base/posix_path.ts";
+import { joinPaths } from "../base/system_path.ts";
 import { findProject, requireProject } from "../project_root.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 

@@ -11,7 +11,7 @@ import { openCachedModule } from "@waft/engine/internal/open_cached_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest, startsThreads, WASI } from "../ops/run_module.ts";
 import { codeCacheOptions } from "../base/paths.ts";
-import { parentOf } from "../base/posix_path.ts";
+import { parentOf } from "../base/system_path.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { engineOptions } from "./engine_options.ts";
 import { exitStatus, report } from "../base/failure.ts";

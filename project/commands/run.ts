@@ -11,7 +11,7 @@ import { runFile } from "../ops/run.ts";
 import { compilationText } from "./compilation_text.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
-import { absolutePath } from "../base/posix_path.ts";
+import { absolutePath } from "../base/system_path.ts";
 import { controlledEngine } from "./control_flags.ts";
 import type { MachineWasi } from "../machine_wasi.ts";
 import { addOptions } from "./option_rows.ts";

@@ -3,7 +3,8 @@
  * Questions that the flags leave open are asked at the terminal.
  */
 import type { Command } from "commander";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { systemName } from "@waft/engine/internal/host/process";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
@@ -22,6 +23,8 @@ interface SelfFlags extends GlobalFlags {
   readonly kind?: string;
   readonly purge?: boolean;
 }
+
+const IS_WINDOWS = systemName() === "win32";
 
 /** Adds `self`. */
 export function addCommand(program: Command): void {
@@ -60,7 +63,10 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
     if (answer !== "") bin = answer.startsWith("~/") ? join(facts.home, answer.slice(2)) : answer;
   }
   if (!isAbsolute(bin)) bin = resolve(bin);
-  if (/[:\n\r]/.test(bin)) throw fail("usage.dir", "a directory on the PATH holds no colon and no line break");
+  const separator = IS_WINDOWS ? ";" : ":";
+  if (/[\n\r]/.test(bin) || bin.includes(separator)) {
+    throw fail("usage.dir", `a directory on the PATH holds no "${separator}" and no line break`);
+  }
   // Pass the whole environment: the facts hold only the variables that affect paths.
   const plan = await planPath(bin, process.env, facts.home);
   let path = plan.edits.length > 0 && flags.modifyPath !== false && flags.yes === true ? plan : undefined;
@@ -109,7 +115,7 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   if (path !== undefined) {
     lines.push(`${bin} is on the PATH of new shells (${path.edits.map((e) => e.file).join(", ")}); for this one:`);
     lines.push(`  ${plan.line}`);
-  } else if (!plan.onPath) lines.push(`add this line to your shell's start-up file:`, `  ${plan.line}`);
+  } else if (!plan.onPath && !IS_WINDOWS) lines.push(`add this line to your shell's start-up file:`, `  ${plan.line}`);
   for (const reason of plan.refused) lines.push(`not changed: ${reason}`);
   return { data: { ...result, edits: path?.edits ?? [] }, text: lines.join("\n") };
 }
@@ -117,12 +123,12 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
 /** The root of the bundle that this program is part of. */
 function bundleRoot(): string {
   const lib = fileURLToPath(new URL(".", import.meta.url));
-  if (!lib.endsWith("/lib/")) {
+  if (basename(lib) !== "lib") {
     throw fail("install.source", "this waft runs from source; only a bundle can install itself", {
       help: "use install.sh (with --from-source to build one first)",
     });
   }
-  return dirname(lib.slice(0, -1));
+  return dirname(lib);
 }
 
 async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
@@ -131,6 +137,11 @@ async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unk
     import("../base/paths.ts"),
   ]);
   const paths = machinePaths();
+  if (IS_WINDOWS) {
+    throw fail("usage.windows", "a running program cannot remove its own files on Windows, so nothing was removed", {
+      help: "run install.ps1 -Uninstall",
+    });
+  }
   const plan = await planUninstall(paths, flags.purge === true);
   if (!plan.isInstalled && flags.purge !== true) {
     throw fail("install.missing", "waft was not installed here by its installer, so there is nothing to uninstall", {

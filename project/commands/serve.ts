@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import process from "node:process";
 import { exitProcess, writeText } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../base/paths.ts";
-import { absolutePath } from "../base/posix_path.ts";
+import { absolutePath } from "../base/system_path.ts";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import type { RequestReport } from "../../component/http/server.ts";
 import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";

@@ -5,7 +5,7 @@
  */
 import { readFile } from "@waft/engine/internal/host/files";
 import { MANIFEST_FILE } from "../base/constants.ts";
-import { joinPaths } from "../base/posix_path.ts";
+import { joinPaths } from "../base/system_path.ts";
 import { findProjectRoot } from "../project_root.ts";
 
 /** The nearest manifest, and its text. */

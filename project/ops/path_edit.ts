@@ -7,6 +7,7 @@
  */
 import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { systemName } from "@waft/engine/internal/host/process";
 import { replaceFile } from "../versions/release_download.ts";
 
 /** A block added to a file. */
@@ -42,6 +43,11 @@ export async function planPath(
   env: { readonly [name: string]: string | undefined },
   home: string,
 ): Promise<PathPlan> {
+  // install.ps1 changes the PATH of Windows, which is in the registry.
+  if (systemName() === "win32") {
+    const line = `[Environment]::SetEnvironmentVariable('Path', "$env:Path;${bin}", 'User')`;
+    return { onPath: (env.Path ?? env.PATH ?? "").split(";").includes(bin), edits: [], line, refused: [] };
+  }
   const onPath = (env.PATH ?? "").split(":").includes(bin);
   const shell = basename(env.SHELL ?? "sh");
   const posix = `case ":$PATH:" in *:${quoted(bin)}:*) ;; *) PATH=${quoted(bin)}:"$PATH"; export PATH ;; esac`;

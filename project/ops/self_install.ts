@@ -11,7 +11,8 @@ import { dirname, join } from "node:path";
 import { WRITE_LOCK_FILE } from "../base/atomic_write.ts";
 import { fail } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
-import { type MachineFacts, type MachinePaths, machinePaths } from "../base/paths.ts";
+import { type MachineFacts, type MachinePaths, machinePaths, platformName } from "../base/paths.ts";
+import { bundleLayout } from "../versions/bundle_layout.ts";
 import { replaceFile } from "../versions/release_download.ts";
 import {
   diskError,
@@ -40,7 +41,8 @@ export interface InstallReceipt {
   readonly path: readonly PathEdit[];
 }
 
-const MARK = "# waft's launcher:";
+/** The layout of this machine's versions. */
+const LAYOUT = bundleLayout(platformName());
 
 function receiptFile(paths: MachinePaths): string {
   return join(paths.state, "install-receipt.json");
@@ -81,16 +83,18 @@ export async function installSelf(
   const paths = machinePaths(facts);
   const { step } = context;
   const { version } = install.receipt;
-  const launcher = join(install.bin, "waft");
+  const launcher = join(install.bin, LAYOUT.command);
   const existing = await readFile(launcher, "utf8").catch(() => undefined);
-  if (existing !== undefined && !existing.includes(MARK) || (await DISK.status(launcher))?.kind === "directory") {
+  if (
+    existing !== undefined && !existing.includes(LAYOUT.mark) || (await DISK.status(launcher))?.kind === "directory"
+  ) {
     throw fail("install.exists", "another program with this name exists", {
       file: launcher,
       help: "remove it, or choose another directory with --dir",
     });
   }
   const folder = `waft-${version}/`;
-  const bundle = bundleFiles(await readTree(install.from, folder), version);
+  const bundle = bundleFiles(await readTree(install.from, folder), version, context.platform);
   const created = await missingParents([
     paths.state,
     paths.versions,
@@ -125,7 +129,7 @@ export async function installSelf(
         );
       }
       step?.("launcher");
-      const text = new TextDecoder().decode(bundle.files.get("lib/installer/launcher.sh")!)
+      const text = new TextDecoder().decode(bundle.files.get(LAYOUT.launcher)!)
         .replace(/^waft_layout=.*$/m, `waft_layout=${facts.os === "linux" ? "xdg" : "home"}`);
       await mkdir(install.bin, { recursive: true });
       await replaceFile(launcher, text, 0o755);
@@ -140,7 +144,7 @@ export async function installSelf(
 }
 
 async function removeLauncher(bin: string): Promise<void> {
-  const launcher = join(bin, "waft");
+  const launcher = join(bin, LAYOUT.command);
   if (await isLauncher(launcher)) await rm(launcher, { force: true });
 }
 
@@ -214,7 +218,7 @@ export interface UninstallPlan {
 /** Determines the entries to remove: those that waft made, by name, and never a directory with files of others. */
 export async function planUninstall(paths: MachinePaths, purge: boolean): Promise<UninstallPlan> {
   const receipt = await readInstallReceipt(paths);
-  const launcher = join(receipt?.bin ?? paths.bin, "waft");
+  const launcher = join(receipt?.bin ?? paths.bin, LAYOUT.command);
   const isInstalled = receipt !== undefined || await isLauncher(launcher);
   const config = await ownEntries(paths, "config");
   const keepConfig = !purge && config.length > 0;
@@ -233,7 +237,7 @@ export async function planUninstall(paths: MachinePaths, purge: boolean): Promis
 }
 
 async function isLauncher(path: string): Promise<boolean> {
-  return (await readFile(path, "utf8").catch(() => "")).includes(MARK);
+  return (await readFile(path, "utf8").catch(() => "")).includes(LAYOUT.mark);
 }
 
 /**
@@ -255,7 +259,7 @@ export async function uninstallSelf(
   const work = async (): Promise<string[]> => {
     const left = await undoEdits(plan.edits, step);
     const isLate = (path: string): boolean => [paths.versions, paths.state].includes(dirname(path));
-    const launcher = join(receipt?.bin ?? paths.bin, "waft");
+    const launcher = join(receipt?.bin ?? paths.bin, LAYOUT.command);
     const early = plan.remove.filter((path) => path !== launcher && !isLate(path));
     for (const path of [...early, ...await ownVersions(paths)]) {
       step(`remove ${path}`);

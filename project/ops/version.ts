@@ -13,6 +13,7 @@ import { ARCHIVE_LIMITS, readArchive } from "../packages/archive.ts";
 import { fail, quote } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
 import type { MachinePaths } from "../base/paths.ts";
+import { bundleLayout } from "../versions/bundle_layout.ts";
 import { downloadArtifact, fetchIndex, type ReleaseSite } from "../versions/release_download.ts";
 import { artifactFor, type ReleaseIndex, versionOfTarget } from "../versions/release_index.ts";
 import { canonicalVersion, isCanonicalVersion } from "../base/version.ts";
@@ -54,28 +55,33 @@ export const BUNDLE_LIMITS = {
 } as const;
 
 /** The files that a bundle may hold, and those it must hold. */
-const ALLOWED = /^(?:waft|deno|start|LICENSE|README\.md|lib\/[0-9A-Za-z_][0-9A-Za-z._/-]*)$/;
-const REQUIRED = ["waft", "deno", "start", "lib/waft.js", "lib/release-keys.json", "lib/installer/launcher.sh"];
-const EXECUTABLES: ReadonlySet<string> = new Set(["waft", "deno"]);
+const ALLOWED = /^(?:LICENSE|README\.md|lib\/[0-9A-Za-z_][0-9A-Za-z._/-]*)$/;
+const REQUIRED = ["lib/waft.js", "lib/release-keys.json"];
 
 /**
  * The files of a bundle without their common folder. Throws for a file that does not belong in a bundle, or a missing
  * one.
  */
-export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: string): VersionFiles {
+export function bundleFiles(
+  archive: ReadonlyMap<string, Uint8Array>,
+  version: string,
+  platform: string,
+): VersionFiles {
   const folder = `waft-${version}/`;
+  const { command, deno, start, launcher } = bundleLayout(platform);
+  const own = [command, deno, start];
   const files = new Map<string, Uint8Array>();
   for (const [path, bytes] of archive) {
     const name = path.startsWith(folder) ? path.slice(folder.length) : undefined;
-    if (name === undefined || !ALLOWED.test(name)) {
+    if (name === undefined || !(own.includes(name) || ALLOWED.test(name))) {
       throw fail("archive.contents", `${quote(path)} does not belong in a bundle of ${version}`);
     }
     files.set(name, bytes);
   }
-  for (const name of REQUIRED) {
+  for (const name of [...own, launcher, ...REQUIRED]) {
     if (!files.has(name)) throw fail("archive.contents", `the bundle of ${version} lacks ${name}`);
   }
-  return { files, executables: EXECUTABLES };
+  return { files, executables: new Set([command, deno]) };
 }
 
 /** The result of an installation. */
@@ -126,7 +132,7 @@ async function installFrom(
   const packed = await downloadArtifact(site, artifact);
   step?.("downloaded");
   const bytes = (await DISK.read(packed, BUNDLE_LIMITS.packedBytes))!;
-  const files = bundleFiles(readArchive(bytes, BUNDLE_LIMITS), version);
+  const files = bundleFiles(readArchive(bytes, BUNDLE_LIMITS), version, context.platform);
   return await withVersionLock(paths, async () => {
     if (await hasRelease(paths, version)) return { version, already: true, activated: false };
     await placeVersion(

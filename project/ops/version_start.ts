@@ -5,8 +5,9 @@
  * limit, and an environment without the variables that select a version.
  */
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import process from "node:process";
+import { platformName } from "../base/paths.ts";
+import { startCommand } from "../versions/bundle_layout.ts";
 
 const LIMIT_MS = 60_000;
 
@@ -14,7 +15,8 @@ const LIMIT_MS = 60_000;
 export function startVersion(directory: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { WAFT_RUNTIME: _, ...env } = process.env;
-    const child = spawn(join(directory, "waft"), ["--version"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const [file, args] = startCommand(directory, platformName(), ["--version"]);
+    const child = spawn(file, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
     let out = "";
     let err = "";

@@ -1,5 +1,5 @@
 /**
- * waft's own releases: `/releases/…` and `/install.sh`, from a folder that `deno task release` wrote.
+ * waft's own releases: `/releases/…`, `/install.sh` and `/install.ps1`, from a folder that `deno task release` wrote.
  *
  * In: the folder, a request. Out: the file as a stream, whole or in part, so that a bundle of a hundred megabytes takes
  * little memory and an interrupted download can resume. Only names of the layout are looked up (`index.json`, its
@@ -22,6 +22,7 @@ const TYPES: readonly (readonly [end: string, type: string])[] = [
   [".json", "application/json"],
   ["index.json.sig", "application/json"],
   [".sh", "text/x-shellscript; charset=utf-8"],
+  [".ps1", "text/plain; charset=utf-8"], // the type that Invoke-RestMethod returns as text
   ["SHA256SUMS", "text/plain; charset=utf-8"],
   ["SHA256SUMS.sig", "text/plain; charset=utf-8"], // A line for each key.
 ];
@@ -38,11 +39,11 @@ export function getReleaseFile(call: Call): Promise<Response> {
   return send(call, ["releases", version, file], "immutable");
 }
 
-/** `GET /install.sh` of the folder, which knows the digests of its release; undefined when there is none. */
-export async function releasedInstaller(call: Call): Promise<Response | undefined> {
+/** An installer of the folder, which knows the digests of its release; undefined when there is none. */
+export async function releasedInstaller(call: Call, name: string): Promise<Response | undefined> {
   const { releases } = call.services.settings;
-  const file = releases === undefined ? undefined : await openPlain(join(releases, "install.sh"));
-  return file && await answer(call, file, "install.sh", "short");
+  const file = releases === undefined ? undefined : await openPlain(join(releases, name));
+  return file && await answer(call, file, name, "short");
 }
 
 async function send(call: Call, path: readonly string[], cache: keyof typeof CACHE): Promise<Response> {

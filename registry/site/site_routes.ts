@@ -29,6 +29,7 @@ const PLAIN = "text/plain; charset=utf-8";
 const MARKDOWN = "text/markdown; charset=utf-8";
 
 const INSTALLER = new URL("../../installer/install.sh", import.meta.url);
+const WINDOWS_INSTALLER = new URL("../../installer/install.ps1", import.meta.url);
 
 /** The site's routes; siteFallback answers all other addresses. */
 export const SITE_ROUTES: readonly Route[] = [
@@ -57,7 +58,18 @@ export const SITE_ROUTES: readonly Route[] = [
   },
   { method: "GET", path: "/robots.txt", rate: "read", handler: getRobots },
   { method: "GET", path: "/sitemap.xml", rate: "read", handler: getSitemap },
-  { method: "GET", path: "/install.sh", rate: "read", handler: getInstaller },
+  {
+    method: "GET",
+    path: "/install.sh",
+    rate: "read",
+    handler: (call) => getInstaller(call, "install.sh", INSTALLER, "text/x-shellscript; charset=utf-8"),
+  },
+  {
+    method: "GET",
+    path: "/install.ps1",
+    rate: "read",
+    handler: (call) => getInstaller(call, "install.ps1", WINDOWS_INSTALLER, PLAIN),
+  },
   { method: "GET", path: "/releases/index.json", rate: "read", handler: getReleaseIndex },
   { method: "GET", path: "/releases/index.json.sig", rate: "read", handler: getReleaseIndex },
   { method: "GET", path: "/releases/:version/:file", rate: "read", handler: getReleaseFile },
@@ -152,15 +164,12 @@ async function getSitemap(call: Call): Promise<Response> {
 }
 
 /** The script of the newest release, else the one of this program, which installs nothing without `--base`. */
-async function getInstaller(call: Call): Promise<Response> {
+async function getInstaller(call: Call, name: string, source: URL, type: string): Promise<Response> {
   knownQuery(call, []);
-  const released = await releasedInstaller(call);
+  const released = await releasedInstaller(call, name);
   if (released !== undefined) return released;
-  if (!existsSync(INSTALLER)) throw new Problem("route.unknown", "this registry has no installer");
-  return textAnswer(call.request, readFileSync(INSTALLER, "utf8"), {
-    type: "text/x-shellscript; charset=utf-8",
-    cache: "short",
-  });
+  if (!existsSync(source)) throw new Problem("route.unknown", "this registry has no installer");
+  return textAnswer(call.request, readFileSync(source, "utf8"), { type, cache: "short" });
 }
 
 /** Documentation, raw Markdown and static files; else the page for an unknown address. */

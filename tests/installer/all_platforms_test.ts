@@ -18,6 +18,7 @@ import { parseReleaseIndex, type ReleaseEntry } from "../../project/versions/rel
 import { arm64 } from "../../scripts/arm64_emulator.ts";
 import { readPack } from "../../scripts/npm_package.ts";
 import { PINNED_DENO } from "../../scripts/pinned_deno.ts";
+import { bundleLayout } from "../../project/versions/bundle_layout.ts";
 import { cloneAt, releaseKey } from "./release_fixture.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -30,6 +31,7 @@ const MAGIC: { readonly [platform: string]: readonly (readonly [at: number, hex:
   "linux/arm64": [[0, "7f454c460201"], [18, "b700"]],
   "darwin/amd64": [[0, "cffaedfe07000001"]],
   "darwin/arm64": [[0, "cffaedfe0c000001"]],
+  "windows/amd64": [[0, "4d5a"]],
 };
 
 function sha256(bytes: Uint8Array): string {
@@ -112,7 +114,9 @@ Deno.test({
         const index = parseReleaseIndex(readFileSync(join(site, "releases", "index.json")), "index.json");
         entry = index.releases[version]!;
         const kinds = entry.artifacts.map((a) => `${a.kind} ${a.platform}`);
-        for (const { platform } of PINNED_DENO) assert.ok(kinds.includes(`bundle ${platform}`), platform);
+        for (const { platform } of PINNED_DENO) {
+          for (const kind of ["bundle", "standalone"]) assert.ok(kinds.includes(`${kind} ${platform}`), platform);
+        }
         for (const [kind, count] of [["source", 1], ["npm", 2], ["jsr", 2]] as const) {
           assert.equal(kinds.filter((k) => k === `${kind} any`).length, count, kind);
         }
@@ -129,14 +133,14 @@ Deno.test({
       await t.step("bundles: each has the Deno of its platform, all else is the same", () => {
         let common: string | undefined;
         for (const { platform } of PINNED_DENO) {
-          const { files } = bundleFiles(readArchive(read("bundle", platform), BUNDLE_LIMITS), version);
-          const deno = files.get("deno")!;
+          const { files } = bundleFiles(readArchive(read("bundle", platform), BUNDLE_LIMITS), version, platform);
+          const own = bundleLayout(platform);
+          const deno = files.get(own.deno)!;
           for (const [at, hex] of MAGIC[platform]!) {
             assert.equal(Buffer.from(deno.subarray(at, at + hex.length / 2)).toString("hex"), hex, platform);
           }
-          const rest = [...files].filter(([name]) => name !== "deno").map(([name, bytes]) =>
-            `${name} ${sha256(bytes)}`
-          );
+          const rest = [...files].filter(([name]) => ![own.deno, own.command, own.start].includes(name))
+            .map(([name, bytes]) => `${name} ${sha256(bytes)}`);
           const digest = sha256(new TextEncoder().encode(rest.sort().join("\n")));
           common ??= digest;
           assert.equal(digest, common, platform);

@@ -23,8 +23,9 @@ import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
 import { versionFor } from "../../scripts/release.ts";
+import { bundleFiles } from "../../project/ops/version.ts";
 import { bundleModules, placeUrls } from "../../scripts/release_bundle.ts";
-import { keptReleases } from "../../scripts/release_site.ts";
+import { keptReleases, windowsInstallerFor } from "../../scripts/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -87,11 +88,12 @@ Deno.test("pinned Deno: every platform has its row, every row a digest of SHA-51
     "linux/arm64",
     "darwin/amd64",
     "darwin/arm64",
+    "windows/amd64",
   ]);
   for (const { integrity, version, target } of PINNED_DENO) {
     assert.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
     assert.match(version, /^2\.(?:9|[1-9][0-9])\.[0-9]+$/);
-    assert.match(target, /^(?:x86_64|aarch64)-(?:unknown-linux-gnu|apple-darwin)$/);
+    assert.match(target, /^(?:x86_64|aarch64)-(?:unknown-linux-gnu|apple-darwin|pc-windows-msvc)$/);
   }
   assert.equal(new Set(PINNED_DENO.map((row) => row.integrity)).size, PINNED_DENO.length);
   assert.throws(() => pinnedDeno("linux/riscv64"), /no bundle for linux\/riscv64; platforms: linux\/amd64, /);
@@ -182,6 +184,31 @@ Deno.test("what stays of old releases: official ones, what channels name, the ne
   ]);
 });
 
+Deno.test("a release's install.ps1 has its version and the digests of its bundles", () => {
+  const script = readFileSync(new URL("../../installer/install.ps1", import.meta.url), "utf8");
+  const artifact = { platform: "windows/amd64", kind: "bundle", url: "x", size: 1, sha256: "ab".repeat(32) };
+  const entry = { commit: "c0ffee", artifacts: [artifact] } as unknown as ReleaseEntry;
+  const text = windowsInstallerFor(script, { version: "1.2.3", entry, base: "https://example.com" });
+  assert.match(text, /^\$RELEASE_VERSION = '1\.2\.3'$/m);
+  assert.match(text, /^\$RELEASE_COMMIT = 'c0ffee'$/m);
+  assert.match(text, /^\$RELEASE_BASE = 'https:\/\/example\.com'$/m);
+  assert.match(text, new RegExp(`^\\$RELEASE_BUNDLES = 'windows/amd64 ${"ab".repeat(32)}'$`, "m"));
+  assert.throws(() => windowsInstallerFor(script, { version: "'", entry, base: "" }), /contains a single quote/);
+  assert.throws(() => windowsInstallerFor("", { version: "1", entry, base: "" }), /has no line \$RELEASE_VERSION/);
+});
+
+Deno.test("a bundle has the programs of its platform, and no others", () => {
+  const common = ["lib/waft.js", "lib/release-keys.json", "lib/installer/launcher.sh", "lib/installer/launcher.cmd"];
+  const archive = (...names: string[]) =>
+    new Map([...common, ...names].map((name) => [`waft-1.2.3/${name}`, utf8("")]));
+  const posix = ["waft", "start", "deno"], windows = ["waft.cmd", "start.cmd", "deno.exe"];
+  assert.equal(bundleFiles(archive(...posix), "1.2.3", "darwin/arm64").files.size, 7);
+  const { executables } = bundleFiles(archive(...windows), "1.2.3", "windows/amd64");
+  assert.deepEqual([...executables], ["waft.cmd", "deno.exe"]);
+  assert.throws(() => bundleFiles(archive(...posix), "1.2.3", "windows/amd64"), /does not belong in a bundle/);
+  assert.throws(() => bundleFiles(archive("waft.cmd", "deno.exe"), "1.2.3", "windows/amd64"), /lacks start\.cmd/);
+});
+
 Deno.test("bundling leaves nothing in the tree, also when it fails half-way", () =>
   inFolder((tree) => {
     const empty = [
@@ -200,6 +227,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "project/base/paths",
       "project/ops/pinned_version",
       "project/plugins/socket_worker",
+      "project/versions/bundle_layout",
       "registry/publish/check_process",
     ];
     writeTree(tree, {

@@ -176,4 +176,11 @@ Deno.test("releases: a registry without them says so, and still has the script",
     const script = await (await fetch(`${r.url}/install.sh`)).text();
     assert.match(script, /^#!\/bin\/sh\n/);
     assert.match(script, /\nmain "\$@"\s*$/, "a script that was cut off runs nothing");
+    const windows = await (await fetch(`${r.url}/install.ps1`)).text();
+    assert.match(windows, /^# Installs waft on Windows/);
+    assert.match(
+      windows,
+      /\nif \(\$Uninstall\) \{ Remove-Waft \} else \{ Install-Waft \}\s*$/,
+      "the last line starts it",
+    );
   }));

@@ -68,6 +68,7 @@ const READS: readonly (readonly [route: string, address: string, type: string, c
   ["/robots.txt", "/robots.txt", PLAIN, "short"],
   ["/sitemap.xml", "/sitemap.xml", "application/xml", "short"],
   ["/install.sh", "/install.sh", "text/x-shellscript; charset=utf-8", "short"],
+  ["/install.ps1", "/install.ps1", PLAIN, "short"],
   ["/releases/index.json", "/releases/index.json", JSON_TYPE, "short"],
   ["/releases/index.json.sig", "/releases/index.json.sig", JSON_TYPE, "short"],
   [
@@ -115,6 +116,7 @@ async function withEverything(run: (r: TestRegistry, token: string) => Promise<v
       await writeFile(join(folder, path), bytes);
     }
     await writeFile(join(folder, "install.sh"), "#!/bin/sh\n");
+    await writeFile(join(folder, "install.ps1"), "# Installs waft\n");
     await withRegistry(async (r) => {
       const { token } = await r.author("acme", ["github.com/acme"]);
       for (const d of [codecDefinition("2.0.1"), kvDefinition("1.2.3"), kvDefinition("1.3.0")]) {

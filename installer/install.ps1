@@ -1,0 +1,164 @@
+# Installs waft on Windows:  irm https://waft.sh/install.ps1 | iex
+#
+# With options: & ([scriptblock]::Create((irm https://waft.sh/install.ps1))) -Yes -Dir C:\tools
+#
+# Each release has a separate copy of this script that contains the digests of its archives (scripts/release.ts writes
+# them between the marks below), so the unpacked files are as trustworthy as the script. Other versions are installed by
+# the installed waft, which checks the signed release index. Invariant: nothing outside of a temporary directory changes
+# until the archive has been checked and has started once. Needs Windows 10 1803 or newer, for tar.exe.
+param(
+  [switch]$Yes,
+  [string]$Dir = $env:WAFT_INSTALL_DIR,
+  [string]$Version = $env:WAFT_VERSION,
+  [string]$Base = $env:WAFT_RELEASE_BASE,
+  [switch]$NoModifyPath,
+  [switch]$DryRun,
+  [switch]$Uninstall,
+  [switch]$Purge
+)
+$ErrorActionPreference = 'Stop'
+$ProgressPreference = 'SilentlyContinue'
+
+# --- release ---
+$RELEASE_VERSION = ''
+$RELEASE_COMMIT = ''
+$RELEASE_BASE = 'https://waft.sh'
+# platform, SHA-256
+$RELEASE_BUNDLES = ''
+# --- end of release ---
+
+function Stop-Install([string]$Message, [string]$Help) {
+  [Console]::Error.WriteLine("install.ps1: $Message")
+  if ($Help) { [Console]::Error.WriteLine("install.ps1: $Help") }
+  throw $Message
+}
+
+# Directory of everything that belongs to waft.
+function Get-Root {
+  if ($env:WAFT_HOME) { return $env:WAFT_HOME }
+  return Join-Path $env:USERPROFILE '.waft'
+}
+
+# Platform of this machine; fails where waft has no build.
+function Get-Platform {
+  $machine = $env:PROCESSOR_ARCHITECTURE
+  if ($env:PROCESSOR_ARCHITEW6432) { $machine = $env:PROCESSOR_ARCHITEW6432 }
+  switch ($machine) {
+    'AMD64' { return 'windows/amd64' }
+    default { Stop-Install "waft has no build for Windows on $machine" 'it runs on amd64' }
+  }
+}
+
+function Test-Base([string]$Url) {
+  return ($Url -match '^https://.') -or ($Url -match '^http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?(/|$)')
+}
+
+# Digest that this script has for the platform's archive.
+function Get-Expected([string]$Platform) {
+  foreach ($line in $RELEASE_BUNDLES -split "`n") {
+    $name, $digest = $line.Trim() -split ' '
+    if ($name -eq $Platform) { return $digest }
+  }
+  Stop-Install "release $RELEASE_VERSION has no bundle for $Platform"
+}
+
+# Directories of the user's PATH.
+function Get-UserPath {
+  $value = [Environment]::GetEnvironmentVariable('Path', 'User')
+  if (-not $value) { return @() }
+  return @($value -split ';' | Where-Object { $_ -ne '' })
+}
+
+function Add-ToPath([string]$Bin) {
+  $entries = @(Get-UserPath)
+  if ($entries -contains $Bin) { return }
+  [Environment]::SetEnvironmentVariable('Path', (($entries + $Bin) -join ';'), 'User')
+  $env:Path = "$env:Path;$Bin"
+  [Console]::Error.WriteLine("added $Bin to the PATH of new terminals")
+}
+
+function Remove-FromPath([string]$Bin) {
+  $entries = @(Get-UserPath | Where-Object { $_ -ne $Bin })
+  [Environment]::SetEnvironmentVariable('Path', ($entries -join ';'), 'User')
+}
+
+# Directory of the launcher, as the installation recorded it.
+function Get-InstalledBin([string]$Root) {
+  $receipt = Join-Path $Root 'state\install-receipt.json'
+  if (-not (Test-Path $receipt)) { return $null }
+  return (Get-Content -Raw -Encoding UTF8 $receipt | ConvertFrom-Json).bin
+}
+
+function Remove-Waft {
+  $root = Get-Root
+  $bin = Get-InstalledBin $root
+  if (-not $bin) { Stop-Install 'waft is not installed here' }
+  $removed = @('versions', 'cache', 'state')
+  if ($Purge) { $removed += 'config' }
+  $paths = @((Join-Path $bin 'waft.cmd')) + @($removed | ForEach-Object { Join-Path $root $_ })
+  $paths | ForEach-Object { [Console]::Error.WriteLine("remove $_") }
+  if ($DryRun) { return }
+  if (-not $Yes -and (Read-Host 'Remove waft? [y/N]') -notmatch '^(y|yes)$') { return }
+  Remove-FromPath $bin
+  # The versions go first: a running one cannot be removed, and stops the removal while everything else is there.
+  foreach ($path in @($paths | Select-Object -Skip 1) + $paths[0]) {
+    if (Test-Path $path) { Remove-Item -Recurse -Force $path }
+  }
+  foreach ($path in $bin, $root) {
+    if ((Test-Path $path) -and -not (Get-ChildItem -Force $path)) { Remove-Item -Force $path }
+  }
+}
+
+function Install-Waft {
+  if (-not $RELEASE_VERSION) { Stop-Install 'this copy of the script is not part of a release' "take $Base/install.ps1" }
+  if (-not (Get-Command tar.exe -ErrorAction SilentlyContinue)) {
+    Stop-Install 'tar.exe is missing' 'waft needs Windows 10 1803 or newer'
+  }
+  $platform = Get-Platform
+  $expected = Get-Expected $platform
+  $work = Join-Path ([IO.Path]::GetTempPath()) "waft-install-$([Guid]::NewGuid().ToString('N'))"
+  New-Item -ItemType Directory $work | Out-Null
+  try {
+    $name = "waft-$RELEASE_VERSION-$($platform -replace '/', '-').tar.gz"
+    $url = "$Base/releases/$RELEASE_VERSION/$name"
+    $archive = Join-Path $work 'bundle.tar.gz'
+    [Console]::Error.WriteLine("downloading $url")
+    Invoke-WebRequest -UseBasicParsing -Uri $url -OutFile $archive
+    $found = (Get-FileHash -Algorithm SHA256 $archive).Hash.ToLowerInvariant()
+    if ($found -ne $expected) {
+      Stop-Install "$url does not match the release" "its SHA-256 is $found, expected $expected; nothing was changed"
+    }
+    [Console]::Error.WriteLine("checked: the SHA-256 that this script has for $name")
+    & tar.exe -xzf $archive -C $work
+    if ($LASTEXITCODE -ne 0) { Stop-Install 'the archive cannot be unpacked' 'nothing was changed' }
+    Start-Setup (Join-Path $work "waft-$RELEASE_VERSION") $expected $work
+  } finally {
+    Remove-Item -Recurse -Force $work -ErrorAction SilentlyContinue
+  }
+}
+
+# Lets the unpacked waft install itself.
+function Start-Setup([string]$Bundle, [string]$Digest, [string]$Work) {
+  $bin = $Dir
+  if (-not $bin) { $bin = Join-Path (Get-Root) 'bin' }
+  $words = @('self', 'install', '--base', $Base, '--sha256', $Digest, '--commit', $RELEASE_COMMIT, '--dir', $bin, '--yes')
+  if ($DryRun) { $words += '--dry-run' }
+  $env:waft_cache = Join-Path $Work 'cache'
+  try {
+    & (Join-Path $Bundle 'waft.cmd') @words
+    if ($LASTEXITCODE -ne 0) { Stop-Install 'nothing was activated (see above)' }
+  } finally {
+    Remove-Item Env:waft_cache
+  }
+  if ($DryRun) { return }
+  if (-not $NoModifyPath -and -not $env:WAFT_NO_MODIFY_PATH) { Add-ToPath $bin }
+  if ($Version -and $Version.TrimStart('v') -ne $RELEASE_VERSION) {
+    & (Join-Path $bin 'waft.cmd') version install $Version --use --base $Base
+    if ($LASTEXITCODE -ne 0) { Stop-Install "$Version was not installed; $RELEASE_VERSION is active" }
+  }
+}
+
+if (-not $Base) { $Base = $RELEASE_BASE }
+$Base = $Base.TrimEnd('/')
+if (-not (Test-Base $Base)) { Stop-Install "the release site $Base must use https" }
+if ($Uninstall) { Remove-Waft } else { Install-Waft }
