@@ -1,7 +1,7 @@
 /**
  * Imports of a root component from JavaScript. In: an object with a value per import, in jco's form. Out: items. Names
  * with a version are satisfied by a compatible version, or by the name without a version. Invariant: every import that
- * is missing is reported, with its signature, before any code of the component runs.
+ * is missing is reported, with its signature, before code that could call it runs.
  */
 import { payloadOf } from "../abi/traps.ts";
 import { camelCase, pascalCase } from "../abi/names.ts";

@@ -1,0 +1,301 @@
+/**
+ * Components on waft beside jco: `deno task bench:components [--only calls,cold,serve] [--rounds N]`. jco comes from
+ * npm, into .cache/jco; both run on V8: calls in this process, cold starts and servers in children, by turns. Out: medians and the
+ * ratio of waft to jco by figure. Times never affect the exit status.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { NewEngine } from "@waft/engine";
+import { compileComponent } from "../component/mod.ts";
+import { componentToBinary } from "../component/text/parse_component.ts";
+import { oneOf, readTaskLine } from "../scripts/task_options.ts";
+import { median } from "./measure.ts";
+
+const JCO_VERSION = "1.35.0";
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const CACHE = join(ROOT, ".cache", "jco");
+const JCO = join(CACHE, "node_modules", "@bytecodealliance", "jco");
+const JCO_COMMAND = join(JCO, "dist", "jco.js");
+const PARTS = ["calls", "cold", "serve"] as const;
+
+const task = {
+  name: "task bench:components",
+  about: "Compares components on waft with jco: calls, cold start, HTTP.",
+  options: {
+    only: { value: "PART,…", help: `only these parts: ${PARTS.join(", ")}`, default: PARTS.join(",") },
+    rounds: { value: "N", help: "alternating rounds of each figure", default: "15" },
+    child: { value: "FILE", help: "one cold start of a component", hidden: true },
+  },
+} as const;
+const { values } = readTaskLine(task);
+const rounds = Number(values.rounds);
+
+/** Functions of numbers and strings. */
+const CALLS = `(component
+  (core module $m
+    (memory (export "memory") 4)
+    (global $next (mut i32) (i32.const 1024))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (if (i32.gt_u (global.get $next) (i32.const 200000)) (then (global.set $next (i32.const 1024))))
+      (global.get $next)
+      (global.set $next (i32.add (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)) (local.get 3))))
+    (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
+    (func (export "echo") (param i32 i32) (result i32)
+      (i32.store (i32.const 16) (local.get 0))
+      (i32.store (i32.const 20) (local.get 1))
+      (i32.const 16)))
+  (core instance $i (instantiate $m))
+  (func (export "add") (param "a" s32) (param "b" s32) (result s32) (canon lift (core func $i "add")))
+  (func (export "echo") (param "s" string) (result string)
+    (canon lift (core func $i "echo") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))`;
+
+/** A component that calls another one n times. */
+const PAIR = `(component
+  (component $callee
+    (core module $m (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))
+    (core instance $i (instantiate $m))
+    (func (export "add") (param "a" s32) (param "b" s32) (result s32) (canon lift (core func $i "add"))))
+  (component $caller
+    (import "add" (func $add (param "a" s32) (param "b" s32) (result s32)))
+    (core func $lowered (canon lower (func $add)))
+    (core module $m
+      (import "" "add" (func $add (param i32 i32) (result i32)))
+      (func (export "loop") (param $n i32) (result i32) (local $sum i32)
+        (loop $next
+          (local.set $sum (call $add (local.get $sum) (local.get $n)))
+          (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+          (br_if $next (local.get $n)))
+        (local.get $sum)))
+    (core instance $i (instantiate $m (with "" (instance (export "add" (func $lowered))))))
+    (func (export "loop") (param "n" s32) (result s32) (canon lift (core func $i "loop"))))
+  (instance $callee (instantiate $callee))
+  (instance $caller (instantiate $caller (with "add" (func $callee "add"))))
+  (export "loop" (func $caller "loop")))`;
+
+/** A component of about `bytes` bytes: functions that differ in their constants, of which one call runs a few. */
+function bigComponent(bytes: number): Uint8Array {
+  const body = (k: number) =>
+    Array.from(
+      { length: 24 },
+      (_, j) =>
+        `(local.set 1 (i32.xor (i32.mul (local.get 1) (i32.const ${1_000_003 + 7919 * k + j}))
+        (i32.rotl (local.get 0) (i32.const ${(k + j) % 31}))))`,
+    ).join("");
+  const count = Math.ceil(bytes / 480);
+  const functions = Array.from({ length: count }, (_, k) =>
+    `(func $f${k} (param i32) (result i32) (local i32)
+      ${body(k)}
+      (if (i32.lt_u (local.get 0) (i32.const 3))
+        (then (local.set 1 (i32.add (local.get 1) (call $f${
+      (k * 17 + 1) % count
+    } (i32.add (local.get 0) (i32.const 1)))))))
+      (local.get 1))`);
+  return componentToBinary(`(component
+    (core module $m ${functions.join("\n")} (export "run" (func $f0)))
+    (core instance $i (instantiate $m))
+    (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))`);
+}
+
+type Exports = Record<string, (...args: unknown[]) => unknown>;
+
+/** Transpiles with jco and imports the result. */
+async function jcoExports(name: string, bytes: Uint8Array): Promise<Exports> {
+  const [file, folder] = [join(CACHE, `${name}.wasm`), join(CACHE, name)];
+  writeFileSync(file, bytes);
+  const args = [JCO_COMMAND, "transpile", file, "-o", folder, "--name", "component"];
+  const { status, stderr } = spawnSync("node", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  return await import(pathToFileURL(join(folder, "component.js")).href) as Exports;
+}
+
+function waftExports(text: string): Exports {
+  return compileComponent(NewEngine(), text).instantiate<Exports>().exports;
+}
+
+/** Prints a figure: medians of both sides, and the median of the ratios of their pairs. */
+function print(name: string, unit: string, waft: readonly number[], jco: readonly number[], divisor = 1): void {
+  const ratio = median(waft.map((value, k) => value / jco[k]));
+  const text = (of: readonly number[]) => (median(of) / divisor).toFixed(1).padStart(10);
+  console.log(`${name.padEnd(36)} waft ${text(waft)} ${unit}  jco ${text(jco)} ${unit}  ratio ${ratio.toFixed(2)}`);
+}
+
+/** Nanoseconds of one call. */
+function nanoseconds(call: () => unknown, count: number): number {
+  const begun = performance.now();
+  for (let k = 0; k < count; k++) call();
+  return (performance.now() - begun) / count * 1e6;
+}
+
+async function measureCalls(): Promise<void> {
+  const waft = { ...waftExports(CALLS), ...waftExports(PAIR) };
+  const jco = {
+    ...await jcoExports("calls", componentToBinary(CALLS)),
+    ...await jcoExports("pair", componentToBinary(PAIR)),
+  };
+  const ascii = "x".repeat(1024);
+  const rows: readonly (readonly [string, (of: Exports) => unknown, number, number])[] = [
+    ["add(s32, s32)", (of) => of["add"](1, 2), 100_000, 1],
+    ["a string of 1 KB, each way", (of) => of["echo"](ascii), 20_000, 1],
+    ["component to component, integers", (of) => of["loop"](1000), 200, 1000],
+  ];
+  for (const [name, call, count, divisor] of rows) {
+    if (String(call(waft)) !== String(call(jco))) throw new Error(`${name}: the results differ`);
+    for (const side of [waft, jco]) nanoseconds(() => call(side), 2 * count);
+    const [a, b]: [number[], number[]] = [[], []];
+    for (let round = 0; round < rounds; round++) {
+      a.push(nanoseconds(() => call(waft), count));
+      b.push(nanoseconds(() => call(jco), count));
+    }
+    print(name, "ns", a, b, divisor);
+  }
+}
+
+/** What a child of Node does for a cold start with jco: from the bytes to the result of a call. */
+const JCO_COLD_START = `
+  import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+  import { dirname, join } from "node:path";
+  const [api, file, folder] = process.argv.slice(1);
+  const { transpile } = await import(api);
+  const bytes = readFileSync(file);
+  const begun = performance.now();
+  const { files } = await transpile(bytes, { name: "component", tlaCompat: false });
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  const result = (await import(join(folder, "component.js"))).run(1);
+  const milliseconds = performance.now() - begun;
+  rmSync(folder, { recursive: true });
+  console.log(JSON.stringify({ milliseconds, result }));
+  process.exit(0);
+`;
+
+/** The same with waft, in a child of Deno. */
+function coldStart(file: string): void {
+  const bytes = new Uint8Array(readFileSync(file));
+  const begun = performance.now();
+  const result = compileComponent(NewEngine(), bytes).instantiate<Exports>().exports["run"](1);
+  console.log(JSON.stringify({ milliseconds: performance.now() - begun, result }));
+}
+
+/** The time of one cold start, in a process of its own whose code has been loaded when the time begins. */
+function startCold(command: string, args: readonly string[]): { milliseconds: number; result: number } {
+  const { stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: "utf8" });
+  if (!stdout.startsWith("{")) throw new Error(stderr);
+  return JSON.parse(stdout) as { milliseconds: number; result: number };
+}
+
+function measureCold(): void {
+  const file = join(CACHE, "big.wasm");
+  const bytes = bigComponent(2_000_000);
+  writeFileSync(file, bytes);
+  const own = fileURLToPath(import.meta.url);
+  const waftArgs = ["run", "-A", "--no-check", own, "--child", file];
+  const api = pathToFileURL(join(JCO, "dist", "api.js")).href;
+  const jcoArgs = ["--input-type=module", "-e", JCO_COLD_START, api, file, join(CACHE, "cold")];
+  const [a, b]: [number[], number[]] = [[], []];
+  for (let round = 0; round < Math.ceil(rounds / 3); round++) {
+    const [waft, jco] = [startCold(process.execPath, waftArgs), startCold("node", jcoArgs)];
+    if (waft.result !== jco.result) throw new Error("cold start: the results differ");
+    a.push(waft.milliseconds);
+    b.push(jco.milliseconds);
+  }
+  print(`cold start of ${(bytes.length / 1e6).toFixed(1)} MB`, "ms", a, b);
+}
+
+/** Milliseconds per request, of `count` requests over `connections` connections. */
+async function load(port: number, count: number, connections: number): Promise<{ each: number; p99: number }> {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const times: number[] = [];
+  let left = count;
+  const one = () =>
+    new Promise<void>((resolve, reject) => {
+      const begun = performance.now();
+      const sent = request({ host: "127.0.0.1", port, path: "/abc", agent }, (message) => {
+        message.resume();
+        message.on("end", () => {
+          times.push(performance.now() - begun);
+          resolve();
+        });
+      });
+      sent.on("error", reject);
+      sent.end();
+    });
+  const worker = async () => {
+    while (left-- > 0) await one();
+  };
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: connections }, worker));
+  const each = (performance.now() - begun) / count;
+  agent.destroy();
+  times.sort((x, y) => x - y);
+  return { each, p99: times[Math.floor(times.length * 0.99)] };
+}
+
+async function whenListening(port: number): Promise<void> {
+  for (let tries = 0; tries < 600; tries++) {
+    try {
+      await load(port, 1, 1);
+      return;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+  throw new Error(`Nothing listens on port ${port}`);
+}
+
+async function measureServe(): Promise<void> {
+  const file = join(CACHE, "http.wasm");
+  writeFileSync(file, componentToBinary(readFileSync(join(ROOT, "tests/component/fixtures/http.wat"), "utf8")));
+  const [waftPort, jcoPort] = [18_431, 18_432];
+  const children: ChildProcess[] = [
+    spawn(process.execPath, ["run", "-A", "--no-check", "cli.ts", "serve", "--addr", `127.0.0.1:${waftPort}`, file], {
+      cwd: ROOT,
+      stdio: "ignore",
+    }),
+    spawn("node", [JCO_COMMAND, "serve", file, "--port", String(jcoPort)], { stdio: "ignore" }),
+  ];
+  try {
+    for (const port of [waftPort, jcoPort]) {
+      await whenListening(port);
+      await load(port, 500, 8);
+    }
+    const [a, b, c, d]: number[][] = [[], [], [], []];
+    for (let round = 0; round < Math.ceil(rounds / 2); round++) {
+      const waft = await load(waftPort, 500, 8);
+      const jco = await load(jcoPort, 500, 8);
+      a.push(1000 / waft.each);
+      b.push(1000 / jco.each);
+      c.push(waft.p99);
+      d.push(jco.p99);
+    }
+    print("HTTP, requests a second", "/s", a, b);
+    print("HTTP, 99th percentile", "ms", c, d);
+  } finally {
+    for (const child of children) child.kill("SIGKILL");
+  }
+}
+
+function fetchJco(): void {
+  if (existsSync(JCO)) return;
+  mkdirSync(CACHE, { recursive: true });
+  const { status } = spawnSync("npm", ["install", "--prefix", CACHE, `@bytecodealliance/jco@${JCO_VERSION}`], {
+    stdio: "inherit",
+  });
+  if (status !== 0) throw new Error("npm could not install jco");
+}
+
+if (values.child !== undefined) coldStart(values.child);
+else {
+  fetchJco();
+  const parts = values.only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
+  if (parts.includes("calls")) await measureCalls();
+  if (parts.includes("cold")) measureCold();
+  if (parts.includes("serve")) await measureServe();
+}
