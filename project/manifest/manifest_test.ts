@@ -18,6 +18,7 @@ import {
 } from "../base/grammar.ts";
 import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
 import { formatDiagnostic } from "../base/diagnostic.ts";
+import type { Schema } from "../base/schema_walk.ts";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -509,6 +510,22 @@ Deno.test("manifest: a v0 file is named as such", async () => {
   assert.equal(diagnostics.length, 1);
   assert.equal(diagnostics[0]!.code, "manifest.schema-version");
   assert.match(diagnostics[0]!.help!, /init --upgrade/);
+});
+
+Deno.test("manifest: every property of the schema has a description for editors", () => {
+  const { definitions = {}, properties = {} } = MANIFEST_JSON_SCHEMA;
+  const bare: string[] = [];
+  const visit = (properties: Readonly<Record<string, Schema>>, path: string) => {
+    for (const [name, schema] of Object.entries(properties)) {
+      const target = definitions[(schema.$ref ?? "").replace("#/definitions/", "")] ?? schema;
+      const { length } = schema.description ?? target.description ?? "";
+      if (length < 10) bare.push(`${path}/${name}`);
+      visit(schema.properties ?? {}, `${path}/${name}`);
+    }
+  };
+  visit(properties, "");
+  for (const [name, schema] of Object.entries(definitions)) visit(schema.properties ?? {}, name);
+  assert.deepEqual(bare, []);
 });
 
 Deno.test("manifest: the schema's patterns and names are those of the tables", () => {
