@@ -10,7 +10,7 @@ import { HOST_FUNCTIONS } from "./async/core_function.ts";
 import { runReady } from "./async/task.ts";
 import { damaged, joinArtifact, splitArtifact } from "./artifact.ts";
 import { decodeComponent } from "./binary/decode.ts";
-import { exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
+import { callAwaited, exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
 import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
 import type { FuncItem, Item } from "./link/items.ts";
 import { ADAPTER_FEATURES, type AdapterPolicy } from "./link/adapter.ts";
@@ -268,9 +268,12 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
 
   async callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result> {
     const item = this.#function(name);
-    const suspends = !this.#store.usesAsync && item.lifted !== undefined && !HOST_FUNCTIONS.has(item.lifted.core);
-    if (!suspends) return await this.call(context, name, ...args);
-    return await callSuspendable(item, this.#store, context, args) as Result;
+    const core = item.lifted?.core;
+    if (core === undefined || HOST_FUNCTIONS.has(core)) return await this.call(context, name, ...args);
+    if (!this.#store.usesAsync) return await callSuspendable(item, this.#store, context, args) as Result;
+    if (item.type.async) return await this.call(context, name, ...args);
+    const limits = hasLimits(context) ? new CallLimits(core, context) : undefined;
+    return await callAwaited(item, this.#store, limits, args) as Result;
   }
 
   has(name: string): boolean {

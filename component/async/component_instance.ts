@@ -41,6 +41,8 @@ export class Store {
   hostCalls = 0;
   /** The limits of the call that the host is starting. */
   hostLimits: CallLimits | undefined = undefined;
+  /** True if the host awaits the call of a synchronous function that it is starting. */
+  hostAwaits = false;
   /** Streams and futures that JavaScript reads. */
   readonly hostEnds: Set<HostEnd> = new Set();
   /** Calls without a task in progress. */
@@ -292,6 +294,8 @@ export class ComponentInstance {
   readonly flags: number;
   backpressure = 0;
   waitingToEnter = 0;
+  /** True while a synchronous function of it waits for the host. */
+  isHeld = false;
   /** The thread that holds the instance exclusively. */
   exclusive: Thread | undefined = undefined;
 
@@ -316,6 +320,7 @@ export class ComponentInstance {
     for (const waitable of waitables) waitable.abandon();
     this.backpressure = 0;
     this.waitingToEnter = 0;
+    this.isHeld = false;
     this.exclusive = undefined;
     return owned;
   }

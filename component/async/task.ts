@@ -10,7 +10,7 @@ import { trap } from "../abi/traps.ts";
 import type { CoreValue } from "../abi/generated.ts";
 import type { FuncType } from "../model/types.ts";
 import type { CallLimits } from "./call_limits.ts";
-import type { ComponentInstance, Store } from "./component_instance.ts";
+import { type ComponentInstance, leaveAll, type Store } from "./component_instance.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "./core_function.ts";
 
 type Values = readonly unknown[];
@@ -212,6 +212,10 @@ export class Task {
   borrows = 0;
   /** The limits of the call of the host that it belongs to. */
   readonly limits: CallLimits | undefined;
+  /** True if the host awaits the call although its function is synchronous, so that it may wait for the host. */
+  readonly mayWait: boolean;
+  /** The instances that a synchronous function which waits keeps entered, because it is in the middle of its work. */
+  #held: readonly ComponentInstance[] | undefined;
   /** True if the caller is another component. */
   foreign = false;
   /** The options of the lifted function, which task.return must repeat (link/options.ts). */
@@ -235,6 +239,7 @@ export class Task {
     this.#onResolve = onResolve;
     const caller = instance.store.current;
     this.limits = caller === undefined ? instance.store.hostLimits : caller.task.limits;
+    this.mayWait = caller === undefined ? instance.store.hostAwaits : caller.task.mayWait;
   }
 
   get needsExclusive(): boolean {
@@ -280,8 +285,32 @@ export class Task {
     this.instance.threads.remove(thread.index);
   }
 
+  /** True once its thread has ended. */
+  get hasExited(): boolean {
+    return this.state === TASK.RESOLVED && this.threads.size === 0;
+  }
+
+  /** Keeps instances, which the task has entered, until it exits. */
+  hold(instances: readonly ComponentInstance[]): void {
+    this.#held = instances;
+    for (const instance of instances) instance.isHeld = true;
+  }
+
+  get holdsInstances(): boolean {
+    return this.#held !== undefined;
+  }
+
+  #release(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    for (const instance of held) instance.isHeld = false;
+    leaveAll(held);
+  }
+
   exit(): void {
     this.unregister(this.thread);
+    this.#release();
     if (this.type.async && this.needsExclusive) this.instance.exclusive = undefined;
   }
 
@@ -340,12 +369,13 @@ export class Task {
 export function runReady(store: Store): boolean {
   for (const thread of store.waiting) {
     if (!thread.ready) continue;
-    const { instance, limits } = thread.task;
-    instance.enterFrom(undefined);
+    const { instance, limits, holdsInstances } = thread.task;
+    if (!holdsInstances && instance.enteringSet(undefined).some(({ isHeld }) => isHeld)) continue;
+    if (!holdsInstances) instance.enterFrom(undefined);
     const resume = () => thread.resume();
     if (limits === undefined) resume();
     else limits.run(resume);
-    instance.leaveTo(undefined);
+    if (!holdsInstances) instance.leaveTo(undefined);
     return true;
   }
   return false;

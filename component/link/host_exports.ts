@@ -123,20 +123,26 @@ function taskFunction(item: FuncItem, store: Store, limits?: CallLimits): HostFu
     : (...args) => callNow(item, store, limits, args);
 }
 
-/** Starts a task for the host, under the limits of its call. */
+/**
+ * Starts a task for the host, under the limits of its call. `awaits` lets a synchronous function wait for promises of
+ * the host.
+ */
 function startTask(
   item: FuncItem,
   store: Store,
   limits: CallLimits | undefined,
   args: readonly unknown[],
   onResolve: OnResolve,
+  awaits = false,
 ): void {
   const start = () => {
     store.hostLimits = limits;
+    store.hostAwaits = awaits;
     try {
       item.start(() => args, onResolve, undefined);
     } finally {
       store.hostLimits = undefined;
+      store.hostAwaits = false;
     }
   };
   store.enterHost(limits === undefined ? start : () => limits.run(start));
@@ -162,6 +168,16 @@ function callNow(
   store.pumpLater();
   if (failure !== undefined) throw failure.error;
   return unwrapResult(item.type, values?.[0]);
+}
+
+/** Calls a synchronous function whose component uses async, and waits for promises of the host. */
+export function callAwaited(
+  item: FuncItem,
+  store: Store,
+  limits: CallLimits | undefined,
+  args: readonly unknown[],
+): Promise<unknown> {
+  return store.inTurn(() => new Promise((resolve, reject) => startPromise(item, store, limits, args, resolve, reject)));
 }
 
 /** Starts a call that ends later. */
@@ -191,7 +207,7 @@ function startPromise(
     }
   };
   try {
-    startTask(item, store, limits, args, onResolve);
+    startTask(item, store, limits, args, onResolve, !item.type.async);
   } catch (error) {
     store.calls.delete(call);
     reject(error);

@@ -140,8 +140,11 @@ function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptio
         });
       })
     );
-    if (!type.async) runUntilResolved(task);
-    instance.leaveTo(caller);
+    if (!type.async && task.mayWait && !task.hasExited) task.hold(instance.enteringSet(caller));
+    else {
+      if (!type.async) runUntilResolved(task);
+      instance.leaveTo(caller);
+    }
     return (from) => task.requestCancellation(from);
   };
 }

@@ -181,3 +181,55 @@ Deno.test("callAsync obeys deadline, fuel and signal", async () => {
   setTimeout(() => controller.abort(new RangeError("enough")), 5);
   await assert.rejects(call, { name: "RangeError", message: "enough" });
 });
+
+/** A component with tasks, whose synchronous functions ask the host: one of its own, and one of a nested component. */
+const MIXED = `(component
+  (import "ask" (func $ask (param "n" u32) (result u32)))
+  (component $inner
+    (import "ask" (func $ask (param "n" u32) (result u32)))
+    (core module $m
+      (import "i" "ask" (func $ask (param i32) (result i32)))
+      (func (export "more") (param i32) (result i32) (i32.add (i32.const 1) (call $ask (local.get 0)))))
+    (core func $ask (canon lower (func $ask)))
+    (core instance $i (instantiate $m (with "i" (instance (export "ask" (func $ask))))))
+    (func (export "more") (param "n" u32) (result u32) (canon lift (core func $i "more"))))
+  (instance $inner (instantiate $inner (with "ask" (func $ask))))
+  (core func $ask (canon lower (func $ask)))
+  (core func $more (canon lower (func $inner "more")))
+  (core func $yield (canon thread.yield))
+  (core func $return (canon task.return (result u32)))
+  (core module $m
+    (import "i" "ask" (func $ask (param i32) (result i32)))
+    (import "i" "more" (func $more (param i32) (result i32)))
+    (import "i" "yield" (func $yield (result i32)))
+    (import "i" "return" (func $return (param i32)))
+    (global $busy (mut i32) (i32.const 0))
+    (func (export "both") (param i32) (result i32)
+      (local $sum i32)
+      (global.set $busy (i32.const 1))
+      (local.set $sum (i32.add (call $ask (local.get 0)) (call $more (local.get 0))))
+      (global.set $busy (i32.const 0))
+      (local.get $sum))
+    (func (export "seen") (drop (call $yield)) (call $return (global.get $busy))))
+  (core instance $i (instantiate $m (with "i" (instance
+    (export "ask" (func $ask)) (export "more" (func $more))
+    (export "yield" (func $yield)) (export "return" (func $return))))))
+  (func (export "both") (param "n" u32) (result u32) (canon lift (core func $i "both")))
+  (func (export "seen") async (result u32) (canon lift (core func $i "seen") async)))`;
+
+Deno.test("a synchronous function of a component with tasks waits for the host, and nothing enters it meanwhile", async () => {
+  const mixed = compileComponent(engine, MIXED);
+  const instance = mixed.instantiate({}, { ask: later });
+  assert.deepEqual(await Promise.all([instance.callAsync({}, "both", 4), instance.callAsync({}, "both", 5)]), [9, 11]);
+  const task = instance.callAsync({}, "seen");
+  const waiting = instance.callAsync({}, "both", 6);
+  await Promise.resolve();
+  await Promise.resolve();
+  assert.throws(() => instance.call({}, "both", 1), /cannot enter component instance/);
+  assert.equal(await waiting, 13);
+  assert.equal(await task, 0, "the task goes on when the function has ended");
+  assert.equal(mixed.instantiate({}, { ask: (n: number) => n }).call({}, "both", 1), 3);
+  assert.throws(() => instance.call({}, "both", 1), /cannot block a synchronous task/);
+  const never = mixed.instantiate({}, { ask: () => new Promise(() => {}) });
+  await assert.rejects(never.callAsync({ deadline: 20 }, "both", 1), { code: "interrupted" });
+});
