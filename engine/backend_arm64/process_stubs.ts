@@ -22,7 +22,8 @@ import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";
 import { emitPark } from "./park.ts";
-import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
+import { POLL_FRAME, POLL_GENERAL, POLL_LINK, POLL_PAIRS, POLL_VECTORS } from "./poll_frame.ts";
+import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 
 /** Offsets in siginfo and in the saved registers that the handler reads. */
@@ -144,17 +145,6 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);
   s.returnToHost(THREAD_REGISTER);
 }
-
-/** Registers that a poll preserves besides x30: all allocatable ones, and x16, from which polls read. */
-const POLL_GENERAL = [...registerFile(false).generalOrder, SCRATCH];
-/**
- * Bytes of their frame: the vectors, the general registers, x30 and the address to continue at, and the words that the
- * fault handler wrote.
- */
-const POLL_VECTORS = 32;
-const POLL_PAIRS = POLL_VECTORS * 2;
-const POLL_LINK = POLL_PAIRS + POLL_GENERAL.length + (POLL_GENERAL.length & 1);
-const POLL_FRAME = (POLL_LINK + 2) * 8 + FAULT_FRAME;
 
 /** Stores or loads the registers of a poll; x17 points to the frame. */
 function pollRegisters(s: StubCode, vectors: number, general: number): void {

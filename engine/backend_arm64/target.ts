@@ -9,6 +9,8 @@ import type { Target } from "../codegen/target.ts";
 import { FILLER } from "./emission.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
+import { emitLoopEntry } from "./loop_entry.ts";
+import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
 import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
@@ -47,6 +49,7 @@ export const ARM64: Target = {
   emitHostThunk: STORE.thunk("host", emitHostThunk),
   relocate,
   writeEntryJump,
+  loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
   processStubs: STORE.process(buildProcessStubs),
   cacheMaintenance: buildCacheMaintenance,
   fastEntry: buildFastEntry,
