@@ -43,12 +43,16 @@ function refused({ guest, outside }: Sandbox, ...paths: string[]): void {
   }
 }
 
-Deno.test({ name: "`..` and absolute paths do not lead out", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("`..` and absolute paths do not lead out", () => {
   withSandbox((sandbox) => {
     refused(sandbox, "..", "../secret", "dir/../../secret", "./.././secret", "dir/../../open/a.txt");
     const { guest, outside } = sandbox;
     for (const path of ["/", "/etc/passwd", join(outside, "secret"), "//"]) {
-      for (const [what, errno] of Object.entries(attempts(guest, path))) assert.equal(errno, ERRNO.notcapable, what);
+      // On Windows a colon is not part of any name.
+      const expected = LACKS_POSIX_FILES && path.includes(":") ? ERRNO.inval : ERRNO.notcapable;
+      for (const [what, errno] of Object.entries(attempts(guest, path))) {
+        assert.equal(errno, expected, `${what} of ${path.replace(outside, "…")}`);
+      }
     }
   });
 });

@@ -144,7 +144,7 @@ Deno.test("several vectors are read and written in order; bad ones are EFAULT an
   });
 });
 
-Deno.test({ name: "append, times and flags", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("append, times and flags", () => {
   withSandbox(({ guest, root }) => {
     const { fd } = guest.open(ROOT, "a.txt", { fdflags: FDFLAG.append });
     assert.equal(guest.write(fd, "!"), 0);
@@ -155,9 +155,11 @@ Deno.test({ name: "append, times and flags", ignore: LACKS_POSIX_FILES }, () => 
     assert.equal(guest.write(fd, "A"), 0);
     assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "Alpha!");
     const { atim, mtim, mtim_now } = FSTFLAG;
-    assert.equal(guest.call("fd_filestat_set_times", fd, 5_000_000_001n, 7_000_000_002n, atim | mtim), 0);
+    assert.equal(guest.call("fd_filestat_set_times", fd, 5_000_000_100n, 7_000_000_200n, atim | mtim), 0);
     assert.equal(guest.call("fd_filestat_get", fd, 0), 0);
-    assert.deepEqual([guest.u64(40), guest.u64(48)], [5_000_000_001n, 7_000_000_002n]);
+    // Wine does not keep times of access.
+    if (!LACKS_POSIX_FILES) assert.equal(guest.u64(40), 5_000_000_100n);
+    assert.equal(guest.u64(48), 7_000_000_200n);
     assert.equal(guest.call("fd_filestat_set_times", fd, 0n, 0n, mtim | mtim_now), ERRNO.inval);
     assert.equal(
       guest.call("path_filestat_set_times", ROOT, 1, ...guest.string("dir/b.txt"), 1n, 9_000_000_000n, mtim),
@@ -189,11 +191,11 @@ Deno.test("rights only shrink, and are needed", () => {
 });
 
 Deno.test(
-  { name: "fd_readdir gives each entry once, whatever the size of the buffer", ignore: LACKS_POSIX_FILES },
+  "fd_readdir gives each entry once, whatever the size of the buffer",
   () => {
     withSandbox(({ guest, root }) => {
       mkdirSync(join(root, "many"));
-      const names = Array.from({ length: 60 }, (_, i) => `file ${i} ${"x".repeat(i * 3)}`);
+      const names = Array.from({ length: 60 }, (_, i) => `file ${i}-${"x".repeat(i * 3)}`);
       for (const name of names) writeFileSync(join(root, "many", name), "");
       const { fd } = guest.open(ROOT, "many", { oflags: OFLAG.directory });
       for (const size of [250, 300, 1000, 65536]) {
@@ -212,7 +214,8 @@ Deno.test(
       assert.equal(guest.entries(fd, 0n, 10).used, 10);
       assert.equal(guest.entries(fd, 0n, 0).used, 0);
       writeFileSync(join(root, "many", "later"), "");
-      assert.ok(guest.entries(fd, 0n, 65536).names.includes("later"));
+      // Wine reads a directory once per handle.
+      if (!LACKS_POSIX_FILES) assert.ok(guest.entries(fd, 0n, 65536).names.includes("later"));
       assert.equal(guest.call("fd_readdir", fd, 4 * 65536 - 10, 11, 0n, 0), ERRNO.fault);
       const file = guest.open(ROOT, "a.txt").fd;
       assert.equal(guest.entries(file).errno, ERRNO.notcapable);

@@ -31,8 +31,9 @@ function layOut(root: string): void {
   writeFileSync(join(root, "proj", "waft-lock.json"), "lock");
   writeFileSync(join(root, "state", "trust", "a.json"), "record");
   writeFileSync(join(root, "real", "policy"), "policy");
-  symlinkSync("real", join(root, "linked"));
   linkSync(join(root, "proj", "waft-lock.json"), join(root, "hard"));
+  if (LACKS_POSIX_FILES) return;
+  symlinkSync("real", join(root, "linked"));
   symlinkSync("proj/waft-lock.json", join(root, "soft"));
   symlinkSync("proj", join(root, "other"));
 }
@@ -102,6 +103,11 @@ const ALIASES = [
   "waft-lock.json.lock.0123456789ab",
 ];
 
+/** Attempts that need symbolic links, which some systems do not let every user make. */
+const NEEDS_LINKS = /soft|linked|other\/|real|symlink/;
+
+const canMake = ([what]: Attempt): boolean => !(LACKS_POSIX_FILES && NEEDS_LINKS.test(what));
+
 const ATTEMPTS: readonly Attempt[] = [
   ...SPELLINGS.flatMap((path) => [
     open(path, 0, WRITES),
@@ -150,14 +156,11 @@ const ATTEMPTS: readonly Attempt[] = [
   symlink("state/trust/b.json"),
 ];
 
-Deno.test({
-  name: "protected paths: every attempt to change them is EPERM and changes nothing",
-  ignore: LACKS_POSIX_FILES,
-}, () => {
+Deno.test("protected paths: every attempt to change them is EPERM and changes nothing", () => {
   withSandbox(({ guest, root }) => {
     layOut(root);
     const before = snapshot(root);
-    for (const [what, attempt] of ATTEMPTS) {
+    for (const [what, attempt] of ATTEMPTS.filter(canMake)) {
       const errno = attempt(guest);
       assert.equal(errno, ERRNO.perm, what);
       assert.equal(snapshot(root), before, what);
@@ -166,7 +169,7 @@ Deno.test({
 });
 
 Deno.test(
-  { name: "protected paths: reading them, and changing everything else, goes on", ignore: LACKS_POSIX_FILES },
+  "protected paths: reading them, and changing everything else, goes on",
   () => {
     withSandbox(({ guest, root }) => {
       layOut(root);
@@ -185,7 +188,7 @@ Deno.test(
           rename("proj/new", "proj/newer"),
           onPath("path_remove_directory", "proj/newer"),
           open("state/other", creat, WRITES),
-        ]
+        ].filter(canMake)
       ) {
         assert.equal(attempt(guest), 0, what);
       }
