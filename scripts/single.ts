@@ -140,7 +140,7 @@ export function buildSingles(
 }
 
 /** Runs `action` on a copy of this tree. */
-function onCopy<T>(action: (tree: string) => T): T {
+export function onCopy<T>(action: (tree: string) => T): T {
   const copy = mkdtempSync(join(tmpdir(), "waft-tree-"));
   try {
     const left = [".git", ".cache", "node_modules", "dist"];

@@ -2,17 +2,32 @@
  * Runs the tests on Windows x64 under Wine (wine.ts): `deno task test:windows [--quick] [--runtime NAME] [--only
  * TEXT]`. Deno runs this tree; Node and Bun run the npm packages, as in scripts/test_hosts.ts. Every runtime runs the
  * specification's suite (in the folder WASM_TESTSUITE) in both bounds modes and the test folders below; `--quick` runs
- * a subset on the other runtimes and the folders that concern the host. Out: one line per step with its time; status 1
- * if a step failed.
+ * a subset on the other runtimes and the folders that concern the host. Without `--quick`, the single executable and
+ * the installation of a bundle are tested, too. Out: one line per step with its time; status 1 if a step failed.
  */
 import { spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { VERSION } from "../project/base/version_string.ts";
+import { bundledScripts, bundleLayout } from "../project/versions/bundle_layout.ts";
+import { singleSteps } from "../tests/support/single_steps.ts";
 import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
+import { buildBundle } from "./release_bundle.ts";
+import { buildSingles, onCopy } from "./single.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
 
@@ -108,10 +123,22 @@ function fillDenoFolder(): void {
   cache(["--no-config", "--no-lock", ...packagesOfWindows()], windows.denoFolder);
 }
 
-/** Runs a program in a directory; its output must contain `says`. Shows that part of it, or its end if it fails. */
+/** Runs a runtime in a directory, as `runProgram` does. */
 function run(label: string, runtime: WindowsRuntime, args: readonly string[], says: RegExp, directory = ROOT): void {
+  runProgram(label, windows.executable(runtime), args, says, directory);
+}
+
+/** Runs a program in a directory; its output must contain `says`. Shows that part of it, or its end if it fails. */
+function runProgram(
+  label: string,
+  executable: string,
+  args: readonly string[],
+  says: RegExp,
+  directory: string,
+  { status: expected = 0, variables = {} }: { status?: number; variables?: Readonly<Record<string, string>> } = {},
+): void {
   const start = performance.now();
-  const { file, args: whole } = windows.command(windows.executable(runtime), args, VARIABLES, directory);
+  const { file, args: whole } = windows.command(executable, args, { ...VARIABLES, ...variables }, directory);
   // A file, because servers that Wine starts inherit the output, and would keep a pipe open.
   const sink = openSync(log, "w");
   const { status, signal } = spawnSync(file, whole, {
@@ -123,7 +150,7 @@ function run(label: string, runtime: WindowsRuntime, args: readonly string[], sa
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const output = withoutNotices(readFileSync(log, "utf8")).trimEnd();
   const matched = output.match(says);
-  const isGood = status === 0 && matched !== null;
+  const isGood = status === expected && matched !== null;
   console.log(`${isGood ? "ok    " : "FAILED"} ${label} (${seconds} s)${signal === null ? "" : `: ${signal}`}`);
   if (isGood) console.log(`         ${matched[0].replaceAll("\n", "\n         ")}`);
   else {
@@ -173,6 +200,52 @@ async function makeProject(folder: string): Promise<string> {
   return project;
 }
 
+/** The single executable, and the applications that it builds. */
+function testSingle(): void {
+  const work = join(folder, "single");
+  mkdirSync(work);
+  const made = onCopy((tree) => buildSingles({ tree, version: VERSION, out: folder, platforms: ["windows/amd64"] }));
+  const variables = { WAFT_HOME: windowsPath(join(folder, "single-home")), WAFT_REGISTRY: "http://127.0.0.1:1" };
+  for (const { label, program, args, directory, says, fails } of singleSteps(work, ".exe")) {
+    const file = program === "waft" ? made[0]?.file ?? "" : join(work, program.built);
+    const options = { variables, status: fails ? 2 : 0 };
+    runProgram(`single executable: ${label}`, file, args, says, join(work, directory), options);
+  }
+}
+
+/** A bundle installs itself, and its launcher starts it. */
+function testInstallation(): void {
+  const bundle = join(folder, "bundle"), home = join(folder, "home");
+  onCopy((tree) => {
+    for (const [path, bytes] of buildBundle(tree, VERSION, { threshold: 1, keys: [] })) {
+      mkdirSync(join(bundle, path, ".."), { recursive: true });
+      writeFileSync(join(bundle, path), bytes);
+    }
+  });
+  const platform = "windows/amd64";
+  for (const [name, source] of bundledScripts(platform)) {
+    copyFileSync(join(ROOT, "installer", source), join(bundle, name));
+  }
+  copyFileSync(windows.executable("deno"), join(bundle, bundleLayout(platform).deno));
+  const command = windowsPath(join(home, "bin", bundleLayout(platform).command));
+  const steps: readonly (readonly [words: readonly string[], says: RegExp, status?: number])[] = [
+    [
+      [windowsPath(join(bundle, "waft.cmd")), "self", "install", "--yes"],
+      /^installed waft /m,
+    ],
+    [[command, "--version"], new RegExp(`^${VERSION}`, "m")],
+    [[command, `+${VERSION}`, "run", windowsPath(join(ROOT, "examples/fib.wat")), "20"], /^6765/m],
+    [[command, "+9.9.9", "--version"], /^waft: version 9\.9\.9 \(named by WAFT_RUNTIME\) is not installed/m, 1],
+    [[command, "version", "list"], new RegExp(`^\\*  ${VERSION} `, "m")],
+    [[command, "self", "uninstall", "--yes"], /run install\.ps1 -Uninstall/, 2],
+  ];
+  const variables = { WAFT_HOME: windowsPath(home) };
+  for (const [words, says, status = 0] of steps) {
+    const label = `installation: ${words.slice(1).join(" ")}`;
+    runProgram(label, windows.shell, ["/d", "/c", ...words], says, folder, { status, variables });
+  }
+}
+
 function testPackages(
   runtime: WindowsRuntime,
   project: string,
@@ -199,6 +272,10 @@ try {
   const others = WINDOWS_RUNTIMES.filter((name) => name !== "deno" && isWanted(name));
   const project = others.length > 0 ? await makeProject(folder) : "";
   for (const runtime of others) testPackages(runtime, project, tests, withSuite);
+  if (!options.quick && options.only.length === 0 && isWanted("deno")) {
+    testSingle();
+    testInstallation();
+  }
 } finally {
   keeper.stop();
   rmSync(folder, { recursive: true, force: true });

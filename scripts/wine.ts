@@ -73,6 +73,8 @@ export interface Wine {
   ): WineCommand;
   /** The path of a runtime's executable; fetched from npm on first use. */
   executable(runtime: WindowsRuntime): string;
+  /** The command interpreter of Windows. */
+  readonly shell: string;
   /** Deno's folder of modules, which programs of Windows share; filled outside, because Wine has no network. */
   readonly denoFolder: string;
   /** Keeps Wine's servers running, which takes ten seconds to start, until `stop` is called. */
@@ -154,6 +156,7 @@ export function wine(): Wine {
     description: `Wine of Debian ${RELEASE}`,
     command,
     executable,
+    shell: join(prefix, "drive_c/windows/system32/cmd.exe"),
     denoFolder: join(cache, "deno"),
     keepRunning: () =>
       keepRunning(command(executable("deno"), ["eval", "for await (const _ of Deno.stdin.readable);"])),

@@ -32,15 +32,16 @@ Deno.test({
       for (const path of [home, work]) mkdirSync(path);
       copyFileSync(single, waft);
       chmodSync(waft, 0o555);
-      for (const { label, program, args, directory, says } of singleSteps(work, "")) {
+      for (const { label, program, args, directory, says, fails } of singleSteps(work, "")) {
         await t.step(label, () => {
           const file = program === "waft" ? waft : join(work, program.built);
-          const { stdout, stderr } = spawnSync(file, args, {
+          const { status, stdout, stderr } = spawnSync(file, args, {
             cwd: join(work, directory),
             encoding: "utf8",
             env: { PATH: "", HOME: home, WAFT_REGISTRY: "http://127.0.0.1:1", NO_COLOR: "1" },
           });
           assert.match(stdout + stderr, says);
+          assert.equal(status, fails ? 2 : 0, stderr);
         });
       }
     } finally {

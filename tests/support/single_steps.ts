@@ -15,6 +15,8 @@ interface SingleStep {
   /** Below the folder. */
   readonly directory: string;
   readonly says: RegExp;
+  /** Is the status 2, that of wrong usage? */
+  readonly fails: boolean;
 }
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -38,6 +40,7 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     args,
     directory,
     says,
+    fails: false,
   });
   const built = (name: string, args: readonly string[], says: RegExp): SingleStep => ({
     label: `run the built ${name}`,
@@ -45,6 +48,7 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     args,
     directory: "",
     says,
+    fails: args.includes("seven"),
   });
   const build = (file: string, name: string): SingleStep =>
     own(`build ${file}`, ["build", file, "-o", `${name}${suffix}`], /^$/);
