@@ -132,6 +132,31 @@ export class TrapError extends WaftError {
   get code(): string {
     return trapName(this.message);
   }
+
+  /**
+   * The core dump of the trap, for debuggers that read the tool conventions' format, such as wasmgdb: the guest's stack,
+   * and the memories and globals of the instance that trapped, as they are now. Call it before the instance runs again.
+   * Values of locals are not in it, nor is a stack in modules loaded from artifacts exact to the instruction.
+   *
+   * `name` is the name of the program in the dump. Throws an Error for a trap that happened in no instance, such as one
+   * that a host function made, or an interruption of a call that waits for the host, and a RangeError for memories that
+   * hold more than one buffer can.
+   */
+  coredump(name = ""): Uint8Array<ArrayBuffer> {
+    const dump = DUMPS.get(this);
+    if (dump === undefined) throw new Error("The trap has no core dump: it did not happen in an instance");
+    return dump(name);
+  }
+}
+
+/** Makes the core dump of a trap in a program. */
+type Dump = (program: string) => Uint8Array<ArrayBuffer>;
+
+const DUMPS = new WeakMap<TrapError, Dump>();
+
+/** Gives a trap its core dump. */
+export function setDump(trap: TrapError, dump: Dump): void {
+  DUMPS.set(trap, dump);
 }
 
 /** The message of a trap with its detail. */

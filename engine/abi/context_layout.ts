@@ -146,6 +146,8 @@ export const THREAD = {
   /** The next free exception record for machine code, and the end of the records. */
   NEXT_RECORD: 160,
   LAST_RECORD: 168,
+  /** The VM context of the code that trapped last. */
+  TRAP_CONTEXT: 176,
   /**
    * Argument and result slots of calls in both directions: 16 bytes each (i32 in the low 4 bytes, …, v128 in all 16).
    */

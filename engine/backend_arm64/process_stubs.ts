@@ -140,6 +140,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.TRAP_CODE);
   s.bind(leave);
+  s.at(X.STR_X_U, CONTEXT_REGISTER, THREAD_REGISTER, THREAD.TRAP_CONTEXT);
   s.storeFuel(THREAD_REGISTER);
   s.constant(0, BigInt(STATUS.TRAP));
   s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);

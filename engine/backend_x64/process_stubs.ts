@@ -130,6 +130,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.MOV32_SI, 0, R11, THREAD.TRAP_CODE, 0);
   s.bind(leave);
+  s.rm(X.MOV64_S, CONTEXT_REGISTER, R11, THREAD.TRAP_CONTEXT);
   s.storeFuel(R11);
   s.constant(RAX, BigInt(STATUS.TRAP));
   s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);

@@ -5,6 +5,7 @@
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 import type { ArtifactFacts } from "../ops/inspect_artifact.ts";
+import type { CoredumpFacts, DumpedValue } from "../ops/inspect_coredump.ts";
 import type { CoreModulePart, InspectedPackages, Inspection } from "../ops/inspect_file.ts";
 import { bytesText, moduleText } from "./module_facts_text.ts";
 
@@ -23,6 +24,8 @@ export function inspectionText(inspection: Inspection, colors: Palette): string 
       const world = documents.length === 0 ? "" : `\n${colors.bold("embedded world")}\n${witText(documents)}`;
       return `${moduleText(module, colors)}\n${world}`;
     }
+    case "core dump":
+      return `${coredumpText(inspection.coredump, colors)}\n`;
     case "artifact":
       return `${artifactText(inspection.artifact, colors)}\n`;
   }
@@ -62,10 +65,36 @@ function artifactText({ bytes, engine, machine, cpu, options, codeBytes, functio
   ].join("\n");
 }
 
+function coredumpText({ program, threads, memories, globals, modules }: CoredumpFacts, colors: Palette): string {
+  const lines = [`${colors.bold("core dump")} of ${safe(program)}`];
+  for (const { name, frames } of threads) {
+    const rows = frames.map(({ instance, func, name, offset, locals }, k) => {
+      const module = instance === 0 ? "" : ` of ${safe(modules[instance] || `module ${instance}`)}`;
+      const title = safe(name ?? `function ${func}`);
+      return [`  #${k}`, `${title}${module}`, `+0x${offset.toString(16)}`, safe(locals.map(valueText).join(", "))];
+    });
+    lines.push("", colors.bold(`stack of ${safe(name)}`), ...layoutTable(rows));
+  }
+  const rows = [
+    ...memories.map((
+      { pages, bytes },
+      k,
+    ) => [`  memory ${k}`, `${pages} page${pages === "1" ? "" : "s"}, ${bytesText(bytes)} bytes not zero`]),
+    ...globals.map((value, k) => [`  global ${k}`, safe(valueText(value))]),
+  ];
+  if (rows.length > 0) lines.push("", colors.bold("state"), ...layoutTable(rows));
+  return lines.join("\n");
+}
+
+function valueText(value: DumpedValue): string {
+  return value === undefined ? "not recorded" : `${value.type} ${value.value}`;
+}
+
 /** An inspection as plain data. */
 export function inspectionData(inspection: Inspection): object {
   const { kind } = inspection;
   if (kind === "artifact") return { kind, ...inspection.artifact };
+  if (kind === "core dump") return { kind, ...inspection.coredump };
   const { documents } = inspection;
   const worlds = {
     worlds: documents.flatMap(({ root }) => [...root.worlds.values()].map((world) => describeWorld(world))),

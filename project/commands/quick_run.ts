@@ -51,7 +51,8 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
   if (read === undefined) return undefined;
   const flags = read.flags as unknown as RunFlags;
   if (
-    !flags.cache || flags.perfMap === true || flags.explainCompile === true || flags.parallel !== undefined ||
+    !flags.cache || flags.coredump !== undefined || flags.perfMap === true || flags.explainCompile === true ||
+    flags.parallel !== undefined ||
     flags.unknownImports !== undefined || flags.net.length + flags.listen.length > 0
   ) {
     return undefined;

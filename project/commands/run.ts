@@ -41,6 +41,13 @@ function withGiven({ context, preopens, env }: Inputs, given: MachineWasi | unde
   };
 }
 
+/** A function that writes the core dump of a trap, if one is wanted. */
+async function coredumpOf(file: string, path: string | undefined): Promise<(error: unknown) => void> {
+  if (path === undefined) return () => {};
+  const { coredumpWriter } = await import("../ops/write_coredump.ts");
+  return coredumpWriter(path, file, (line) => writeText(2, `waft: ${line}\n`));
+}
+
 /** Adds `run`. */
 export function addCommand(program: Command): void {
   const command = program.command("run")
@@ -59,10 +66,14 @@ export function addCommand(program: Command): void {
     if (unknownImports !== undefined && unknownImports !== "trap") {
       throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
     }
-    const lines = await runFile(file, args, {
+    const failed = await coredumpOf(file, flags.coredump);
+    const run = runFile(file, args, {
       engine: {
         ...controlledEngine(engine, flags),
-        ...(flags.cache ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } } : {}),
+        // A module from the cache lacks the places of its functions, which a dump has.
+        ...(flags.cache && flags.coredump === undefined
+          ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } }
+          : {}),
         perfMap: flags.perfMap === true,
         ...(flags.explainCompile === true ? { explain: (report) => writeText(2, compilationText(report)) } : {}),
       },
@@ -74,6 +85,11 @@ export function addCommand(program: Command): void {
       progress: await compileProgress(),
       ...withGiven(guestInputs(flags), given),
       ...(root === undefined ? {} : { root }),
+      failed,
+    });
+    const lines = await run.catch((error) => {
+      failed(error);
+      throw error;
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
   });

@@ -27,6 +27,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   explainCompile?: boolean;
   unknownImports?: string;
   allowPrecompiled?: boolean;
+  coredump?: string;
 }
 
 /** The options that grant the network to components. */
@@ -59,6 +60,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--unknown-imports <what>", description: "trap: calls of unknown imported functions trap" },
   { flags: "--allow-precompiled", description: "Run artifacts of `waft compile`; their machine code is not sandboxed" },
   { flags: "--perf-map", description: "Write the guest's symbols for perf to /tmp/perf-PID.map" },
+  { flags: "--coredump <file>", description: "If the guest traps, write its stack, memory and globals to a file" },
   { flags: "--explain-compile", description: "Print each compilation: compiler, time and size of every function" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, whose sources can change" },

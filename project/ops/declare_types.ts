@@ -26,7 +26,7 @@ export async function declareTypes(path: string, folder: string, world: string |
 
 async function worldsOf(path: string): Promise<WitWorld[]> {
   const inspection = await inspectFile(path);
-  if (inspection.kind === "artifact") return [];
+  if (!("documents" in inspection)) return [];
   return inspection.documents.flatMap(({ root }) => [...root.worlds.values()]);
 }
 

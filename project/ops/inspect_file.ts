@@ -1,9 +1,10 @@
 /**
- * What a file is: a core module and its facts, an artifact, a component and its world, or WIT. In: a path. Out: plain
- * data, and packages of WIT. Nothing is compiled.
+ * The kind of a file, and its facts: a core module, a core dump, an artifact, a component and its world, or WIT. In: a
+ * path. Out: plain data, and packages of WIT. Nothing is compiled.
  */
 import { readFileSync, statSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import type { Component } from "../../component/model/definitions.ts";
@@ -13,6 +14,7 @@ import { loadWit } from "../../component/wit/load.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
+import { type CoredumpFacts, coredumpFacts } from "./inspect_coredump.ts";
 import { ALL_FEATURES, type ModuleFacts, moduleFacts } from "./inspect_module.ts";
 
 /** A file, for `waft inspect`. */
@@ -30,6 +32,7 @@ export type Inspection =
     readonly documents: readonly InspectedPackages[];
     readonly module: ModuleFacts;
   }
+  | { readonly kind: "core dump"; readonly coredump: CoredumpFacts }
   | { readonly kind: "artifact"; readonly artifact: ArtifactFacts };
 
 /** A root package, the packages that it refers to, and the imports and exports that WIT cannot express. */
@@ -58,6 +61,8 @@ export async function inspectFile(path: string): Promise<Inspection> {
   const bytes = await componentBytes(content);
   if (bytes === undefined) {
     const binary = content[0] === 0 ? content : binaryOf(content);
+    const coredump = coredumpFacts(decodeModule(binary));
+    if (coredump !== undefined) return { kind: "core dump", coredump };
     return { kind: "core module", documents: embeddedWit(binary), module: moduleFacts(binary) };
   }
   const component = decodeComponent(bytes);

@@ -82,7 +82,9 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     await runThreaded(file, module, call.name, [file, ...args], options);
     return [];
   }
-  if (project === undefined) return await callGuest(file, startGuest(file, module, args, options, stubs), call);
+  if (project === undefined) {
+    return await callGuest(file, startGuest(file, module, args, options, stubs), call, options.failed);
+  }
   const [{ PluginHost }, { digestBytes }] = await Promise.all([
     import("../plugins/plugin_host.ts"),
     import("../base/integrity.ts"),
@@ -109,7 +111,7 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     wasi?.attach(graph.guest);
     guest = { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
   }
-  return await callGuest(file, guest, call);
+  return await callGuest(file, guest, call, options.failed);
 }
 
 /** The bytes of a component in either form; undefined if the file is none. */

@@ -20,6 +20,8 @@ export interface GuestInputs {
   readonly env: readonly (readonly [string, string])[];
   /** Root of the project that the run belongs to; guests cannot change the project's files. */
   readonly root?: string;
+  /** Called with the error that ends the guest, before the guest is closed. */
+  readonly failed?: (error: unknown) => void;
 }
 
 /** An instance, or a guest with its plugins. */
@@ -160,6 +162,7 @@ export async function callGuest(
   file: string,
   guest: Runnable,
   { name, values, printed, initialize }: PlannedCall,
+  whenFailed: (error: unknown) => void = () => {},
 ): Promise<string[]> {
   let lines: string[] = [];
   let failed = true;
@@ -169,6 +172,9 @@ export async function callGuest(
     const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
     if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]!));
     failed = false;
+  } catch (error) {
+    whenFailed(error);
+    throw error;
   } finally {
     await end(file, guest, failed);
   }

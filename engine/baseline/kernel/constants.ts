@@ -37,6 +37,7 @@ export const THREAD_CAUGHT_WORD: i32 = 144;
 export const THREAD_CAUGHT_RECORD: i32 = 152;
 export const THREAD_NEXT_RECORD: i32 = 160;
 export const THREAD_LAST_RECORD: i32 = 168;
+export const THREAD_TRAP_CONTEXT: i32 = 176;
 export const THREAD_SLOTS: i32 = 192;
 export const THREAD_SLOT_SIZE: i32 = 16;
 export const THREAD_SLOT_COUNT: i32 = 1024;

@@ -3,10 +3,10 @@
  * addresses, VM contexts, references. Out: the module of a code address, the instance of a context, and the JavaScript
  * value of a reference and vice versa.
  */
-import { CONTEXT, RECORD, THREAD } from "../../abi/context_layout.ts";
+import { CONTEXT, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
-import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { Bug, setDump, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -30,6 +30,7 @@ import type { Memory } from "../memory/memory.ts";
 import { GUARD_RESERVATION } from "../memory/memory_range.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
+import { writeCoredump } from "../traps/coredump.ts";
 import { parkedFrames, trapError } from "../traps/trap_error.ts";
 import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
@@ -71,7 +72,7 @@ export class Store implements ReferenceBoundary {
     this.thread = new GuestThread(currentHost(), code, {
       serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
       hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
-      trapError: () => this.#withAccess(trapError(this.thread, moduleAt)),
+      trapError: () => this.#withDump(this.#withAccess(trapError(this.thread, moduleAt))),
       interruption: (parked) =>
         new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedFrames(this.thread, moduleAt) : []),
       hasHandler: (error) => this.#hasHandler(error),
@@ -193,8 +194,7 @@ export class Store implements ReferenceBoundary {
   /** The instance of a VM context. */
   instanceOfContext(context: number): Instance {
     if (context === this.#lastContext) return this.#lastInstance!;
-    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
-    const instance = this.#instances.get(number)?.deref();
+    const instance = this.#instanceAt(context);
     if (instance === undefined) throw new Bug(`Context ${context.toString(16)} has no instance`);
     this.#lastContext = context;
     this.#lastInstance = instance;
@@ -292,6 +292,25 @@ export class Store implements ReferenceBoundary {
     return error;
   }
 
+  /** The instance of the context at an address; undefined if that context has none. */
+  #instanceAt(context: number): Instance | undefined {
+    if (context === 0) return undefined;
+    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
+    return this.#instances.get(number)?.deref();
+  }
+
+  /** Lets a trap be dumped with the state of the instance whose code ran. */
+  #withDump<T extends Error>(error: T): T {
+    if (!(error instanceof TrapError)) return error;
+    const { state } = this.thread;
+    const hasTrapped = state.u32[THREAD.STATUS >> 2] === STATUS.TRAP;
+    const instance = this.#instanceAt(state.word(hasTrapped ? THREAD.TRAP_CONTEXT : THREAD.PARK_CONTEXT));
+    if (instance !== undefined && !instance.module.internal) {
+      setDump(error, (name) => writeCoredump(error, instance, name));
+    }
+    return error;
+  }
+
   /** The guarded memory of an instance whose reservation contains `address`. */
   #memoryAround(address: number): Memory | undefined {
     for (const ref of this.#instances.values()) {
@@ -304,7 +323,7 @@ export class Store implements ReferenceBoundary {
 
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
   trapInBuiltin(message: string): TrapError {
-    return new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address)));
+    return this.#withDump(new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address))));
   }
 
   /** Makes a table or global of the host a root. */

@@ -48,6 +48,8 @@ interface PollPlace {
   /** Distance in bytes from the stack pointer at the poll to the parked stack pointer. */
   depth: number;
   address: number;
+  /** The VM context of the code that polled. */
+  context: number;
 }
 
 /** The frames of a call, for the finalizer that frees them if the call is collected. */
@@ -415,8 +417,9 @@ class AsyncCall {
     const address = state.word(THREAD.FAULT_ADDRESS);
     const pc = state.word(THREAD.TRAP_PC);
     const sp = state.word(THREAD.TRAP_SP);
+    const context = state.word(THREAD.PARK_CONTEXT);
     this.#saveFrames();
-    this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp };
+    this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp, context };
     thread.preempted++;
     thread.preemptions++;
     this.#instance.group.preempt(this);
@@ -443,11 +446,13 @@ class AsyncCall {
       try {
         if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
-        const { pc, address, depth } = this.#poll;
+        const { pc, address, depth, context } = this.#poll;
         const entry = thread.stack.word(state.word(THREAD.GUEST_SP) - thread.stackLow);
         state.setWord(THREAD.TRAP_PC, pc);
         state.setWord(THREAD.TRAP_SP, entry - depth);
         state.setWord(THREAD.FAULT_ADDRESS, address);
+        state.setWord(THREAD.PARK_CONTEXT, context);
+        state.i32[THREAD.STATUS >> 2] = STATUS.POLL;
         return thread.services.trapError();
       } finally {
         thread.abandon();

@@ -22,6 +22,15 @@ export interface ImageOwner {
   placeOf: (offset: number) => SourcePlace | undefined;
   /** True for intrinsic modules, whose frames are hidden. */
   internal: boolean;
+  /** The module, which its compilations share. */
+  readonly valid: object;
+}
+
+const MODULES = new WeakMap<TrapFrame, object>();
+
+/** The module of a frame, as {@linkcode ImageOwner.valid}; undefined for frames that were not made here. */
+export function moduleOfFrame(frame: TrapFrame): object | undefined {
+  return MODULES.get(frame);
 }
 
 /** Finds the module that owns a code address. */
@@ -83,7 +92,7 @@ export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFram
 function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFrame {
   const funcName = owner.funcName(funcIndex);
   const place = owner.placeOf(offset);
-  return {
+  const frame = {
     funcIndex,
     offset,
     ...(funcName === undefined ? {} : { funcName }),
@@ -91,6 +100,8 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
     ...(place?.file === undefined ? {} : { file: place.file }),
     ...(place?.line === undefined ? {} : { line: place.line, column: place.column ?? 1 }),
   };
+  MODULES.set(frame, owner.valid);
+  return frame;
 }
 
 /** Adds the frames of a call or trap site, innermost inlined call first. */
