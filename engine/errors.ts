@@ -149,13 +149,11 @@ export class TrapError extends WaftError {
   }
 }
 
-/** Makes the core dump of a trap in a program. */
-type Dump = (program: string) => Uint8Array<ArrayBuffer>;
-
-const DUMPS = new WeakMap<TrapError, Dump>();
+/** By trap: the function that makes its core dump in a program. */
+const DUMPS = new WeakMap<TrapError, (program: string) => Uint8Array<ArrayBuffer>>();
 
 /** Gives a trap its core dump. */
-export function setDump(trap: TrapError, dump: Dump): void {
+export function setDump(trap: TrapError, dump: (program: string) => Uint8Array<ArrayBuffer>): void {
   DUMPS.set(trap, dump);
 }
 

@@ -10,7 +10,7 @@ import { valTypeName } from "@waft/engine/internal/wasm/types";
 export type DumpedValue = { readonly type: string; readonly value: string } | undefined;
 
 /** A frame of a stack. */
-export interface DumpedFrame {
+interface DumpedFrame {
   readonly instance: number;
   readonly func: number;
   readonly name?: string;

@@ -46,7 +46,7 @@ interface DumpedGlobal {
 }
 
 /** The parts of an instance that a dump has; its globals and memories include the imported ones. */
-export interface DumpedInstance {
+interface DumpedInstance {
   readonly module: {
     readonly valid: { readonly funcs: readonly { readonly body: RawBytes }[] };
     readonly importedFuncCount: number;
