@@ -41,7 +41,8 @@ async function withGuest(
 ): Promise<void> {
   const callAsync = async (_context: object, _name: string, ...args: unknown[]) =>
     await guest(args[0] as IncomingRequest, args[1] as ResponseOutparam);
-  const instance = { callAsync } as unknown as ComponentInstance;
+  // A handler of WASI 0.2.
+  const instance = { callAsync, has: () => false } as unknown as ComponentInstance;
   const pool = { take: () => instance, put() {}, close() {} } as unknown as ConstructorParameters<
     typeof ComponentServer
   >[0]["pool"];
