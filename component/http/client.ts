@@ -177,7 +177,10 @@ export class FutureIncomingResponse {
     this.#quota = quota;
     const to = destinationOf(request);
     this.#sink = takeSink(request);
-    if (!quota.tryTake()) refuse("connection-limit-reached");
+    if (!quota.tryTake()) {
+      this.#sink.fail("closed");
+      refuse("connection-limit-reached");
+    }
     grants.resolve(to.host, to.port).then((addresses) => {
       if (this.#dropped) throw new ComponentError("access-denied");
       this.#send(to, addresses[0], request, options);

@@ -91,7 +91,7 @@ function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array
     }
     const { path, size } = readHeader(header);
     checkPath(path);
-    const key = path.normalize("NFC").toLowerCase();
+    const key = foldPath(path);
     const same = folded.get(key);
     if (same !== undefined) {
       throw bad(
@@ -118,11 +118,16 @@ function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array
   }
   for (const path of files.keys()) {
     for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
-      const parent = folded.get(path.slice(0, at).normalize("NFC").toLowerCase());
+      const parent = folded.get(foldPath(path.slice(0, at)));
       if (parent !== undefined) throw bad("duplicate", `${quote(parent)} is a file and the folder of ${quote(path)}`);
     }
   }
   return files;
+}
+
+/** The form in which file systems that ignore letter case compare paths: ſ and s, ß and ss are the same to some. */
+function foldPath(path: string): string {
+  return path.normalize("NFC").toUpperCase().toLowerCase().normalize("NFC");
 }
 
 function readHeader(header: Uint8Array): { path: string; size: number } {

@@ -120,6 +120,13 @@ refuse(
   () => gzip(tar(entry({ name: "\u00e9" }), entry({ name: "e\u0301" }))),
   "duplicate",
 );
+for (const [one, other] of [["ß", "ss"], ["ſet", "set"], ["ﬁle", "file"]]) {
+  refuse(
+    `names that some systems fold: ${other}`,
+    () => gzip(tar(entry({ name: one }), entry({ name: other }))),
+    "duplicate",
+  );
+}
 refuse("a file that is also a folder", () => gzip(tar(entry({ name: "a" }), entry({ name: "a/b" }))), "duplicate");
 refuse("old tar format", () => one({ name: "a", magic: "ustar  \0" }), "tar");
 refuse("wrong header checksum", () => one({ name: "a", sum: 5 }), "tar");

@@ -261,10 +261,18 @@ async function withPeer(
   }
 }
 
-function send(port: number, quota: SocketQuota): FutureIncomingResponse {
+function requestTo(port: number): OutgoingRequest {
   const request = new OutgoingRequest(preview1, new Fields());
   request.setScheme({ tag: "HTTP" });
   request.setAuthority(`127.0.0.1:${port}`);
+  return request;
+}
+
+function send(port: number, quota: SocketQuota): FutureIncomingResponse {
+  return sendTo(port, quota, requestTo(port));
+}
+
+function sendTo(port: number, quota: SocketQuota, request: OutgoingRequest): FutureIncomingResponse {
   const grants = new NetworkGrants({ connect: [`127.0.0.1:${port}`] });
   return new FutureIncomingResponse(preview1, { grants, quota }, request, undefined);
 }
@@ -310,6 +318,10 @@ Deno.test("the requests under way are bounded", async () => {
     await until(() => quota.open === 1);
     const early = send(port, quota);
     assert.throws(() => send(port, quota), limit);
+    const waiting = requestTo(port);
+    const output = waiting.body().write();
+    assert.throws(() => sendTo(port, quota, waiting), limit);
+    assert.throws(() => output.write(bytes("x")), { payload: { tag: "closed" } }, "its body ends with it");
     // Dropped while its name is being resolved.
     early[Symbol.dispose]();
     futures[1][Symbol.dispose]();
