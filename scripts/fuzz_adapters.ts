@@ -4,6 +4,9 @@
  * fails at the first difference.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { comparable, observe } from "../tests/component/adapter_pairs.ts";
 import { progress, readTaskLine } from "./task_options.ts";
 
@@ -19,17 +22,42 @@ const { values } = readTaskLine(task);
 const first = Number(values.seed);
 const count = Number(values.count);
 const outcomes = new Map<string, number>();
-for (let seed = first; seed < first + count; seed++) {
-  if (seed % 100 === 0) {
-    progress(`${seed - first} of ${count}`);
-    // Code and memories are released in a turn of the event loop.
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
-  const slow = observe(seed, false);
-  assert.deepEqual(comparable(observe(seed, true), slow), comparable(slow, slow), `seed ${seed}, ${slow.fault}`);
-  const { throws = "returns" } = slow.outcome as { throws?: string };
-  const outcome = `${slow.fault}: ${throws.replace(/\d+$/, "N")}`;
-  outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+
+/** Calls of one process: the code of their adapters stays in its memory. */
+const BATCH = 500;
+
+function add(outcome: string, calls: number): void {
+  outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + calls);
 }
-progress("");
+
+/** Makes the calls of the seeds from `from`. */
+function compare(from: number): void {
+  for (let seed = from; seed < from + count; seed++) {
+    const slow = observe(seed, false);
+    assert.deepEqual(comparable(observe(seed, true), slow), comparable(slow, slow), `seed ${seed}, ${slow.fault}`);
+    const { throws = "returns" } = slow.outcome as { throws?: string };
+    add(`${slow.fault}: ${throws.replace(/\d+$/, "N")}`, 1);
+  }
+}
+
+/** Leaves a part of the calls to a process of its own. */
+function compareInChild(from: number, calls: number): void {
+  const script = fileURLToPath(import.meta.url);
+  const args = ["run", "-A", "--no-check", script, "--count", String(calls), "--seed", String(from)];
+  const { status, stdout } = spawnSync(process.execPath, args, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (status !== 0) process.exit(1);
+  for (const [, number, outcome] of stdout.matchAll(/^ *(\d+) {2}(.*)$/gm)) add(outcome, Number(number));
+}
+
+if (count <= BATCH) compare(first);
+else {
+  for (let done = 0; done < count; done += BATCH) {
+    progress(`${done} of ${count}`);
+    compareInChild(first + done, Math.min(BATCH, count - done));
+  }
+  progress("");
+}
 for (const [outcome, calls] of [...outcomes].sort()) console.log(`${String(calls).padStart(8)}  ${outcome}`);
