@@ -253,7 +253,7 @@ function describeImage(
   return {
     valid,
     layout: env.layout,
-    bytes: code.bytes.slice(0, code.length),
+    bytes: code.bytes.subarray(0, code.length),
     tables: codeTables(code),
     signatureIds: env.funcSignature,
     explicitBounds: options.explicitBounds,
