@@ -90,6 +90,8 @@ interface ReleaseOptions {
   readonly ownDeno: boolean;
   /** Cache folder for fetched Denos. */
   readonly cache: string;
+  /** Also build single executables, with Bun from npm. */
+  readonly singles: boolean;
   /** Also build the packages for npm and JSR. */
   readonly packages: boolean;
   /** Number of releases of canary and of nightly to keep. */
@@ -205,7 +207,7 @@ async function putPackages(tree: string, version: string, scratch: string, put: 
 
 /** Adds, per platform, the bundle and the single executable. */
 async function putBundles(
-  { ownDeno, cache }: ReleaseOptions,
+  { ownDeno, cache, singles }: ReleaseOptions,
   platforms: readonly PinnedDeno[],
   version: string,
   tree: string,
@@ -213,7 +215,6 @@ async function putBundles(
   scratch: string,
   put: Put,
 ): Promise<void> {
-  const { buildSingles } = await import("./single.ts");
   const common = buildBundle(tree, version, keys);
   for (const [at, pinned] of platforms.entries()) {
     const { platform } = pinned;
@@ -225,9 +226,12 @@ async function putBundles(
     bundleFiles(below(bundle, version), version, platform); // throws if the bundle is not complete
     put(`${archiveName(version, platform)}.tar.gz`, archiveOf(bundle, version), "bundle", platform);
   }
+  if (!singles) return say("left out: single executables (--no-singles)");
+  const { buildSingles } = await import("./single.ts");
   const names = platforms.map(({ platform }) => platform);
-  const singles = buildSingles({ tree, version, out: join(scratch, "singles"), platforms: names, cache });
-  for (const { platform, file } of singles) {
+  for (
+    const { platform, file } of buildSingles({ tree, version, out: join(scratch, "singles"), platforms: names, cache })
+  ) {
     const program = new Uint8Array(readFileSync(file));
     const files = new Map([[programName("waft", platform), program], ["LICENSE", common.get("LICENSE")!]]);
     put(`${archiveName(version, platform)}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
@@ -297,6 +301,7 @@ if (import.meta.main) {
       base: { value: "URL", help: "address of the release site", default: BASE_URL },
       repository: { value: "URL", help: "repository that install.sh clones for --from-source", default: "" },
       platform: { value: "OS/ARCH", help: "build only this platform; repeatable", many: true },
+      "no-singles": { help: "do not build single executables" },
       "no-packages": { help: "do not build the packages for npm and JSR" },
       keep: { value: "N", help: "number of releases of canary and of nightly to keep", default: "20" },
       "expire-days": { value: "N", help: "validity of the index, in days", default: "14" },
@@ -338,6 +343,7 @@ if (import.meta.main) {
         platforms: values.platform.length > 0 ? values.platform : PINNED_DENO.map(({ platform }) => platform),
         ownDeno: values["own-deno"],
         cache: values.cache,
+        singles: !values["no-singles"],
         packages: !values["no-packages"],
         keep,
       });

@@ -52,6 +52,7 @@ function release(clone: string, out: string, key: string, channel: string, base:
     base,
     "--own-deno",
     "--no-packages",
+    "--no-singles",
   ];
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
