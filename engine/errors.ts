@@ -5,7 +5,7 @@
  *
  * Invariant: a message is one line, begins with the fault, and never contains a stack trace of the engine.
  */
-import { defineGuestStack } from "./base/guest_stack.ts";
+import { defineGuestStack, limitStacks, prepareStack } from "./base/guest_stack.ts";
 import { trapName } from "./traps.ts";
 
 /**
@@ -110,6 +110,7 @@ export class TrapError extends WaftError {
   static {
     this.prototype.name = "TrapError";
   }
+  readonly #dump: ((program: string) => Uint8Array<ArrayBuffer>) | undefined;
   /** The frames of guest code at the trap, innermost first. */
   readonly frames: readonly TrapFrame[];
   /** More about the trap, where more is known: the limit that a call has reached, or the address of an access. */
@@ -119,11 +120,21 @@ export class TrapError extends WaftError {
    */
   access: { readonly address: number; readonly bytes: number } | undefined;
 
-  /** Creates a trap with the specification's `message` and the given frames. */
-  constructor(message: string, frames: readonly TrapFrame[] = []) {
+  /**
+   * Creates a trap with the specification's `message` and the given frames; `dump` makes its core dump for a program of
+   * the given name.
+   */
+  constructor(
+    message: string,
+    frames: readonly TrapFrame[] = [],
+    dump?: (program: string) => Uint8Array<ArrayBuffer>,
+  ) {
+    const limit = prepareStack();
     super(message, frames.length > 0 ? { offset: frames[0].offset } : {});
+    limitStacks(limit);
     this.frames = frames;
-    defineGuestStack(this, () => `${this.name}: ${describeTrap(this)}`, () => frames);
+    this.#dump = dump;
+    defineGuestStack(this, () => `${this.name}: ${describeTrap(this)}`, () => frames, true);
   }
 
   /**
@@ -143,18 +154,9 @@ export class TrapError extends WaftError {
    * hold more than one buffer can.
    */
   coredump(name = ""): Uint8Array<ArrayBuffer> {
-    const dump = DUMPS.get(this);
-    if (dump === undefined) throw new Error("The trap has no core dump: it did not happen in an instance");
-    return dump(name);
+    if (this.#dump === undefined) throw new Error("The trap has no core dump: it did not happen in an instance");
+    return this.#dump(name);
   }
-}
-
-/** By trap: the function that makes its core dump in a program. */
-const DUMPS = new WeakMap<TrapError, (program: string) => Uint8Array<ArrayBuffer>>();
-
-/** Gives a trap its core dump. */
-export function setDump(trap: TrapError, dump: (program: string) => Uint8Array<ArrayBuffer>): void {
-  DUMPS.set(trap, dump);
 }
 
 /** The message of a trap with its detail. */

@@ -61,6 +61,17 @@ const changed = {
   linksChecked: flag,
 };
 
+/** A value of a core dump; null if the dump does not have it. */
+const dumpedValue = orNull(record({ type: text, value: text }));
+const dumpedFrame = record({
+  instance: count,
+  func: count,
+  name: text,
+  offset: count,
+  locals: list(dumpedValue),
+  stack: list(dumpedValue),
+}, ["name"]);
+
 const switchState = record({
   name: text,
   value: flag,
@@ -90,6 +101,11 @@ const worldItem = record({
   types: list(witType),
   functions: list(witType),
 }, ["type", "interface", "types", "functions"]);
+
+const worlds = {
+  worlds: list(record({ package: text, name: text, imports: list(worldItem), exports: list(worldItem) })),
+  omitted: list(text),
+};
 
 /** A plugin with authority, as `trust` shows it. */
 const holder = record({
@@ -172,11 +188,52 @@ const DATA: { readonly [command: string]: object } = {
     yanked: orNull(record({ reason: text, severity: oneOf("broken", "security", "other") })),
     registry: text,
   }),
-  "inspect": record({
-    kind: oneOf("component", "core module", "wit"),
-    worlds: list(record({ package: text, name: text, imports: list(worldItem), exports: list(worldItem) })),
-    omitted: list(text),
-  }),
+  "inspect": {
+    anyOf: [
+      record({ kind: oneOf("wit"), ...worlds }),
+      record({
+        kind: oneOf("component"),
+        bytes: count,
+        modules: list(record({ path: list(count), offset: count, bytes: count })),
+        ...worlds,
+      }),
+      record({
+        kind: oneOf("core module"),
+        bytes: count,
+        name: text,
+        sections: list(record({ name: text, offset: count, bytes: count })),
+        imports: list(record({ module: text, name: text, kind: text, type: text })),
+        exports: list(record({ name: text, kind: text, type: text })),
+        memories: list(text),
+        tables: list(text),
+        features: list(text),
+        producers: list(record({ field: text, name: text, version: text })),
+        functions: list(record({ index: count, name: text, bytes: count }, ["name"])),
+        data: record({ count, bytes: count }),
+        start: count,
+        ...worlds,
+      }, ["name", "start"]),
+      record({
+        kind: oneOf("core dump"),
+        bytes: count,
+        program: text,
+        modules: list(text),
+        threads: list(record({ name: text, frames: list(dumpedFrame) })),
+        memories: list(record({ pages: text, bytes: count })),
+        globals: list(dumpedValue),
+      }),
+      record({
+        kind: oneOf("artifact"),
+        bytes: count,
+        engine: text,
+        machine: text,
+        cpu: list(text),
+        options: list(text),
+        codeBytes: count,
+        functions: list(record({ index: count, bytes: count })),
+      }),
+    ],
+  },
   "trust": {
     anyOf: [
       record({ forgotten: flag }),

@@ -64,6 +64,47 @@ const OWN_FRAMES = 24;
 
 type Capturing = { captureStackTrace?(holder: object): void; stackTraceLimit?: number };
 
+/** True if errors have their stack from a function that works after their property `stack` was replaced. */
+const KEEPS_GETTER = Object.getOwnPropertyDescriptor(new Error(), "stack")?.get !== undefined;
+
+/**
+ * Prepares the creation of an error for {@linkcode defineGuestStack}: the stack that it captures has room for the
+ * engine's frames, or there is none, because another one will be captured. Returns the limit of stacks, the argument of
+ * {@linkcode limitStacks}, which must follow.
+ */
+export function prepareStack(): number | undefined {
+  const host = Error as Capturing;
+  const { stackTraceLimit } = host;
+  if (stackTraceLimit !== undefined) host.stackTraceLimit = KEEPS_GETTER ? stackTraceLimit + OWN_FRAMES : 0;
+  return stackTraceLimit;
+}
+
+/** Gives errors stacks of at most `limit` frames again. */
+export function limitStacks(limit: number | undefined): void {
+  if (limit !== undefined) (Error as Capturing).stackTraceLimit = limit;
+}
+
+/** The stack that a prepared error has captured, or else that of this place. It is not formatted before it is read. */
+function nativeOf(error: Error, isPrepared: boolean): { readonly stack?: string } {
+  const getter = isPrepared && KEEPS_GETTER ? Object.getOwnPropertyDescriptor(error, "stack")?.get : undefined;
+  return getter === undefined ? captureNative() : new OwnStack(error, getter);
+}
+
+/** The stack that an error had before its property `stack` was replaced. */
+class OwnStack {
+  readonly #error: Error;
+  readonly #getter: () => string;
+
+  constructor(error: Error, getter: () => string) {
+    this.#error = error;
+    this.#getter = getter;
+  }
+
+  get stack(): string {
+    return this.#getter.call(this.#error);
+  }
+}
+
 /** The stack of the host at this place, with room for the engine's frames. It is not formatted before it is read. */
 function captureNative(): { readonly stack?: string } {
   const host = Error as Capturing;
@@ -83,19 +124,48 @@ function guestStack(header: string, frames: readonly StackFrame[], native: strin
   return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");
 }
 
-/** Gives an error a stack that is composed when it is read; a program may set another. */
-export function defineGuestStack(error: Error, header: () => string, frames: () => readonly StackFrame[]): void {
-  const native = captureNative();
-  const define = (value: string) =>
-    Object.defineProperty(error, "stack", { value, writable: true, enumerable: false, configurable: true });
-  Object.defineProperty(error, "stack", {
-    get: () => {
-      const stack = guestStack(header(), frames(), native.stack);
-      define(stack);
-      return stack;
-    },
-    set: define,
-    enumerable: false,
-    configurable: true,
-  });
+/** The parts of a stack that has not been read, in a hidden property of its error. */
+const PARTS: unique symbol = Symbol("waft.stack");
+
+interface StackParts {
+  readonly header: () => string;
+  readonly frames: () => readonly StackFrame[];
+  readonly native: { readonly stack?: string };
+}
+
+type WithParts = Error & { readonly [PARTS]?: StackParts };
+
+function setStack(error: object, value: string): void {
+  Object.defineProperty(error, "stack", { value, writable: true, enumerable: false, configurable: true });
+}
+
+/** The property `stack` of all errors: with functions of its own, each error would have a hidden class of its own. */
+const STACK: PropertyDescriptor & ThisType<WithParts> = {
+  get() {
+    const parts = this[PARTS];
+    if (parts === undefined) return undefined;
+    const stack = guestStack(parts.header(), parts.frames(), parts.native.stack);
+    setStack(this, stack);
+    return stack;
+  },
+  set(value: string) {
+    setStack(this, value);
+  },
+  enumerable: false,
+  configurable: true,
+};
+
+/**
+ * Gives an error a stack that is composed when it is read; a program may set another. `isPrepared`: the error was created
+ * between {@linkcode prepareStack} and {@linkcode limitStacks}.
+ */
+export function defineGuestStack(
+  error: Error,
+  header: () => string,
+  frames: () => readonly StackFrame[],
+  isPrepared = false,
+): void {
+  const parts: StackParts = { header, frames, native: nativeOf(error, isPrepared) };
+  Object.defineProperty(error, PARTS, { value: parts, enumerable: false, configurable: true });
+  Object.defineProperty(error, "stack", STACK);
 }

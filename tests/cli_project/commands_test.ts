@@ -578,6 +578,12 @@ commandTest(
       types: [],
       functions: [{ name: "f", type: "func() -> u8" }],
     }]);
+    project.write("m.wat", `(module $m (memory 1) (func $f (export "f") unreachable))`);
+    await ok("inspect", "m.wat");
+    assert.equal((await run("compile", "m.wat", "-o", "m.artifact")).code, 0);
+    await ok("inspect", "m.artifact");
+    assert.equal((await run("run", "--coredump", "core", "m.wat")).code, 134);
+    await ok("inspect", "core");
     project.write("c.wat", "(component\n  nonsense)");
     const rejected = await json("inspect", "c.wat");
     assert.deepEqual([rejected.code, rejected.data, codes(rejected)], [1, null, ["inspect.rejected"]]);

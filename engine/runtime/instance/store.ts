@@ -6,7 +6,7 @@
 import { CONTEXT, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
-import { Bug, setDump, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -31,7 +31,7 @@ import { GUARD_RESERVATION } from "../memory/memory_range.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
 import { writeCoredump } from "../traps/coredump.ts";
-import { parkedFrames, trapError } from "../traps/trap_error.ts";
+import { parkedStack, type StackDump, trapError } from "../traps/trap_error.ts";
 import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
@@ -54,6 +54,8 @@ export class Store implements ReferenceBoundary {
   /** Cache of the last instance lookup; cleared at safepoints, so that it does not keep the instance alive. */
   #lastContext = 0;
   #lastInstance: Instance | undefined;
+  /** The number of the instance that was found last, which stays known when nothing keeps that instance. */
+  #lastNumber = 0;
   /** The most recently caught exception. */
   #caught: Exception | undefined;
   readonly shownExceptions: Set<Exception> = new Set();
@@ -72,9 +74,9 @@ export class Store implements ReferenceBoundary {
     this.thread = new GuestThread(currentHost(), code, {
       serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
       hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
-      trapError: () => this.#withDump(this.#withAccess(trapError(this.thread, moduleAt))),
+      trapError: () => this.#trapError(),
       interruption: (parked) =>
-        new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedFrames(this.thread, moduleAt) : []),
+        new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedStack(this.thread, moduleAt).frames : []),
       hasHandler: (error) => this.#hasHandler(error),
       atSafepoint: (resultsWait = false) => this.#atSafepoint(resultsWait),
     });
@@ -294,21 +296,26 @@ export class Store implements ReferenceBoundary {
 
   /** The instance of the context at an address; undefined if that context has none. */
   #instanceAt(context: number): Instance | undefined {
-    if (context === 0) return undefined;
-    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
-    return this.#instances.get(number)?.deref();
+    if (context === this.#lastContext) return this.#lastInstance;
+    // A view of the context takes longer than everything else here.
+    const last = this.#instances.get(this.#lastNumber)?.deref();
+    if (last !== undefined && last.block.address === context) return last;
+    this.#lastNumber = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
+    return this.#instances.get(this.#lastNumber)?.deref();
   }
 
-  /** Lets a trap be dumped with the state of the instance whose code ran. */
-  #withDump<T extends Error>(error: T): T {
-    if (!(error instanceof TrapError)) return error;
+  /** The error of the trap that the thread state describes. */
+  #trapError(): Error {
+    return this.#withAccess(trapError(this.thread, (address) => this.moduleAt(address), this.#dump()));
+  }
+
+  /** A function that dumps the state of the instance whose code ran; undefined if there is none. */
+  #dump(): StackDump | undefined {
     const { state } = this.thread;
     const hasTrapped = state.u32[THREAD.STATUS >> 2] === STATUS.TRAP;
     const instance = this.#instanceAt(state.word(hasTrapped ? THREAD.TRAP_CONTEXT : THREAD.PARK_CONTEXT));
-    if (instance !== undefined && !instance.module.internal) {
-      setDump(error, (name) => writeCoredump(error, instance, name));
-    }
-    return error;
+    if (instance === undefined || instance.module.internal) return undefined;
+    return (stack, program) => writeCoredump(stack, instance, program);
   }
 
   /** The guarded memory of an instance whose reservation contains `address`. */
@@ -323,7 +330,9 @@ export class Store implements ReferenceBoundary {
 
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
   trapInBuiltin(message: string): TrapError {
-    return this.#withDump(new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address))));
+    const stack = parkedStack(this.thread, (address) => this.moduleAt(address));
+    const dump = this.#dump();
+    return new TrapError(message, stack.frames, dump === undefined ? undefined : (program) => dump(stack, program));
   }
 
   /** Makes a table or global of the host a root. */
@@ -338,7 +347,7 @@ export class Store implements ReferenceBoundary {
   raise(exception: Exception): void {
     if (this.#unwind(exception)) return;
     const { outgoing } = exception;
-    leaveGuest(outgoing, () => parkedFrames(this.thread, (address) => this.moduleAt(address)));
+    leaveGuest(outgoing, () => parkedStack(this.thread, (address) => this.moduleAt(address)).frames);
     throw outgoing;
   }
 

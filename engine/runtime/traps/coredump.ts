@@ -8,7 +8,8 @@
  */
 import { ByteWriter } from "../../base/bytes.ts";
 import { encodeModule } from "../../binary/encode.ts";
-import type { TrapError, TrapFrame } from "../../errors.ts";
+import type { TrapFrame } from "../../errors.ts";
+import type { GuestStack } from "./trap_error.ts";
 import { type CustomSection, type DataSegment, emptyModule, type Global, type RawBytes } from "../../wasm/module.ts";
 import {
   F32,
@@ -25,7 +26,6 @@ import {
   V128,
   type ValType,
 } from "../../wasm/types.ts";
-import { moduleOfFrame } from "./trap_error.ts";
 
 /** Runs of zeros of at least this many bytes are left out of the data. */
 const BLOCK_BYTES = 4096;
@@ -59,18 +59,18 @@ interface DumpedInstance {
 type PlacedFrame = TrapFrame & { readonly instance: number };
 
 /**
- * Writes the core dump of `trap` in `instance`, for a program called `name`. Throws a RangeError if the memories hold
+ * Writes the core dump of a trap in `instance` with `stack`, for a program called `name`. Throws a RangeError if the memories hold
  * more than one buffer can.
  */
-export function writeCoredump(trap: TrapError, instance: DumpedInstance, name: string): Uint8Array<ArrayBuffer> {
+export function writeCoredump(stack: GuestStack, instance: DumpedInstance, name: string): Uint8Array<ArrayBuffer> {
   const { memories, globals } = instance;
   const dump = emptyModule();
   const datas = memories.flatMap(({ bytes, type }, index) => blocksOf(bytes, index, type.limits.address === I64));
   if (datas.reduce((sum, data) => sum + data.bytes.length, 0) > MAX_BYTES) {
     throw new RangeError(`The memories hold more than the ${MAX_BYTES} bytes that a core dump can have`);
   }
-  const modules = [...new Set([instance.module.valid, ...trap.frames.map((frame) => moduleOfFrame(frame) ?? frame)])];
-  const frames = trap.frames.map((frame) => ({ ...frame, instance: modules.indexOf(moduleOfFrame(frame) ?? frame) }));
+  const modules = [...new Set([instance.module.valid, ...stack.modules])];
+  const frames = stack.frames.map((frame, k) => ({ ...frame, instance: modules.indexOf(stack.modules[k]) }));
   const names = modules.map((_, k) => frames.find((frame) => frame.instance === k)?.moduleName ?? "");
   dump.memories = memories.map(({ type, pages }) => ({
     limits: { ...type.limits, min: BigInt(pages) },

@@ -26,18 +26,32 @@ export interface ImageOwner {
   readonly valid: object;
 }
 
-const MODULES = new WeakMap<TrapFrame, object>();
+/** The guest's stack, innermost frame first, and the module of each frame as {@linkcode ImageOwner.valid}. */
+export class GuestStack {
+  readonly frames: TrapFrame[] = [];
+  readonly modules: object[] = [];
 
-/** The module of a frame, as {@linkcode ImageOwner.valid}; undefined for frames that were not made here. */
-export function moduleOfFrame(frame: TrapFrame): object | undefined {
-  return MODULES.get(frame);
+  /** True if an error shows no more frames. */
+  get isFull(): boolean {
+    return this.frames.length >= MAX_FRAMES;
+  }
+
+  /** Adds the frame of function `funcIndex` at code offset `offset`. */
+  add(owner: ImageOwner, funcIndex: number, offset: number): void {
+    this.frames.push(frameOf(owner, funcIndex, offset));
+    this.modules.push(owner.valid);
+  }
 }
 
 /** Finds the module that owns a code address. */
 type ImageLookup = (address: number) => ImageOwner | undefined;
 
+/** Makes the core dump of a trap with a stack, for a program. */
+export type StackDump = (stack: GuestStack, program: string) => Uint8Array<ArrayBuffer>;
+
 /** The error of the trap that the thread state describes. */
-export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
+export function trapError(thread: GuestThread, lookup: ImageLookup, dump?: StackDump): Error {
+  const found = new GuestStack();
   const { state } = thread;
   const pc = state.word(THREAD.TRAP_PC);
   const sp = state.word(THREAD.TRAP_SP);
@@ -56,43 +70,44 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
     code = site?.code ?? 0;
   }
   const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
-  const frames: TrapFrame[] = [];
   if (owner !== undefined && site !== undefined) {
     // The return address of a call to a trap stub may be past the last instruction of the function.
-    addFrames(frames, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
-    walk(frames, thread, sp + site.frame, lookup);
+    addFrames(found, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
+    walk(found, thread, sp + site.frame, lookup);
   } else if (owner !== undefined) {
     const defined = owner.image.functionAt(pc);
     if (defined >= 0) {
-      frames.push(frameOf(owner, owner.importedFuncCount + defined, 0));
+      found.add(owner, owner.importedFuncCount + defined, 0);
     }
   }
-  return code === TRAP.STACK_EXHAUSTED ? new ExhaustionError(message, frames) : new TrapError(message, frames);
+  const { frames } = found;
+  const Trap = code === TRAP.STACK_EXHAUSTED ? ExhaustionError : TrapError;
+  return new Trap(message, frames, dump === undefined ? undefined : (program) => dump(found, program));
 }
 
 /** Maximum number of words between a parked stack pointer and the return address of the parked call. */
 const PARK_WORDS = 16;
 
 /** The frames of parked code, starting at the first known return address above the parked stack pointer. */
-export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFrame[] {
-  const frames: TrapFrame[] = [];
+export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStack {
+  const found = new GuestStack();
   const sp = thread.state.word(THREAD.GUEST_SP);
   const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
   for (let i = 0; i < words; i++) {
     const pc = thread.stack.word(sp - thread.stackLow + i * 8);
     if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
-      walk(frames, thread, sp + i * 8, lookup);
+      walk(found, thread, sp + i * 8, lookup);
       break;
     }
   }
-  return frames;
+  return found;
 }
 
 /** A frame of function `funcIndex` at code offset `offset`. */
 function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFrame {
   const funcName = owner.funcName(funcIndex);
   const place = owner.placeOf(offset);
-  const frame = {
+  return {
     funcIndex,
     offset,
     ...(funcName === undefined ? {} : { funcName }),
@@ -100,28 +115,26 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
     ...(place?.file === undefined ? {} : { file: place.file }),
     ...(place?.line === undefined ? {} : { line: place.line, column: place.column ?? 1 }),
   };
-  MODULES.set(frame, owner.valid);
-  return frame;
 }
 
 /** Adds the frames of a call or trap site, innermost inlined call first. */
-function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
+function addFrames(found: GuestStack, owner: ImageOwner, pc: number, pos: number, site: number): void {
   const defined = owner.image.functionAt(pc);
   if (defined < 0 || owner.internal) return;
   const sites = owner.inlineSites(defined);
   let offset = pos;
-  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s].parent) {
+  for (let s = site; s > 0 && !found.isFull; s = sites[s].parent) {
     const inlined = sites[s];
-    frames.push(frameOf(owner, inlined.funcIndex, offset));
+    found.add(owner, inlined.funcIndex, offset);
     offset = inlined.callPos;
   }
-  frames.push(frameOf(owner, owner.importedFuncCount + defined, offset));
+  found.add(owner, owner.importedFuncCount + defined, offset);
 }
 
 /** Adds frames by following return addresses, starting with the one stored at `at`, while they belong to images. */
-function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: ImageLookup): void {
+function walk(found: GuestStack, thread: GuestThread, at: number, lookup: ImageLookup): void {
   const { stack, stackLow: low, stackHigh: high } = thread;
-  while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
+  while (!found.isFull && at >= low && at + 8 <= high) {
     const pc = stack.word(at - low);
     if (pc === thread.tailReturn) {
       at += TAIL_FRAME.SIZE;
@@ -130,7 +143,7 @@ function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: Imag
     const owner = lookup(pc);
     const site = owner?.image.callSiteAt(pc);
     if (owner === undefined || site === undefined) return;
-    addFrames(frames, owner, pc - 1, site.pos, site.site);
+    addFrames(found, owner, pc - 1, site.pos, site.site);
     at += 8 + site.frame;
   }
 }
