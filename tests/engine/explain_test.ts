@@ -75,7 +75,7 @@ Deno.test("a module from the cache is reported as such; reports change no code",
 function tiersOfTwoRuns(padding: number): string[] {
   const directory = mkdtempSync(join(tmpdir(), "waft-explain-"));
   try {
-    const program = fileURLToPath(new URL("second_run_program.ts", import.meta.url));
+    const program = fileURLToPath(new URL("./second_run_program.ts", import.meta.url));
     const [command, first] = hostCommand(program);
     return [1, 2].map(() => {
       const options = { encoding: "utf8", timeout: CHILD_TIMEOUT } as const;
