@@ -78,7 +78,10 @@ export async function listen(
     socket.once("close", () => clearTimeout(connections.get(socket)?.timer));
   });
   server.on("clientError", (_error, socket) => {
-    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    // In the middle of an answer nothing can be said, and the client may take nothing more.
+    const isAnswering = (connections.get(socket as Socket)?.running ?? 0) > 0;
+    if (isAnswering || !socket.writable) socket.destroy();
+    else socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
