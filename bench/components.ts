@@ -155,7 +155,7 @@ async function measureCalls(): Promise<void> {
   }
 }
 
-/** What a child of Node does for a cold start with jco: from the bytes to the result of a call. */
+/** The program of a child of Node for a cold start with jco: from the bytes to the result of a call. */
 const JCO_COLD_START = `
   import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
   import { dirname, join } from "node:path";

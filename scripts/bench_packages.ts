@@ -20,7 +20,7 @@ import { buildNpm } from "./build_npm.ts";
 import { geometricMean, median } from "../bench/measure.ts";
 import { PACKAGE_ROWS } from "../bench/package_rows.ts";
 
-/** What a process reports. */
+/** The report of a process. */
 interface Run {
   readonly ms: number;
   /** User and system time of the process, in milliseconds. */

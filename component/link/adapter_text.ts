@@ -1,9 +1,9 @@
 /**
  * The text of a fused adapter: the protocol of a call from one component to another (Canonical ABI: canon lower, canon
  * lift, without tasks). In: the type of the function and the canonical options of both sides. Out: a core module that
- * exports the adapter `f`, and what it imports. Invariant: the order of effects is that of a call through JavaScript,
- * but that the result is lowered before `post-return`, as the specification has it: JavaScript has copied the result by
- * then, and an adapter has not.
+ * exports the adapter `f`, and the list of its imports. Invariant: effects happen in the order of a call through
+ * JavaScript, with one exception: the result is lowered before `post-return` is called, as the specification requires,
+ * because an adapter reads the callee's memory while it lowers. A call through JavaScript has copied the result before.
  */
 import { AdapterModule, AdapterSide, type SideOptions } from "../abi/adapter_module.ts";
 import { isTransferable, ValueTransfer } from "../abi/adapter_values.ts";

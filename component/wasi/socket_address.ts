@@ -6,6 +6,11 @@ import { isIP } from "node:net";
 import { ComponentError } from "../abi/traps.ts";
 import { canonicalAddress } from "./network_grants.ts";
 
+/** Throws an error code of wasi:sockets. */
+export function fail(code: string): never {
+  throw new ComponentError(code);
+}
+
 export type Family = "ipv4" | "ipv6";
 
 type Ipv4 = readonly [number, number, number, number];

@@ -4,7 +4,6 @@
  */
 import { createServer, type Server, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
-import { ComponentError } from "../abi/traps.ts";
 import { ByteSource, EventInputStream, EventOutputStream, WritableSink } from "./event_streams.ts";
 import type { NetworkGrants } from "./network_grants.ts";
 import type { Preview1 } from "./preview1.ts";
@@ -12,6 +11,7 @@ import { Condition } from "./readiness.ts";
 import {
   type Endpoint,
   endpointOf,
+  fail,
   type Family,
   requireRemote,
   type SocketAddress,
@@ -52,10 +52,6 @@ interface Settings {
   hopLimit: number;
   receiveBufferSize: bigint;
   sendBufferSize: bigint;
-}
-
-function fail(code: string): never {
-  throw new ComponentError(code);
 }
 
 function positive<T extends number | bigint>(value: T): T {

@@ -4,11 +4,11 @@
  * address of the socket; a bounded number waits for a slow guest, and further ones are lost, as UDP permits.
  */
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
-import { ComponentError } from "../abi/traps.ts";
 import { Condition } from "./readiness.ts";
 import {
   type Endpoint,
   endpointOf,
+  fail,
   type Family,
   requireRemote,
   type SocketAddress,
@@ -36,10 +36,6 @@ const MAX_WAITING_BYTES = 1 << 20;
 const MAX_SENDING = 16;
 /** The greatest payload over IPv4. */
 const MAX_DATAGRAM = 65_507;
-
-function fail(code: string): never {
-  throw new ComponentError(code);
-}
 
 /** A socket of the host with the datagrams that wait. */
 class Datagrams {

@@ -5,7 +5,7 @@
  * A type is found by the node that its import or export introduced (model/types.ts), and a resource, where the node has
  * no name, by its identity.
  */
-import { decodeModule } from "@waft/engine/internal/binary/decode";
+import type { decodeModule } from "@waft/engine/internal/binary/decode";
 import { decodeComponent } from "../binary/decode.ts";
 import { invalid } from "../model/invalid.ts";
 import { type ExternName, parseExternName, parseInterfaceName } from "../model/names.ts";
@@ -55,9 +55,9 @@ export function witOfComponent({ type }: ValidComponent): ComponentWit {
 /** The custom sections in which tools embed worlds in core modules begin with this. */
 const EMBEDDED = "component-type";
 
-/** The worlds that tools have embedded in a core module in binary form. */
-export function embeddedWit(bytes: Uint8Array): ComponentWit[] {
-  return decodeModule(bytes).customs
+/** The worlds that tools have embedded in a core module. */
+export function embeddedWit({ customs }: ReturnType<typeof decodeModule>): ComponentWit[] {
+  return customs
     .filter(({ name }) => name === EMBEDDED || name.startsWith(`${EMBEDDED}:`))
     .map(({ bytes }) => witOfComponent(validateComponent(decodeComponent(bytes))));
 }

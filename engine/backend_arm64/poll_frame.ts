@@ -1,6 +1,6 @@
 /**
- * The frame of code that has parked at a poll: what the process stubs save, and where. In: the stack pointer at the
- * poll. Out: every register of the code in the frame, so that resuming returns to the poll itself.
+ * The frame of code that has parked at a poll: the registers that the process stubs save, and their offsets. In: the
+ * stack pointer at the poll. Out: every register of the code in the frame, so that resuming returns to the poll itself.
  *
  *     [GUEST_SP]  PARKED …  vector registers  general registers  x30  address of the poll  FAULT_FRAME
  */

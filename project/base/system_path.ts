@@ -7,7 +7,7 @@ import { currentDirectory, systemName } from "@waft/engine/internal/host/process
 
 /** The paths of a kind of system. */
 interface PathRules {
-  /** What an absolute path begins with, in normal form; empty for a relative path. */
+  /** The root of an absolute path, in normal form; empty for a relative path. */
   rootOf(path: string): { readonly root: string; readonly rest: string };
   readonly separator: "/" | "\\";
   /** Separates the names of a path. */

@@ -1,6 +1,6 @@
 /**
- * `waft inspect FILE`: what a module, component or artifact is, as text, or with `--json` as one document in the
- * envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
+ * `waft inspect FILE`: facts about a module, component, core dump or artifact, as text, or with `--json` as one
+ * document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
 import process from "node:process";
@@ -15,8 +15,8 @@ import { inputPath } from "../ops/input_path.ts";
 export function addCommand(program: Command): void {
   program.command("inspect")
     .description(
-      "Show what a file is: imports, exports, needed features and size of a module, the world of a component as WIT, " +
-        "the engine and machine of an artifact.",
+      "Show the content of a file: imports, exports, required features and size of a module, the world of a component " +
+        "as WIT, the stack of a core dump, the engine and machine of an artifact.",
     )
     .argument("<file>", "Module or component in either form, artifact, .wit file or directory; - is standard input")
     .option("--json", "Print the facts as JSON")

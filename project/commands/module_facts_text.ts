@@ -1,6 +1,6 @@
 /**
  * Facts about a module as text for people. In: the facts of inspect_module.ts, whose names come from outside and are
- * escaped here. Out: lines: what it is, imports and exports with types, and a map of its size.
+ * escaped here. Out: lines: a summary, imports and exports with their types, and the size of sections and functions.
  */
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 import { type FunctionGroup, groupFunctions } from "../ops/function_groups.ts";

@@ -26,7 +26,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import("./parse.ts"),
   },
   { name: "print", summary: "Print a module or component as text", load: () => import("./print.ts") },
-  { name: "inspect", summary: "Show what a module, component or artifact is", load: () => import("./inspect.ts") },
+  {
+    name: "inspect",
+    summary: "Show the content of a module, component or artifact",
+    load: () => import("./inspect.ts"),
+  },
   { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
   ...PROJECT_COMMANDS,

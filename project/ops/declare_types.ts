@@ -2,12 +2,12 @@
  * TypeScript declarations of worlds, in files. In: a component, a core module with an embedded world, or WIT, and a
  * folder. Out: the paths written. Invariant: nothing is written if the input is refused; a file is replaced as a whole.
  */
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import process from "node:process";
 import type { WitWorld } from "../../component/wit/document.ts";
 import { declareWorld } from "../../component/wit/typescript.ts";
 import { oneLine, UsageError } from "../base/failure.ts";
+import { replaceFile } from "../base/replace_file.ts";
 import { inspectFile } from "./inspect_file.ts";
 
 /** The name of a component's world, which has none of its own (component/wit/from_component.ts). */
@@ -20,7 +20,11 @@ export async function declareTypes(path: string, folder: string, world: string |
     const name = found.name === ROOT_WORLD ? "component" : found.name;
     for (const [file, text] of declareWorld(found, name)) files.set(file, text);
   }
-  for (const [file, text] of files) replaceFile(join(folder, file), text);
+  for (const [file, text] of files) {
+    const path = join(folder, file);
+    mkdirSync(dirname(path), { recursive: true });
+    replaceFile(path, text);
+  }
   return [...files.keys()].map((file) => join(folder, file));
 }
 
@@ -36,11 +40,4 @@ function chosen(worlds: readonly WitWorld[], path: string, name: string | undefi
   if (worlds.length === 0) throw new UsageError(`${oneLine(path)} contains no world`);
   const names = worlds.map((world) => world.name).join(", ");
   throw new UsageError(`${oneLine(path)} has no world ${oneLine(name!)}; it has ${oneLine(names)}`);
-}
-
-function replaceFile(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true });
-  const scratch = `${path}.${process.pid}.tmp`;
-  writeFileSync(scratch, text);
-  renameSync(scratch, path);
 }

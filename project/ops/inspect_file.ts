@@ -61,9 +61,10 @@ export async function inspectFile(path: string): Promise<Inspection> {
   const bytes = await componentBytes(content);
   if (bytes === undefined) {
     const binary = content[0] === 0 ? content : binaryOf(content);
-    const coredump = coredumpFacts(decodeModule(binary));
+    const module = decodeModule(binary);
+    const coredump = coredumpFacts(module);
     if (coredump !== undefined) return { kind: "core dump", coredump };
-    return { kind: "core module", documents: embeddedWit(binary), module: moduleFacts(binary) };
+    return { kind: "core module", documents: embeddedWit(module), module: moduleFacts(module) };
   }
   const component = decodeComponent(bytes);
   const documents = [witOfComponent(validateComponent(component))];

@@ -1,9 +1,9 @@
 /**
- * Facts about a core module: what it imports and exports, the features that it needs, who made it, and where its bytes
- * go. In: the binary form. Out: plain data, which is also the JSON of `waft inspect`. Invariant: nothing is compiled,
- * and the module is valid.
+ * Facts about a core module: its imports and exports, the features that it requires, its producers, and the sizes of
+ * its sections and functions. In: a decoded module. Out: plain data, which is also the JSON of `waft inspect`.
+ * Invariant: the module is valid, and nothing is compiled.
  */
-import { decodeModule } from "@waft/engine/internal/binary/decode";
+import type { decodeModule } from "@waft/engine/internal/binary/decode";
 import { SECTION } from "@waft/engine/internal/binary/section_ids";
 import { ALL_FEATURE_ROWS, featureSet } from "@waft/engine/internal/features";
 import { validateModule } from "@waft/engine/internal/validate/module";
@@ -50,10 +50,10 @@ const SECTION_NAMES = new Map<number, string>(Object.entries(SECTION).map(([name
 
 type ValidModule = ReturnType<typeof validateModule>;
 
-/** The facts about a core module in binary form. Throws the errors of the decoder and the validator. */
-export function moduleFacts(bytes: Uint8Array): ModuleFacts {
-  const module = validateModule(decodeModule(bytes), ALL_FEATURES);
-  const { names, start } = module;
+/** The facts about a decoded module. Throws the errors of the validator. */
+export function moduleFacts(decoded: ReturnType<typeof decodeModule>): ModuleFacts {
+  const module = validateModule(decoded, ALL_FEATURES);
+  const { bytes, names, start } = module;
   return {
     bytes: bytes.length,
     ...(names.module === undefined ? {} : { name: names.module }),

@@ -3,10 +3,9 @@
  * is a trap, and a line about it for people. Invariant: an existing file at the path is replaced as a whole or stays as
  * it is, and a dump that cannot be written does not hide the trap.
  */
-import { renameSync, rmSync, writeFileSync } from "node:fs";
-import process from "node:process";
 import { TrapError } from "@waft/engine";
 import { FileFailure, oneLine } from "../base/failure.ts";
+import { replaceFile } from "../base/replace_file.ts";
 
 /** The trap that ended a run; undefined for other errors. */
 function trapOf(error: unknown): TrapError | undefined {
@@ -25,27 +24,12 @@ export function coredumpWriter(path: string, program: string, note: (line: strin
     if (trap === undefined || isWritten) return;
     isWritten = true;
     try {
-      replaceFile(path, trap.coredump(program));
+      // The memory of a program may hold secrets.
+      replaceFile(path, trap.coredump(program), 0o600);
       note(`core dump written to ${oneLine(path)}`);
     } catch (failure) {
       const message = failure instanceof Error ? failure.message : String(failure);
-      note(`no core dump was written: ${oneLine(message.replace(scratchOf(path), path))}`);
+      note(`no core dump was written: ${oneLine(message)}`);
     }
   };
-}
-
-function scratchOf(path: string): string {
-  return `${path}.${process.pid}.tmp`;
-}
-
-function replaceFile(path: string, bytes: Uint8Array): void {
-  const scratch = scratchOf(path);
-  try {
-    // The memory of a program may hold secrets.
-    writeFileSync(scratch, bytes, { mode: 0o600 });
-    renameSync(scratch, path);
-  } catch (error) {
-    rmSync(scratch, { force: true });
-    throw error;
-  }
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 interface BundleLayout {
   /** Starts this version; on Windows also its name in the directory of the command. */
   readonly command: string;
-  /** What the command and the launcher share. */
+  /** The script that both the command and the launcher run. */
   readonly start: string;
   readonly deno: string;
   /** The text of the launcher, which starts the active version. */

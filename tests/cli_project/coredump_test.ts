@@ -4,7 +4,17 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -76,6 +86,21 @@ Deno.test("a core dump that cannot be written does not hide the trap", () => {
     assert.match(stderr, /^waft: no core dump was written: ENOENT[^\n]*core'\nwaft: divide.wat: trap: integer divide/);
     assert.equal(existsSync(join(folder, "none")), false);
   });
+});
+
+Deno.test({
+  name: "a link at the path of a core dump is replaced, not followed",
+  ignore: process.platform === "win32",
+  fn: () => {
+    inFolder((folder, waft) => {
+      writeFileSync(join(folder, "precious"), "data");
+      symlinkSync(join(folder, "precious"), join(folder, "core"));
+      assert.equal(waft("run", "--coredump", "core", "divide.wat", "0").status, 134);
+      assert.equal(readFileSync(join(folder, "precious"), "utf8"), "data");
+      assert.equal(lstatSync(join(folder, "core")).isFile(), true);
+      assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith(".tmp")), []);
+    });
+  },
 });
 
 Deno.test("a damaged core dump is an error with its offset", () => {

@@ -1,6 +1,6 @@
 /**
- * Lifting and lowering beside the specification's definitions.py: each lifts what the other has lowered. In: a layer of
- * the canonical ABI and seeds. Out: the number of compared lists of values by string encoding; throws at the first
+ * Lifting and lowering compared with the specification's definitions.py: each lifts the values that the other has lowered.
+ * In: a layer of the canonical ABI and seeds. Out: the number of compared lists of values by string encoding; throws at the first
  * difference.
  */
 import assert from "node:assert/strict";
@@ -146,7 +146,7 @@ function counts(of: readonly Subject[]): Counts {
   return sums;
 }
 
-/** Compares what definitions.py lifts of values that `layer` has lowered. */
+/** Lowers values by `layer`, lifts them by definitions.py, and compares. */
 export async function compareLowering(layer: AbiLayer, first: number, count: number): Promise<Counts> {
   const all = subjects(first, count);
   const answers = await ask(all.map((of) => lowered(layer, of)));

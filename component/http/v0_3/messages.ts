@@ -1,6 +1,7 @@
 /**
- * Requests and responses of wasi:http 0.3. In: what a guest sets, or a message that has arrived. Out: the resources of
- * wasi:http/types, and messages of 0.2, which go to the network. Invariant: what 0.2 refuses in a message, 0.3 refuses.
+ * Requests and responses of wasi:http 0.3. In: the fields and bodies that a guest sets, or a message that has
+ * arrived. Out: the resources of wasi:http/types, and messages of 0.2, which go to the network. Invariant: 0.3 refuses
+ * every message that 0.2 refuses.
  */
 import { Outcome } from "../../async/host_streams.ts";
 import { ComponentError } from "../../abi/traps.ts";
@@ -88,7 +89,7 @@ export class AsyncRequestOptions extends RequestOptions {
   }
 }
 
-/** What requests and responses have in common: fields, and a body that is taken once. */
+/** The common part of requests and responses: fields, and a body that is taken once. */
 class Message {
   readonly fields: Fields;
   #body: Body | undefined;

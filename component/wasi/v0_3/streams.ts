@@ -1,6 +1,6 @@
 /**
- * Streams of WASI 0.3, which come with a future for their outcome. In: functions that read and write. Out: what the
- * functions of WIT return. Invariant: a source is read only when the guest asks for bytes, and its outcome is settled
+ * Streams of WASI 0.3, which come with a future for their outcome. In: functions that read and write. Out: the results
+ * of the functions in WIT. Invariant: a source is read only when the guest asks for bytes, and its outcome is settled
  * before the guest sees the end of the stream.
  */
 import { consume, discard, Outcome, type Take } from "../../async/host_streams.ts";

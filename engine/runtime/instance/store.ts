@@ -54,7 +54,7 @@ export class Store implements ReferenceBoundary {
   /** Cache of the last instance lookup; cleared at safepoints, so that it does not keep the instance alive. */
   #lastContext = 0;
   #lastInstance: Instance | undefined;
-  /** The number of the instance that was found last, which stays known when nothing keeps that instance. */
+  /** The number of the instance that was found last. Unlike #lastInstance it is kept across safepoints. */
   #lastNumber = 0;
   /** The most recently caught exception. */
   #caught: Exception | undefined;

@@ -29,7 +29,7 @@ import {
 
 /** Runs of zeros of at least this many bytes are left out of the data. */
 const BLOCK_BYTES = 4096;
-/** The most bytes of a dump: what one buffer holds. */
+/** The maximum size of a dump in bytes: the length limit of buffers. */
 const MAX_BYTES = 2 ** 31 - 1;
 /** Every record of the custom sections begins with this byte, which leaves room for other forms. */
 const FORM = 0;
