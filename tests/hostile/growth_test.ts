@@ -24,8 +24,11 @@ const ENGINE = new Engine({ parallel: 0 });
  * Allowance per stage beside its linear cost, in milliseconds: garbage collection and compilation of the engine itself.
  */
 const SLACK_MS = 100;
-/** Measurements of a stage before its growth counts as faulty: noise only adds time. */
-const ROUNDS = 8;
+/**
+ * Measurements of a stage before its growth counts as faulty: noise only adds time, and other files that run in this
+ * process make noise for seconds.
+ */
+const ROUNDS = 32;
 
 type Imports = ConstructorParameters<typeof WebAssembly.Instance>[1];
 
