@@ -6,9 +6,8 @@
  */
 import type { AccessOp } from "../numeric_rows.ts";
 import type { Body } from "./body.ts";
-import { expression } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
-import { consume } from "./statements.ts";
+import { consume } from "./values.ts";
 
 /** The widths in the order in which each group of atomic instructions lists them. */
 const WIDTHS: readonly Omit<AccessOp, "code">[] = [
@@ -29,7 +28,7 @@ const EXCHANGE = 0xfe48;
 /** An address, usually aligned; returns its offset immediate. */
 function place(b: Body, depth: number, align: number, memory: number): number {
   const type = b.addressType(memory);
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
   const width = 1 << align;
   b.mask(type, b.random.chance(97) ? 0xfff & -width : 0xfff);
   return b.random.chance(97) ? b.random.pick([0, 0, 8, 64, 4096]) : b.random.below(9);
@@ -46,13 +45,13 @@ export function atomicValue(b: Body, type: "i32" | "i64", depth: number): void {
   b.impure++;
   let code = LOAD;
   if (kind === "modify") {
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
     code = random.pick(MODIFY);
   } else if (kind === "exchange") {
     // The expected value often equals the actual one: zero, or an earlier read of the same location.
     if (random.chance(50)) b.constant(type, 0);
-    else expression(b, type, depth - 1);
-    expression(b, type, depth - 1);
+    else b.expression(type, depth - 1);
+    b.expression(type, depth - 1);
     code = EXCHANGE;
   }
   b.access(code + width.i, width.align, offset, memory, true);
@@ -74,7 +73,7 @@ export function atomicStatement(b: Body, depth: number): void {
   const i = random.below(WIDTHS.length);
   const { type, align } = WIDTHS[i];
   const offset = place(b, depth, align, memory);
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
   b.impure++;
   b.access(STORE + i, align, offset, memory, true);
   b.mark("threads");
@@ -88,12 +87,12 @@ function waitOrNotify(b: Body, depth: number): void {
   if (memory === undefined || random.chance(50)) { // waiting on a memory that is not shared traps
     const any = b.memory()!;
     const offset = place(b, depth, 2, any);
-    expression(b, "i32", depth - 1);
+    b.expression("i32", depth - 1);
     b.access(OP.notify, 2, offset, any, true);
     return b.mark("threads");
   }
   const offset = place(b, depth, wide ? 3 : 2, memory);
-  expression(b, wide ? "i64" : "i32", depth - 1);
+  b.expression(wide ? "i64" : "i32", depth - 1);
   b.constant("i64", random.pick([0, 0, 1, 1000]));
   b.cost += 100 * b.weight;
   b.access(wide ? OP.wait64 : OP.wait32, wide ? 3 : 2, offset, memory, true);

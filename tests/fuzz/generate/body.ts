@@ -22,6 +22,23 @@ interface Label {
 /** The integer types an address may have. */
 export type AddressType = "i32" | "i64";
 
+/**
+ * The generators that nest in each other. Bodies carry them, so that a generator does not import those that contain it.
+ * `depth` is the maximum nesting depth.
+ */
+export interface Generators {
+  /** Leaves an i32, often from a comparison. */
+  condition(b: Body, depth: number): void;
+  /** Leaves a new value of a reference type. */
+  construct(b: Body, type: TypeName, depth: number): void;
+  /** Leaves one value of `type`. */
+  expression(b: Body, type: TypeName, depth: number): void;
+  /** Statements, then `results` on the stack. */
+  sequence(b: Body, results: readonly TypeName[], depth: number): void;
+  /** Leaves the stack unchanged. */
+  statement(b: Body, depth: number): void;
+}
+
 export class Body {
   readonly plan: ModulePlan;
   readonly self: PlannedFunction;
@@ -45,8 +62,10 @@ export class Body {
   /** Grows with everything that must not be duplicated: writes, labels. */
   impure = 0;
   selfCalls = 0;
+  readonly #generators: Generators;
 
-  constructor(plan: ModulePlan, self: PlannedFunction, budget: number) {
+  constructor(plan: ModulePlan, self: PlannedFunction, budget: number, generators: Generators) {
+    this.#generators = generators;
     this.plan = plan;
     this.self = self;
     this.random = plan.random;
@@ -93,6 +112,28 @@ export class Body {
 
   allMatch(subs: readonly TypeName[], overs: readonly TypeName[]): boolean {
     return subs.length === overs.length && subs.every((type, i) => this.matches(type, overs[i]));
+  }
+
+  // ---- nested code --------------------------------------------------------------------------------------------------
+
+  condition(depth: number): void {
+    this.#generators.condition(this, depth);
+  }
+
+  construct(type: TypeName, depth: number): void {
+    this.#generators.construct(this, type, depth);
+  }
+
+  expression(type: TypeName, depth: number): void {
+    this.#generators.expression(this, type, depth);
+  }
+
+  sequence(results: readonly TypeName[], depth: number): void {
+    this.#generators.sequence(this, results, depth);
+  }
+
+  statement(depth: number): void {
+    this.#generators.statement(this, depth);
   }
 
   // ---- locals -------------------------------------------------------------------------------------------------------

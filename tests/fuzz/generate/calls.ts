@@ -6,11 +6,10 @@
  */
 import { refType, type Signature, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
-import { expression } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
 import { COST_LIMIT, type PlannedFunction } from "./plan.ts";
-import { consume } from "./statements.ts";
 import { index, markTable } from "./tables.ts";
+import { consume } from "./values.ts";
 
 /**
  * Writes a call whose first result matches `wanted` and drops its other results; with `wanted` undefined, any call,
@@ -49,8 +48,8 @@ function callThrough(b: Body, depth: number, fits: Fits, tail: boolean): readonl
   let results: readonly TypeName[];
   if (types.length > 0 && (tables.length === 0 || random.chance(60))) {
     const { index: definition, signature } = random.pick(types);
-    for (const type of signature!.params) expression(b, type, depth - 1);
-    expression(b, refType(definition, random.chance(70)), depth - 1);
+    for (const type of signature!.params) b.expression(type, depth - 1);
+    b.expression(refType(definition, random.chance(70)), depth - 1);
     b.mark("typed-function-references");
     if (tail) b.mark("tail-call");
     b.out.byte(tail ? OP.returnCallRef : OP.callRef).u32(b.index(definition));
@@ -61,7 +60,7 @@ function callThrough(b: Body, depth: number, fits: Fits, tail: boolean): readonl
     const target = random.pick(targets);
     // A table with a function type accepts only calls of that type.
     const table = random.pick(tables);
-    for (const type of target.signature.params) expression(b, type, depth - 1);
+    for (const type of target.signature.params) b.expression(type, depth - 1);
     index(b, plan.tables[table].min, depth - 1, table);
     if (tail) b.mark("tail-call");
     markTable(b, table);
@@ -85,7 +84,7 @@ function callDirectly(b: Body, depth: number, fits: Fits, tail: boolean): readon
   if (target === b.self) b.selfCalls++; // before the arguments: a second call would double the work at each level
   target.signature.params.forEach((type, i) => {
     if (target === b.self && i === 0 && falling) decreased(b);
-    else expression(b, type, depth - 1);
+    else b.expression(type, depth - 1);
   });
   if (tail) b.mark("tail-call");
   b.out.byte(tail ? OP.returnCall : OP.call).u32(target.index);
@@ -105,7 +104,7 @@ export function ringCall(b: Body): void {
   const ring: readonly PlannedFunction[] = plan.functions.filter((f) => f.style === "ring");
   const target = random.pick(ring);
   decreased(b);
-  for (const type of target.signature.params.slice(1)) expression(b, type, 1);
+  for (const type of target.signature.params.slice(1)) b.expression(type, 1);
   b.mark("tail-call");
   if (plan.ringTable !== undefined && random.chance(45)) {
     b.constant("i32", ring.indexOf(target));

@@ -1,63 +1,14 @@
 /**
- * Whole bodies, sequences of statements and the structured instructions: blocks, conditionals, switches, branches. In:
- * the state of a body and the maximum nesting depth. Out: instructions.
+ * Sequences of statements and the structured instructions: blocks, conditionals, switches, branches. In: the state of a
+ * body and the maximum nesting depth. Out: instructions.
  */
-import type { Bytes } from "../module_bytes.ts";
 import { NUMERIC_OPS } from "../numeric_rows.ts";
-import type { TypeName } from "../value_types.ts";
-import { Body } from "./body.ts";
-import { ringCall, tailCall } from "./calls.ts";
+import { isReference, type TypeName } from "../value_types.ts";
+import type { Body } from "./body.ts";
+import { tailCall } from "./calls.ts";
 import { throwAny } from "./exceptions.ts";
-import { condition, expression, leaf } from "./expressions.ts";
-import { forceFeature } from "./force.ts";
 import { OP } from "./opcodes.ts";
-import { FALL, type ModulePlan, type PlannedFunction, RING_COST, ROUNDS } from "./plan.ts";
-import { consume, statement } from "./statements.ts";
-
-/** Generates the body of a function, with an upper bound of its run-time cost. */
-export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: number): { code: Bytes; cost: number } {
-  const b = new Body(plan, self, budget);
-  const { signature, style } = self;
-  b.labels.push({ types: signature.results });
-  if (style === "falling") fallGuard(b, FALL);
-  if (style === "ring") {
-    fallGuard(b, ROUNDS);
-    b.weight = ROUNDS;
-  }
-  for (const feature of self.forced ?? []) forceFeature(b, feature);
-  if (style === "endless") {
-    b.weight = 2000; // no loops, no calls: this code runs in every frame of the stack
-    statement(b, 2);
-    for (const type of signature.params) expression(b, type, 1);
-    b.weight = 1;
-    b.cost = 0;
-    b.out.byte(OP.call).u32(self.index);
-    consume(b, signature.results);
-  }
-  if (style === "ring") {
-    for (let i = b.random.below(3); i > 0; i--) statement(b, 2);
-    ringCall(b);
-  } else if (style === "plain" && b.has("tail-call") && b.random.chance(20)) {
-    sequence(b, [], b.random.between(1, 4));
-    if (!tailCall(b, 2)) { for (const type of signature.results) expression(b, type, 2); }
-  } else sequence(b, signature.results, b.random.between(2, 5));
-  b.out.byte(OP.end);
-  const own = b.cost + 5;
-  const cost = style === "falling" ? own * FALL : style === "ring" ? RING_COST : style === "endless" ? Infinity : own;
-  return { code: b.entry(), cost };
-}
-
-/** Ends the recursion unless the first argument is in 1 … `most`. */
-function fallGuard(b: Body, most: number): void {
-  const out = b.out;
-  b.get(0);
-  out.byte(0x41).s32(1).byte(0x6b).byte(0x41).s32(most).byte(0x4f); // argument − 1 ≥ most, unsigned
-  out.byte(OP.if).byte(0x40);
-  b.labels.push({ types: [] });
-  for (const type of b.self.signature.results) leaf(b, type);
-  out.byte(OP.return).byte(OP.end);
-  b.labels.pop();
-}
+import { consume } from "./values.ts";
 
 /** Writes code after which control does not continue, sometimes followed by dead code. */
 function leave(b: Body, depth: number): void {
@@ -70,16 +21,16 @@ function leave(b: Body, depth: number): void {
   else if (labels.length === 0 || random.chance(4)) {
     if (random.chance(10)) out.byte(OP.unreachable);
     else {
-      for (const type of b.self.signature.results) expression(b, type, depth - 2);
+      for (const type of b.self.signature.results) b.expression(type, depth - 2);
       out.byte(OP.return);
     }
   } else {
     const label = random.pick(labels);
     const types = b.labelTypes(label);
-    for (const type of types) expression(b, type, depth - 2);
+    for (const type of types) b.expression(type, depth - 2);
     if (random.chance(40)) {
       const same = labels.filter((l) => b.labelTypes(l).join() === types.join());
-      expression(b, "i32", depth - 2);
+      b.expression("i32", depth - 2);
       out.byte(OP.brTable);
       const count = random.below(8);
       out.u32(count);
@@ -92,20 +43,30 @@ function leave(b: Body, depth: number): void {
     const op = random.pick(NUMERIC_OPS);
     b.opcode(op.code);
     out.byte(OP.drop);
-    if (random.chance(30)) expression(b, "i32", 1), out.byte(OP.drop);
+    if (random.chance(30)) b.expression("i32", 1), out.byte(OP.drop);
   }
+}
+
+export function select(b: Body, type: TypeName, depth: number): void {
+  b.expression(type, depth - 1);
+  b.expression(type, depth - 1);
+  b.condition(depth - 1);
+  if (isReference(type) || (b.has("reference-types") && b.random.chance(20))) {
+    b.out.byte(OP.selectTyped).u32(1);
+    b.type(type);
+  } else b.out.byte(OP.select);
 }
 
 export function ifElse(b: Body, results: readonly TypeName[], depth: number): void {
   b.impure++;
-  condition(b, depth - 1);
+  b.condition(depth - 1);
   b.out.byte(OP.if);
   b.blockType([], results);
   b.labels.push({ types: results });
-  sequence(b, results, depth - 1);
+  b.sequence(results, depth - 1);
   if (results.length > 0 || b.random.chance(50)) {
     b.out.byte(OP.else);
-    sequence(b, results, depth - 1);
+    b.sequence(results, depth - 1);
   }
   b.labels.pop();
   b.out.byte(OP.end);
@@ -116,7 +77,7 @@ export function block(b: Body, results: readonly TypeName[], depth: number): voi
   b.out.byte(OP.block);
   b.blockType([], results);
   b.labels.push({ types: results });
-  sequence(b, results, depth - 1);
+  b.sequence(results, depth - 1);
   b.labels.pop();
   b.out.byte(OP.end);
 }
@@ -127,20 +88,20 @@ export function multiValueBlock(b: Body, depth: number): void {
   const random = b.random;
   const params = Array.from({ length: random.below(4) }, () => b.anyType());
   const results = Array.from({ length: random.below(4) }, () => b.anyType());
-  for (const type of params) expression(b, type, depth - 1);
+  for (const type of params) b.expression(type, depth - 1);
   const conditional = random.chance(35);
-  if (conditional) condition(b, depth - 1);
+  if (conditional) b.condition(depth - 1);
   b.impure++;
   b.out.byte(conditional ? OP.if : OP.block);
   b.blockType(params, results);
   b.labels.push({ types: results });
   consume(b, params);
-  sequence(b, results, depth - 1);
+  b.sequence(results, depth - 1);
   if (conditional) {
     b.out.byte(OP.else);
     if (params.join() !== results.join() || random.chance(60)) {
       consume(b, params);
-      sequence(b, results, depth - 1);
+      b.sequence(results, depth - 1);
     }
   }
   b.labels.pop();
@@ -158,7 +119,7 @@ export function switchOver(b: Body, depth: number): void {
     out.byte(OP.block).byte(0x40);
     b.labels.push({ types: [] });
   }
-  expression(b, "i32", depth - 1);
+  b.expression("i32", depth - 1);
   if (random.chance(60)) out.byte(0x41).s32(random.pick([3, 7])).byte(0x71);
   const entries = random.chance(10) ? random.between(20, 120) : random.below(12);
   out.byte(OP.brTable).u32(entries);
@@ -166,7 +127,7 @@ export function switchOver(b: Body, depth: number): void {
   for (let i = 0; i < cases; i++) {
     out.byte(OP.end);
     b.labels.pop();
-    if (random.chance(85)) statement(b, depth - 1);
+    if (random.chance(85)) b.statement(depth - 1);
     if (random.chance(60)) out.byte(OP.br).u32(cases - 1 - i);
   }
   out.byte(OP.end);
@@ -176,7 +137,7 @@ export function switchOver(b: Body, depth: number): void {
 /** Statements, then `results` on the stack; or statements and a branch. */
 export function sequence(b: Body, results: readonly TypeName[], depth: number): void {
   const count = b.random.below(depth + 2);
-  for (let i = 0; i < count && b.budget > 0; i++) statement(b, depth);
+  for (let i = 0; i < count && b.budget > 0; i++) b.statement(depth);
   if (b.labels.length > 1 && b.random.chance(12)) leave(b, depth);
-  else for (const type of results) expression(b, type, depth);
+  else for (const type of results) b.expression(type, depth);
 }

@@ -5,10 +5,8 @@
  */
 import { isReference, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
-import { sequence } from "./control.ts";
-import { condition, expression } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
-import { consume } from "./statements.ts";
+import { consume } from "./values.ts";
 
 function marked(b: Body): void {
   b.mark("exception-handling");
@@ -31,7 +29,7 @@ export function throwAny(b: Body, depth: number): void {
     return;
   }
   const tag = random.below(b.plan.tags.length);
-  for (const type of b.plan.tags[tag].params) expression(b, type, depth - 1);
+  for (const type of b.plan.tags[tag].params) b.expression(type, depth - 1);
   b.out.byte(OP.throw).u32(tag);
 }
 
@@ -39,7 +37,7 @@ export function throwAny(b: Body, depth: number): void {
 export function exceptionStatement(b: Body, depth: number): void {
   if (depth > 0 && b.budget > 0 && b.random.chance(65)) return tryExpression(b, [], depth);
   b.impure++;
-  condition(b, depth - 1);
+  b.condition(depth - 1);
   b.out.byte(OP.if).byte(0x40);
   b.labels.push({ types: [] });
   throwAny(b, depth);
@@ -100,7 +98,7 @@ function tryTable(b: Body, results: readonly TypeName[], depth: number): void {
     out.u32(label);
   }
   b.labels.push({ types: results });
-  sequence(b, results, depth - 1);
+  b.sequence(results, depth - 1);
   if (random.chance(30)) exceptionTail(b, results, depth);
   b.labels.pop();
   out.byte(OP.end);
@@ -109,7 +107,7 @@ function tryTable(b: Body, results: readonly TypeName[], depth: number): void {
     out.byte(OP.end);
     b.labels.pop();
     caught(b, types);
-    sequence(b, results, depth - 1);
+    b.sequence(results, depth - 1);
   });
   out.byte(OP.end);
   b.labels.pop();
@@ -121,7 +119,7 @@ function exceptionTail(b: Body, results: readonly TypeName[], depth: number): vo
   if (types.length !== results.length) return;
   const kept = types.map((type) => b.newLocal(type, false));
   for (let i = kept.length - 1; i >= 0; i--) b.out.byte(OP.localSet).u32(kept[i]);
-  condition(b, depth - 1);
+  b.condition(depth - 1);
   b.out.byte(OP.if).byte(0x40);
   b.labels.push({ types: [] });
   throwAny(b, depth - 1);
@@ -138,7 +136,7 @@ function caught(b: Body, types: readonly TypeName[]): void {
       const kept = b.newLocal("exnref", true);
       b.out.byte(OP.localTee).u32(kept).byte(OP.drop);
       consume(b, types.slice(0, -1));
-      condition(b, 1);
+      b.condition(1);
       b.out.byte(OP.if).byte(0x40);
       b.get(kept);
       b.out.byte(OP.throwRef).byte(OP.end);
@@ -154,7 +152,7 @@ function legacyTry(b: Body, results: readonly TypeName[], depth: number): void {
   out.byte(OP.try);
   b.blockType([], results);
   b.labels.push({ types: results });
-  sequence(b, results, depth - 1);
+  b.sequence(results, depth - 1);
   if (random.chance(30)) exceptionTail(b, results, depth);
   b.labels.pop();
   if (random.chance(20)) {
@@ -167,11 +165,11 @@ function legacyTry(b: Body, results: readonly TypeName[], depth: number): void {
     const tag = random.below(b.plan.tags.length);
     out.byte(OP.catch).u32(tag);
     consume(b, b.plan.tags[tag].params);
-    sequence(b, results, depth - 1);
+    b.sequence(results, depth - 1);
   }
   if (random.chance(clauses === 0 ? 85 : 40)) {
     out.byte(OP.catchAll);
-    sequence(b, results, depth - 1);
+    b.sequence(results, depth - 1);
   }
   b.labels.pop();
   out.byte(OP.end);

@@ -7,13 +7,12 @@ import { atomicStatement } from "./atomics.ts";
 import type { Body } from "./body.ts";
 import { tailCall } from "./calls.ts";
 import { exceptionStatement } from "./exceptions.ts";
-import { expression } from "./expressions.ts";
 import { store } from "./memories.ts";
 import { OP } from "./opcodes.ts";
-import { construct, nullBranch } from "./references.ts";
-import { consume } from "./statements.ts";
+import { nullBranch } from "./references.ts";
 import { tableSizeOrGrowth } from "./tables.ts";
 import { vector } from "./vectors.ts";
+import { consume } from "./values.ts";
 
 /** Writes the statement; it leaves the stack unchanged. */
 export function forceFeature(b: Body, feature: string): void {
@@ -28,14 +27,14 @@ export function forceFeature(b: Body, feature: string): void {
     case "exception-handling":
       return exceptionStatement(b, 2);
     case "gc":
-      construct(b, "(ref any)", 2);
+      b.construct("(ref any)", 2);
       return drop("(ref any)");
     case "typed-function-references":
       if (b.plan.types.some((type) => isReference(type))) return nullBranch(b, 1);
       return;
     case "tail-call":
       b.impure++;
-      expression(b, "i32", 1);
+      b.expression("i32", 1);
       b.out.byte(OP.if).byte(0x40);
       b.labels.push({ types: [] });
       tailCall(b, 1);

@@ -3,10 +3,8 @@
  */
 import type { TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
-import { expression, leaf } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
-import { statement } from "./statements.ts";
-import { consume } from "./statements.ts";
+import { consume, leaf } from "./values.ts";
 
 /** Writes a loop that leaves `results`, with a dedicated counter. */
 export function loop(b: Body, results: readonly TypeName[], depth: number): void {
@@ -77,7 +75,7 @@ function headLoop(
   out.byte(OP.block);
   b.blockType([], results);
   b.labels.push({ types: results });
-  for (const type of params) expression(b, type, depth - 2);
+  for (const type of params) b.expression(type, depth - 2);
   out.byte(OP.loop);
   b.blockType(params, results);
   b.labels.push({ types: params });
@@ -93,11 +91,11 @@ function headLoop(
   }
   advance(b, count);
   const statements = random.between(1, 4);
-  for (let i = 0; i < statements && b.budget > 0; i++) statement(b, depth - 1);
+  for (let i = 0; i < statements && b.budget > 0; i++) b.statement(depth - 1);
   if (random.chance(75)) {
-    for (const type of params) expression(b, type, depth - 2);
+    for (const type of params) b.expression(type, depth - 2);
     out.byte(OP.br).u32(0);
-  } else for (const type of results) expression(b, type, depth - 2);
+  } else for (const type of results) b.expression(type, depth - 2);
   out.byte(OP.end);
   b.labels.pop();
   out.byte(OP.end);
@@ -117,11 +115,11 @@ function tailLoop(
   b.blockType([], results);
   b.labels.push({ types: undefined });
   const statements = random.between(1, 4);
-  for (let i = 0; i < statements && b.budget > 0; i++) statement(b, depth - 1);
+  for (let i = 0; i < statements && b.budget > 0; i++) b.statement(depth - 1);
   advance(b, count);
   compareCounter(b, count, true);
   out.byte(OP.brIf).u32(0);
-  for (const type of results) expression(b, type, depth - 2);
+  for (const type of results) b.expression(type, depth - 2);
   out.byte(OP.end);
   b.labels.pop();
 }

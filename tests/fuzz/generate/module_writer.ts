@@ -17,7 +17,7 @@ import {
   writeType,
 } from "../value_types.ts";
 import { type ConstantScope, writeConstant } from "./constants.ts";
-import { generateBody } from "./control.ts";
+import { generateBody } from "./function_body.ts";
 import { writeDefinitions, writeSignature } from "./definitions.ts";
 import type { PlannedFunction, PlannedMemory, PlannedTable } from "./plan.ts";
 import { type DataSegments, type ElementSegments, generateData, generateElements } from "./segments.ts";

@@ -4,8 +4,8 @@
 import { isDivision, isTruncation, NUMERIC_OPS, type NumericOp, saturating, showsNaN } from "../numeric_rows.ts";
 import { isFloat, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
-import { expression, leaf, leafConstant } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
+import { leaf, leafConstant } from "./values.ts";
 
 const NUMBERS: readonly TypeName[] = ["i32", "i64", "f32", "f64"];
 export const OPS_BY_RESULT: Readonly<Record<string, readonly NumericOp[]>> = Object.fromEntries(
@@ -35,7 +35,7 @@ export function numeric(b: Body, op: NumericOp, depth: number): void {
     if (i === last && showsNaN(code)) return canonical(b, type, depth - 1);
     if (i === last && isDivision(code)) return divisor(b, type, depth - 1);
     if (i === 1 && !isFloat(type) && random.chance(30)) return leafConstant(b, type);
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
   });
   b.opcode(code);
 }
@@ -48,7 +48,7 @@ function divisor(b: Body, type: TypeName, depth: number): void {
     b.out.byte(0x42).s64(random.i64() || 7n);
     return;
   }
-  expression(b, type, depth);
+  b.expression(type, depth);
   if (random.chance(95)) {
     b.constant(type, 1);
     b.opcode(type === "i32" ? 0x72 : 0x84);
@@ -58,7 +58,7 @@ function divisor(b: Body, type: TypeName, depth: number): void {
 /** A float whose NaNs are canonical. */
 export function canonical(b: Body, type: TypeName, depth: number): void {
   const out = b.out;
-  expression(b, type, depth);
+  b.expression(type, depth);
   const scratch = b.scratch[type] ??= b.newLocal(type, false);
   out.byte(OP.localTee).u32(scratch);
   if (type === "f32") out.byte(0x43).bytes([0, 0, 0xc0, 0x7f]);

@@ -5,13 +5,12 @@
 import { definitionOf, heapOf, isNullable, isReference, refType, topOf, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
 import { callAny } from "./calls.ts";
-import { block, ifElse } from "./control.ts";
+import { block, ifElse, select } from "./control.ts";
 import { tryExpression } from "./exceptions.ts";
-import { expression, leaf, select } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
-import { consume } from "./statements.ts";
 import { makeStructure, readField } from "./structures.ts";
 import { tableElement } from "./tables.ts";
+import { consume, leaf } from "./values.ts";
 
 /** A value of a reference type. */
 export function reference(b: Body, type: TypeName, depth: number): void {
@@ -46,12 +45,12 @@ export function reference(b: Body, type: TypeName, depth: number): void {
     case 3:
       return ifElse(b, [type], depth);
     case 5:
-      return construct(b, type, depth);
+      return b.construct(type, depth);
     case 6:
       return replaceNull(b, type, depth);
     case 7: {
       if (topOf(heapOf(type), b.plan.definitions) === "exn") break;
-      expression(b, refType(heapOf(type), true), depth - 1);
+      b.expression(refType(heapOf(type), true), depth - 1);
       b.mark("typed-function-references");
       b.out.byte(OP.refAsNonNull);
       return;
@@ -91,7 +90,7 @@ export function construct(b: Body, type: TypeName, depth: number): void {
       if (!isNullable(type)) b.out.byte(OP.refAsNonNull);
       return;
     }
-    expression(b, "(ref any)", depth - 1);
+    b.expression("(ref any)", depth - 1);
     b.mark("gc");
     b.opcode(OP.externConvertAny);
     return;
@@ -126,10 +125,10 @@ function replaceNull(b: Body, type: TypeName, depth: number): void {
     out.byte(OP.block);
     b.blockType([], [nonNull]);
     b.labels.push({ types: [nonNull] });
-    expression(b, refType(heap, true), depth - 1);
+    b.expression(refType(heap, true), depth - 1);
     b.mark("typed-function-references");
     out.byte(OP.brOnNonNull).u32(0);
-    construct(b, nonNull, depth - 1);
+    b.construct(nonNull, depth - 1);
     b.labels.pop();
     out.byte(OP.end);
     return;
@@ -139,13 +138,13 @@ function replaceNull(b: Body, type: TypeName, depth: number): void {
   b.labels.push({ types: [nonNull] });
   out.byte(OP.block).byte(0x40);
   b.labels.push({ types: [] });
-  expression(b, refType(heap, true), depth - 1);
+  b.expression(refType(heap, true), depth - 1);
   b.mark("typed-function-references");
   out.byte(OP.brOnNull).u32(0);
   out.byte(OP.br).u32(1);
   b.labels.pop();
   out.byte(OP.end);
-  construct(b, nonNull, depth - 1);
+  b.construct(nonNull, depth - 1);
   b.labels.pop();
   out.byte(OP.end);
 }
@@ -161,17 +160,17 @@ export function nullBranch(b: Body, depth: number): void {
   const nonNull = refType(heap, false);
   const labels = b.targetsOf([nonNull]);
   if (labels.length > 0 && random.chance(50)) {
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
     b.mark("typed-function-references");
     out.byte(OP.brOnNonNull).u32(random.pick(labels));
     return;
   }
   const empty = b.targetsOf([]);
   if (empty.length === 0) {
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
     return consume(b, [type]);
   }
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
   b.mark("typed-function-references");
   out.byte(OP.brOnNull).u32(random.pick(empty));
   consume(b, [nonNull]);
@@ -199,7 +198,7 @@ export function referenceTest(b: Body, depth: number): void {
   if (random.chance(35)) {
     for (let i = 0; i < 2; i++) {
       const types = relatives(b, "any").filter((t) => b.matches(t, "(ref null eq)"));
-      expression(b, random.pick(types), depth - 1);
+      b.expression(random.pick(types), depth - 1);
     }
     b.mark("gc");
     b.out.byte(OP.refEq);
@@ -208,7 +207,7 @@ export function referenceTest(b: Body, depth: number): void {
   const all = relatives(b, random.chance(85) ? "any" : "func");
   const from = random.pick(all.slice(0, 8));
   const to = random.pick(all);
-  expression(b, from, depth - 1);
+  b.expression(from, depth - 1);
   b.mark("gc");
   b.opcode(isNullable(to) ? OP.refTestNull : OP.refTest);
   b.heap(heapOf(to));
@@ -223,7 +222,7 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
   const from = random.pick(wider);
   b.impure++;
   if (random.chance(12)) {
-    expression(b, from, depth - 1);
+    b.expression(from, depth - 1);
     b.mark("gc");
     b.opcode(isNullable(type) ? OP.refCastNull : OP.refCast);
     b.heap(heapOf(type));
@@ -234,7 +233,7 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
   b.blockType([], [type]);
   b.labels.push({ types: [type] });
   if (random.chance(50)) {
-    expression(b, from, depth - 1);
+    b.expression(from, depth - 1);
     b.mark("gc");
     b.opcode(OP.brOnCast).out.byte(flags).u32(0);
     b.heap(heapOf(from));
@@ -245,7 +244,7 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
     out.byte(OP.block);
     b.blockType([], [rest]);
     b.labels.push({ types: [rest] });
-    expression(b, from, depth - 1);
+    b.expression(from, depth - 1);
     b.mark("gc");
     b.opcode(OP.brOnCastFail).out.byte(flags).u32(0);
     b.heap(heapOf(from));
@@ -254,7 +253,7 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
     b.labels.pop();
     out.byte(OP.end).byte(OP.drop);
   }
-  if (random.chance(50)) construct(b, type, depth - 1);
+  if (random.chance(50)) b.construct(type, depth - 1);
   else leaf(b, type);
   b.labels.pop();
   out.byte(OP.end);
@@ -265,14 +264,14 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
 function convert(b: Body, type: TypeName, depth: number): boolean {
   const heap = heapOf(type);
   if (heap === "extern") {
-    expression(b, refType(b.random.pick(["any", "eq", "struct", "i31"]), isNullable(type)), depth - 1);
+    b.expression(refType(b.random.pick(["any", "eq", "struct", "i31"]), isNullable(type)), depth - 1);
     b.mark("gc");
     b.opcode(OP.externConvertAny);
     return true;
   }
   if (heap !== "any") return false;
-  if (isNullable(type)) expression(b, "externref", depth - 1);
-  else expression(b, "(ref extern)", depth - 1);
+  if (isNullable(type)) b.expression("externref", depth - 1);
+  else b.expression("(ref extern)", depth - 1);
   b.mark("gc");
   b.opcode(OP.anyConvertExtern);
   return true;

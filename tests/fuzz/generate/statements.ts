@@ -2,13 +2,12 @@
  * Statements: code that leaves the stack unchanged. In: the state of a body and the maximum nesting depth. Out:
  * instructions.
  */
-import { isReference, type TypeName } from "../value_types.ts";
+import { isReference } from "../value_types.ts";
 import { atomicStatement } from "./atomics.ts";
 import type { Body } from "./body.ts";
 import { callAny } from "./calls.ts";
 import { block, ifElse, multiValueBlock, switchOver } from "./control.ts";
 import { exceptionStatement } from "./exceptions.ts";
-import { condition, expression, leafConstant } from "./expressions.ts";
 import { loop } from "./loops.ts";
 import { accessRun, bulkMemory, store, updateMemory } from "./memories.ts";
 import { BINARY_OPS } from "./numbers.ts";
@@ -17,8 +16,7 @@ import { nullBranch } from "./references.ts";
 import { structureStatement } from "./structures.ts";
 import { tableStatement } from "./tables.ts";
 import { vectorStore, vectorUpdate } from "./vectors.ts";
-
-const NUMBERS: readonly TypeName[] = ["i32", "i64", "f32", "f64"];
+import { consume, leafConstant } from "./values.ts";
 
 /** A kind of statement: its weight in a body, where `deep` tells whether it may nest, and its generator. */
 interface StatementRow {
@@ -75,19 +73,19 @@ function globalSet(b: Body, depth: number): void {
   const globals = b.plan.globals.flatMap((g, i) => g.mutable ? [i] : []);
   if (globals.length === 0) return localSet(b, depth);
   const index = b.random.pick(globals);
-  expression(b, b.plan.globals[index].type, depth);
+  b.expression(b.plan.globals[index].type, depth);
   b.out.byte(OP.globalSet).u32(index);
 }
 
 function dropped(b: Body, depth: number): void {
-  expression(b, b.anyType(), depth);
+  b.expression(b.anyType(), depth);
   b.out.byte(OP.drop);
 }
 
 function branchIf(b: Body, depth: number): void {
   const labels = b.targetsOf([]);
   if (labels.length === 0) return localSet(b, depth);
-  condition(b, depth - 1);
+  b.condition(depth - 1);
   b.out.byte(OP.brIf).u32(b.random.pick(labels));
 }
 
@@ -100,12 +98,12 @@ function callStatement(b: Body, depth: number): void {
 /** A conditional return, rarely unreachable. */
 function earlyReturn(b: Body, depth: number): void {
   const { out, random } = b;
-  condition(b, depth - 1);
+  b.condition(depth - 1);
   out.byte(OP.if).byte(0x40);
   b.labels.push({ types: [] });
   if (random.chance(6)) out.byte(OP.unreachable);
   else {
-    for (const type of b.self.signature.results) expression(b, type, depth - 2);
+    for (const type of b.self.signature.results) b.expression(type, depth - 2);
     out.byte(OP.return);
   }
   out.byte(OP.end);
@@ -117,7 +115,7 @@ function localSet(b: Body, depth: number): void {
   const local = choices.length === 0 || (choices.length < 4 && b.random.chance(20))
     ? b.newLocal(b.anyType(), true)
     : b.random.pick(choices);
-  expression(b, b.locals[local], depth);
+  b.expression(b.locals[local], depth);
   b.out.byte(OP.localSet).u32(local);
 }
 
@@ -133,9 +131,9 @@ function accumulate(b: Body, depth: number): void {
   if (type === "v128") return vectorUpdate(b, global, index, depth);
   const ops = BINARY_OPS[type];
   const swapped = random.chance(20);
-  if (swapped) expression(b, type, depth - 1);
+  if (swapped) b.expression(type, depth - 1);
   b.out.byte(global ? OP.globalGet : OP.localGet).u32(index);
-  if (!swapped) random.chance(25) ? leafConstant(b, type) : expression(b, type, depth - 1);
+  if (!swapped) random.chance(25) ? leafConstant(b, type) : b.expression(type, depth - 1);
   b.out.byte(random.pick(ops)).byte(global ? OP.globalSet : OP.localSet).u32(index);
 }
 
@@ -151,21 +149,4 @@ function permute(b: Body): void {
   const shift = random.below(locals.length || 1);
   locals.forEach((_, i) => b.out.byte(OP.localSet).u32(locals[(i + shift) % locals.length]));
   if (locals.length === 0) b.out.byte(OP.nop);
-}
-
-/** Consumes `results` from the stack. */
-export function consume(b: Body, results: readonly TypeName[]): void {
-  const stack = results.slice();
-  while (stack.length > 0) {
-    const type = stack.pop()!;
-    if (stack.length > 0 && stack[stack.length - 1] === type && NUMBERS.includes(type) && b.random.chance(40)) {
-      b.opcode({ i32: 0x6a, i64: 0x7d, f32: 0x92, f64: 0xa1 }[type as "i32"]);
-      continue;
-    }
-    const locals = b.settable(type);
-    if (locals.length > 0 && b.random.chance(80)) {
-      b.out.byte(OP.localSet).u32(b.random.pick(locals));
-    } else b.out.byte(OP.drop);
-  }
-  b.impure++;
 }

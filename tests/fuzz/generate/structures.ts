@@ -13,10 +13,8 @@ import {
   unpacked,
 } from "../value_types.ts";
 import { Body } from "./body.ts";
-import { expression, leaf } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
-import { construct } from "./references.ts";
-import { consume } from "./statements.ts";
+import { consume, leaf } from "./values.ts";
 
 /** A new value of a heap type below any. Beyond the depth limit, nullable fields are null. */
 export function makeStructure(b: Body, heap: string, depth: number): void {
@@ -45,12 +43,12 @@ function below(d: Definition, wanted: number, all: readonly Definition[]): boole
 /** A value for a field. */
 function value(b: Body, type: TypeName, depth: number): void {
   b.step();
-  if (depth > 0) return expression(b, type, depth - 1);
+  if (depth > 0) return b.expression(type, depth - 1);
   if (!isReference(type)) return leaf(b, type);
   const locals = b.readable(type);
   if (locals.length > 0 && b.random.chance(60)) return b.get(b.random.pick(locals));
   if (isNullable(type)) return b.null(type);
-  construct(b, type, -1);
+  b.construct(type, -1);
 }
 
 const hasDefault = ({ storage }: Field) => Body.hasDefault(unpacked(storage));
@@ -77,7 +75,7 @@ function elementSize({ storage }: Field): number {
 
 function length(b: Body, depth: number): void {
   if (depth > 0 && b.random.chance(15)) {
-    expression(b, "i32", depth - 1);
+    b.expression("i32", depth - 1);
     b.mask("i32", 15);
   } else b.constant("i32", b.random.chance(92) ? b.random.between(3, 9) : b.random.pick([0, 1, 2, 100, 700]));
   b.cost += 10 * b.weight;
@@ -121,13 +119,13 @@ function newArray(b: Body, { index, fields }: Definition, depth: number): void {
 
 /** A reference to a value of a definition, rarely nullable. */
 function holder(b: Body, { index }: Definition, depth: number): void {
-  expression(b, refType(index, b.random.chance(12)), depth - 1);
+  b.expression(refType(index, b.random.chance(12)), depth - 1);
 }
 
 /** An index into an array, rarely out of bounds. */
 function element(b: Body, depth: number): void {
   if (b.random.chance(80)) return b.constant("i32", b.random.below(3));
-  expression(b, "i32", depth - 1);
+  b.expression("i32", depth - 1);
   b.mask("i32", b.random.pick([1, 3, 7]));
 }
 
@@ -136,7 +134,7 @@ export function readField(b: Body, type: TypeName, depth: number): boolean {
   const { random, plan: { definitions } } = b;
   if (type === "i32" && random.chance(25)) {
     const array = random.chance(60);
-    expression(b, refType(array ? "array" : "i31", random.chance(12)), depth - 1);
+    b.expression(refType(array ? "array" : "i31", random.chance(12)), depth - 1);
     b.mark("gc");
     b.opcode(array ? OP.arrayLen : random.pick([OP.i31GetS, OP.i31GetU]));
     return true;
@@ -160,9 +158,9 @@ export function readField(b: Body, type: TypeName, depth: number): boolean {
   if (random.chance(30)) { // only if the index is below the length
     const array = b.newLocal(refType(definition.index, true), false);
     const at = b.newLocal("i32", false);
-    expression(b, refType(definition.index, false), depth - 1);
+    b.expression(refType(definition.index, false), depth - 1);
     b.out.byte(OP.localSet).u32(array);
-    expression(b, "i32", depth - 1);
+    b.expression("i32", depth - 1);
     b.out.byte(OP.localTee).u32(at);
     b.get(array);
     b.opcode(OP.arrayLen);
@@ -195,7 +193,7 @@ export function structureStatement(b: Body, depth: number): void {
   );
   if (fields.length === 0 || random.chance(15)) { // a new object that is dropped or kept in a local
     const type = refType(random.pick(["struct", "array", "any"]), false);
-    construct(b, type, depth);
+    b.construct(type, depth);
     return consume(b, [type]);
   }
   const { definition, field, i } = random.pick(fields);
@@ -203,7 +201,7 @@ export function structureStatement(b: Body, depth: number): void {
   const at = b.index(definition.index);
   holder(b, definition, depth);
   if (definition.kind === "struct") {
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
     b.mark("gc");
     b.opcode(OP.structSet).out.u32(at).u32(i);
     return;
@@ -214,7 +212,7 @@ export function structureStatement(b: Body, depth: number): void {
   switch (random.below(6)) {
     case 0:
       few();
-      expression(b, type, depth - 1);
+      b.expression(type, depth - 1);
       few();
       b.mark("gc");
       b.opcode(OP.arrayFill).out.u32(at);
@@ -248,7 +246,7 @@ export function structureStatement(b: Body, depth: number): void {
     }
   }
   element(b, depth);
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
   b.mark("gc");
   b.opcode(OP.arraySet).out.u32(at);
 }

@@ -3,7 +3,6 @@
  */
 import { isNullable, type TypeName } from "../value_types.ts";
 import type { AddressType, Body } from "./body.ts";
-import { expression } from "./expressions.ts";
 import { OP, WIDE } from "./opcodes.ts";
 
 /** An index or length, usually below `limit`, of the table's address type. */
@@ -19,13 +18,13 @@ export function index(b: Body, limit: number, depth: number, table = -1): void {
   }
   if (limit > 0 && random.chance(50)) return b.constant(type, random.below(limit));
   if (limit > 0 && random.chance(85)) {
-    expression(b, type, depth - 1);
+    b.expression(type, depth - 1);
     b.constant(type, limit);
     b.opcode(0x70 + wide); // rem_u
     return;
   }
   if (random.chance(70)) return b.constant(type, limit + random.between(-1, 1));
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
 }
 
 function tableAddress(b: Body, table: number): AddressType {
@@ -49,12 +48,12 @@ export function tableStatement(b: Body, depth: number, wanted = -1): void {
     case 0:
     case 1:
       index(b, min, depth - 1, table);
-      expression(b, type, depth - 1);
+      b.expression(type, depth - 1);
       b.out.byte(OP.tableSet).u32(table);
       return markTable(b, table);
     case 2:
       index(b, min, depth - 1, table);
-      expression(b, type, depth - 1);
+      b.expression(type, depth - 1);
       few();
       b.opcode(OP.tableFill).out.u32(table);
       return markTable(b, table);
@@ -84,7 +83,7 @@ export function tableStatement(b: Body, depth: number, wanted = -1): void {
         return;
       }
   }
-  expression(b, type, depth - 1);
+  b.expression(type, depth - 1);
   few();
   b.opcode(OP.tableGrow).out.u32(table).byte(OP.drop);
   markTable(b, table);
@@ -95,7 +94,7 @@ export function tableSizeOrGrowth(b: Body, table: number, depth: number): void {
   const random = b.random;
   if (random.chance(50)) b.opcode(OP.tableSize).out.u32(table);
   else {
-    expression(b, b.plan.tables[table].type, depth - 1);
+    b.expression(b.plan.tables[table].type, depth - 1);
     const type = tableAddress(b, table);
     if (type === "i64" && random.chance(8)) b.out.byte(0x42).s64(random.i64());
     else b.constant(type, random.below(4));

@@ -7,11 +7,11 @@
 import { EXTRACTIONS, REPLACEMENTS, VECTOR_LOADS, VECTOR_OPS, type VectorOp } from "../vector_rows.ts";
 import type { TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
-import { expression, leafConstant } from "./expressions.ts";
 import { address } from "./memories.ts";
 import { canonical } from "./numbers.ts";
 import { OP } from "./opcodes.ts";
 import { isFloat } from "../value_types.ts";
+import { leafConstant } from "./values.ts";
 
 const MAKING = VECTOR_OPS.filter((op) => op.result === "v128");
 const TESTING = VECTOR_OPS.filter((op) => op.result === "i32");
@@ -38,9 +38,9 @@ export function vector(b: Body, depth: number, load = false): void {
       return shuffle(b, depth);
     case 2: {
       const { code, lanes, type } = random.pick(REPLACEMENTS);
-      expression(b, "v128", depth - 1);
+      b.expression("v128", depth - 1);
       if (isFloat(type)) canonical(b, type, depth - 1);
-      else expression(b, type, depth - 1);
+      else b.expression(type, depth - 1);
       b.opcode(PREFIX + code).out.byte(random.below(lanes));
       return b.mark("simd");
     }
@@ -70,7 +70,7 @@ export function vector(b: Body, depth: number, load = false): void {
 function operands(b: Body, op: VectorOp, depth: number): void {
   op.params.forEach((type, i) => {
     if (i > 0 && b.random.chance(25)) leafConstant(b, type);
-    else expression(b, type, depth - 1);
+    else b.expression(type, depth - 1);
   });
 }
 
@@ -93,7 +93,7 @@ function chain(b: Body, lanes: "f32" | "f64", depth: number): void {
   op.params.forEach((type) => {
     const same = op.code !== PREFIX + 94 && op.code !== PREFIX + 95;
     if (depth > 1 && same && b.random.chance(45)) chain(b, lanes, depth - 1);
-    else expression(b, type, depth - 1);
+    else b.expression(type, depth - 1);
   });
   b.opcode(op.code);
 }
@@ -101,9 +101,9 @@ function chain(b: Body, lanes: "f32" | "f64", depth: number): void {
 /** A shuffle, usually of a shape that compilers recognise. */
 function shuffle(b: Body, depth: number): void {
   const { random } = b;
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   if (random.chance(30)) leafConstant(b, "v128");
-  else expression(b, "v128", depth - 1);
+  else b.expression("v128", depth - 1);
   b.opcode(PREFIX + 13);
   const lanes: number[] = [];
   const width = random.pick([1, 1, 2, 4, 8]);
@@ -131,10 +131,10 @@ function shuffle(b: Body, depth: number): void {
 
 function loadLane(b: Body, depth: number): void {
   const memory = b.memory();
-  if (memory === undefined) return expression(b, "v128", depth - 1);
+  if (memory === undefined) return b.expression("v128", depth - 1);
   const align = b.random.below(4);
   const { offset } = address(b, depth, 1 << align, memory);
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   laneAccess(b, 84 + align, align, offset, memory);
 }
 
@@ -150,7 +150,7 @@ function laneAccess(b: Body, code: number, align: number, offset: number | bigin
 
 /** Vectors whose float lanes are small integers, so that products and sums are exact. */
 function small(b: Body, lanes: "f32" | "f64", depth: number): void {
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   b.opcode(PREFIX + 12);
   for (let i = 0; i < 4; i++) b.out.bytes([0xff, 0x03, 0, 0]);
   b.opcode(PREFIX + 78); // and
@@ -159,7 +159,7 @@ function small(b: Body, lanes: "f32" | "f64", depth: number): void {
 
 /** A vector masked to the bits of `mask`. */
 function masked(b: Body, mask: readonly number[], depth: number): void {
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   b.opcode(PREFIX + 12);
   for (let i = 0; i < 16; i++) b.out.byte(mask[i % mask.length]);
   b.opcode(PREFIX + 78);
@@ -167,8 +167,8 @@ function masked(b: Body, mask: readonly number[], depth: number): void {
 
 /** A mask of whole lanes from a comparison: `width` 0 … 3. */
 function wholeLanes(b: Body, width: number, depth: number): void {
-  expression(b, "v128", depth - 1);
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
+  b.expression("v128", depth - 1);
   b.opcode(PREFIX + [37, 47, 57, 216][width]); // lt_s
 }
 
@@ -179,7 +179,7 @@ function relaxed(b: Body, depth: number): void {
   const wide = float === "f64" ? 1 : 0;
   switch (kind) {
     case 0: // swizzle: indices 0 … 15 or with the high bit
-      expression(b, "v128", depth - 1);
+      b.expression("v128", depth - 1);
       masked(b, random.chance(50) ? [0x0f] : [0x8f], depth);
       b.opcode(PREFIX + 0x100);
       break;
@@ -195,8 +195,8 @@ function relaxed(b: Body, depth: number): void {
       break;
     case 3: { // laneselect
       const width = random.below(4);
-      expression(b, "v128", depth - 1);
-      expression(b, "v128", depth - 1);
+      b.expression("v128", depth - 1);
+      b.expression("v128", depth - 1);
       wholeLanes(b, width, depth);
       b.opcode(PREFIX + 0x109 + width);
       break;
@@ -207,16 +207,16 @@ function relaxed(b: Body, depth: number): void {
       b.opcode(PREFIX + 0x10d + wide * 2 + random.below(2));
       break;
     case 5: // q15mulr without two operands of the minimum value
-      expression(b, "v128", depth - 1);
+      b.expression("v128", depth - 1);
       masked(b, [0xff, 0x7f], depth);
       b.opcode(PREFIX + 0x111);
       break;
     default: // dot with 7 bits
-      expression(b, "v128", depth - 1);
+      b.expression("v128", depth - 1);
       masked(b, [0x7f], depth);
       if (kind === 6) b.opcode(PREFIX + 0x112);
       else {
-        expression(b, "v128", depth - 1);
+        b.expression("v128", depth - 1);
         b.opcode(PREFIX + 0x113);
       }
   }
@@ -227,12 +227,12 @@ function relaxed(b: Body, depth: number): void {
 export function vectorTest(b: Body, type: TypeName, depth: number): void {
   const { random } = b;
   if (type === "i32" && random.chance(45)) {
-    expression(b, "v128", depth - 1);
+    b.expression("v128", depth - 1);
     b.opcode(random.pick(TESTING).code);
     return b.mark("simd");
   }
   const { code, lanes } = random.pick(EXTRACTIONS.filter((e) => e.type === type));
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   b.opcode(PREFIX + code).out.byte(random.below(lanes));
   b.mark("simd");
 }
@@ -242,20 +242,20 @@ export function vectorStore(b: Body, depth: number): void {
   const memory = b.memory()!;
   if (b.random.chance(70)) {
     const { offset } = address(b, depth, 16, memory);
-    expression(b, "v128", depth - 1);
+    b.expression("v128", depth - 1);
     b.access(PREFIX + 11, 4, offset, memory);
     return b.mark("simd");
   }
   const align = b.random.below(4);
   const { offset } = address(b, depth, 1 << align, memory);
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   laneAccess(b, 88 + align, align, offset, memory);
 }
 
 /** An in-place update of a local or global vector. */
 export function vectorUpdate(b: Body, global: boolean, index: number, depth: number): void {
   b.out.byte(global ? OP.globalGet : OP.localGet).u32(index);
-  expression(b, "v128", depth - 1);
+  b.expression("v128", depth - 1);
   b.opcode(b.random.pick(UPDATES).code);
   b.out.byte(global ? OP.globalSet : OP.localSet).u32(index);
   b.mark("simd");
