@@ -27,19 +27,11 @@ import { getBlob, getKeys, getPluginIndex, getProviders, postPluginIndexes } fro
 import { deleteYank, postYank, putVersion } from "./routes/publish.ts";
 import { getHealth, getReady } from "./routes/health.ts";
 import type { Answerer } from "./serve.ts";
-import { type Call, type Handler, knownQuery, type Services } from "./services.ts";
+import { type Call, knownQuery, type Route, type Services } from "./services.ts";
 import { jsonAnswer } from "./answer.ts";
 import { SITE_ROUTES, siteFallback } from "./site/site_routes.ts";
 import { problemPage } from "./site/pages/problem_page.ts";
 import { StoreUnavailable } from "./store/database.ts";
-
-/** One route. */
-export interface Route {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  readonly path: string;
-  readonly rate: RateKind;
-  readonly handler: Handler;
-}
 
 /** The API. Each row has an operation in openapi.ts. */
 export const API_ROUTES: readonly Route[] = [

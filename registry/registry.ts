@@ -1,7 +1,7 @@
 /**
- * A registry, from database to listener; `main.ts` starts it, and tests start it on port 0.
+ * A registry, from database to listener.
  *
- * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, makes keys
+ * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, creates keys
  * and, the first time, an administrator whose token is shown once.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";

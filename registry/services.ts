@@ -1,5 +1,6 @@
 /**
- * The services that handlers use: one object created at start, and one call for each request.
+ * The services that handlers use: one object created at start, one call for each request, and the
+ * rows of route tables.
  */
 import type { DomainProof } from "./domains.ts";
 import type { Log } from "./log.ts";
@@ -7,7 +8,7 @@ import type { Metrics } from "./metrics.ts";
 import { idOfSegment } from "./names.ts";
 import { Problem } from "./problem.ts";
 import type { CheckPool } from "./publish/check_pool.ts";
-import type { RateLimiter } from "./rate_limit.ts";
+import type { RateKind, RateLimiter } from "./rate_limit.ts";
 import type { Settings } from "./settings.ts";
 import type { SigningKey } from "./signing.ts";
 import type { DocumentSite } from "./site/documents.ts";
@@ -43,6 +44,15 @@ export interface Call {
 
 /** Answers a call. */
 export type Handler = (call: Call) => Promise<Response> | Response;
+
+/** A row of a route table. */
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** The address in Hono's notation: `:name` is a parameter. */
+  readonly path: string;
+  readonly rate: RateKind;
+  readonly handler: Handler;
+}
 
 /** The id that a segment of the address names. */
 export function idParam(call: Call, name = "name"): string {

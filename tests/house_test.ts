@@ -1,6 +1,5 @@
 /**
- * House rules, checked on the source text: unused exports, non-null assertions on elements, import cycles, variables at
- * module level, examples and documentation of public entry points, instruction rows without users. Each check lists the
+ * House rules, checked on the source text: unused exports, non-null assertions on elements, variables at module level, examples and documentation of public entry points, instruction rows without users. Each check lists the
  * folders that it covers; add folders once they comply.
  */
 import assert from "node:assert/strict";
@@ -55,8 +54,6 @@ const TOOLS = [
 const DEAD_EXPORTS = ["engine/baseline/kernel/", "tests/registry/reference_test.ts"];
 /** Folders without `]!`: the type checker never considers array elements undefined, so the assertion has no effect. */
 const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
-/** Folders without import cycles, type imports included. */
-const NO_CYCLES = [...COMPILER];
 
 /** The entry points of both packages that programs import. */
 const PUBLIC = [
@@ -212,36 +209,6 @@ Deno.test("no non-null assertions on elements that the type checker considers de
     });
   }
   assert.deepEqual(wrong, []);
-});
-
-/** Import cycles: strongly connected components (Tarjan 1972). */
-function cycles(files: ReadonlySet<string>): string[][] {
-  const found: string[][] = [];
-  const order = new Map<string, number>();
-  const low = new Map<string, number>();
-  const stack: string[] = [];
-  const visit = (path: string): number => {
-    order.set(path, order.size);
-    let least = order.size - 1;
-    stack.push(path);
-    for (const { path: target } of IMPORTS.get(path) ?? []) {
-      if (!files.has(target)) continue;
-      if (!order.has(target)) least = Math.min(least, visit(target));
-      else if (stack.includes(target)) least = Math.min(least, order.get(target) ?? least);
-    }
-    low.set(path, least);
-    if (least === order.get(path)) {
-      const group = stack.splice(stack.indexOf(path));
-      if (group.length > 1) found.push(group.sort());
-    }
-    return least;
-  };
-  for (const path of files) if (!order.has(path)) visit(path);
-  return found;
-}
-
-Deno.test("there are no import cycles", () => {
-  assert.deepEqual(cycles(new Set([...TEXTS.keys()].filter((path) => within(path, NO_CYCLES)))), []);
 });
 
 Deno.test("variables at module level have a reason", () => {

@@ -7,6 +7,7 @@
 import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/manifest/setting_names.ts";
+import { addRegistryCommand } from "../command_tree.ts";
 import { openapiPage } from "../openapi.ts";
 import { abiPage } from "./abi_page.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
@@ -60,8 +61,7 @@ function settingsPage(): string {
 async function commandPage(): Promise<string> {
   const program = new Command("waft").enablePositionalOptions();
   for (const row of COMMANDS) (await row.load()).addCommand(program);
-  // Here and not on top: command.ts starts registries, which load this module.
-  (await import("../command.ts")).addCommand(program);
+  addRegistryCommand(program, () => Promise.reject(new Error("the command reference runs no command")));
   const lines = [
     "# Commands",
     "",
