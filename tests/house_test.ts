@@ -47,11 +47,12 @@ const TOOLS = [
   "tests/vector/",
 ];
 
-/**
- * Paths that may export more than is imported: the kernel's build chooses among files with the same exports, and the
- * test has sources in strings.
- */
-const DEAD_EXPORTS = ["engine/baseline/kernel/", "tests/registry/reference_test.ts"];
+/** Paths that may export more than is imported: one test has sources in strings; generated constants mirror tables. */
+const DEAD_EXPORTS = ["engine/baseline/kernel/constants.ts", "tests/registry/reference_test.ts"];
+/** Files that the kernel's build puts in place of a module: their exports are used through that module's. */
+const ALTERNATIVES: readonly (readonly [string, string])[] = [
+  ["engine/baseline/kernel/machine.ts", "engine/baseline/kernel/machine_arm64.ts"],
+];
 /** Folders without `]!`: the type checker never considers array elements undefined, so the assertion has no effect. */
 const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
 
@@ -133,6 +134,8 @@ interface Import {
   readonly path: string;
   /** Imported names; "*" followed by the local name for a namespace. */
   readonly names: readonly string[];
+  /** Whether the file is loaded at run time, so that all its exports may be used. */
+  readonly dynamic: boolean;
 }
 
 /** Imports and re-exports of the project's own files. */
@@ -146,11 +149,11 @@ function importsOf(path: string, text: string): Import[] {
     const names = clause.startsWith("*")
       ? [`*${clause.replace(/\*\s*(as\s+)?/, "")}`]
       : clause.slice(1, -1).split(",").map((name) => name.trim().replace(/^type\s+/, "").split(/\s+as\s+/)[0]);
-    found.push({ path: target, names: names.filter((name) => name !== "") });
+    found.push({ path: target, names: names.filter((name) => name !== ""), dynamic: false });
   }
   // Dynamic imports and scripts that are started by path use every export.
   for (const match of text.matchAll(/(?:import\(\s*|new URL\(\s*)"(\.[^"]+\.ts)"/g)) {
-    found.push({ path: relative(ROOT, normalize(join(ROOT, dirname(path), match[1]))), names: ["*"] });
+    found.push({ path: relative(ROOT, normalize(join(ROOT, dirname(path), match[1]))), names: ["*"], dynamic: true });
   }
   return found;
 }
@@ -160,11 +163,13 @@ const IMPORTS = new Map([...TEXTS].map(([path, text]) => [path, importsOf(path, 
 /** Names that other files import, by file; "*" if all may be used. */
 function usedNames(): Map<string, Set<string>> {
   const used = new Map<string, Set<string>>();
+  const passedOn: (readonly [string, string])[] = [...ALTERNATIVES];
   const use = (path: string, name: string) => (used.get(path) ?? used.set(path, new Set()).get(path))?.add(name);
   for (const [path, imports] of IMPORTS) {
     for (const imported of imports) {
       for (const name of imported.names) {
-        if (!name.startsWith("*")) use(imported.path, name);
+        if (name === "*" && !imported.dynamic) passedOn.push([path, imported.path]);
+        else if (!name.startsWith("*")) use(imported.path, name);
         else if (name === "*") use(imported.path, "*");
         else {
           const local = name.slice(1);
@@ -179,6 +184,8 @@ function usedNames(): Map<string, Set<string>> {
     exports: Record<string, string>;
   };
   for (const file of Object.values(exports)) use(join("engine", file), "*");
+  // Twice, because a file that is passed on may pass others on.
+  for (const [from, to] of [...passedOn, ...passedOn]) for (const name of used.get(from) ?? []) use(to, name);
   return used;
 }
 

@@ -100,7 +100,7 @@ function passOverflow(first: i32): void {
 }
 
 /** Pushes the results of a call as a list of types says. */
-export function takeResults(list: i32, count: i32): void {
+function takeResults(list: i32, count: i32): void {
   operands.forgetLocals();
   const first = operands.top;
   let general: i32 = 0;

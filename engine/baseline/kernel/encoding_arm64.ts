@@ -145,12 +145,6 @@ const UXTX: i32 = 3 << 13;
 const FORM_BIT: i32 = 0x01000000;
 const BY_REGISTER: i32 = 0x00200800;
 
-/** Can the form of 1 << scale bytes have this offset? */
-export function isOffset(scale: i32, offset: i32): boolean {
-  return (offset >= -256 && offset < 256) ||
-    (offset >= 0 && (offset & ((1 << scale) - 1)) === 0 && offset >> scale < 0x1000);
-}
-
 /** op t, [base + offset], of 1 << scale bytes; changes x17 if the offset is large. */
 export function access(op: i32, scale: i32, t: i32, base: i32, offset: i32): void {
   if (offset >= 0 && (offset & ((1 << scale) - 1)) === 0 && offset >> scale < 0x1000) rri(op, t, base, offset >> scale);

@@ -60,7 +60,7 @@ export const IS_BODY: i32 = 0;
 export const IS_BLOCK: i32 = 1;
 export const IS_LOOP: i32 = 2;
 export const IS_IF: i32 = 3;
-export const IS_ELSE: i32 = 4;
+const IS_ELSE: i32 = 4;
 export const IS_TRY_TABLE: i32 = 5;
 /** A legacy try up to its first catch, and the parts that follow. */
 export const IS_TRY: i32 = 6;

@@ -15,7 +15,7 @@
 import type { i32 } from "./memory.ts";
 
 // Regions.
-export const HEADER: i32 = 0x100;
+const HEADER: i32 = 0x100;
 export const OPCODES: i32 = 0x1000;
 /** Row ids, 16 bits each, by page (prefix byte) and code. */
 export const OPCODE_PAGE_BYTES: i32 = 0x400;

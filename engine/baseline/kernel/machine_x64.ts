@@ -704,7 +704,7 @@ export function shortUnordered(): i32 {
   return shortBranchOn(0x7a);
 }
 
-export function shortJump(): i32 {
+function shortJump(): i32 {
   return shortBranchOn(0xeb);
 }
 
@@ -1058,7 +1058,7 @@ export function zeroExtend(d: i32): void {
 /** The memory operand of the next access: base, index register or NO_INDEX, log2 of its scale, and displacement. */
 export let accessBase: i32 = RBX;
 export let accessIndex: i32 = 0;
-export let accessScale: i32 = 0;
+let accessScale: i32 = 0;
 export let accessOffset: i32 = 0;
 
 /** Prepares the operand of an access of the object in `base`. */

@@ -59,7 +59,7 @@ export function isIndex(index: i32, count: i32): boolean {
 }
 
 /** Checks that type `heap` exists when it is an index. */
-export function checkTypeIndex(heap: i32): void {
+function checkTypeIndex(heap: i32): void {
   if (heap >= load32(layout.H_TYPE_COUNT)) fail();
 }
 

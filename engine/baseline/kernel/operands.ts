@@ -19,7 +19,7 @@ import { bankOf, F64, homeBytes, I32, isWide, V128 } from "./types.ts";
 
 // An entry of the operand stack.
 export const ENTRY: i32 = 24;
-export const ENTRY_TYPE: i32 = 0;
+const ENTRY_TYPE: i32 = 0;
 const ENTRY_PLACE: i32 = 4;
 /** Register, low half of the constant, index of the local, or condition. */
 const ENTRY_A: i32 = 8;
@@ -541,7 +541,7 @@ function flushBank(used: i32, first: i32, limit: i32): void {
 }
 
 /** Gives entries that refer to local `index` their own copies before the local changes. Preserves the flags. */
-export function detachLocal(index: i32): void {
+function detachLocal(index: i32): void {
   let left = load32(localRow(index) + LOCAL_ENTRIES);
   for (let entry = top - ENTRY; left > 0; entry -= ENTRY) {
     if (load32(entry + ENTRY_PLACE) !== IS_LOCAL || load32(entry + ENTRY_A) !== index) continue;
@@ -661,7 +661,7 @@ export function widen(entry: i32): void {
 }
 
 /** Sets the location of an entry on the stack to the temporary register `register`. */
-export function becomeRegister(entry: i32, type: i32, register: i32): void {
+function becomeRegister(entry: i32, type: i32, register: i32): void {
   if (load32(entry + ENTRY_PLACE) === IS_LOCAL) countLocalEntry(load32(entry + ENTRY_A), -1);
   use(register);
   store32(ownerAt(register), entry);

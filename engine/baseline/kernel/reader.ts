@@ -19,25 +19,25 @@ import { type i32, load32, load8, loadAny32 } from "./memory.ts";
 import { BOTTOM, FIRST_HEAP_BYTE, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
 
 /** Steps of a plan (wasm/code_reader.ts). */
-export const STEP_INDEX: i32 = 1;
-export const STEP_INDEX2: i32 = 2;
-export const STEP_MEMARG: i32 = 3;
-export const STEP_CONST32: i32 = 4;
-export const STEP_BLOCK_TYPE: i32 = 5;
-export const STEP_LABELS: i32 = 6;
-export const STEP_CONST64: i32 = 7;
-export const STEP_BITS32: i32 = 8;
-export const STEP_BITS64: i32 = 9;
-export const STEP_BYTES16: i32 = 10;
-export const STEP_LANE: i32 = 11;
-export const STEP_VAL_TYPES: i32 = 12;
-export const STEP_HEAP_TYPE: i32 = 13;
-export const STEP_REF_TYPE: i32 = 14;
-export const STEP_REF_NULL_TYPE: i32 = 15;
-export const STEP_CAST_TYPES: i32 = 16;
-export const STEP_CATCHES: i32 = 17;
-export const STEP_ORDERING: i32 = 18;
-export const STEP_NEEDS_DATA_COUNT: i32 = 19;
+const STEP_INDEX: i32 = 1;
+const STEP_INDEX2: i32 = 2;
+const STEP_MEMARG: i32 = 3;
+const STEP_CONST32: i32 = 4;
+const STEP_BLOCK_TYPE: i32 = 5;
+const STEP_LABELS: i32 = 6;
+const STEP_CONST64: i32 = 7;
+const STEP_BITS32: i32 = 8;
+const STEP_BITS64: i32 = 9;
+const STEP_BYTES16: i32 = 10;
+const STEP_LANE: i32 = 11;
+const STEP_VAL_TYPES: i32 = 12;
+const STEP_HEAP_TYPE: i32 = 13;
+const STEP_REF_TYPE: i32 = 14;
+const STEP_REF_NULL_TYPE: i32 = 15;
+const STEP_CAST_TYPES: i32 = 16;
+const STEP_CATCHES: i32 = 17;
+const STEP_ORDERING: i32 = 18;
+const STEP_NEEDS_DATA_COUNT: i32 = 19;
 
 /**
  * The address of the next byte, the end of the body, and the difference between an address and its offset in the
@@ -133,7 +133,7 @@ function readU32From(first: i32): i32 {
 }
 
 /** A signed LEB128 integer of 32 bits. */
-export function readS32(): i32 {
+function readS32(): i32 {
   let value: i32 = 0;
   for (let shift: i32 = 0; shift < 35; shift += 7) {
     const byte = readByte();

@@ -33,7 +33,7 @@ import { bankOf, I32, I64, nonNull } from "./types.ts";
 
 // Rows of the module's tables.
 
-export function memoryRow(k: i32): i32 {
+function memoryRow(k: i32): i32 {
   return load32(layout.H_MEMORIES) + k * layout.MEMORY_ROW;
 }
 
@@ -62,7 +62,7 @@ export function memoryOffset(k: i32): i32 {
 }
 
 /** Offset in the context of the address of a shared memory's length. */
-export function sharedLength(k: i32): i32 {
+function sharedLength(k: i32): i32 {
   return load32(memoryRow(k) + layout.MEMORY_SHARED_LENGTH);
 }
 

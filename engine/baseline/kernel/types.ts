@@ -21,8 +21,8 @@ export const F32: i32 = 0x7d;
 export const F64: i32 = 0x7c;
 export const V128: i32 = 0x7b;
 /** Packed storage types of fields. */
-export const I8: i32 = 0x78;
-export const I16: i32 = 0x77;
+const I8: i32 = 0x78;
+const I16: i32 = 0x77;
 
 const REF: i32 = 1 << 28;
 const NULLABLE: i32 = 1 << 27;
@@ -36,9 +36,9 @@ export const LAST_HEAP_BYTE: i32 = 0x74;
 
 // Abstract heap types: the binary format's codes as signed numbers.
 export const HEAP_NOEXN: i32 = -0x0c;
-export const HEAP_NOFUNC: i32 = -0x0d;
-export const HEAP_NOEXTERN: i32 = -0x0e;
-export const HEAP_NONE: i32 = -0x0f;
+const HEAP_NOFUNC: i32 = -0x0d;
+const HEAP_NOEXTERN: i32 = -0x0e;
+const HEAP_NONE: i32 = -0x0f;
 export const HEAP_FUNC: i32 = -0x10;
 export const HEAP_EXTERN: i32 = -0x11;
 export const HEAP_ANY: i32 = -0x12;
@@ -48,7 +48,7 @@ export const HEAP_STRUCT: i32 = -0x15;
 export const HEAP_ARRAY: i32 = -0x16;
 export const HEAP_EXN: i32 = -0x17;
 /** Below all others: that of references in unreachable code. */
-export const HEAP_BOTTOM: i32 = -0x40;
+const HEAP_BOTTOM: i32 = -0x40;
 
 export function refType(isNullable: i32, heap: i32): i32 {
   return REF | (isNullable !== 0 ? NULLABLE : 0) | (heap + HEAP_BIAS);
@@ -125,7 +125,7 @@ function canonicalId(index: i32): i32 {
 }
 
 /** Is type `index` the type `above`, or declared below it? */
-export function isSubtypeIndex(index: i32, above: i32): boolean {
+function isSubtypeIndex(index: i32, above: i32): boolean {
   const id = canonicalId(above);
   let k = index;
   while (k >= 0) {
