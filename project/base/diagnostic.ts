@@ -165,3 +165,15 @@ const HOSTILE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}
 export function escapeHostile(text: string): string {
   return text.replace(HOSTILE, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 }
+
+/**
+ * A value as one line of JSON for people and programs: hostile characters in its strings are escaped as JSON's `\\uXXXX`,
+ * so that a terminal shows the line as it is, and parsing returns the same value.
+ */
+export function jsonLine(value: unknown): string {
+  const unit = (k: number, text: string): string => `\\u${text.charCodeAt(k).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replace(
+    HOSTILE,
+    (text) => Array.from({ length: text.length }, (_, k) => unit(k, text)).join(""),
+  );
+}

@@ -2,7 +2,15 @@
  * Findings as text and as exit codes.
  */
 import assert from "node:assert/strict";
-import { escapeHostile, exitOf, formatDiagnostic, ProjectError, readablePointer, stepInto } from "./diagnostic.ts";
+import {
+  escapeHostile,
+  exitOf,
+  formatDiagnostic,
+  jsonLine,
+  ProjectError,
+  readablePointer,
+  stepInto,
+} from "./diagnostic.ts";
 
 Deno.test("diagnostic: exit codes follow from codes", () => {
   const rows: readonly (readonly [string, number])[] = [
@@ -59,6 +67,9 @@ Deno.test("diagnostic: no character that hides, reorders or moves text stays as 
     const character = String.fromCodePoint(code);
     if (!hidden.test(character)) continue;
     assert.equal(escapeHostile(`a${character}b`), `a\\u{${code.toString(16)}}b`);
+    const line = jsonLine({ text: `a${character}b` });
+    assert.match(line, /^[ -~]*$/);
+    assert.deepEqual(JSON.parse(line), { text: `a${character}b` });
   }
   assert.equal(escapeHostile("plain text, äöü 漢字"), "plain text, äöü 漢字");
 });

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import process from "node:process";
 import { writeText } from "@waft/engine/internal/host/process";
 import { WaftError } from "@waft/engine/internal/errors";
-import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
+import { type Diagnostic, EXIT, jsonLine } from "../base/diagnostic.ts";
 import { FileFailure, oneLine } from "../base/failure.ts";
 import { palette, wantsColor } from "../base/terminal.ts";
 import { inputPath } from "../ops/input_path.ts";
@@ -42,7 +42,7 @@ export function addCommand(program: Command): void {
 
 function writeEnvelope(data: object | null, diagnostics: readonly Diagnostic[]): void {
   const ok = diagnostics.length === 0;
-  writeText(1, `${JSON.stringify({ schemaVersion: 1, command: "inspect", ok, data, diagnostics })}\n`);
+  writeText(1, `${jsonLine({ schemaVersion: 1, command: "inspect", ok, data, diagnostics })}\n`);
 }
 
 /** True for a failure of the operating system, such as a missing file. */

@@ -8,7 +8,7 @@
 import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import process from "node:process";
-import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../base/diagnostic.ts";
+import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, jsonLine, ProjectError } from "../base/diagnostic.ts";
 import type { OpsContext } from "../packages/context.ts";
 import { canPrompt, type Palette, palette, wantsColor } from "../base/terminal.ts";
 
@@ -128,7 +128,7 @@ export async function runCommand(
     const ok = exitCode === EXIT.ok || exitCode === EXIT.pending;
     writeText(
       1,
-      `${JSON.stringify({ schemaVersion: 1, command: name, ok, data: outcome.data, diagnostics })}\n`,
+      `${jsonLine({ schemaVersion: 1, command: name, ok, data: outcome.data, diagnostics })}\n`,
     );
     process.exitCode = exitCode;
     return;

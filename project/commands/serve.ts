@@ -4,11 +4,13 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { exitProcess, writeText } from "@waft/engine/internal/host/process";
+import { currentDirectory, exitProcess, writeText } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../base/paths.ts";
-import { absolutePath } from "../base/system_path.ts";
+import { absolutePath, parentOf } from "../base/system_path.ts";
+import { jsonLine } from "../base/diagnostic.ts";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import type { RequestReport } from "../../component/http/server.ts";
+import { nearestManifest } from "../ops/asked_range.ts";
 import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
@@ -81,6 +83,7 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
     context: () => runContext(limited),
     network: networkOptions({ net: flags.net, listen: [] }),
     ...guestGrants(flags),
+    ...projectRoot(),
     onRequest: (report) => log("request", report),
   }).catch((error: unknown) => {
     if (isAddressError(error)) throw new FileFailure(`${host}:${port}`, error);
@@ -92,6 +95,12 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
   log("stopping", { active: serving.active });
   await Promise.race([serving.stop(), ended]);
   log("stopped", {});
+}
+
+/** The project that the current directory belongs to: a component that serves cannot change its files either. */
+function projectRoot(): { readonly root?: string } {
+  const manifest = nearestManifest(currentDirectory());
+  return manifest === undefined ? {} : { root: parentOf(manifest.file) };
 }
 
 /** The status of a process that SIGINT ends. */
@@ -142,7 +151,7 @@ function errorText(error: unknown): string {
 const jsonLog: Log = (event, data) => {
   const error = "error" in data && data.error !== undefined ? { error: errorText(data.error) } : {};
   const milliseconds = "milliseconds" in data ? { milliseconds: Math.round(data.milliseconds * 1000) / 1000 } : {};
-  writeText(1, `${JSON.stringify({ time: new Date().toISOString(), event, ...data, ...milliseconds, ...error })}\n`);
+  writeText(1, `${jsonLine({ time: new Date().toISOString(), event, ...data, ...milliseconds, ...error })}\n`);
 };
 
 const textLog: Log = (event, data) => {

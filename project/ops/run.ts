@@ -46,13 +46,14 @@ export interface RunOptions extends GuestInputs {
 }
 
 /** Runs `file` and returns the lines to print, one per result. */
-export async function runFile(file: string, args: readonly string[], options: RunOptions): Promise<string[]> {
+export async function runFile(file: string, args: readonly string[], given: RunOptions): Promise<string[]> {
   let bytes: Uint8Array;
   try {
     bytes = readFile(inputPath(file));
   } catch (error) {
     throw new FileFailure(file, error);
   }
+  const options = isArtifact(bytes) && file !== "-" ? { ...given, artifact: file } : given;
   const component = await componentIn(file, bytes);
   if (component !== undefined) {
     const { runComponent } = await import("./run_component.ts");
@@ -91,7 +92,7 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   ]);
   const programArgs = [file, ...args];
   const { wasi, imports } = wasiFor(module, programArgs, options, project.wasi);
-  const { context, env } = options;
+  const { context, env, artifact } = options;
   const host = new PluginHost(project, engine);
   const started = {
     module,
@@ -100,6 +101,7 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     args: programArgs,
     env,
     context,
+    ...(artifact === undefined ? {} : { artifact }),
   };
   let guest: Runnable;
   if (host.waits) {

@@ -27,9 +27,9 @@ export async function runComponent(
   options: RunOptions,
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
-  const { context, env, preopens, root, network } = options;
+  const { context, env, preopens, network } = options;
   const component = inFile(file, () => compileBinary(engine, bytes));
-  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {
     args: [file, ...args],
     env,

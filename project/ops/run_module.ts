@@ -8,18 +8,16 @@ import { Wasi, WasiExit } from "@waft/engine/wasi";
 import type { ModuleShape } from "./module_shape.ts";
 import { parseArgument, printResult } from "./arguments.ts";
 import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
-import { protectedPaths } from "../base/protected_paths.ts";
+import { protectedPaths, type ProtectedRun } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
 
 /** The inputs and limits of a guest's run. */
-export interface GuestInputs {
+export interface GuestInputs extends ProtectedRun {
   /** The context shared by the start function and the call. */
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
-  /** Root of the project that the run belongs to; guests cannot change the project's files. */
-  readonly root?: string;
   /** Called with the error that ends the guest, before the guest is closed. */
   readonly failed?: (error: unknown) => void;
 }
@@ -115,11 +113,12 @@ function needsInitialization(file: string, module: ModuleShape): boolean {
 export function wasiFor(
   module: Module,
   programArgs: readonly string[],
-  { env, preopens, root }: GuestInputs,
+  inputs: GuestInputs,
   groups: readonly string[] | undefined,
 ): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
-  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
+  const { env, preopens } = inputs;
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(inputs) };
   const wasi = new Wasi({ ...narrowedInputs({ args: programArgs, env, preopens }, groups), ...protect });
   return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
 }

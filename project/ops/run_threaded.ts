@@ -14,12 +14,13 @@ export async function runThreaded(
   module: Module,
   name: string,
   args: string[],
-  { context, env, preopens, root }: GuestInputs,
+  inputs: GuestInputs,
 ): Promise<void> {
   if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
+  const { context, env, preopens } = inputs;
   let status: number;
   try {
-    status = await runThreads(module, { args, env, preopens, protect: protectedPaths(root) }, context);
+    status = await runThreads(module, { args, env, preopens, protect: protectedPaths(inputs) }, context);
   } catch (error) {
     throw new FileFailure(file, error);
   }

@@ -28,6 +28,8 @@ export interface ServeOptions {
   readonly network: NetworkOptions;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** Root of the project that the current directory belongs to. */
+  readonly root?: string;
   readonly onRequest: (report: RequestReport) => void;
 }
 
@@ -44,7 +46,7 @@ export interface Serving {
 export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
   const component = await compileFile(file, options.engine);
   const { network, preopens, env, limits, context, onRequest } = options;
-  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(undefined) };
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   // The guest's standard output goes to the log of the process, which is its standard error.
   const input = openSync(devNull, "r");
   const stdio: [number, number, number] = [input, 2, 2];

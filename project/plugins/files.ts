@@ -182,7 +182,7 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
   const { memory } = node;
   const readable = new Roots(node, grants["fs.read"], false);
   const writable = new Roots(node, grants["fs.write"], true);
-  const guard = new PathGuard(system(), protectedPaths(node.services.root));
+  const guard = new PathGuard(system(), protectedPaths(node.services));
   const offsetOf = (offset: bigint): bigint => {
     if (offset < 0n) throw new StatusError(STATUS.invalid);
     return offset;

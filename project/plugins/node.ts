@@ -101,6 +101,8 @@ export interface GraphServices {
   readonly stdio: readonly [number, number, number];
   /** The project's root: granted directories are relative to it. */
   readonly root: string;
+  /** The artifact that is run, which plugins cannot change. */
+  readonly artifact?: string;
   /** Receives a line of a plugin's log. */
   log(plugin: string, level: number, text: string): void;
   /** Is the call under way asynchronous, so that host functions may return promises? */

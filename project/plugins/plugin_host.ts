@@ -43,6 +43,8 @@ export interface Guest {
   readonly env?: readonly (readonly [string, string])[];
   /** Limits of the guest's instance; deadline and fuel for all start functions, `init`, `stop` and hooks. */
   readonly context?: Context;
+  /** The artifact that it was loaded from, which plugins cannot change. */
+  readonly artifact?: string;
 }
 
 /** The options of a host. */
@@ -128,6 +130,7 @@ export class PluginHost {
       env: guest.env ?? [],
       stdio: this.#options.stdio ?? [0, 1, 2],
       root: this.#project.root,
+      ...(guest.artifact === undefined ? {} : { artifact: guest.artifact }),
       log: this.#options.log ?? logToStderr,
       instantiateChild: (bytes, pages) => instantiateChild(this.#engine, bytes, pages),
     });

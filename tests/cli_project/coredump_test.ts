@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import {
   existsSync,
   lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -83,7 +84,10 @@ Deno.test("a core dump that cannot be written does not hide the trap", () => {
   inFolder((folder, waft) => {
     const { status, stderr } = waft("run", "--coredump", join("none", "core"), "divide.wat", "0");
     assert.equal(status, 134);
-    assert.match(stderr, /^waft: no core dump was written: ENOENT[^\n]*core'\nwaft: divide.wat: trap: integer divide/);
+    assert.match(
+      stderr,
+      /^waft: no core dump was written: ENOENT[^\n]*none[^\n]*'\nwaft: divide.wat: trap: integer divide/,
+    );
     assert.equal(existsSync(join(folder, "none")), false);
   });
 });
@@ -99,6 +103,39 @@ Deno.test({
       assert.equal(readFileSync(join(folder, "precious"), "utf8"), "data");
       assert.equal(lstatSync(join(folder, "core")).isFile(), true);
       assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith(".tmp")), []);
+    });
+  },
+});
+
+/** A guest that renames `out`, links it to `../outside`, and traps. */
+const REDIRECTS = `(module
+  (import "wasi_snapshot_preview1" "path_rename" (func $rename (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_symlink" (func $link (param i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "out") (data (i32.const 8) "moved") (data (i32.const 16) "../outside")
+  (func (export "_start")
+    (drop (call $rename (i32.const 3) (i32.const 0) (i32.const 3) (i32.const 3) (i32.const 8) (i32.const 5)))
+    (if (call $link (i32.const 16) (i32.const 10) (i32.const 3) (i32.const 0) (i32.const 3)) (then (return)))
+    (unreachable)))`;
+
+Deno.test({
+  name: "a guest cannot redirect its core dump to another directory",
+  ignore: process.platform === "win32",
+  fn: () => {
+    inFolder((folder) => {
+      const work = join(folder, "work"), outside = join(folder, "outside");
+      for (const path of [work, outside]) mkdirSync(path);
+      writeFileSync(join(work, "redirect.wat"), REDIRECTS);
+      const args = ["run", "--dir", ".::/", "--coredump", "out/core", "redirect.wat"];
+      for (const existsBefore of [true, false]) {
+        if (existsBefore) mkdirSync(join(work, "out"));
+        const { status, stderr } = start(work, args);
+        assert.equal(status, 134, stderr);
+        assert.match(stderr, /^waft: no core dump was written: [^\n]*\nwaft: redirect.wat: trap: unreachable\n/);
+        assert.deepEqual(readdirSync(outside), []);
+        assert.deepEqual(lstatSync(join(work, "out")).isSymbolicLink(), true);
+        rmSync(join(work, "out"));
+      }
     });
   },
 });

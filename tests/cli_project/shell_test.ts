@@ -116,6 +116,37 @@ Deno.test("errors in text show the line and a caret; validate goes on after a fa
     for (const line of err.split("\n")) assert.ok(line.length < 140, line);
   }));
 
+/** A guest that opens `/self.bin` for writing, replaces it by `/other`, removes and links it: the error numbers. */
+const REWRITES = `(module
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_rename" (func $rename (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_unlink_file" (func $unlink (param i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_link" (func $link (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "self.bin") (data (i32.const 16) "other")
+  (func (export "open") (result i32) (call $open (i32.const 3) (i32.const 1) (i32.const 0) (i32.const 8)
+    (i32.const 0) (i64.const 64) (i64.const 0) (i32.const 0) (i32.const 64)))
+  (func (export "rename") (result i32)
+    (call $rename (i32.const 3) (i32.const 16) (i32.const 5) (i32.const 3) (i32.const 0) (i32.const 8)))
+  (func (export "unlink") (result i32) (call $unlink (i32.const 3) (i32.const 0) (i32.const 8)))
+  (func (export "link") (result i32)
+    (call $link (i32.const 3) (i32.const 1) (i32.const 0) (i32.const 8) (i32.const 3) (i32.const 16) (i32.const 5))))`;
+
+Deno.test("compile: a guest cannot change the artifact that it runs from, whose next run executes machine code", () =>
+  inFolder(async (run, folder) => {
+    writeFileSync(join(folder, "rewrites.wat"), REWRITES);
+    assert.equal((await run("compile", "rewrites.wat", "-o", "self.bin")).code, 0);
+    const artifact = readFileSync(join(folder, "self.bin"));
+    for (const change of ["open", "rename", "unlink", "link"]) {
+      if (change === "rename") writeFileSync(join(folder, "other"), "machine code");
+      const flags = ["--allow-precompiled", "--dir", ".::/", "--invoke", change];
+      assert.deepEqual(await run("run", ...flags, "self.bin"), { code: 0, out: "63\n", err: "" }, change);
+      rmSync(join(folder, "other"), { force: true });
+    }
+    assert.deepEqual(readFileSync(join(folder, "self.bin")), artifact);
+  }));
+
 Deno.test("compile: an artifact that runs only where it is allowed to; other machines", () =>
   inFolder(async (run, home) => {
     writeFileSync(join(home, "f.wat"), `(module (func (export "f") (result i32) (i32.const 41)))`);

@@ -24,6 +24,14 @@ const FILES = ["examples/fib.wat", "examples/wasi/threads.wasm", "tests/componen
 const PLUGINS = ["kv", "log", "http"];
 const PRIMES = /^17984 primes below 200000, found by 4 threads/m;
 
+/** A guest that tries to remove the executable `rewrites`. */
+const rewrites = (file: string): string =>
+  `(module
+  (import "wasi_snapshot_preview1" "path_unlink_file" (func $unlink (param i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "${file}")
+  (func (export "f") (result i32) (call $unlink (i32.const 3) (i32.const 0) (i32.const ${file.length}))))`;
+
 /** Places the programs and returns the steps. `suffix` is that of executables. */
 export function singleSteps(folder: string, suffix: string): SingleStep[] {
   for (const file of FILES) copyFileSync(join(ROOT, file), join(folder, file.slice(file.lastIndexOf("/") + 1)));
@@ -31,6 +39,7 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
   for (const name of PLUGINS) {
     cpSync(join(ROOT, "examples/plugins", name), join(folder, "app/plugins", name), { recursive: true });
   }
+  writeFileSync(join(folder, "rewrites.wat"), rewrites(`rewrites${suffix}`));
   writeFileSync(join(folder, "app/waft.json"), '{ "plugins": {} }\n');
   const paths = PLUGINS.map((name) => `./plugins/${name}`);
   const visit = ["run", "--offline", "--invoke", "visit", "visits.wasm"];
@@ -50,8 +59,8 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     says,
     fails: args.includes("seven"),
   });
-  const build = (file: string, name: string): SingleStep =>
-    own(`build ${file}`, ["build", file, "-o", `${name}${suffix}`], /^$/);
+  const build = (file: string, name: string, grants: readonly string[] = []): SingleStep =>
+    own(`build ${file}`, ["build", file, "-o", `${name}${suffix}`, ...grants], /^$/);
   return [
     own("version", ["--version"], /^\d+\.\d+\.\d+/),
     own("a module", ["run", "fib.wat", "20"], /^6765$/m),
@@ -68,5 +77,7 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     built("primes", [], PRIMES),
     build("hello.wat", "hello"),
     built("hello", [], /^hello/),
+    build("rewrites.wat", "rewrites", ["--dir", "."]),
+    built("rewrites", [], /^63$/m),
   ];
 }
