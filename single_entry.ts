@@ -5,10 +5,17 @@
  */
 import process from "node:process";
 import { exitProcess } from "@waft/engine/internal/host/process";
-import { readApplication } from "./project/ops/application.ts";
+import { type Application, readApplication } from "./project/ops/application.ts";
 
 async function start(args: string[]): Promise<number> {
-  const application = readApplication(process.execPath);
+  let application: Application | undefined;
+  try {
+    application = readApplication(process.execPath);
+  } catch (error) {
+    const { FileFailure, report } = await import("./project/base/failure.ts");
+    report(new FileFailure(process.execPath, error));
+    return 1;
+  }
   if (application === undefined) return await (await import("./cli.ts")).main(args);
   const { runApplication } = await import("./project/commands/application.ts");
   return await runApplication(application, process.execPath, args);

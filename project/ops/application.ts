@@ -2,6 +2,8 @@
  * Applications: an executable file that is waft's single executable followed by a compiled program. In: the file of an
  * application (write_application.ts writes it). Out: the program, and the inputs that its guest gets at every start.
  *
+ * The file may be damaged: it was copied or downloaded. The artifact in it has a checksum of its own.
+ *
  * Layout after the runtime: the inputs as JSON in UTF-8, the program, the lengths of both (u32 and u64, little-endian),
  * and 16 bytes of magic at the end. Invariant: every start of a single executable reads this, so it loads nothing.
  */
@@ -46,18 +48,40 @@ export function partsOf(file: number): Parts | undefined {
   const view = new DataView(trailer.buffer);
   const inputBytes = view.getUint32(0, true), programBytes = Number(view.getBigUint64(4, true));
   const runtimeBytes = size - TRAILER_BYTES - inputBytes - programBytes;
-  if (runtimeBytes < 0) throw new Error("the application is damaged: its parts are longer than the file");
+  if (runtimeBytes < 0) damaged("its parts are longer than the file");
   return { runtimeBytes, inputBytes, programBytes };
+}
+
+/** Throws the error of a damaged application. */
+export function damaged(why: string): never {
+  throw new Error(`the application is damaged: ${why}; build or copy it again`);
 }
 
 function readAt(file: number, position: number, bytes: number): Uint8Array<ArrayBuffer> {
   const buffer = new Uint8Array(bytes);
   for (let at = 0; at < bytes;) {
     const count = readSync(file, buffer, at, bytes - at, position + at);
-    if (count === 0) throw new Error("the file ends too early");
+    if (count === 0) damaged("the file ends too early");
     at += count;
   }
   return buffer;
+}
+
+function readInputs(bytes: Uint8Array): ApplicationInputs {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    damaged("its inputs are not JSON");
+  }
+  return isInputs(value) ? value : damaged("its inputs are incomplete");
+}
+
+function isInputs(value: unknown): value is ApplicationInputs {
+  const { form, invoke, dir, env } = (value ?? {}) as { readonly [name: string]: unknown };
+  const isList = (list: unknown): boolean => Array.isArray(list) && list.every((text) => typeof text === "string");
+  return (form === "module" || form === "component") && (invoke === undefined || typeof invoke === "string") &&
+    isList(dir) && isList(env);
 }
 
 /** The application in an executable; undefined if there is none. Throws the system's errors, or for a damaged file. */
@@ -67,9 +91,8 @@ export function readApplication(path: string): Application | undefined {
     const parts = partsOf(file);
     if (parts === undefined) return undefined;
     const { runtimeBytes, inputBytes, programBytes } = parts;
-    const inputs = new TextDecoder().decode(readAt(file, runtimeBytes, inputBytes));
     return {
-      inputs: JSON.parse(inputs) as ApplicationInputs,
+      inputs: readInputs(readAt(file, runtimeBytes, inputBytes)),
       program: readAt(file, runtimeBytes + inputBytes, programBytes),
     };
   } finally {

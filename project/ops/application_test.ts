@@ -62,6 +62,27 @@ Deno.test("a damaged application is refused, and a failed write leaves no file",
     assert.deepEqual(readdirSync(folder).sort(), ["app", "runtime"]);
   }));
 
+Deno.test("an application with any changed byte of its inputs and lengths is read or refused with one error", () =>
+  inFolder((folder) => {
+    const [runtime, path] = [join(folder, "runtime"), join(folder, "app")];
+    writeFileSync(runtime, "");
+    writeApplication(path, runtime, ONE);
+    const bytes = readFileSync(path);
+    let refused = 0;
+    for (let bit = 0; bit < 8 * (bytes.length - 16); bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      writeFileSync(path, changed);
+      try {
+        readApplication(path);
+      } catch (error) {
+        assert.match(String(error), /^Error: the application is damaged: [^\n]+; build or copy it again$/);
+        refused++;
+      }
+    }
+    assert.ok(refused > 300, `${refused} refused`);
+  }));
+
 /** The head of an executable, with the text that single executables contain. */
 function executable(parts: readonly (readonly [at: number, hex: string])[], text = "waft-application"): Uint8Array {
   const bytes = new Uint8Array(2048);

@@ -11,6 +11,7 @@ import { Engine, type Machine, type Module } from "@waft/engine";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
 import type { Component } from "../../component/model/definitions.ts";
+import { damaged } from "./application.ts";
 import { compileProgram } from "./compile_program.ts";
 import type { GuestInputs } from "./run_module.ts";
 import { runComponent } from "./run_component.ts";
@@ -71,11 +72,16 @@ function writeBuilt({ component, artifacts }: BuiltComponent): Uint8Array {
   return program;
 }
 
+/** Reads a program of `writeBuilt`. Throws an Error for a damaged one. */
 function readBuilt(program: Uint8Array): BuiltComponent {
   const head = new DataView(program.buffer, program.byteOffset, program.length);
-  const count = head.getUint32(0, true);
+  const count = program.length < HEAD_BYTES ? Infinity : head.getUint32(0, true);
   let at = HEAD_BYTES + ROW_BYTES * count;
-  const take = (bytes: number): Uint8Array => program.subarray(at, at += bytes);
+  const take = (bytes: number): Uint8Array => {
+    if (at + bytes > program.length) damaged("its component is longer than the program");
+    return program.subarray(at, at += bytes);
+  };
+  take(0);
   const component = take(head.getUint32(4, true));
   const artifacts = new Map<number, Uint8Array>();
   for (let k = 0; k < count; k++) {

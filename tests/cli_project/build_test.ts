@@ -57,6 +57,16 @@ Deno.test("build: a component runs from the executable", () =>
     const inputs = { context: {}, env: [], preopens: [], invoke: 'greet("you")' };
     const lines = await runBuiltComponent("app", application?.program ?? new Uint8Array(), [], inputs);
     assert.match(lines.join("\n"), /you/);
+    const program = application?.program ?? new Uint8Array();
+    const cut = [0, 7, 8, 15, 100].map((bytes) => program.subarray(0, bytes));
+    const counted = [0x7fffffff, 0xffffffff].map((count) => {
+      const copy = program.slice();
+      new DataView(copy.buffer).setUint32(0, count, true);
+      return copy;
+    });
+    for (const damaged of [...cut, ...counted]) {
+      await assert.rejects(runBuiltComponent("app", damaged, [], inputs), /the application is damaged: /);
+    }
   }));
 
 Deno.test("build: wrong command lines and files are refused, and nothing is written", () =>
