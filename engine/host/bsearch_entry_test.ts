@@ -6,14 +6,14 @@ import { equal, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { denoFfi } from "./deno.ts";
 import type { Host } from "./host.ts";
-import { nativeHost } from "./native_host.ts";
+import { posixHost } from "./posix_host.ts";
 import { SYSTEMS } from "./systems.ts";
 
 const isX64 = Deno.build.arch === "x86_64";
 const ignore = Deno.build.os !== "linux" || !isX64;
 
 function host(): Host {
-  return nativeHost(denoFfi(), { ...SYSTEMS.linux, entry: "bsearch" });
+  return posixHost(denoFfi(), { ...SYSTEMS.linux, entry: "bsearch" });
 }
 
 Deno.test({

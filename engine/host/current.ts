@@ -5,7 +5,7 @@ import { bunFfi } from "./bun.ts";
 import { denoFfi } from "./deno.ts";
 import type { Ffi } from "./ffi.ts";
 import type { Host } from "./host.ts";
-import { nativeHost } from "./native_host.ts";
+import { posixHost } from "./posix_host.ts";
 import { nodeFfi } from "./node.ts";
 import { requireSelfTest } from "./self_test.ts";
 import { SYSTEM_PARTS } from "./system_parts.ts";
@@ -18,7 +18,7 @@ let host: Host | undefined;
 export function currentHost(): Host {
   if (host === undefined) {
     const ffi = currentFfi();
-    const made = (SYSTEM_PARTS?.host ?? nativeHost)(ffi);
+    const made = (SYSTEM_PARTS?.host ?? posixHost)(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;
   }

@@ -3,7 +3,7 @@ import { cCalls } from "./c_calls.ts";
 import { DarwinCalls, darwinMachine } from "./darwin_calls.ts";
 import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "./darwin_watchdog_code.ts";
 import { type Host, PROT } from "./host.ts";
-import { nativeHost } from "./native_host.ts";
+import { posixHost } from "./posix_host.ts";
 import type { SetWord, SystemParts } from "./system_parts.ts";
 
 /** Fills the words of the watchdog's state that only macOS has. */
@@ -19,7 +19,7 @@ function prepareDarwin(host: Host, setWord: SetWord): void {
 }
 
 export const PARTS: SystemParts = {
-  host: nativeHost,
+  host: posixHost,
   fileCalls: (host) => {
     const scratch = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
     return new DarwinCalls(darwinMachine(host, cCalls(host), scratch)).call;

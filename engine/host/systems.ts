@@ -1,6 +1,6 @@
 /**
  * The facts about each operating system that the host depends on, one record per system: the C library, flags, signal
- * numbers, structure layouts, and which of the host's mechanisms the system has. `nativeHost` and `windowsHost` pick a
+ * numbers, structure layouts, and which of the host's mechanisms the system has. `posixHost` and `windowsHost` pick a
  * record once; no other code compares names of systems.
  *
  * Sources: Linux <bits/mman-map-flags-generic.h>, <bits/sigaction.h>, <asm-generic/fcntl.h>; macOS <sys/mman.h>,

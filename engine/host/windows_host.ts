@@ -6,15 +6,11 @@
  * Faults arrive at vectored exception handlers, newest first. Invariant: a handler that commits memory precedes every
  * realm's handler of faults, because compiled code also touches reservations that are committed on access.
  */
-import { bsearchEntry } from "./bsearch_entry.ts";
-import type { CodeEntry } from "./code_entry.ts";
-import type { Ffi, ForeignSignature } from "./ffi.ts";
+import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
 import { type Host, PROT } from "./host.ts";
-import type { LentViews } from "./lent_views.ts";
-import { bufferAddresses, checkedView, wordAllocator } from "./host_parts.ts";
 import { endProcessBy } from "./process.ts";
 import { COMMIT_FUNCTIONS, commitHandler } from "./windows_code.ts";
-import { WINDOWS_PAGE_BYTES, windowsMemory } from "./windows_memory.ts";
+import { WindowsMemory } from "./windows_memory.ts";
 
 const KERNEL32 = {
   AddVectoredExceptionHandler: { params: ["i32", "i64"], result: "i64" },
@@ -46,97 +42,81 @@ function zeroTerminated(text: string): Uint8Array {
 
 /** Creates the host interface of a runtime on Windows. */
 export function windowsHost(ffi: Ffi): Host {
-  const { system, arch } = ffi;
-  const kernel = ffi.open("kernel32.dll", KERNEL32);
-  const memory = windowsMemory(ffi);
-  const { reserve, protect } = memory;
-  const pageSize = WINDOWS_PAGE_BYTES;
-  if (ffi.name === "node") {
-    const { TerminateProcess } = ffi.open("kernel32.dll", ENDING);
-    endProcessBy((status) => void TerminateProcess(THIS_PROCESS, status));
+  return new WindowsHost(ffi);
+}
+
+class WindowsHost extends WindowsMemory implements Host {
+  readonly invalidateInstructions = undefined;
+  readonly #kernel: Record<keyof typeof KERNEL32, ForeignFunction>;
+  readonly #libraries = new Map<string, bigint>();
+  /** The address of the handler that commits memory. */
+  readonly #committer: number;
+
+  constructor(ffi: Ffi) {
+    super(ffi);
+    this.#kernel = ffi.open("kernel32.dll", KERNEL32);
+    if (ffi.name === "node") {
+      const { TerminateProcess } = ffi.open("kernel32.dll", ENDING);
+      endProcessBy((status) => void TerminateProcess(THIS_PROCESS, status));
+    }
+    this.#committer = this.placeCode(commitHandler(COMMIT_FUNCTIONS.map((name) => this.#functionAddress(name))));
+    this.#addFirst(this.#committer);
   }
 
-  const libraries = new Map<string, bigint>();
-  function library(name: string): bigint {
-    let handle = libraries.get(name);
+  /** Adds a handler in front of the others; false if the system refuses. */
+  #addFirst(handler: number): boolean {
+    return BigInt(this.#kernel.AddVectoredExceptionHandler(FIRST, BigInt(handler))) !== 0n;
+  }
+
+  #library(name: string): bigint {
+    let handle = this.#libraries.get(name);
     if (handle === undefined) {
+      const { GetModuleHandleA, LoadLibraryExA } = this.#kernel;
       const path = zeroTerminated(name);
-      handle = BigInt(kernel.GetModuleHandleA(path)) || BigInt(kernel.LoadLibraryExA(path, 0n, SEARCH_SYSTEM32));
-      libraries.set(name, handle);
+      handle = BigInt(GetModuleHandleA(path)) || BigInt(LoadLibraryExA(path, 0n, SEARCH_SYSTEM32));
+      this.#libraries.set(name, handle);
     }
     return handle;
   }
 
-  function functionAddress(name: string): number {
+  #functionAddress(name: string): number {
     const symbol = zeroTerminated(name);
     for (const file of LIBRARIES) {
-      const handle = library(file);
-      const address = handle === 0n ? 0 : Number(kernel.GetProcAddress(handle, symbol));
+      const handle = this.#library(file);
+      const address = handle === 0n ? 0 : Number(this.#kernel.GetProcAddress(handle, symbol));
       if (address !== 0) return address;
     }
-    throw new Error(`This ${system.title} lacks the function ${name}`);
+    throw new Error(`This ${this.system.title} lacks the function ${name}`);
   }
 
-  function placeCode(text: Uint8Array): number {
-    const code = reserve(text.length, PROT.READ | PROT.WRITE);
-    protect(code, text.length, PROT.READ | PROT.WRITE);
-    new Uint8Array(ffi.view(code, text.length)).set(text);
-    protect(code, text.length, PROT.READ | PROT.EXEC);
+  functionAddresses<Name extends string>(names: readonly Name[]): Record<Name, number> {
+    return Object.fromEntries(names.map((name) => [name, this.#functionAddress(name)])) as Record<Name, number>;
+  }
+
+  protected placeCode(text: Uint8Array): number {
+    const code = this.reserve(text.length, PROT.READ | PROT.WRITE);
+    this.protect(code, text.length, PROT.READ | PROT.WRITE);
+    new Uint8Array(this.ffi.view(code, text.length)).set(text);
+    this.protect(code, text.length, PROT.READ | PROT.EXEC);
     return code;
   }
 
-  const committer = placeCode(commitHandler(COMMIT_FUNCTIONS.map(functionAddress)));
-  const commitFirst = (): void => void kernel.AddVectoredExceptionHandler(FIRST, BigInt(committer));
-  commitFirst();
+  startThread(code: number, argument: number): void {
+    const threads = this.ffi.open("kernel32.dll", THREADS);
+    const thread = BigInt(threads.CreateThread(0n, 0n, BigInt(code), BigInt(argument), 0, 0n));
+    if (thread === 0n) throw new Error("Cannot start a thread: the system refuses another one");
+    threads.CloseHandle(thread);
+  }
 
-  let entry: CodeEntry | undefined;
-  const way = (): CodeEntry =>
-    entry ??= bsearchEntry(ffi, system.libc, {
-      allocate: wordAllocator(reserve, pageSize),
-      placeCode,
-      view: (at, bytes) => ffi.view(at, bytes),
-    });
-  const nativeLibrary: Host["nativeLibrary"] = (text, symbols) => way().nativeLibrary(text, symbols);
+  installSignalHandler(_signal: number, handler: number): number {
+    if (!this.#addFirst(handler)) throw new Error("Cannot install an exception handler");
+    this.#addFirst(this.#committer);
+    return 0;
+  }
 
-  const addressOf = bufferAddresses(ffi);
-  let lent: LentViews | undefined;
-  return {
-    ...memory,
-    name: ffi.name,
-    os: ffi.os,
-    system,
-    arch,
-    pageSize,
-    get lent() {
-      return lent ??= ffi.lentViews({ arch, system, nativeLibrary, pageSize, reserve });
-    },
-    maxViewBytes: ffi.maxViewBytes,
-    preferLargePages: () => {}, // large pages need a privilege
-    view: (address, bytes) => checkedView(ffi, address, bytes),
-    addressOf,
-    nativeLibrary,
-    runOnce: (text, pointer) => {
-      const { run } = nativeLibrary(text, { run: { offset: 0, params: ["i64"], result: "void" } });
-      run(BigInt(pointer));
-    },
-    boundCalls: (text, offsets, pointer) => way().boundCalls(text, offsets, pointer),
-    invalidateInstructions: undefined,
-    functionAddresses: <Name extends string>(names: readonly Name[]) =>
-      Object.fromEntries(names.map((name) => [name, functionAddress(name)])) as Record<Name, number>,
-    startThread: (code, argument) => {
-      const threads = ffi.open("kernel32.dll", THREADS);
-      const thread = BigInt(threads.CreateThread(0n, 0n, BigInt(code), BigInt(argument), 0, 0n));
-      if (thread === 0n) throw new Error("Cannot start a thread: the system refuses another one");
-      threads.CloseHandle(thread);
-    },
-    installSignalHandler: (_signal, handler) => {
-      if (BigInt(kernel.AddVectoredExceptionHandler(FIRST, BigInt(handler))) === 0n) {
-        throw new Error("Cannot install an exception handler");
-      }
-      commitFirst();
-      return 0;
-    },
-    signalHandler: () => 0,
-    ensureSignalStack: () => {},
-  };
+  signalHandler(): number {
+    return 0;
+  }
+
+  ensureSignalStack(): void {}
 }

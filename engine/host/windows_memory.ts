@@ -1,6 +1,6 @@
 /**
  * Memory on Windows: reservations, commitment, protection, and copy-on-write images. In: the FFI of a runtime. Out: the
- * parts of a {@linkcode Host} that concern memory.
+ * base class of the host on Windows; {@linkcode Host} documents its methods.
  *
  * Windows charges committed pages whether they are used or not. Large accessible reservations are therefore committed
  * on access, by an exception handler (windows_code.ts); `protect` commits its range at once. An image is a section of
@@ -9,8 +9,10 @@
  *
  * Sources: "VirtualAlloc2 function", "MapViewOfFile3 function" and "VirtualFree function" of Microsoft's documentation.
  */
+import { BaseHost } from "./base_host.ts";
 import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
-import { type Host, PROT } from "./host.ts";
+import { PROT } from "./host.ts";
+import type { SystemFacts } from "./systems.ts";
 import { COMMITTED_ON_ACCESS } from "./windows_code.ts";
 
 const KERNEL32 = {
@@ -84,175 +86,184 @@ function reservedProtection(prot: number): number {
   return prot === PROT.READ ? COMMITTED_ON_ACCESS.READ_ONLY : PAGE.NOACCESS;
 }
 
-/** The parts of a host that concern memory. */
-type WindowsMemory = Pick<
-  Host,
-  "reserve" | "protect" | "replace" | "release" | "discard" | "createImage" | "openImage" | "mapImage" | "closeImage"
->;
+/** Throws where the system has returned no address. */
+function found(address: number, bytes: number): number {
+  if (address === 0) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
+  return address;
+}
 
-/** The memory of this process. */
-export function windowsMemory(ffi: Ffi): WindowsMemory {
-  const kernel = ffi.open("kernel32.dll", KERNEL32);
-  let sections: Record<keyof typeof SECTIONS, ForeignFunction> | undefined;
-  const late = () => sections ??= ffi.open("kernel32.dll", SECTIONS);
-  let placeholders: Record<keyof typeof PLACEHOLDERS, ForeignFunction> | undefined;
-  const withPlaceholders = () => placeholders ??= ffi.open("kernelbase.dll", PLACEHOLDERS);
-  const oldProtection = new Uint8Array(4);
+type Functions<Table> = Record<keyof Table, ForeignFunction>;
+
+/** A host with memory. */
+export abstract class WindowsMemory extends BaseHost<SystemFacts> {
+  readonly #kernel: Functions<typeof KERNEL32>;
+  #openSections: Functions<typeof SECTIONS> | undefined;
+  #openPlaceholders: Functions<typeof PLACEHOLDERS> | undefined;
+  readonly #oldProtection = new Uint8Array(4);
   /** Reservations that are committed on access: [start, end). */
-  const onAccess: (readonly [start: number, end: number])[] = [];
-  const images = new Map<number, ImageRange>();
+  readonly #onAccess: (readonly [start: number, end: number])[] = [];
+  /** Reservations for images, by address. */
+  readonly #images = new Map<number, ImageRange>();
 
-  function allocate(address: number, bytes: number, kind: number, protection: number): number {
-    return Number(kernel.VirtualAlloc(BigInt(address), BigInt(bytes), kind, protection));
+  constructor(ffi: Ffi) {
+    super(ffi, ffi.system, PAGE_BYTES);
+    this.#kernel = ffi.open("kernel32.dll", KERNEL32);
   }
 
-  function found(address: number, bytes: number): number {
-    if (address === 0) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
-    return address;
+  get #sections(): Functions<typeof SECTIONS> {
+    return this.#openSections ??= this.ffi.open("kernel32.dll", SECTIONS);
   }
 
-  function reservePlaceholder(bytes: number): number {
-    const size = roundUp(bytes, GRANULARITY);
-    const kind = MEM.RESERVE | MEM.RESERVE_PLACEHOLDER;
-    const { VirtualAlloc2 } = withPlaceholders();
-    const address = found(Number(VirtualAlloc2(THIS_PROCESS, 0n, BigInt(size), kind, PAGE.NOACCESS, 0n, 0)), bytes);
-    images.set(address, { bytes: size, view: 0, isMapped: false });
-    return address;
+  get #placeholders(): Functions<typeof PLACEHOLDERS> {
+    return this.#openPlaceholders ??= this.ffi.open("kernelbase.dll", PLACEHOLDERS);
   }
 
-  function reserve(bytes: number, prot: number, forImage = false): number {
-    if (forImage) return reservePlaceholder(bytes);
+  #allocate(address: number, bytes: number, kind: number, protection: number): number {
+    return Number(this.#kernel.VirtualAlloc(BigInt(address), BigInt(bytes), kind, protection));
+  }
+
+  #free(address: number, bytes: number, kind: number): void {
+    this.#kernel.VirtualFree(BigInt(address), BigInt(bytes), kind);
+  }
+
+  reserve(bytes: number, prot: number, forImage = false): number {
+    if (forImage) return this.#reservePlaceholder(bytes);
     if (prot !== PROT.NONE && bytes <= COMMIT_AT_ONCE) {
-      return found(allocate(0, bytes, MEM.RESERVE | MEM.COMMIT, pageProtection(prot)), bytes);
+      return found(this.#allocate(0, bytes, MEM.RESERVE | MEM.COMMIT, pageProtection(prot)), bytes);
     }
-    const address = found(allocate(0, bytes, MEM.RESERVE, reservedProtection(prot)), bytes);
-    if (prot !== PROT.NONE) onAccess.push([address, address + bytes]);
+    const address = found(this.#allocate(0, bytes, MEM.RESERVE, reservedProtection(prot)), bytes);
+    if (prot !== PROT.NONE) this.#onAccess.push([address, address + bytes]);
     return address;
+  }
+
+  #reservePlaceholder(bytes: number): number {
+    const size = roundUp(bytes, GRANULARITY);
+    const address = found(this.#placeAt(0, size, MEM.RESERVE | MEM.RESERVE_PLACEHOLDER, PAGE.NOACCESS), bytes);
+    this.#images.set(address, { bytes: size, view: 0, isMapped: false });
+    return address;
+  }
+
+  /** VirtualAlloc2 in this process. */
+  #placeAt(address: number, bytes: number, kind: number, protection: number): number {
+    const { VirtualAlloc2 } = this.#placeholders;
+    return Number(VirtualAlloc2(THIS_PROCESS, BigInt(address), BigInt(bytes), kind, protection, 0n, 0));
+  }
+
+  protect(address: number, bytes: number, prot: number): void {
+    const mapped = this.#images.get(address);
+    const skipped = mapped?.isMapped === true ? Math.min(mapped.view, bytes) : 0;
+    if (skipped > 0 && prot !== READ_WRITE) throw new RangeError("Pages of an image are readable and writable");
+    if (skipped === bytes || this.#commit(address + skipped, bytes - skipped, prot)) return;
+    if (this.#commitBehindView(address, bytes)) return;
+    throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
   }
 
   /** Commits pages, which keep their contents if they are committed already, and sets their protection. */
-  function commit(address: number, bytes: number, prot: number): boolean {
+  #commit(address: number, bytes: number, prot: number): boolean {
     const protection = pageProtection(prot);
-    if (allocate(address, bytes, MEM.COMMIT, protection) === 0) return false;
-    return kernel.VirtualProtect(BigInt(address), BigInt(bytes), protection, oldProtection) !== 0;
-  }
-
-  function protect(address: number, bytes: number, prot: number): void {
-    const mapped = images.get(address);
-    const skipped = mapped?.isMapped === true ? Math.min(mapped.view, bytes) : 0;
-    if (skipped > 0 && prot !== READ_WRITE) throw new RangeError("Pages of an image are readable and writable");
-    if (skipped < bytes && !commit(address + skipped, bytes - skipped, prot) && !commitBehindView(address, bytes)) {
-      throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
-    }
+    if (this.#allocate(address, bytes, MEM.COMMIT, protection) === 0) return false;
+    return this.#kernel.VirtualProtect(BigInt(address), BigInt(bytes), protection, this.#oldProtection) !== 0;
   }
 
   /** Commits a range that begins inside of a view; false if it does not. */
-  function commitBehindView(address: number, bytes: number): boolean {
-    for (const [start, { view, isMapped }] of images) {
+  #commitBehindView(address: number, bytes: number): boolean {
+    for (const [start, { view, isMapped }] of this.#images) {
       const end = start + view;
       if (!isMapped || address <= start || address >= end) continue;
-      return address + bytes <= end || commit(end, address + bytes - end, READ_WRITE);
+      return address + bytes <= end || this.#commit(end, address + bytes - end, READ_WRITE);
     }
     return false;
   }
 
-  function replace(address: number, bytes: number, prot: number): void {
-    const mapped = images.get(address);
-    if (mapped?.isMapped === true) return replaceView(address, mapped, bytes);
-    kernel.VirtualFree(BigInt(address), BigInt(bytes), MEM.DECOMMIT);
+  replace(address: number, bytes: number, prot: number): void {
+    const mapped = this.#images.get(address);
+    if (mapped?.isMapped === true) return this.#replaceView(address, mapped, bytes);
+    this.#free(address, bytes, MEM.DECOMMIT);
     if (prot === PROT.NONE) return;
-    const isOnAccess = onAccess.some(([start, end]) => start <= address && address < end);
-    if (!(isOnAccess && prot === READ_WRITE)) protect(address, bytes, prot);
+    const isOnAccess = this.#onAccess.some(([start, end]) => start <= address && address < end);
+    if (!(isOnAccess && prot === READ_WRITE)) this.protect(address, bytes, prot);
   }
 
   /** Replaces the view by zero pages, and the pages behind it. */
-  function replaceView(address: number, range: ImageRange, bytes: number): void {
-    const { UnmapViewOfFile2, VirtualAlloc2 } = withPlaceholders();
-    UnmapViewOfFile2(THIS_PROCESS, BigInt(address), MEM.PRESERVE_PLACEHOLDER);
+  #replaceView(address: number, range: ImageRange, bytes: number): void {
+    this.#unmap(address, MEM.PRESERVE_PLACEHOLDER);
     range.isMapped = false;
     const kind = MEM.RESERVE | MEM.COMMIT | MEM.REPLACE_PLACEHOLDER;
-    found(Number(VirtualAlloc2(THIS_PROCESS, BigInt(address), BigInt(range.view), kind, PAGE.READWRITE, 0n, 0)), bytes);
-    if (bytes > range.view) replace(address + range.view, bytes - range.view, READ_WRITE);
+    found(this.#placeAt(address, range.view, kind, PAGE.READWRITE), bytes);
+    if (bytes > range.view) this.replace(address + range.view, bytes - range.view, READ_WRITE);
   }
 
-  function release(address: number): void {
-    const at = onAccess.findIndex(([start]) => start === address);
-    if (at >= 0) onAccess.splice(at, 1);
-    const range = images.get(address);
-    images.delete(address);
-    if (range?.isMapped === true) withPlaceholders().UnmapViewOfFile2(THIS_PROCESS, BigInt(address), 0);
-    else kernel.VirtualFree(BigInt(address), 0n, MEM.RELEASE);
+  #unmap(address: number, kind: number): void {
+    this.#placeholders.UnmapViewOfFile2(THIS_PROCESS, BigInt(address), kind);
+  }
+
+  release(address: number): void {
+    const at = this.#onAccess.findIndex(([start]) => start === address);
+    if (at >= 0) this.#onAccess.splice(at, 1);
+    const range = this.#images.get(address);
+    this.#images.delete(address);
+    if (range?.isMapped === true) this.#unmap(address, 0);
+    else this.#free(address, 0, MEM.RELEASE);
     if (range !== undefined && range.view > 0 && range.view < range.bytes) {
-      kernel.VirtualFree(BigInt(address + range.view), 0n, MEM.RELEASE);
+      this.#free(address + range.view, 0, MEM.RELEASE);
     }
   }
 
-  function discard(address: number, bytes: number, mapAgain?: () => void): void {
-    const range = images.get(address);
-    if (range?.isMapped !== true) return replace(address, bytes, READ_WRITE);
-    if (bytes > range.view) replace(address + range.view, bytes - range.view, READ_WRITE);
+  discard(address: number, bytes: number, mapAgain?: () => void): void {
+    const range = this.#images.get(address);
+    if (range?.isMapped !== true) return this.replace(address, bytes, READ_WRITE);
+    if (bytes > range.view) this.replace(address + range.view, bytes - range.view, READ_WRITE);
     mapAgain?.();
   }
 
-  function createImage(bytes: Uint8Array): number {
-    const { CreateFileMappingW, MapViewOfFile, UnmapViewOfFile } = late();
+  createImage(bytes: Uint8Array): number {
+    const { CreateFileMappingW, MapViewOfFile, UnmapViewOfFile } = this.#sections;
     const size = roundUp(bytes.length, GRANULARITY);
     const [high, low] = [Math.floor(size / 2 ** 32), size | 0];
     const section = Number(CreateFileMappingW(INVALID_HANDLE, 0n, PAGE.READWRITE, high, low, 0n));
     const at = section === 0 ? 0 : Number(MapViewOfFile(BigInt(section), FILE_MAP_WRITE, 0, 0, BigInt(size)));
     if (at === 0) {
-      if (section !== 0) closeImage(section);
+      if (section !== 0) this.closeImage(section);
       throw new Error("Cannot create an image: the system does not give a section of the paging file");
     }
-    new Uint8Array(ffi.view(at, size)).set(bytes);
+    new Uint8Array(this.ffi.view(at, size)).set(bytes);
     UnmapViewOfFile(BigInt(at));
     return section;
   }
 
-  function closeImage(section: number): void {
-    late().CloseHandle(BigInt(section));
+  /** A file cannot be replaced while it is mapped, so artifacts are read. */
+  openImage(): { image: number; bytes: number } {
+    throw new Error("Files are not mapped on Windows");
   }
 
-  function mapImage(address: number, bytes: number, section: number): void {
-    const range = images.get(address);
+  closeImage(section: number): void {
+    this.#sections.CloseHandle(BigInt(section));
+  }
+
+  mapImage(address: number, bytes: number, section: number, offset = 0, prot: number = READ_WRITE): void {
+    if (offset !== 0 || prot !== READ_WRITE) throw new RangeError("Windows maps whole images, readable and writable");
+    const range = this.#images.get(address);
     if (range === undefined) throw new RangeError("An image replaces only a reservation that was made for it");
-    const { MapViewOfFile3, UnmapViewOfFile2, VirtualAlloc2 } = withPlaceholders();
-    if (range.isMapped) UnmapViewOfFile2(THIS_PROCESS, BigInt(address), MEM.PRESERVE_PLACEHOLDER);
-    else {
-      range.view = Math.min(roundUp(bytes, GRANULARITY), range.bytes);
-      const [rest, restBytes] = [BigInt(address + range.view), BigInt(range.bytes - range.view)];
-      if (restBytes > 0n) {
-        kernel.VirtualFree(BigInt(address), BigInt(range.view), MEM.RELEASE | MEM.PRESERVE_PLACEHOLDER);
-        const kind = MEM.RESERVE | MEM.REPLACE_PLACEHOLDER;
-        found(Number(VirtualAlloc2(THIS_PROCESS, rest, restBytes, kind, PAGE.NOACCESS, 0n, 0)), bytes);
-      }
-    }
+    if (range.isMapped) this.#unmap(address, MEM.PRESERVE_PLACEHOLDER);
+    else this.#splitPlaceholder(address, range, bytes);
     const size = BigInt(range.view);
-    const image = BigInt(section);
     const kind = MEM.REPLACE_PLACEHOLDER;
+    const { MapViewOfFile3 } = this.#placeholders;
+    const image = BigInt(section);
     const at = MapViewOfFile3(image, THIS_PROCESS, BigInt(address), 0n, size, kind, PAGE.WRITECOPY, 0n, 0);
     range.isMapped = Number(at) === address;
     if (!range.isMapped) throw new RangeError(`Out of memory: cannot map ${bytes} bytes`);
   }
 
-  return {
-    reserve,
-    protect,
-    replace,
-    release,
-    discard,
-    createImage,
-    // A file cannot be replaced while it is mapped, so artifacts are read.
-    openImage: () => {
-      throw new Error("Files are not mapped on Windows");
-    },
-    mapImage: (address, bytes, section, offset = 0, prot = READ_WRITE) => {
-      if (offset !== 0 || prot !== READ_WRITE) throw new RangeError("Windows maps whole images, readable and writable");
-      mapImage(address, bytes, section);
-    },
-    closeImage,
-  };
-}
+  /** Makes the first pages of a reservation a placeholder of their own, for a view of `bytes`. */
+  #splitPlaceholder(address: number, range: ImageRange, bytes: number): void {
+    range.view = Math.min(roundUp(bytes, GRANULARITY), range.bytes);
+    const rest = range.bytes - range.view;
+    if (rest === 0) return;
+    this.#free(address, range.view, MEM.RELEASE | MEM.PRESERVE_PLACEHOLDER);
+    found(this.#placeAt(address + range.view, rest, MEM.RESERVE | MEM.REPLACE_PLACEHOLDER, PAGE.NOACCESS), bytes);
+  }
 
-/** The size of a page of Windows on x64. */
-export const WINDOWS_PAGE_BYTES: number = PAGE_BYTES;
+  /** No effect: large pages need a privilege. */
+  preferLargePages(): void {}
+}

@@ -2,7 +2,7 @@
  * The host for macOS on arm64, on a double that knows macOS's rules (host_double.ts): memory, images, code, signals.
  */
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { nativeHost } from "../../engine/host/native_host.ts";
+import { posixHost } from "../../engine/host/posix_host.ts";
 import { PROT } from "../../engine/host/host.ts";
 import { DarwinDouble } from "./host_double.ts";
 
@@ -10,7 +10,7 @@ const PAGE = 0x4000;
 
 function machine() {
   const double = new DarwinDouble();
-  const host = nativeHost(double);
+  const host = posixHost(double);
   return { double, host, take: () => double.calls.splice(0) };
 }
 

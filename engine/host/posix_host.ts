@@ -1,0 +1,138 @@
+/**
+ * The host interface on systems with mmap and signals: libc for memory, threads and signals, and a way into generated
+ * machine code (object_entry.ts, bsearch_entry.ts). In: the FFI of a runtime (ffi.ts) and the record of the operating
+ * system (systems.ts). Out: a {@linkcode Host}.
+ */
+import type { CodeEntry } from "./code_entry.ts";
+import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
+import { type Host, PROT } from "./host.ts";
+import { objectEntry } from "./object_entry.ts";
+import { PosixMemory } from "./posix_memory.ts";
+import { endProcessBy } from "./process.ts";
+import { isPosix, type PosixFacts } from "./systems.ts";
+
+/** The size of a page, where the processor alone does not say it. */
+const PAGES = {
+  getpagesize: { params: [], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const THREADS = {
+  pthread_create: { params: ["buffer", "i64", "i64", "i64"], result: "i32" },
+  pthread_detach: { params: ["i64"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const DLSYM = {
+  dlsym: { params: ["i64", "buffer"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const SIGNAL_STACK_BYTES = 1 << 16;
+
+/** The record of the FFI's operating system, which has mmap and signals. */
+function posixSystem({ system }: Ffi): PosixFacts {
+  if (!isPosix(system)) throw new Error(`${system.title} has no mmap`);
+  return system;
+}
+
+/** The C library's function for making new code visible; undefined where no processor needs it. */
+function cacheMaintenance(ffi: Ffi, system: PosixFacts): Host["invalidateInstructions"] {
+  const name = system.invalidateInstructions;
+  if (ffi.arch === "x64" || name === undefined) return undefined;
+  const { [name]: invalidate } = ffi.open(system.libc, { [name]: { params: ["i64", "i64"], result: "void" } });
+  return (first, end) => void invalidate!(BigInt(first), BigInt(end - first));
+}
+
+function handlerIn(sigaction: Uint8Array): number {
+  return Number(new DataView(sigaction.buffer).getBigUint64(0, true));
+}
+
+/**
+ * Creates the host interface of a runtime on a system with mmap and signals. `system` is the record of its operating
+ * system; tests pass others.
+ */
+export function posixHost(ffi: Ffi, system: PosixFacts = posixSystem(ffi)): Host {
+  const pageSize = ffi.arch === "x64" ? system.x64PageBytes : ffi.open(system.libc, PAGES).getpagesize() as number;
+  return new PosixHost(ffi, system, pageSize);
+}
+
+class PosixHost extends PosixMemory implements Host {
+  readonly invalidateInstructions: Host["invalidateInstructions"];
+  #lookup: Record<keyof typeof DLSYM, ForeignFunction> | undefined;
+
+  constructor(ffi: Ffi, system: PosixFacts, pageSize: number) {
+    super(ffi, system, pageSize);
+    this.invalidateInstructions = cacheMaintenance(ffi, system);
+    if (ffi.name === "node") endProcessBy(this.calls.exitGroup);
+  }
+
+  protected override openEntry(): CodeEntry {
+    if (this.system.entry !== "object") return super.openEntry();
+    return objectEntry(this.ffi, {
+      create: (bytes) => this.createFile(bytes, "executable memory"),
+      close: (file) => this.closeImage(file),
+    });
+  }
+
+  /** On arm64 only where `invalidateInstructions` exists. */
+  protected placeCode(text: Uint8Array): number {
+    const bytes = Math.ceil(text.length / this.pageSize) * this.pageSize;
+    const code = this.reserve(bytes, PROT.READ | PROT.WRITE);
+    new Uint8Array(this.ffi.view(code, text.length)).set(text);
+    if (this.calls.mprotect(code, bytes, PROT.READ | PROT.EXEC) !== 0) {
+      throw new Error("Cannot create executable memory: the system does not allow it");
+    }
+    this.invalidateInstructions?.(code, code + text.length);
+    return code;
+  }
+
+  override runOnce(text: Uint8Array, pointer: number): void {
+    // On other architectures, instruction fetch is not coherent with stores.
+    if (this.ffi.call === undefined || this.arch !== "x64" || this.system.entry !== "object") {
+      return super.runOnce(text, pointer);
+    }
+    const code = this.placeCode(text);
+    this.ffi.call(code, pointer);
+    this.calls.munmap(code, text.length);
+  }
+
+  functionAddresses<Name extends string>(names: readonly Name[]): Record<Name, number> {
+    const { dlsym } = this.#lookup ??= this.ffi.open(this.system.libc, DLSYM);
+    const found = {} as Record<Name, number>;
+    for (const name of names) {
+      const at = Number(dlsym(BigInt(this.system.dlsymDefault), new TextEncoder().encode(`${name}\0`)));
+      if (at === 0) throw new Error(`The C library of this ${this.system.title} lacks the function ${name}`);
+      found[name] = at;
+    }
+    return found;
+  }
+
+  startThread(code: number, argument: number): void {
+    const threads = this.ffi.open(this.system.libc, THREADS);
+    const id = new BigUint64Array(1);
+    if (threads.pthread_create(id, 0n, BigInt(code), BigInt(argument)) !== 0) {
+      throw new Error("Cannot start a thread: the system refuses another one");
+    }
+    threads.pthread_detach(id[0]!);
+  }
+
+  installSignalHandler(signal: number, handler: number): number {
+    const old = new Uint8Array(this.system.SIGACTION_SIZE);
+    if (this.calls.sigaction(signal, this.system.sigactionBytes(handler), old) !== 0) {
+      throw new Error(`Cannot install a handler for signal ${signal}`);
+    }
+    return handlerIn(old);
+  }
+
+  signalHandler(signal: number): number {
+    const old = new Uint8Array(this.system.SIGACTION_SIZE);
+    this.calls.sigaction(signal, null, old);
+    return handlerIn(old);
+  }
+
+  ensureSignalStack(): void {
+    const old = new Uint8Array(24);
+    this.calls.sigaltstack(null, old);
+    if (!this.system.isSignalStackDisabled(old)) return;
+    const stack = this.reserve(SIGNAL_STACK_BYTES, PROT.READ | PROT.WRITE);
+    this.calls.sigaltstack(this.system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
+  }
+}
