@@ -17,7 +17,7 @@ import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
 import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
-import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
+import { inWords, requireKnownNames, requireRecord, requireTexts } from "./base/arguments.ts";
 import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
 import { kernelForm, setNativeMaker } from "./baseline/kernel_forms.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
@@ -382,6 +382,7 @@ export class Engine implements Settings {
     if (!TARGET_MACHINES.includes(`${os}/${arch}`)) {
       throw new TypeError(`Unsupported machine ${os}/${arch}: expected one of ${TARGET_MACHINES.join(", ")}`);
     }
+    requireTexts(cpu, "The instruction sets of a machine");
     const unknown = cpu.find((name) => !CPU_FEATURES[arch].includes(name));
     if (unknown !== undefined) {
       throw new TypeError(

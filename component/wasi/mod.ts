@@ -15,6 +15,7 @@ import { commandInterfaces } from "./v0_3/command.ts";
 import { filesystemInterfaces } from "./v0_3/filesystem.ts";
 import { asyncSocketInterfaces } from "./v0_3/sockets.ts";
 import { Timers } from "./v0_3/timers.ts";
+import { requireBoolean, requireKnownNames, requireRecord } from "@waft/engine/internal/base/arguments";
 import { FILETYPE } from "@waft/engine/internal/wasi/abi";
 
 export type { NetworkOptions, WasiOptions };
@@ -44,7 +45,12 @@ export class ComponentWasi {
   readonly #timers: Timers;
 
   /** Opens the preopened directories. Throws an Error for a directory that cannot be opened, or for a bad grant. */
-  constructor({ network, waitInEventLoop, ...options }: ComponentWasiOptions = {}) {
+  constructor(given: ComponentWasiOptions = {}) {
+    requireRecord(given, "The options of WASI");
+    const { network = {}, waitInEventLoop, ...options } = given;
+    requireRecord(network, "The option network");
+    requireKnownNames("network option", network, { connect: true, listen: true });
+    requireBoolean(waitInEventLoop, "The option waitInEventLoop");
     this.grants = new NetworkGrants(network);
     const preview1 = this.preview1 = new Preview1(options, waitInEventLoop);
     const timers = this.#timers = new Timers(preview1);

@@ -6,6 +6,7 @@
  */
 import { lookup } from "node:dns";
 import { BlockList, isIP } from "node:net";
+import { requireTexts } from "@waft/engine/internal/base/arguments";
 import { ComponentError } from "../abi/traps.ts";
 
 /** Grants of the network. */
@@ -107,6 +108,8 @@ export class NetworkGrants {
     { connect = [], listen = [] }: NetworkOptions = {},
     resolver: (name: string) => Promise<string[]> = addressesOf,
   ) {
+    requireTexts(connect, "The option connect");
+    requireTexts(listen, "The option listen");
     this.#addressesOf = async (name) => [...new Set((await resolver(name)).map(canonicalAddress))];
     this.#connect = connect.map(parseHostPort);
     this.#listen = listen.map((text) => {
@@ -160,7 +163,8 @@ export class NetworkGrants {
       host === "localhost" || !isReserved(address) || this.#names(address, port)
     );
     if (usable.length === 0) throw new ComponentError("access-denied");
-    for (const address of usable) this.#remember(host, address);
+    // An address that is usable only because a grant names it has the ports of that grant, not those of the name.
+    for (const address of usable) if (host === "localhost" || !isReserved(address)) this.#remember(host, address);
     return usable;
   }
 

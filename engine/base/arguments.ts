@@ -33,6 +33,15 @@ export function requireBoolean(value: unknown, what: string): void {
   }
 }
 
+/** Throws unless `value` is an array of strings or undefined. */
+export function requireTexts(value: unknown, what: string): void {
+  if (value === undefined) return;
+  if (!Array.isArray(value)) throw new TypeError(`${what} must be an array of strings, not ${inWords(value)}`);
+  for (const text of value) {
+    if (typeof text !== "string") throw new TypeError(`${what} must be an array of strings, without ${inWords(text)}`);
+  }
+}
+
 /** Throws unless `value` is an object with named fields. */
 export function requireRecord(value: unknown, what: string): asserts value is object {
   if (!isRecord(value)) throw new TypeError(`${what} must be an object, not ${inWords(value)}`);

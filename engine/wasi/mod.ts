@@ -4,7 +4,7 @@
  * reaches nothing outside those directories (paths.ts), and no call blocks beyond the deadline of the guest's call
  * (waits.ts).
  */
-import { requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
+import { requireKnownNames, requireRecord, requireTexts, wholeNumber } from "../base/arguments.ts";
 import { currentHost } from "../host/current.ts";
 import { fileCalls } from "../host/file_calls.ts";
 import type { Instance } from "../engine.ts";
@@ -176,7 +176,10 @@ const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
 function checkOptions(options: WasiOptions): void {
   requireRecord(options, "The options of WASI");
   requireKnownNames("WASI option", options, OPTION_NAMES);
-  const { stdio } = options;
+  const { args, env, stdio } = options;
+  requireTexts(args, "The option args");
+  if (env !== undefined && !Array.isArray(env)) throw new TypeError("The option env is an array of names with values");
+  for (const pair of env ?? []) requireTexts(pair, "An element of the option env");
   if (stdio === undefined) return;
   if (!Array.isArray(stdio) || stdio.length !== 3) {
     throw new TypeError("The option stdio is three descriptors: of stdin, stdout and stderr");

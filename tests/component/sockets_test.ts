@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { NetworkGrants, type NetworkOptions, parseHostPort } from "../../component/wasi/network_grants.ts";
 import { ipAddress, socketAddress } from "../../component/wasi/socket_address.ts";
-import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { ComponentWasi, type ComponentWasiOptions } from "../../component/wasi/mod.ts";
 import type { TcpSocket } from "../../component/wasi/tcp.ts";
 import type { UdpSocket } from "../../component/wasi/udp.ts";
 import type { ResolveAddressStream } from "../../component/wasi/name_lookup.ts";
@@ -156,6 +156,43 @@ Deno.test("an answer of the resolver that points to this machine or a private ne
   assert.equal(mixed.mayConnect("192.0.2.7", 81), false);
   const both = new NetworkGrants({ connect: ["example.test:80", "10.0.0.5:80"] }, lookUp("10.0.0.5"));
   assert.deepEqual(await both.resolve("example.test"), ["10.0.0.5"]);
+});
+
+Deno.test("a name that leads to a granted address of a private network opens none of its other ports", async () => {
+  for (const port of [undefined, 5432]) {
+    const connect = ["example.test", "127.0.0.1:5432"];
+    const grants = new NetworkGrants({ connect }, () => Promise.resolve(["127.0.0.1"]));
+    assert.deepEqual(await grants.resolve("example.test", port), ["127.0.0.1"]);
+    assert.equal(grants.mayConnect("127.0.0.1", 5432), true);
+    assert.equal(grants.mayConnect("127.0.0.1", 22), false);
+    await assert.rejects(grants.resolve("example.test", 22), { payload: "access-denied" });
+  }
+});
+
+Deno.test("grants and options of another form are refused, not ignored", () => {
+  const wrong: unknown[] = [
+    5,
+    null,
+    "example.test",
+    { network: "example.test" },
+    { network: null },
+    { network: { conect: [] } },
+    { network: { connect: "example.test" } },
+    { network: { connect: [null] } },
+    { network: { listen: [8080] } },
+    { waitInEventLoop: 1 },
+    { args: [1] },
+    { args: "name" },
+    { env: { NAME: "value" } },
+    { env: [["NAME", 1]] },
+  ];
+  for (const options of wrong) {
+    assert.throws(() => new ComponentWasi(options as ComponentWasiOptions), (error) => {
+      assert.ok(error instanceof TypeError, String(error));
+      assert.match(error.message, /^(The|An|Unknown) .*option/);
+      return true;
+    }, JSON.stringify(options));
+  }
 });
 
 Deno.test("a name that changes its address does not lead to the new one", async () => {

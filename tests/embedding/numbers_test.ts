@@ -4,7 +4,7 @@
  * and are tested there.
  */
 import assert from "node:assert/strict";
-import { type Context, Engine, host, NewEngine } from "@waft/engine";
+import { type Context, Engine, host, NewEngine, ProcessorAccount, startCall, underLimits } from "@waft/engine";
 import { CodeCache, Memory } from "@waft/engine";
 import { runThreads } from "@waft/engine/wasi/threads";
 import { Wasi } from "@waft/engine/wasi";
@@ -74,6 +74,14 @@ const ROWS: readonly Row[] = [
   row("size of a pool", OF_SIZES, (n) => module.pool({ size: n })),
   row("fuel", [...NEVER, ...HUGE, -1n, 2n ** 62n + 1n, ...STRINGS], (n) => instance.call({ fuel: n }, "f")),
   row("deadline", [NaN, new Date(NaN), 5n, "5", null, {}, true], (n) => instance.call({ deadline: n }, "f")),
+  row("processor time", [-1, NaN, -Infinity, "5", 5n, null, {}, true], (n) => instance.call({ processorTime: n }, "f")),
+  row("time of a processor account", [-1, NaN, -Infinity, "5", 5n, null, {}, true], (n) => new ProcessorAccount(n)),
+  row("deadline of started calls", [NaN, 5n, "5", null, {}, true], (n) => {
+    startCall(instance.exports["f"] as () => unknown, { deadline: n }, [], () => {}, () => {});
+  }),
+  row("fuel of several calls", [-1, 1.5, NaN, "5", null, {}, true], (n) => {
+    underLimits(instance.exports["f"] as () => unknown, { fuel: n }, () => {});
+  }),
   row("descriptors of WASI", [...OF_SIZES, 2 ** 31], (n) => new Wasi({ stdio: [0, n, 2] })),
 ];
 
@@ -113,6 +121,16 @@ Deno.test("numbers: a memory that was asked to shrink reaches no other memory", 
   assert.equal(one.call({}, "load", 65535), 0);
   assert.throws(() => one.call({}, "load", 65536), { message: "out of bounds memory access" });
   assert.throws(() => one.call({}, "load", -1), { message: "out of bounds memory access" });
+});
+
+Deno.test("numbers: instruction sets of a machine are an array of names", async () => {
+  for (const cpu of [5, "avx2", {}, [5], null]) {
+    const machine = { os: "linux", arch: "x64", cpu: cpu as string[] } as const;
+    await assert.rejects(
+      NewEngine().compileFor(machine, "(module)"),
+      /^TypeError: The instruction sets of a machine must/,
+    );
+  }
 });
 
 Deno.test("numbers: threads of a program", async () => {
