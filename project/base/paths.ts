@@ -81,6 +81,9 @@ export function blobPath(paths: MachinePaths, hex: string): string {
   return join(paths.cache, "blobs", "sha256", hex);
 }
 
+/** The mode of new directories with programs and records: other users cannot write them, whatever the umask. */
+export const OWN_DIRECTORY_MODE = 0o755;
+
 /** Where the grants that the user accepted are recorded. */
 export function trustDirectory(paths: MachinePaths): string {
   return join(paths.state, "trust");

@@ -8,7 +8,7 @@
  */
 import { isSingleExecutable } from "@waft/engine/internal/host/process";
 import type { ProtectedPaths } from "@waft/engine/wasi";
-import { codeCacheOptions, type MachinePaths, machinePaths } from "./paths.ts";
+import { type MachinePaths, machinePaths } from "./paths.ts";
 import { absolutePath, joinPaths } from "./system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
@@ -31,6 +31,7 @@ export function protectedPaths({ root, artifact }: ProtectedRun, paths: MachineP
       // A single executable is waft itself, or an application with its program.
       ...(isSingleExecutable() ? [process.execPath] : []),
     ],
-    directories: [paths.config, paths.state, paths.bin, paths.versions, codeCacheOptions(paths).directory],
+    // The cache as a whole: the code of compiled modules, and what the JavaScript runtime compiled of waft itself.
+    directories: [paths.config, paths.state, paths.bin, paths.versions, paths.cache],
   };
 }

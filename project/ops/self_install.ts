@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { WRITE_LOCK_FILE } from "../base/atomic_write.ts";
 import { fail } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
-import { type MachineFacts, type MachinePaths, machinePaths, platformName } from "../base/paths.ts";
+import { type MachineFacts, type MachinePaths, machinePaths, OWN_DIRECTORY_MODE, platformName } from "../base/paths.ts";
 import { bundleLayout } from "../versions/bundle_layout.ts";
 import { replaceFile } from "../versions/release_download.ts";
 import {
@@ -131,7 +131,7 @@ export async function installSelf(
       step?.("launcher");
       const text = new TextDecoder().decode(bundle.files.get(LAYOUT.launcher)!)
         .replace(/^waft_layout=.*$/m, `waft_layout=${facts.os === "linux" ? "xdg" : "home"}`);
-      await mkdir(install.bin, { recursive: true });
+      await mkdir(install.bin, { recursive: true, mode: OWN_DIRECTORY_MODE });
       await replaceFile(launcher, text, 0o755);
       await applyEdits(install.path?.edits ?? [], step);
       step?.("done");

@@ -12,6 +12,7 @@ import semver from "semver";
 import { ARCHIVE_LIMITS, readArchive } from "../packages/archive.ts";
 import { fail, quote } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
+import { digestBytes } from "../base/integrity.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { bundleLayout } from "../versions/bundle_layout.ts";
 import { downloadArtifact, fetchIndex, type ReleaseSite } from "../versions/release_download.ts";
@@ -132,6 +133,13 @@ async function installFrom(
   const packed = await downloadArtifact(site, artifact);
   step?.("downloaded");
   const bytes = (await DISK.read(packed, BUNDLE_LIMITS.packedBytes))!;
+  // Another process that downloads the same file may still append to it.
+  if (digestBytes(bytes) !== `sha256:${artifact.sha256}`) {
+    await rm(packed, { force: true });
+    throw fail("release.hash", `the download of ${version} changed after it was checked`, {
+      help: "nothing was installed, and the download was deleted; run the command again",
+    });
+  }
   const files = bundleFiles(readArchive(bytes, BUNDLE_LIMITS), version, context.platform);
   return await withVersionLock(paths, async () => {
     if (await hasRelease(paths, version)) return { version, already: true, activated: false };

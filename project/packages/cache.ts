@@ -7,7 +7,7 @@
 import { dirname, join } from "node:path";
 import { DISK, type Files } from "../base/files.ts";
 import { type Digest, digestBytes, randomHex } from "../base/integrity.ts";
-import { blobPath, type MachinePaths } from "../base/paths.ts";
+import { blobPath, type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 
 /** Reads and writes blobs. */
 export class BlobCache {
@@ -40,7 +40,7 @@ export class BlobCache {
     const path = blobPath(this.#paths, hexOf(digest));
     if (await this.#files.status(path) !== undefined) return digest;
     const directory = dirname(path);
-    await this.#files.makeDirectory(directory);
+    await this.#files.makeDirectory(directory, OWN_DIRECTORY_MODE);
     const temporary = join(directory, `.${randomHex(16)}.tmp`);
     await this.#files.create(temporary, bytes, 0o644);
     await this.#files.rename(temporary, path);

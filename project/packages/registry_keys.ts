@@ -12,7 +12,7 @@ import { DISK, type Files } from "../base/files.ts";
 import { randomHex } from "../base/integrity.ts";
 import { type JsonValue, readJson } from "../base/json_read.ts";
 import type { MachineConfig } from "./machine.ts";
-import type { MachinePaths } from "../base/paths.ts";
+import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { endorsementBytes, isSigned, keyIdOf } from "./release_record.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import type { RegistrySource } from "./source_registry.ts";
@@ -158,7 +158,7 @@ async function readPins(files: Files, file: string): Promise<{ readonly [registr
 async function writePins(files: Files, file: string, pins: { readonly [registry: string]: KeySet }): Promise<void> {
   const temporary = `${file}.${randomHex(12)}.tmp`;
   try {
-    await files.makeDirectory(dirname(file));
+    await files.makeDirectory(dirname(file), OWN_DIRECTORY_MODE);
     await files.create(temporary, new TextEncoder().encode(`${JSON.stringify(pins, null, 2)}\n`), 0o600);
     await files.rename(temporary, file);
   } catch (error) {

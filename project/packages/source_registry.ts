@@ -14,7 +14,7 @@ import { DISK, type Files } from "../base/files.ts";
 import { digestBytes, randomHex } from "../base/integrity.ts";
 import { isObject, type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
-import type { MachinePaths } from "../base/paths.ts";
+import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts";
 import { isCanonicalVersion } from "../base/version.ts";
@@ -327,7 +327,7 @@ export class RegistrySource implements Source {
     bytes.set(line);
     bytes.set(answer.bytes, line.length);
     try {
-      await this.#files.makeDirectory(join(path, ".."));
+      await this.#files.makeDirectory(join(path, ".."), OWN_DIRECTORY_MODE);
       const temporary = `${path}.${randomHex(12)}.tmp`;
       await this.#files.create(temporary, bytes);
       await this.#files.rename(temporary, path);

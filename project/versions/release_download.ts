@@ -13,7 +13,7 @@ import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
 import { randomHex } from "../base/integrity.ts";
 import { checkRegistryUrl } from "../packages/machine.ts";
-import type { MachinePaths } from "../base/paths.ts";
+import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import {
   INDEX_PATH,
   MAX_RELEASE_INDEX,
@@ -71,7 +71,7 @@ async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: num
 
 /** Replaces a file of ours as a whole. */
 export async function replaceFile(path: string, text: string, mode = 0o644): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  await mkdir(dirname(path), { recursive: true, mode: OWN_DIRECTORY_MODE });
   const temporary = `${path}.${randomHex(12)}.tmp`;
   try {
     await DISK.create(temporary, new TextEncoder().encode(text), mode);
@@ -206,7 +206,7 @@ export async function downloadArtifact(site: ReleaseSite, artifact: ReleaseArtif
   const folder = join(site.paths.cache, "downloads");
   const done = join(folder, artifact.sha256);
   const part = `${done}.part`;
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: OWN_DIRECTORY_MODE });
   if (await sizeOf(done) === artifact.size && await digestOf(done) === artifact.sha256) return done;
   await rm(done, { force: true });
   const url = `${site.base}/${artifact.url}`;

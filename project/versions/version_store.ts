@@ -13,7 +13,7 @@ import { withWriteLock } from "../base/atomic_write.ts";
 import { fail, ProjectError } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
 import { randomHex } from "../base/integrity.ts";
-import type { MachinePaths } from "../base/paths.ts";
+import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { replaceFile } from "./release_download.ts";
 import { isCanonicalVersion } from "../base/version.ts";
 
@@ -52,7 +52,7 @@ export async function withVersionLock<T>(
   work: () => Promise<T>,
   waitMs = 10_000,
 ): Promise<T> {
-  await mkdir(paths.state, { recursive: true });
+  await mkdir(paths.state, { recursive: true, mode: OWN_DIRECTORY_MODE });
   let entered = false;
   try {
     return await withWriteLock(paths.state, async () => {
@@ -158,12 +158,12 @@ export async function placeVersion(
   const staging = join(paths.versions, `.staging-${randomHex(12)}`);
   const target = join(paths.versions, receipt.version);
   step("stage");
-  await mkdir(staging, { recursive: true });
+  await mkdir(staging, { recursive: true, mode: OWN_DIRECTORY_MODE });
   try {
     for (const [name, bytes] of files) {
       step(`write ${name}`);
       const path = join(staging, name);
-      await mkdir(join(path, ".."), { recursive: true });
+      await mkdir(join(path, ".."), { recursive: true, mode: OWN_DIRECTORY_MODE });
       await DISK.create(path, bytes, executables.has(name) ? 0o755 : 0o644);
       // The user's programs must be executable under any umask.
       if (executables.has(name)) await chmod(path, 0o755);

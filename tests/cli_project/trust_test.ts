@@ -161,6 +161,22 @@ Deno.test("trust: a guest confined to --dir . cannot plant a project, and a plan
   });
 });
 
+Deno.test("trust: a guest changes nothing in waft's own directories, where the JavaScript runtime keeps code, too", async () => {
+  await withAttack(async ({ project, as, homeOf }) => {
+    const own = join(homeOf("victim"), "waft");
+    const names = ["bin/waft", "versions/1/start", "config/policy.json", "state/trust/record", "state/active.json"];
+    names.push("cache/compiled/code", "cache/deno/v8_code_cache_v2", "cache/blobs/sha256/blob");
+    writeFileSync(
+      join(project, "guest.wat"),
+      writer(Object.fromEntries(names.map((name) => [name, Uint8Array.of(1)]))),
+    );
+    mkdirSync(own, { recursive: true });
+    const run = await as("victim", project, "run", "--dir", `${own}::/`, "guest.wat");
+    assert.equal(run.code, names.length, run.err);
+    for (const name of names) assert.equal(existsSync(join(own, name)), false, name);
+  });
+});
+
 Deno.test("trust: a hostile clone runs nothing until its grants are accepted, and then exactly those", async () => {
   await withAttack(async ({ attacker, project, outside, owned, as, homeOf }) => {
     cpSync(attacker, project, { recursive: true });

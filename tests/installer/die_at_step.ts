@@ -13,9 +13,9 @@ import { type MachineFacts, machinePaths } from "../../project/base/paths.ts";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
 import { contextFor } from "./release_fixture.ts";
 
-/** The operation, the machine, and the step to die at; a negative `step` never kills. */
+/** The operation, the machine, and the step to die at; a negative `step` never kills. `umask` is for the process. */
 type Deadly =
-  & { readonly facts: MachineFacts; readonly step: number }
+  & { readonly facts: MachineFacts; readonly step: number; readonly umask?: number }
   & (
     | { readonly kind: "version install"; readonly base: string; readonly keys: ReleaseKeys; readonly target: string }
     | { readonly kind: "version use" | "version uninstall"; readonly target: string }
@@ -43,6 +43,7 @@ export function dieAtStep(deadly: Deadly): Promise<number | undefined> {
 
 async function main(deadly: Deadly): Promise<void> {
   const paths = machinePaths(deadly.facts);
+  if (deadly.umask !== undefined) process.umask(deadly.umask);
   let count = 0;
   const step = (): void => {
     if (count++ === deadly.step) process.kill(process.pid, "SIGKILL");

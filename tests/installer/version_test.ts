@@ -3,7 +3,7 @@
  * starts, no partial installation is left, and the message names the cause.
  */
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { ProjectError } from "../../project/base/diagnostic.ts";
@@ -298,6 +298,36 @@ Deno.test("hostile site: no bundle for this machine, a withdrawn release", () =>
     site.sign();
     await refuses(/^release\.unknown$/, /withdrawn: "corrupts memories"/, NIGHTLY);
   }));
+
+Deno.test("a download that changes between its check and its use is refused", () =>
+  prepared(async ({ site, paths }) => {
+    const step = (name: string) => {
+      if (name !== "downloaded") return;
+      const [file] = readdirSync(join(paths.cache, "downloads"));
+      writeFileSync(join(paths.cache, "downloads", file!), "more", { flag: "a" });
+    };
+    await assert.rejects(installVersion(contextFor(paths, site, { step }), "nightly"), /changed after it was checked/);
+    assert.deepEqual(readdirSync(join(paths.cache, "downloads")), []);
+    await holds(paths);
+    assert.equal((await installVersion(contextFor(paths, site), "nightly")).version, NIGHTLY);
+  }));
+
+Deno.test({
+  name: "other users can write nothing that an installation makes, whatever the umask",
+  ignore: process.platform === "win32",
+  fn: () =>
+    prepared(async ({ site, facts }) => {
+      const { base, keys } = site;
+      const home = join(facts.home, "new");
+      mkdirSync(home);
+      const elsewhere = { ...facts, home };
+      await dieAtStep({ kind: "version install", facts: elsewhere, step: -1, umask: 0, base, keys, target: "nightly" });
+      const names = readdirSync(home, { recursive: true, encoding: "utf8" });
+      assert.ok(names.some((name) => name.endsWith(`${NIGHTLY}/deno`)), names.join());
+      const writable = names.filter((name) => (statSync(join(home, name)).mode & 0o022) !== 0);
+      assert.deepEqual(writable, []);
+    }),
+});
 
 Deno.test("kill -9 at every step of an installation: the old version stays, the next attempt succeeds", () =>
   prepared(async ({ site, facts, paths }) => {
