@@ -78,6 +78,7 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
   const { env, context } = compilerState(valid, options);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
+  options.observe?.(code);
   options.target.emitStubs(context, code);
   const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
   if (shared === "failed") {
@@ -104,6 +105,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   }, NO_SUMMARIES);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
+  options.observe?.(code);
   target.emitStubs(context, code);
   const stackFence = optimizations["stack-fence"];
   const constants = code.stubStart[STUB.CONSTANTS];
@@ -281,6 +283,7 @@ export function compilerState(
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
+    positions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });
   const context: CodegenContext = {

@@ -42,6 +42,8 @@ export interface CompileOptions {
    * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
+  /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
+  observe?: (code: MachineCode) => void;
   /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
   note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
 }

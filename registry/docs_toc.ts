@@ -34,6 +34,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "languages",
       "artifacts",
       "inspecting",
+      "exploring",
       "control",
       "manifest",
       "lockfile",

@@ -90,7 +90,7 @@ const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[]
     "it compares with the host's WebAssembly, which lacks 64-bit memories",
   ],
   ["tests/cli_project/readme_test.ts", "*", "it reads the repository's README, not the package's"],
-  ["tests/cli_project/inspect_page_test.ts", "*", "it reads a page of the repository's documentation"],
+  ["tests/cli_project/tool_pages_test.ts", "*", "it reads a page of the repository's documentation"],
   ["tests/component/serve_page_test.ts", "*", "it reads a page of the repository's documentation"],
   [
     "tests/cli_project/quick_run_test.ts",

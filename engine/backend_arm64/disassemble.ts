@@ -2,6 +2,7 @@
  * Disassembler, from the rows: the text that an assembler (llvm-mc, no aliases) gives for the same word. For dumps,
  * goldens and the replay of tests/encode/arm64.txt; not fast.
  */
+import { type ListedLine, listingText } from "../codegen/code_listing.ts";
 import { logicalValue } from "./immediates.ts";
 import { INSTRUCTION_ROWS, ROW_BITS, ROW_C, ROW_I, ROW_I_WIDTH, ROW_K, ROW_MASK, ROW_S } from "./instructions.ts";
 import { CC_NAMES } from "./machine_ops.ts";
@@ -159,9 +160,21 @@ function wordAt(bytes: Uint8Array, at: number): number {
   return bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);
 }
 
-/** A listing of bytes [start, end), one instruction a line; branch targets as offsets from `start`. */
+/** Branches and addresses relative to the instruction: the last operand is the distance in bytes. */
+const RELATIVE = /^(?:b|bl|b\.\w+|cbn?z|tbn?z|adr)\b.*#(-?\d+)$/;
+
+/** The lines of bytes [start, end), one per instruction; branch targets as distances from the instruction. */
+export function listCode(bytes: Uint8Array, start: number, end: number): ListedLine[] {
+  const lines: ListedLine[] = [];
+  for (let at = start; at + 4 <= end; at += 4) {
+    const text = instructionText(wordAt(bytes, at));
+    const distance = RELATIVE.exec(text)?.[1];
+    lines.push({ at, text, ...(distance === undefined ? {} : { target: at + Number(distance) }) });
+  }
+  return lines;
+}
+
+/** The text of the lines. */
 export function disassemble(bytes: Uint8Array, start: number, end: number): string {
-  let listing = "";
-  for (let at = start; at + 4 <= end; at += 4) listing += `  ${instructionText(wordAt(bytes, at))}\n`;
-  return listing;
+  return listingText(listCode(bytes, start, end));
 }

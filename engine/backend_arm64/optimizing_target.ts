@@ -3,7 +3,7 @@
  */
 import { functionBackend, type FunctionBackendParts } from "../codegen/function_backend.ts";
 import type { OptimizingTarget } from "../codegen/target.ts";
-import { disassemble } from "./disassemble.ts";
+import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
 import { emitFunction } from "./emit.ts";
 import { newLowering, selectFunction } from "./select.ts";
@@ -20,4 +20,5 @@ export const OPTIMIZING_ARM64: OptimizingTarget = {
   ...ARM64,
   functionBackend: () => functionBackend(PARTS),
   disassemble,
+  listCode,
 };

@@ -4,6 +4,7 @@
  *
  * The text is Intel syntax as llvm-mc prints it, for comparison with an external assembler.
  */
+import { type ListedLine, listingText } from "../codegen/code_listing.ts";
 import { INSTRUCTION_ROWS } from "./all_rows.ts";
 import {
   FIELD,
@@ -242,31 +243,43 @@ function isRelative(row: number): boolean {
 }
 
 /**
- * Listing of bytes [start, end), one instruction a line. Targets of branches within the range become labels, numbered
- * in order of address, so that the text does not depend on the address of the code; other targets are shown as offsets
- * in `bytes`.
+ * The lines of bytes [start, end): one per instruction, and one per label. Targets of branches within the range become
+ * labels, numbered in order of address, so that the text does not depend on the address of the code; other targets are
+ * shown as offsets in `bytes`.
  */
-export function disassemble(bytes: Uint8Array, start: number, end: number): string {
-  const instructions: { at: number; decoded: Decoded | undefined }[] = [];
+export function listCode(bytes: Uint8Array, start: number, end: number): ListedLine[] {
+  const instructions: { at: number; decoded: Decoded | undefined; target: number | undefined }[] = [];
   const targets = new Set<number>();
   for (let at = start; at < end;) {
     const decoded = decode(bytes, at, end);
-    instructions.push({ at, decoded });
+    const target = decoded === undefined ? undefined : targetOf(decoded, at);
+    instructions.push({ at, decoded, target });
     at += decoded?.length ?? 1;
-    if (decoded !== undefined && isRelative(decoded.row)) targets.add(at + decoded.imm);
-    if (decoded !== undefined && decoded.base === -2) targets.add(at + decoded.disp);
+    if (target !== undefined) targets.add(target);
   }
   const labels = new Map<number, string>();
   for (const target of [...targets].sort((a, b) => a - b)) {
     if (target >= start && target < end) labels.set(target, `L${labels.size}`);
   }
-  const lines: string[] = [];
-  for (const { at, decoded } of instructions) {
+  const lines: ListedLine[] = [];
+  for (const { at, decoded, target } of instructions) {
     const label = labels.get(at);
-    if (label !== undefined) lines.push(`${label}:`);
-    lines.push(`  ${decoded === undefined ? `.byte 0x${hex(bytes[at])}` : listed(decoded, at, labels)}`);
+    if (label !== undefined) lines.push({ at, text: `${label}:`, isLabel: true });
+    const text = decoded === undefined ? `.byte 0x${hex(bytes[at])}` : listed(decoded, at, labels);
+    lines.push({ at, text, ...(target === undefined ? {} : { target }) });
   }
-  return lines.join("\n") + "\n";
+  return lines;
+}
+
+/** The offset to which a branch leads, or at which a constant is; undefined for other instructions. */
+function targetOf(d: Decoded, at: number): number | undefined {
+  if (isRelative(d.row)) return at + d.length + d.imm;
+  return d.base === -2 ? at + d.length + d.disp : undefined;
+}
+
+/** The text of the lines, instructions indented. */
+export function disassemble(bytes: Uint8Array, start: number, end: number): string {
+  return listingText(listCode(bytes, start, end));
 }
 
 function listed(d: Decoded, at: number, labels: ReadonlyMap<number, string>): string {

@@ -3,7 +3,7 @@
  */
 import { functionBackend, type FunctionBackendParts } from "../codegen/function_backend.ts";
 import type { OptimizingTarget } from "../codegen/target.ts";
-import { disassemble } from "./disassemble.ts";
+import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
 import { emitFunction } from "./emit.ts";
 import { newLowering, selectFunction } from "./select.ts";
@@ -16,4 +16,9 @@ const PARTS: FunctionBackendParts<ReturnType<typeof newLowering>, Emission> = {
   emit: emitFunction,
 };
 
-export const OPTIMIZING_X64: OptimizingTarget = { ...X64, functionBackend: () => functionBackend(PARTS), disassemble };
+export const OPTIMIZING_X64: OptimizingTarget = {
+  ...X64,
+  functionBackend: () => functionBackend(PARTS),
+  disassemble,
+  listCode,
+};

@@ -91,6 +91,28 @@ function fixLabels(e: FunctionEmission, base: number): void {
   }
 }
 
+/**
+ * The rows of `MachineCode.positions` of the marks of the function that was finished last, at `base`; of several marks
+ * at one offset, the last.
+ */
+export function markRows(e: FunctionEmission, marks: readonly number[], base: number): Int32Array {
+  const { fixupAt, fixupKind, fixupX, fixupSize, flow } = e;
+  const rows: number[] = [];
+  let added = 0;
+  let j = 0;
+  for (let k = 0; k < marks.length; k += 4) {
+    for (; j < e.flowCount && flow[j] < marks[k + 1]; j++) {
+      const i = flow[j];
+      if (fixupKind[i] === FIXUP.LABEL) continue;
+      added += fixupKind[i] === FIXUP.ALIGN ? padding(base + fixupAt[i] + added, fixupX[i]) : fixupSize[i];
+    }
+    const at = base + marks[k] + added;
+    if (rows.length > 0 && rows[rows.length - 3] === at) rows.length -= 3;
+    rows.push(at, marks[k + 2], marks[k + 3]);
+  }
+  return Int32Array.from(rows);
+}
+
 /** Records the site or relocation of fixup `i` at offset `at` of the image. */
 function record(e: FunctionEmission, i: number, at: number): void {
   const { code, labelAt } = e;

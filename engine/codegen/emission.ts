@@ -94,6 +94,12 @@ export abstract class FunctionEmission {
 
   labelCount = 0;
 
+  /**
+   * Wasm positions, for tools; absent by default. Four numbers each: place in the buffer, number of fixups before it,
+   * position, inline site. No fixups, because those prevent the use of flags across them.
+   */
+  marks: number[] | undefined;
+
   // Branch relaxation (branch_relaxation.ts): bytes that the fixup adds, position per label, and the fixups up to
   // ALIGN.
   fixupSize: Int32Array = new Int32Array(0);
@@ -189,6 +195,17 @@ export abstract class FunctionEmission {
 
   bind(label: number): void {
     this.fixup(FIXUP.LABEL, label, 0, 0, 0);
+  }
+
+  /** Notes the wasm position of VCode instruction `at`, whose code follows; −1 for code without one. */
+  mark(at: number): void {
+    const { marks } = this;
+    if (marks === undefined) return;
+    const pos = at < 0 ? 0 : this.v.pos[at];
+    const site = at < 0 ? 0 : this.v.site[at];
+    const last = marks.length;
+    if (last > 0 && marks[last - 2] === pos && marks[last - 1] === site) return;
+    marks.push(this.asm.at, this.fixupCount, pos, site);
   }
 
   jump(label: number): void {

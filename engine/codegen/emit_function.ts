@@ -11,7 +11,7 @@
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
 import type { BlockEnds } from "./block_ends.ts";
-import { labelOffset } from "./branch_relaxation.ts";
+import { labelOffset, markRows } from "./branch_relaxation.ts";
 import { emitBranch, emitJump } from "./emit_edges.ts";
 import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
@@ -45,6 +45,8 @@ export function emitFunctionBody<E extends FunctionEmission>(
   const { v, code, frame } = e;
   alignImage(code, FUNCTION_ALIGNMENT, emitter.filler);
   code.functionStart[index] = code.length;
+  e.marks = code.positions?.has(index) === true ? [] : undefined;
+  e.mark(-1);
   ends.compute(e);
   if (ends.frameless[0] === 0) emitter.prologue(e);
   const { layout } = v;
@@ -70,6 +72,7 @@ export function emitFunctionBody<E extends FunctionEmission>(
     const starts = Int32Array.from({ length: v.blockCount }, (_, k) => ends.emitted[k] ? labelOffset(e, k) : -1);
     code.blockStarts[index] = Int32Array.of(...starts, labelOffset(e, cold));
   }
+  if (e.marks !== undefined) code.positions?.set(index, markRows(e, e.marks, code.functionStart[index]));
   const { writtenGeneral, writtenVector } = e.allocation;
   code.writtenGeneral[index] = writtenGeneral;
   code.writtenVector[index] = writtenVector;
@@ -98,6 +101,7 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: 
     while (edit < editEnd && editAt[edit] === 2 * i) edit++;
     if (edit > start) emitUndeferred(emitter, e, ends, k, start, edit);
     asm.reserve(reserved);
+    e.mark(i);
     if (skip[i] === 0) emitInstruction(emitter, e, ends, i, k);
     const after = edit;
     while (edit < editEnd && editAt[edit] === 2 * i + 1) edit++;
@@ -242,6 +246,7 @@ function emitFragments<E extends FunctionEmission>(emitter: Emitter<E>, e: E, en
     e.bind(fragmentLabel[c]);
     e.frame = e.fragmentFrame[c];
     const i = fragmentAt[c];
+    e.mark(i);
     switch (fragmentKind[c]) {
       case OUT_OF_LINE.TRAP:
         emitter.callTrap(e, i, fragmentX[c], e.frame);

@@ -90,6 +90,12 @@ export class MachineCode {
    */
   blockStarts: Int32Array[] | undefined;
 
+  /**
+   * If set, emission stores here the wasm positions of the code of each defined function that has an entry: rows of
+   * code offset, position and inline site, ascending by offset. For tools.
+   */
+  positions: Map<number, Int32Array> | undefined;
+
   constructor(definedFuncs: number, signatures: number) {
     this.functionStart = new Int32Array(definedFuncs).fill(-1);
     this.functionEnd = new Int32Array(definedFuncs).fill(-1);

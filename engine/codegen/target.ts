@@ -9,6 +9,7 @@ import type { OptimizationName, OptimizationSet } from "../optimizations.ts";
 import type { Statistics } from "../statistics.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
+import type { ListedLine } from "./code_listing.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { VCode } from "./vcode.ts";
 
@@ -179,4 +180,6 @@ export interface OptimizingTarget extends Target {
   functionBackend(): FunctionBackend;
   /** Readable listing of bytes, one instruction a line, for goldens and dumps. */
   disassemble(bytes: Uint8Array, start: number, end: number): string;
+  /** The lines of that listing with their offsets, for tools. */
+  listCode(bytes: Uint8Array, start: number, end: number): readonly ListedLine[];
 }

@@ -54,9 +54,10 @@ const BUCKETS = 1024;
 
 export class Builder {
   f: IrFunction;
-  /** Position and inline site that instructions with effects get. */
+  /** Position and inline site that instructions with effects get; with `marksPure`, all. */
   pos = 0;
   site = 0;
+  marksPure = false;
   /** The open block, −1 when there is none. */
   block = -1;
   /** Loop depth of blocks that are opened. */
@@ -134,9 +135,15 @@ export class Builder {
       f.c[found] === c && f.imm[found] === imm && f.ty[found] === ty
     ) return found;
     const id = f.append(op, ty, a, b, c, imm);
+    if (this.marksPure) this.#mark(id);
     f.sched[f.schedCount++] = id;
     this.#buckets[hash] = id;
     return id;
+  }
+
+  #mark(id: number): void {
+    this.f.pos[id] = this.pos;
+    this.f.site[id] = this.site;
   }
 
   /** An i32 constant. */

@@ -18,6 +18,19 @@ export function printModule(module: Module): string {
   return new ModulePrinter(module).print();
 }
 
+/** The lines of a function's text, and the byte offset in the module of the instruction on each; 0 for other lines. */
+export interface FunctionText {
+  readonly lines: readonly string[];
+  readonly offsets: readonly number[];
+}
+
+/** A function that gives the text of single functions of a module, by the index of the definition. */
+export function functionPrinter(module: Module): (defined: number) => FunctionText {
+  const printer = new ModulePrinter(module);
+  const imported = module.imports.filter(({ desc }) => desc.kind === "func").length;
+  return (defined) => printer.functionText(defined, imported);
+}
+
 class ModulePrinter {
   readonly #module: Module;
   readonly #hints: BranchHints;
@@ -140,23 +153,36 @@ class ModulePrinter {
   }
 
   #functions(): void {
-    const module = this.#module;
-    const lines = this.#lines;
-    for (const { typeIndex, body } of module.funcs) {
-      const index = this.#next.func;
-      const locals = new IndexNames(module.names.locals.get(index));
-      const type = this.#types.funcTypeAt(typeIndex);
-      const params = type?.params ?? [];
-      const localTypes = this.#code.localTypes(body);
-      lines.push(
-        `  (func${this.#binder("func")} (type ${this.#types.types.ref(typeIndex)})` +
-          this.#types.namedGroups("param", params, locals, 0) + this.#types.group("result", type?.results ?? []),
-      );
-      const declared = this.#types.namedGroups("local", localTypes, locals, params.length);
-      if (declared !== "") lines.push(indent(1) + " " + declared);
-      this.#code.body(lines, locals, new IndexNames(module.names.labels.get(index)), this.#hints.get(index));
-      lines.push("  )");
-    }
+    const { funcs } = this.#module;
+    for (let k = 0; k < funcs.length; k++) this.#function(this.#lines, k, this.#next.func++);
+  }
+
+  /** The text of defined function `defined`, without the fields around it; `imported` functions precede it. */
+  functionText(defined: number, imported: number): FunctionText {
+    const lines: string[] = [];
+    const offsets: number[] = [];
+    const head = this.#function(lines, defined, imported + defined, offsets);
+    return { lines, offsets: [...new Array<number>(head).fill(0), ...offsets, 0] };
+  }
+
+  /** Appends the text of a function to `lines`; returns the number of lines before its first instruction. */
+  #function(lines: string[], defined: number, index: number, offsets?: number[]): number {
+    const { funcs, names } = this.#module;
+    const { typeIndex, body } = funcs[defined];
+    const locals = new IndexNames(names.locals.get(index));
+    const type = this.#types.funcTypeAt(typeIndex);
+    const params = type?.params ?? [];
+    const localTypes = this.#code.localTypes(body);
+    lines.push(
+      `  (func${this.#funcs.binder(index)} (type ${this.#types.types.ref(typeIndex)})` +
+        this.#types.namedGroups("param", params, locals, 0) + this.#types.group("result", type?.results ?? []),
+    );
+    const declared = this.#types.namedGroups("local", localTypes, locals, params.length);
+    if (declared !== "") lines.push(indent(1) + " " + declared);
+    const head = lines.length;
+    this.#code.body(lines, locals, new IndexNames(names.labels.get(index)), this.#hints.get(index), offsets);
+    lines.push("  )");
+    return head;
   }
 
   #elem({ type, init, mode }: ElementSegment, index: number): void {

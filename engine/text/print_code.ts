@@ -63,9 +63,15 @@ export class CodePrinter {
 
   /**
    * Appends the instructions of the body whose local types were just read, without the last `end`, to `lines`. `hints`
-   * are branch hints by offset in the body.
+   * are branch hints by offset in the body. `offsets`, if given, gets the module's byte offset of each line appended.
    */
-  body(lines: string[], locals: IndexNames, labels: IndexNames, hints: ReadonlyMap<number, number> | undefined): void {
+  body(
+    lines: string[],
+    locals: IndexNames,
+    labels: IndexNames,
+    hints: ReadonlyMap<number, number> | undefined,
+    offsets?: number[],
+  ): void {
     this.#locals = locals;
     this.#labels = labels;
     this.#begin();
@@ -74,7 +80,11 @@ export class CodePrinter {
       const id = reader.next();
       if (id === K.end && this.#blocks.length === 0) break;
       const hint = hints?.get(reader.at - reader.base);
-      if (hint !== undefined) lines.push(`${indent(depth + 2)}(@metadata.code.branch_hint "\\0${hint}")`);
+      if (hint !== undefined) {
+        lines.push(`${indent(depth + 2)}(@metadata.code.branch_hint "\\0${hint}")`);
+        offsets?.push(reader.at);
+      }
+      offsets?.push(reader.at);
       if (closesBlock(id)) depth--;
       lines.push(indent(depth + 2) + this.#instruction(id));
       if (opensBlock(id)) depth++;

@@ -155,9 +155,9 @@ export class FunctionTranslator extends Translation {
   }
 
   instruction(id: number, imm: Immediates, at: number): void {
-    if (this.metered) {
+    if (this.positioned) {
       this.b.pos = at;
-      meterInstruction(this, id);
+      if (this.metered) meterInstruction(this, id);
     }
     if (!this.reachable) return;
     if (this.deterministic && MAKES_NAN[id] !== 0) {

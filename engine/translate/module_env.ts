@@ -43,6 +43,8 @@ export interface EnvOptions {
   fuel?: boolean;
   /** Leave no choice to the machine or the compiler: canonical NaNs, a counted call depth. */
   deterministic?: boolean;
+  /** Give positions to pure instructions too: for tools. The code is the same. */
+  positions?: boolean;
   optimizations: OptimizationSet;
   statistics?: Statistics;
   /** The summaries of the bodies, if they exist already. */
@@ -57,6 +59,7 @@ export interface ModuleEnv {
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly deterministic: boolean;
+  readonly positions: boolean;
   /** Region word of the thread's remaining stack. */
   readonly depthRegion: number;
   readonly optimizations: OptimizationSet;
@@ -192,6 +195,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
+    positions: options.positions ?? false,
     depthRegion,
     optimizations: options.optimizations,
     statistics: options.statistics ?? new Statistics(),

@@ -69,6 +69,8 @@ export abstract class Translation implements CodeVisitor {
   readonly clauses: (readonly CatchClause[])[] = [];
   // Fuel (fuel.ts).
   metered = false;
+  /** Every instruction sets the builder's position. */
+  positioned = false;
   /** The constant with the price of the open region, 0 if none is open; the price so far. */
   charge = 0;
   price = 0;
@@ -108,6 +110,8 @@ export abstract class Translation implements CodeVisitor {
     this.keptCalls = 0;
     this.entryPoll = 0;
     this.metered = env.fuel;
+    this.positioned = env.fuel || env.positions;
+    this.b.marksPure = env.positions;
     this.deterministic = env.deterministic;
     this.zeros.fill(0);
   }

@@ -31,6 +31,11 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: "Show the content of a module, component or artifact",
     load: () => import("./inspect.ts"),
   },
+  {
+    name: "explore",
+    summary: "Write a page that shows how functions are compiled",
+    load: () => import("./explore.ts"),
+  },
   { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
   ...PROJECT_COMMANDS,

@@ -1,0 +1,114 @@
+/**
+ * Source maps of modules (ECMA-426; the custom section sourceMappingURL of the WebAssembly tool conventions). In: the
+ * JSON of a map. Out: source locations by byte offset in the module: the columns of the map's first line.
+ *
+ * The input is untrusted: a malformed map is ignored as a whole. Invariant: work and memory are bounded by a small
+ * multiple of the map's size.
+ */
+import { ByteReader } from "../base/bytes.ts";
+import type { SourcePlace } from "../errors.ts";
+import type { CustomSection } from "../wasm/module.ts";
+
+/** A source map. */
+export interface SourceMapFile {
+  readonly placeOf: (offset: number) => SourcePlace | undefined;
+  /** Texts of the sources that the map contains, by the names that places have. */
+  readonly contents: ReadonlyMap<string, string>;
+}
+
+/** The address in the custom section sourceMappingURL. */
+function sourceMapUrl(customs: readonly CustomSection[]): string | undefined {
+  const section = customs.find(({ name }) => name === "sourceMappingURL");
+  if (section === undefined) return undefined;
+  try {
+    const reader = new ByteReader(section.bytes);
+    return new TextDecoder().decode(reader.take(reader.u32()));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The source map of a module; undefined if it has none, or an unreadable one. */
+export function sourceMapOf(
+  customs: readonly CustomSection[],
+  read: ((url: string) => string | undefined) | undefined,
+): SourceMapFile | undefined {
+  const url = sourceMapUrl(customs);
+  const text = url === undefined ? undefined : read?.(url);
+  return text === undefined ? undefined : readSourceMap(text);
+}
+
+/** Reads a source map; undefined if it is malformed. */
+export function readSourceMap(text: string): SourceMapFile | undefined {
+  try {
+    const map: unknown = JSON.parse(text);
+    const { mappings, sources, sourceRoot, sourcesContent } = map as Record<string, unknown>;
+    if (typeof mappings !== "string" || !isTexts(sources)) return undefined;
+    const root = typeof sourceRoot === "string" ? sourceRoot : "";
+    const names = sources.map((source) => `${root}${source ?? ""}`);
+    const texts: unknown[] = Array.isArray(sourcesContent) ? sourcesContent : [];
+    const known = names.flatMap((name, k): [string, string][] => {
+      const content = texts[k];
+      return typeof content === "string" ? [[name, content]] : [];
+    });
+    return { placeOf: placesOf(readSegments(mappings), names), contents: new Map(known) };
+  } catch {
+    return undefined;
+  }
+}
+
+function isTexts(value: unknown): value is (string | null)[] {
+  return Array.isArray(value) && value.every((item) => item === null || typeof item === "string");
+}
+
+/** Words per segment: column in the generated code, source, line and column there, all from 0; source −1 for none. */
+const SEGMENT = 4;
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** The segments of the first line, ascending by column. */
+function readSegments(mappings: string): Int32Array {
+  const [line] = mappings.split(";", 1);
+  const words: number[] = [];
+  let [column, source, row, start] = [0, 0, 0, 0];
+  for (const segment of line.split(",")) {
+    const values = readValues(segment);
+    if (values.length === 0) continue;
+    column += values[0];
+    const isMapped = values.length >= 4;
+    if (isMapped) [source, row, start] = [source + values[1], row + values[2], start + values[3]];
+    if (words.length > 0 && column < words[words.length - SEGMENT]) throw new RangeError("segments are not in order");
+    words.push(column, isMapped ? source : -1, row, start);
+  }
+  return Int32Array.from(words);
+}
+
+/** The numbers of a segment: base-64 digits, least significant first, the sign in the lowest bit. */
+function readValues(segment: string): number[] {
+  const values: number[] = [];
+  let [value, shift] = [0, 0];
+  for (const letter of segment) {
+    const digit = DIGITS.indexOf(letter);
+    if (digit < 0 || shift > 30) throw new RangeError("not a source map");
+    value |= (digit & 31) << shift;
+    shift += 5;
+    if ((digit & 32) !== 0) continue;
+    values.push((value & 1) === 0 ? value >>> 1 : -(value >>> 1));
+    [value, shift] = [0, 0];
+  }
+  return values;
+}
+
+function placesOf(segments: Int32Array, names: readonly string[]): SourceMapFile["placeOf"] {
+  return (offset) => {
+    let low = 0;
+    let high = segments.length / SEGMENT;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (segments[middle * SEGMENT] <= offset) low = middle + 1;
+      else high = middle;
+    }
+    const at = (low - 1) * SEGMENT;
+    const file = at < 0 ? undefined : names[segments[at + 1]];
+    return file === undefined ? undefined : { file, line: segments[at + 2] + 1, column: segments[at + 3] + 1 };
+  };
+}

@@ -1,0 +1,44 @@
+/** Source maps of modules: places by offset, contents, malformed input. */
+import assert from "node:assert/strict";
+import { readSourceMap, sourceMapOf } from "./source_map.ts";
+
+/** Columns 10, 14 (unmapped) and 20; lines 1 and 3 of two sources. */
+const MAP = { version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "UAAA,I,MCEC" };
+
+Deno.test("offsets have the places of the last segment before them", () => {
+  const map = readSourceMap(JSON.stringify({ ...MAP, sourcesContent: [null, "text"] }));
+  assert.ok(map);
+  assert.deepEqual([9, 10, 13, 14, 19, 20, 1e9].map((at) => map.placeOf(at)), [
+    undefined,
+    { file: "a.ts", line: 1, column: 1 },
+    { file: "a.ts", line: 1, column: 1 },
+    undefined,
+    undefined,
+    { file: "b.ts", line: 3, column: 2 },
+    { file: "b.ts", line: 3, column: 2 },
+  ]);
+  assert.deepEqual([...map.contents], [["b.ts", "text"]]);
+});
+
+Deno.test("malformed maps are ignored", () => {
+  const texts = ["", "null", "[]", "{}", '{"mappings":1,"sources":[]}', '{"mappings":"A","sources":[1]}'];
+  const mappings = ["UAAA,V", "U!AA", "UAAA,H", "g".repeat(50)];
+  for (const text of [...texts, ...mappings.slice(1).map((each) => JSON.stringify({ ...MAP, mappings: each }))]) {
+    assert.equal(readSourceMap(text), undefined, text);
+  }
+});
+
+Deno.test("the custom section names the file", () => {
+  const section = (
+    bytes: number[],
+  ) => [{ name: "sourceMappingURL", bytes: Uint8Array.from(bytes), after: 0, offset: 0 }];
+  const asked: string[] = [];
+  const read = (url: string) => {
+    asked.push(url);
+    return JSON.stringify(MAP);
+  };
+  assert.ok(sourceMapOf(section([3, 0x61, 0x2e, 0x62]), read));
+  assert.equal(sourceMapOf(section([9, 0x61]), read), undefined);
+  assert.equal(sourceMapOf([], read), undefined);
+  assert.deepEqual(asked, ["a.b"]);
+});

@@ -1,0 +1,11 @@
+/** Follows the pages of the tools: runs their commands and compares the output with the next block. */
+import assert from "node:assert/strict";
+import { followPage } from "./documented_commands.ts";
+
+Deno.test("docs/inspecting.md shows the output of its commands", () => {
+  assert.equal(followPage("inspecting.md", ["divide.wat"]), 2);
+});
+
+Deno.test("docs/exploring.md shows the output of its commands", () => {
+  assert.equal(followPage("exploring.md", ["norm.wat"]), 1);
+});
