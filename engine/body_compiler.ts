@@ -16,6 +16,8 @@ import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { FunctionTranslator } from "./translate/function.ts";
 import { translateLoopEntry } from "./translate/loop_entry.ts";
+import { type EnvOptions, type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
+import type { ValidModule } from "./validate/valid_module.ts";
 
 /** The state that the bodies of a module share. */
 export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
@@ -48,6 +50,11 @@ export class BodyCompiler {
 
   constructor(target: OptimizingTarget) {
     this.#target = target;
+  }
+
+  /** The facts about a module that the compilation of its bodies reads. */
+  environment(valid: ValidModule, options: EnvOptions): ModuleEnv {
+    return moduleEnv(valid, options);
   }
 
   /** Runs `action` with a function that compiles one body of the module. */

@@ -10,7 +10,7 @@
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
-import { alignImage } from "./codegen/emit_function.ts";
+import { alignImage } from "./codegen/align_image.ts";
 import { MachineCode, RELOC, STUB } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { BodyWork, CompileOptions } from "./compile_options.ts";
@@ -20,10 +20,14 @@ import { hostArchitecture } from "./host/cpu.ts";
 import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { codeTables } from "./link/image.ts";
-import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
-import { NO_SUMMARIES, type Summaries } from "./translate/summaries.ts";
+import { Statistics } from "./statistics.ts";
+import type { ModuleEnv } from "./translate/module_env.ts";
+import { type ModuleInterface, moduleInterface } from "./translate/module_interface.ts";
+import type { Summaries } from "./translate/summaries.ts";
+import { prepareRules } from "./validate/late_rules.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
+import { prepareCodeReader } from "./wasm/late_code_reader.ts";
 import type { Module } from "./wasm/module.ts";
 
 export type { BodyWork, CompileOptions };
@@ -41,6 +45,8 @@ const BODY_COMPILERS: Readonly<Record<Target["name"], LateModule<{ readonly COMP
 };
 
 await prepareBodyCompiler(hostArchitecture());
+await prepareRules();
+await prepareCodeReader();
 
 /** Must be called before modules are compiled for another processor than this machine's. */
 export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
@@ -99,11 +105,10 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
 function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
   const { features, optimizations, cpu, explicitBounds, target } = options;
   const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
-  let { env, context } = compilerState(valid, {
-    ...options,
-    optimizations: { ...optimizations, "immutable-table": false },
-  }, NO_SUMMARIES);
-  const code = new MachineCode(valid.funcs.length, env.signatures.length);
+  const shape = moduleInterface(valid);
+  const image = imageFacts(shape, options, new Statistics());
+  const context = codegenContext(shape, options, image.statistics);
+  const code = new MachineCode(valid.funcs.length, shape.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
   options.observe?.(code);
   target.emitStubs(context, code);
@@ -120,24 +125,52 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     features,
     constants,
   };
-  const { layout } = env;
+  const { layout } = shape;
   const { note } = options;
   const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
   const uncovered = withKernel(name, (kernel) => compileBodies(kernel, valid, layout, kernelOptions, code, noteBody));
   if (uncovered === undefined) return compileOptimized(valid, options);
-  if (uncovered.length > 0) {
-    ({ env, context } = compilerState(valid, options));
-    withBodyCompiler({ env, context, options }, (compile) => {
-      for (const { index } of uncovered) {
-        timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
-      }
-    });
-  }
-  for (const { reason } of uncovered) env.statistics.count(`not-baseline:${reason}`);
   const replaceable = new Uint8Array(valid.funcs.length).fill(1);
   for (const { index } of uncovered) replaceable[index] = 0;
-  return { ...finishImage(valid, env, context, code, inlineSites, options), replaceable };
+  if (uncovered.length === 0) return { ...finishImage(valid, image, context, code, inlineSites, options), replaceable };
+  const full = compilerState(valid, options);
+  withBodyCompiler({ ...full, options }, (compile) => {
+    for (const { index } of uncovered) {
+      timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
+    }
+  });
+  for (const { reason } of uncovered) full.env.statistics.count(`not-baseline:${reason}`);
+  return { ...finishImage(valid, full.env, full.context, code, inlineSites, options), replaceable };
 }
+
+/**
+ * Validates a module with its bodies. The baseline tier does it, whose code is discarded: it is fast from its first
+ * instruction. Throws as validateModule does.
+ */
+export function validateWhole(module: Module, { features, target, optimizations, cpu }: ValidationOptions): void {
+  const valid = validateModule(module, features, { bodies: false });
+  const { name } = target;
+  const { layout, signatures } = moduleInterface(valid);
+  const code = new MachineCode(valid.funcs.length, signatures.length);
+  const kernelOptions = {
+    explicitBounds: true,
+    unchecked: false,
+    stackFence: optimizations["stack-fence"],
+    interruptible: false,
+    fuel: false,
+    deterministic: false,
+    cpu,
+    features,
+    constants: 0,
+  };
+  const uncovered = isKernelTarget(name)
+    ? withKernel(name, (kernel) => compileBodies(kernel, valid, layout, kernelOptions, code))
+    : undefined;
+  if (uncovered?.length !== 0) validateModule(module, features);
+}
+
+/** The options of a compilation that validation reads. */
+type ValidationOptions = Pick<CompileOptions, "features" | "target" | "optimizations" | "cpu">;
 
 /** A loop of a running baseline function, where its optimized code is to be entered. */
 export interface LoopPlace {
@@ -229,10 +262,22 @@ function noteInlineSites(inlineSites: Map<number, InlineSite[]>, index: number, 
   inlineSites.set(index, sites);
 }
 
+/** The facts about an image that its thunks and its description need. */
+type ImageFacts = Pick<
+  ModuleEnv,
+  "layout" | "signatures" | "funcSignature" | "interruptible" | "fuel" | "deterministic" | "statistics"
+>;
+
+function imageFacts(shape: ModuleInterface, options: CompileOptions, statistics: Statistics): ImageFacts {
+  const { layout, signatures, funcSignature } = shape;
+  const { interruptible = false, fuel = false, deterministic = false } = options;
+  return { layout, signatures, funcSignature, interruptible, fuel, deterministic, statistics };
+}
+
 /** Appends thunks and resolves relocations. */
 function finishImage(
   valid: ValidModule,
-  env: ModuleEnv,
+  env: ImageFacts,
   context: CodegenContext,
   code: MachineCode,
   inlineSites: Map<number, InlineSite[]>,
@@ -247,7 +292,7 @@ function finishImage(
 /** The finished image with its description. */
 function describeImage(
   valid: ValidModule,
-  env: ModuleEnv,
+  env: ImageFacts,
   code: MachineCode,
   inlineSites: Map<number, InlineSite[]>,
   options: CompileOptions,
@@ -268,15 +313,16 @@ function describeImage(
 }
 
 /**
- * Creates the state that the compilation of every body of a module reads. `summaries`, if given, must be those of the
- * same module.
+ * Creates the state that the compilation of every body of a module with the optimizing compiler reads. `summaries`, if
+ * given, must be those of the same module.
  */
 export function compilerState(
   valid: ValidModule,
   options: CompileOptions,
   summaries?: Summaries,
 ): { env: ModuleEnv; context: CodegenContext } {
-  const env = moduleEnv(valid, {
+  const { COMPILER } = BODY_COMPILERS[options.target.name].get();
+  const env = COMPILER.environment(valid, {
     explicitBounds: options.explicitBounds,
     unchecked: options.unchecked ?? false,
     optimizations: options.optimizations,
@@ -286,19 +332,22 @@ export function compilerState(
     positions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });
-  const context: CodegenContext = {
-    layout: env.layout,
+  return { env, context: codegenContext(env, options, env.statistics) };
+}
+
+function codegenContext(shape: ModuleInterface, options: CompileOptions, statistics: Statistics): CodegenContext {
+  return {
+    layout: shape.layout,
     explicitBounds: options.explicitBounds,
-    fuel: env.fuel,
-    sharedMemories: env.memoryIsShared,
-    signatures: env.signatures,
-    functionSignature: env.functionSignature,
+    fuel: options.fuel ?? false,
+    sharedMemories: shape.memoryIsShared,
+    signatures: shape.signatures,
+    functionSignature: shape.functionSignature,
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
-    statistics: env.statistics,
+    statistics,
   };
-  return { env, context };
 }
 
 /** Runs `action` with a function that compiles one body of a module with the optimizing compiler. */
@@ -323,7 +372,7 @@ function rejectUncompiled(valid: ValidModule): void {
  */
 function emitThunks(
   valid: ValidModule,
-  env: ModuleEnv,
+  env: ImageFacts,
   context: CodegenContext,
   code: MachineCode,
   target: Target,

@@ -30,6 +30,7 @@ import {
   type CompileOptions,
   hasOptimized,
   prepareBodyCompiler,
+  validateWhole,
 } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
 import { workerCount } from "./host/workers.ts";
@@ -89,7 +90,6 @@ import {
 } from "./artifact/find_module.ts";
 import { parseModule } from "./text_format.ts";
 import { TextPlaces } from "./text/text_places.ts";
-import { validateModule } from "./validate/module.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
 import { I64 } from "./wasm/types.ts";
 
@@ -574,7 +574,8 @@ export class Engine implements Settings {
    * @internal
    */
   validateParsed(module: WasmModule): void {
-    validateModule(module, this.features);
+    const { features, optimizations } = this;
+    validateWhole(module, { features, optimizations, target: TARGET, cpu: cpuFeatures(currentHost()) });
   }
 
   /**

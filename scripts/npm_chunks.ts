@@ -32,6 +32,7 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "target", roots: ["backend_x64/target.js", "backend_arm64/target.js"] },
   { name: "target_x64", roots: ["backend_x64/target.js"] },
   { name: "target_arm64", roots: ["backend_arm64/target.js"] },
+  { name: "rules", roots: ["validate/constant_rules.js"] },
   { name: "optimizer", roots: ["body_compiler_x64.js", "body_compiler_arm64.js"] },
   { name: "text", roots: ["text/parse_module.js"] },
   { name: "webassembly", roots: ["webassembly/mod.js"] },

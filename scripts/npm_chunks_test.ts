@@ -28,6 +28,7 @@ const SOURCES: Readonly<Record<string, string>> = {
   "body_compiler_x64.js": `export * from "./shared.js";`,
   "body_compiler_arm64.js": `export * from "./shared.js";`,
   "shared.js": `export const shared = 1;`,
+  "validate/constant_rules.js": `export const rules = 1;`,
   "backend_x64/target.js": "export const target = 1;",
   "backend_arm64/target.js": "export const target = 2;",
   "webassembly/mod.js": `export * from "../mod.js";`,

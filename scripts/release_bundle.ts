@@ -35,6 +35,9 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["native_x64", "generated/", "engine/baseline/generated/native_x64.ts"],
   ["native_arm64", "generated/", "engine/baseline/generated/native_arm64.ts"],
   ["parse_module", "text/", "engine/text/parse_module.ts"],
+  ["code", "", "engine/validate/code.ts"],
+  ["constant_rules", "", "engine/validate/constant_rules.ts"],
+  ["code_reader", "", "engine/wasm/code_reader.ts"],
 ];
 
 /** The modules of a bundle that are loaded by URL; a single executable names them beside its entry module. */

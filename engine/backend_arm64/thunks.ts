@@ -4,7 +4,7 @@
  * convention.
  */
 import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { FILLER } from "./emission.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";

@@ -4,7 +4,7 @@
  * The frame stays on the stack meanwhile, so stack walks see an ordinary call.
  */
 import { MEMORY } from "../abi/context_layout.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { TY } from "../ir/types.ts";

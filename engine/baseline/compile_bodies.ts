@@ -9,7 +9,7 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { Bug } from "../errors.ts";
 import { ALL_FEATURE_ROWS } from "../features.ts";
-import { validateBody } from "../validate/code.ts";
+import { BODY_RULES } from "../validate/late_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import type { Kernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
@@ -103,6 +103,6 @@ function takeSites(kernel: Kernel, code: MachineCode): void {
 
 /** The validation error of an invalid body; a Bug if validateBody accepts it. */
 function invalidBody(valid: ValidModule, index: number): Error {
-  validateBody(valid, valid.importedFuncCount + index, null);
+  BODY_RULES.get().validateBody(valid, valid.importedFuncCount + index, null);
   return new Bug(`The baseline compiler rejects function ${valid.importedFuncCount + index}, which is valid`);
 }

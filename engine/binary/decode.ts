@@ -5,14 +5,28 @@
  * Relies on nothing about the bytes. Establishes: a Module whose RawBytes are views into `bytes`, which must not change
  * while the module is in use. Errors are MalformedError (or InvalidError for the engine's limits) with an offset.
  */
-import { CodeReader } from "../wasm/code_reader.ts";
+import type { CodeReader } from "../wasm/code_reader.ts";
+import { ConstantReader } from "../wasm/constant_reader.ts";
+import { codeReader } from "../wasm/late_code_reader.ts";
 import type { Module } from "../wasm/module.ts";
 import { readModule } from "./read_module.ts";
 import { HEADER } from "./section_ids.ts";
 
+/** Reads constant instructions by itself, and others with a CodeReader: those belong to errors. */
+class BinaryReader extends ConstantReader {
+  #code: CodeReader | undefined;
+
+  protected override other(): void {
+    const code = this.#code ??= codeReader(this.bytes);
+    code.reset(this.bytes, this.at - this.base, this.end, this.base);
+    code.next();
+    this.pos = code.pos;
+  }
+}
+
 /** Decodes a core module in binary form. */
 export function decodeModule(bytes: Uint8Array): Module {
-  return readModule(new CodeReader(bytes), false);
+  return readModule(new BinaryReader(bytes), false);
 }
 
 /**
@@ -20,7 +34,7 @@ export function decodeModule(bytes: Uint8Array): Module {
  * (parallel/helper.ts).
  */
 export function decodeModulePrefix(bytes: Uint8Array): Module {
-  return readModule(new CodeReader(bytes), false, true);
+  return readModule(new BinaryReader(bytes), false, true);
 }
 
 /** True if the bytes begin like a module in binary form. Distinguishes the binary from the text format. */

@@ -7,7 +7,7 @@
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
-import type { CodeReader } from "../wasm/code_reader.ts";
+import { codeReader } from "../wasm/late_code_reader.ts";
 import { MAX_BODY_BYTES, MAX_ENTRIES, MAX_LOCALS } from "../wasm/limits.ts";
 import {
   BytesView,
@@ -20,7 +20,7 @@ import {
   type Module,
   type RawBytes,
 } from "../wasm/module.ts";
-import { readRefType } from "../wasm/type_reader.ts";
+import { readLocals, readRefType } from "../wasm/type_reader.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import {
   readExternType,
@@ -51,7 +51,7 @@ export interface Decoding {
   readonly prefix: boolean;
 }
 
-/** The reader of sections: bytes, and the instructions of constant expressions. Only a CodeReader reads bodies. */
+/** The reader of sections: bytes, and the instructions of constant expressions. */
 export interface ModuleReader extends ByteReader {
   /** Absolute offset of the last instruction returned by `next`. */
   readonly at: number;
@@ -245,9 +245,11 @@ function readDataCount(reader: ModuleReader, { module }: Decoding): void {
  * Reports a body that does not close with `end`: an error inside it, if there is one; otherwise the suite has three
  * messages, depending on the bytes after the body.
  */
-function failUnendedBody(reader: CodeReader): never {
-  reader.locals();
-  while (!reader.done) reader.next();
+function failUnendedBody(reader: ModuleReader): never {
+  readLocals(reader);
+  const code = codeReader(reader.bytes, reader.pos, reader.end, reader.base);
+  while (!code.done) code.next();
+  reader.pos = reader.end;
   reader.fail(`END opcode expected: ${UNEXPECTED_END}: section size mismatch`);
 }
 
@@ -257,7 +259,7 @@ function paramCount({ module, funcTypes, bodies }: Decoding): number {
   return composite?.kind === "func" ? composite.params.length : 0;
 }
 
-function readBody(reader: CodeReader, decoding: Decoding): void {
+function readBody(reader: ModuleReader, decoding: Decoding): void {
   const size = reader.u32();
   const start = reader.pos;
   if (size > reader.left) {
@@ -269,7 +271,7 @@ function readBody(reader: CodeReader, decoding: Decoding): void {
     limitExceeded(reader, `function body of ${size} bytes is too large: at most ${MAX_BODY_BYTES} are possible`, start);
   }
   if (size === 0 || reader.bytes[reader.end - 1] !== 0x0b) failUnendedBody(reader);
-  const locals = reader.locals();
+  const locals = readLocals(reader);
   decoding.locals += locals;
   checkEntries(reader, "locals of all functions", decoding.locals, start);
   const params = paramCount(decoding);
@@ -283,7 +285,7 @@ function readBody(reader: CodeReader, decoding: Decoding): void {
 }
 
 function readCode(reader: ModuleReader, decoding: Decoding): void {
-  readEntries(reader, "functions", () => readBody(reader as CodeReader, decoding));
+  readEntries(reader, "functions", () => readBody(reader, decoding));
 }
 
 function readDataSegment(reader: ModuleReader): DataSegment {

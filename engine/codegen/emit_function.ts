@@ -10,26 +10,17 @@
  */
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import type { BlockEnds } from "./block_ends.ts";
 import { labelOffset, markRows } from "./branch_relaxation.ts";
 import { emitBranch, emitJump } from "./emit_edges.ts";
 import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
-import type { MachineCode } from "./machine_code.ts";
 import { AUX_LANDING, auxConsumer, CONSUMER, PSEUDO, PSEUDO_BASE } from "./pseudo_ops.ts";
 import type { VCode } from "./vcode.ts";
 
-/** Functions start at multiples of this; so do the heads of innermost loops. */
-export const FUNCTION_ALIGNMENT = 16;
+/** The heads of innermost loops start at multiples of this. */
 const LOOP_ALIGNMENT = 16;
-
-/** Fills the image up to a multiple of `boundary`. */
-export function alignImage(code: MachineCode, boundary: number, filler: number): void {
-  while (code.length % boundary !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = filler;
-  }
-}
 
 /**
  * Emits defined function `index`, which `e` has begun. `distance` is the number of bytes between the stack pointer and

@@ -8,7 +8,7 @@
  * Invariant: functions that are appended in the order in which one thread compiles them give the image that one thread
  * makes.
  */
-import { alignImage, FUNCTION_ALIGNMENT } from "./emit_function.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import { CALL_COLUMNS, type MachineCode, TRAP_COLUMNS } from "./machine_code.ts";
 
 const HEADER_WORDS = 8;

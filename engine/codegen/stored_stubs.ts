@@ -9,7 +9,7 @@
  */
 import { fromBase64 } from "../base/base64.ts";
 import type { Signature } from "../ir/types.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "./emit_function.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import { CALL_COLUMNS, type MachineCode } from "./machine_code.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
 

@@ -1,8 +1,8 @@
 /**
- * Facts about a module that the translation of any of its functions reads, computed once: signatures of types,
- * functions and builtins (one id per distinct list of IR types), the layout of the VM context, location and alias class
- * of each global, memory and table, summaries of all bodies. In: a ValidModule and options. Out: a ModuleEnv, which
- * translation does not modify, except for the optimization statistics.
+ * Facts about a module that the translation of any of its functions reads, computed once: those of the module's
+ * interface (module_interface.ts), location and alias class of each global, memory and table, summaries of all bodies.
+ * In: a ValidModule and options. Out: a ModuleEnv, which translation does not modify, except for the optimization
+ * statistics.
  *
  * Alias classes: one per memory beyond 0, per own global, per own table. Two imports of one kind may be the same
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
@@ -10,17 +10,15 @@
  */
 import type { OptimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
-import { BUILTIN_ROWS } from "../abi/builtins.ts";
-import { type ContextLayout, GLOBAL_SIZE, layoutContext, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
+import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
-import { type Signature, TY } from "../ir/types.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { F32, F64, type FuncType, I32, I64, V128, type ValType } from "../wasm/types.ts";
+import { I64 } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
+import { type ModuleInterface, moduleInterface, tyOf } from "./module_interface.ts";
 import { type ObjectType, objectTypes } from "./object_types.ts";
 import { type Summaries, summarize } from "./summaries.ts";
 import { type TableFacts, tableFacts } from "./table_facts.ts";
-import { stringImports } from "../wasm/string_imports.ts";
 
 /** The access path of a global. */
 export const GLOBAL = {
@@ -51,9 +49,8 @@ export interface EnvOptions {
   summaries?: Summaries;
 }
 
-export interface ModuleEnv {
+export interface ModuleEnv extends ModuleInterface {
   readonly valid: ValidModule;
-  readonly layout: ContextLayout;
   readonly explicitBounds: boolean;
   readonly unchecked: boolean;
   readonly interruptible: boolean;
@@ -64,16 +61,6 @@ export interface ModuleEnv {
   readonly depthRegion: number;
   readonly optimizations: OptimizationSet;
   readonly statistics: Statistics;
-  /** Signatures by id. */
-  readonly signatures: readonly Signature[];
-  /** Signature id by type index, −1 for types that are not functions. */
-  readonly typeSignature: Int32Array;
-  /** Signature id by function index, imports included. */
-  readonly funcSignature: Int32Array;
-  /** Signature id by defined function index (as CodegenContext wants it). */
-  readonly functionSignature: Int32Array;
-  /** Signature id by builtin number. */
-  readonly builtinSignature: Int32Array;
   /** Region word of the exception that a throw passes to a landing pad. */
   readonly payloadRegion: number;
   /** Layout of structures and arrays in memory, by type index. */
@@ -89,10 +76,7 @@ export interface ModuleEnv {
   readonly memoryRegion: Int32Array;
   /** By memory index: true for 64-bit addresses. */
   readonly memoryIs64: readonly boolean[];
-  /**
-   * By memory index: true for a shared memory, whose length is in a word outside the context, with this region word.
-   */
-  readonly memoryIsShared: readonly boolean[];
+  /** Region word of the length of shared memories. */
   readonly sharedLengthRegion: number;
   /**
    * Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1.
@@ -114,65 +98,10 @@ export interface ModuleEnv {
   readonly stringContextRegion: number;
 }
 
-/** The IR type of a value type. */
-export function tyOf(type: ValType): number {
-  switch (type) {
-    case I32:
-      return TY.I32;
-    case I64:
-      return TY.I64;
-    case F32:
-      return TY.F32;
-    case F64:
-      return TY.F64;
-    case V128:
-      return TY.V128;
-    default:
-      return TY.REF;
-  }
-}
-
-/** Assigns one id to equal lists of IR types. */
-class SignatureTable {
-  readonly signatures: Signature[] = [];
-  readonly #ids: Map<string, number> = new Map();
-
-  idOf(params: readonly number[], results: readonly number[]): number {
-    const key = `${params.join("")}_${results.join("")}`;
-    let id = this.#ids.get(key);
-    if (id === undefined) {
-      id = this.signatures.length;
-      this.signatures.push({ params: Uint8Array.from(params), results: Uint8Array.from(results) });
-      this.#ids.set(key, id);
-    }
-    return id;
-  }
-
-  ofType(type: FuncType): number {
-    return this.idOf(type.params.map(tyOf), type.results.map(tyOf));
-  }
-}
-
 /** Computes the environment of a module's functions. */
 export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
-  const strings = stringImports(valid);
-  const layout = layoutContext({
-    memories: valid.memoryTypes.length,
-    tables: valid.tableTypes.length,
-    globals: valid.globalTypes.length,
-    importedFuncs: valid.importedFuncCount,
-    definedFuncs: valid.funcs.length,
-    types: valid.types.length,
-    tags: valid.tagTypes.length,
-    shared: valid.memoryTypes.some(({ shared }) => shared),
-    ...(strings.some((index) => index >= 0) ? { strings: true } : {}),
-  });
-  const table = new SignatureTable();
-  const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
-    return composite.kind === "func" ? table.ofType(composite) : -1;
-  });
-  const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]);
-  const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
+  const shape = moduleInterface(valid);
+  const { layout } = shape;
   const classes = new AliasClasses();
   const summaries = options.summaries ?? summarize(valid);
   const memories = placeMemories(valid, layout, classes);
@@ -188,8 +117,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const objects = objectTypes(valid, () => classes.take());
   const stringClass = classes.take();
   return {
+    ...shape,
     valid,
-    layout,
     explicitBounds: options.explicitBounds ?? false,
     unchecked: options.unchecked ?? false,
     interruptible: options.interruptible ?? false,
@@ -199,11 +128,6 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     depthRegion,
     optimizations: options.optimizations,
     statistics: options.statistics ?? new Statistics(),
-    signatures: table.signatures,
-    typeSignature,
-    funcSignature,
-    functionSignature: funcSignature.slice(valid.importedFuncCount),
-    builtinSignature,
     payloadRegion,
     sharedLengthRegion,
     objectTypes: objects,
@@ -212,7 +136,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     ...tables,
     tableFacts: facts,
     summaries,
-    stringBuiltin: builtinsByFunction(strings, valid.importedFuncCount),
+    stringBuiltin: builtinsByFunction(shape.strings, valid.importedFuncCount),
     stringRegion: region(REGION.POINTER, stringClass),
     stringContextRegion: region(REGION.CONTEXT, stringClass),
   };
@@ -245,8 +169,7 @@ function placeMemories(valid: ValidModule, layout: ContextLayout, classes: Alias
     memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
   }
   const memoryIs64 = valid.memoryTypes.map(({ limits }) => limits.address === I64);
-  const memoryIsShared = valid.memoryTypes.map(({ shared }) => shared);
-  return { memoryOffset, memoryRegion, memoryIs64, memoryIsShared };
+  return { memoryOffset, memoryRegion, memoryIs64 };
 }
 
 function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {

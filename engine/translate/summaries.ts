@@ -47,18 +47,6 @@ export interface Summaries {
   readonly tableWritten: Uint8Array;
 }
 
-/** Summaries that know nothing, for compilers that see a single body. */
-export const NO_SUMMARIES: Summaries = {
-  bytes: new Int32Array(0),
-  locals: new Int32Array(0),
-  flags: new Uint8Array(0),
-  callSites: new Int32Array(0),
-  calleesFirst: new Int32Array(0),
-  calleeStart: new Int32Array(0),
-  callees: new Int32Array(0),
-  tableWritten: new Uint8Array(0),
-};
-
 const NOTHING = 0;
 const CALL = 1;
 const TABLE_FIRST = 2;

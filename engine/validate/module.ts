@@ -16,9 +16,9 @@ import {
   type TableType,
   valTypeName,
 } from "../wasm/types.ts";
-import { validateBody } from "./code.ts";
-import { validateConstExpr } from "./const_expr.ts";
+import { validateConstExpr } from "./constants.ts";
 import { FEATURE, FeatureGate } from "./gate.ts";
+import { BODY_RULES } from "./late_rules.ts";
 import { entryOffset, SECTION, sectionOffset } from "./locate.ts";
 import { validateDatas, validateElems } from "./segments.ts";
 import {
@@ -80,6 +80,7 @@ export function validateModule(module: Module, features: FeatureSet, options: Va
   validateElems(declarations, valid);
   validateDatas(declarations, valid);
   if (options.bodies !== false) {
+    const { validateBody } = BODY_RULES.get();
     for (let i = 0; i < module.funcs.length; i++) validateBody(valid, valid.importedFuncCount + i, null);
   }
   return valid;

@@ -4,7 +4,7 @@
 import type { ElementSegment } from "../wasm/module.ts";
 import { matchesIn } from "../wasm/subtype.ts";
 import { FUNCREF, HEAP, refType, valTypeName } from "../wasm/types.ts";
-import { validateConstExpr } from "./const_expr.ts";
+import { validateConstExpr } from "./constants.ts";
 import { FEATURE } from "./gate.ts";
 import { SECTION, sectionOffset } from "./locate.ts";
 import { type Declarations, invalid, useFeature, validateValType } from "./types.ts";

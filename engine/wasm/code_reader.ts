@@ -8,10 +8,9 @@
  */
 import { ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { Immediates } from "./immediates.ts";
-import { MAX_LOCALS } from "./limits.ts";
 import type { ImmediateKind } from "./opcode_row.ts";
 import { ID_BY_BYTE, idOfCode, opcodeColumn } from "./opcodes.ts";
-import { readHeapType, readValType } from "./type_reader.ts";
+import { readHeapType, readLocals, readValType } from "./type_reader.ts";
 import type { ValType } from "./types.ts";
 
 /** Steps of a plan. */
@@ -331,20 +330,8 @@ export class CodeReader extends ByteReader {
     }
   }
 
-  /**
-   * Reads the local declarations at the start of a function body and appends their types to `locals`, if given; returns
-   * the number of locals. Runs whose sum exceeds the engine's limit fail before anything is appended for them.
-   */
+  /** Reads the local declarations at the start of a function body, as {@linkcode readLocals} does. */
   locals(locals?: ValType[]): number {
-    let total = 0;
-    for (let runs = this.count(); runs > 0; runs--) {
-      const pos = this.pos;
-      const count = this.u32();
-      total += count;
-      if (total > MAX_LOCALS) this.fail(`too many locals: ${total}, at most ${MAX_LOCALS} are possible`, pos);
-      const type = readValType(this);
-      if (locals !== undefined) { for (let k = 0; k < count; k++) locals.push(type); }
-    }
-    return total;
+    return readLocals(this, locals);
   }
 }

@@ -1,13 +1,14 @@
 /**
  * Reads constant expressions (specification, 3.3.10) without the table of all opcodes, whose construction takes longer
- * than a small module needs to run. In: bytes that were validated before, such as those of an artifact. Out: opcodes as
- * numbers (after a prefix: `prefix << 8 | code`) and their immediates.
+ * than a small module needs to run. In: bytes, which need not be valid. Out: opcodes as numbers (after a prefix:
+ * `prefix << 8 | code`) and their immediates.
  *
- * Invariant: every instruction that validation accepts in a constant expression is covered; any other is a
- * MalformedError.
+ * Invariant: every instruction that validation accepts in a constant expression is covered, with the errors of
+ * CodeReader (code_reader.ts); any other is a MalformedError, unless a subclass reads it.
  */
-import { ByteReader } from "../base/bytes.ts";
+import { ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { readHeapType } from "./type_reader.ts";
+import type { HeapType } from "./types.ts";
 
 /** The instructions of constant expressions. */
 export const CONSTANT = {
@@ -50,12 +51,15 @@ export class ConstantReader extends ByteReader {
   index = 0;
   /** Length of array.new_fixed. */
   index2 = 0;
+  /** The type of ref.null. */
+  heap: HeapType = 0;
   /** The 16 bytes of v128.const: a view. */
   vector: Uint8Array = new Uint8Array(0);
 
   /** The next instruction. */
   next(): number {
     this.at = this.offset;
+    if (this.left === 0) this.fail(`END opcode expected: ${UNEXPECTED_END}`);
     const byte = this.u8();
     const opcode = byte < FIRST_PREFIX || byte > LAST_PREFIX ? byte : (byte << 8) | this.u32();
     switch (opcode) {
@@ -74,10 +78,11 @@ export class ConstantReader extends ByteReader {
         this.bits64();
         break;
       case CONSTANT.V128_CONST:
+        if (this.left < 16) this.fail(UNEXPECTED_END, this.end);
         this.vector = this.take(16);
         break;
       case CONSTANT.REF_NULL:
-        readHeapType(this);
+        this.heap = readHeapType(this);
         break;
       case CONSTANT.GLOBAL_GET:
       case CONSTANT.REF_FUNC:
@@ -103,8 +108,13 @@ export class ConstantReader extends ByteReader {
       case CONSTANT.EXTERN_CONVERT_ANY:
         break;
       default:
-        this.fail(`instruction 0x${opcode.toString(16)} is not constant`, this.at - this.base);
+        this.other(opcode);
     }
     return opcode;
+  }
+
+  /** Reads the immediates of the instruction at `at`, which is not constant. */
+  protected other(opcode: number): void {
+    this.fail(`instruction 0x${opcode.toString(16)} is not constant`, this.at - this.base);
   }
 }

@@ -1,12 +1,13 @@
 /**
- * Value, reference, heap and block types in binary form (specification, 5.3), read from a ByteReader. Sections and
- * instruction immediates share these readers.
+ * Value, reference, heap and block types, and lists of locals, in binary form (specification, 5.3), read from a
+ * ByteReader. Sections and instruction immediates share these readers.
  *
  * Establishes: a type index in a ValType fits its 24 bits. A larger index cannot exist in a module that this engine
  * accepts (limits.ts), so it is reported as an unknown type.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
+import { MAX_LOCALS } from "./limits.ts";
 import { HEAP, type HeapType, I16, I8, refType, V128, type ValType } from "./types.ts";
 
 const LOWEST_HEAP = HEAP.exn;
@@ -73,4 +74,21 @@ export function readStorageType(reader: ByteReader): ValType {
 
 function isRefByte(byte: number): boolean {
   return (byte >= FIRST_HEAP_BYTE && byte <= LAST_HEAP_BYTE) || byte === REF_BYTE || byte === REF_NULL_BYTE;
+}
+
+/**
+ * Reads the local declarations at the start of a function body and appends their types to `locals`, if given; returns
+ * the number of locals. Runs whose sum exceeds the engine's limit fail before anything is appended for them.
+ */
+export function readLocals(reader: ByteReader, locals?: ValType[]): number {
+  let total = 0;
+  for (let runs = reader.count(); runs > 0; runs--) {
+    const pos = reader.pos;
+    const count = reader.u32();
+    total += count;
+    if (total > MAX_LOCALS) reader.fail(`too many locals: ${total}, at most ${MAX_LOCALS} are possible`, pos);
+    const type = readValType(reader);
+    if (locals !== undefined) { for (let k = 0; k < count; k++) locals.push(type); }
+  }
+  return total;
 }

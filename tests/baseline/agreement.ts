@@ -10,9 +10,7 @@ import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { Bug, WaftError } from "../../engine/errors.ts";
 import { featureSet } from "../../engine/features.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
-import { moduleEnv } from "../../engine/translate/module_env.ts";
-import { NO_SUMMARIES } from "../../engine/translate/summaries.ts";
+import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateBody } from "../../engine/validate/code.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
@@ -30,7 +28,7 @@ function annotated(module: Module): ValidModule {
 
 /** Whether the baseline tier accepts all bodies, except those that it leaves to the other compiler. */
 function baselineAccepts(valid: ValidModule): boolean {
-  const { layout, signatures } = moduleEnv(valid, { optimizations: optimizationSet(), summaries: NO_SUMMARIES });
+  const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   try {
     const options = {

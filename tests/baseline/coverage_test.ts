@@ -9,9 +9,7 @@ import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { NewEngine } from "../../engine/engine.ts";
 import { featureSet } from "../../engine/features.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
-import { moduleEnv } from "../../engine/translate/module_env.ts";
-import { NO_SUMMARIES } from "../../engine/translate/summaries.ts";
+import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
@@ -23,7 +21,7 @@ const CPU_FEATURES = ["popcnt", "bmi1", "bmi2", "lzcnt"];
 function compile(binary: Uint8Array) {
   const features = featureSet();
   const valid = validateModule(decodeModule(binary), features, { bodies: false });
-  const { layout, signatures } = moduleEnv(valid, { optimizations: optimizationSet(), summaries: NO_SUMMARIES });
+  const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   const options = {
     explicitBounds: false,

@@ -1,6 +1,7 @@
 /**
- * Importing the engine and running a module with baseline code load neither the optimizing compiler nor the text format
- * nor the collector (host/late_module.ts); synchronous code gets them on first use, with and without `require`.
+ * Importing the engine and running a module with baseline code load neither the optimizing compiler nor the table of
+ * opcodes with the rules of instructions, nor the text format, nor the collector (host/late_module.ts); synchronous code
+ * gets them on first use, with and without `require`.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -8,20 +9,20 @@ import { dirname, join, normalize } from "node:path";
 import process from "node:process";
 import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 
-/** Modules that only optimized code, texts or collections need. */
+/** Modules that only optimized code, invalid bodies, texts or collections need. */
 const HEAVY =
-  /^engine\/(optimize\/|regalloc\/|script\/|body_compiler|translate\/function\.ts|text\/(?!text_places)|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_)/;
+  /^engine\/(optimize\/|regalloc\/|script\/|body_compiler|translate\/(?!module_interface)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places)|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_)/;
 
 const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target.ts"];
 
 for (
   const [entry, most] of [
-    ["engine/mod.ts", 1_060_000],
-    ["engine/webassembly/mod.ts", 1_100_000],
-    ["project/commands/run.ts", 1_250_000],
+    ["engine/mod.ts", 910_000],
+    ["engine/webassembly/mod.ts", 960_000],
+    ["project/commands/run.ts", 1_070_000],
   ] as const
 ) {
-  Deno.test(`${entry} loads no optimizing compiler, text format or collector`, () => {
+  Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {
     for (const part of HOST_PARTS) {
       const { files } = loadedWith(entry, part);
       assert.deepEqual(files.filter((file) => HEAVY.test(file)), []);
@@ -79,7 +80,26 @@ for (const tier of ["auto", "baseline", "optimizing"]) {
 }
 const module = new WebAssembly.Module(NewEngine().parse(strings).bytes, { builtins: ["js-string"] });
 console.log(new WebAssembly.Instance(module).exports.length("four"));
+// An invalid body, a constant expression that is not constant, and a body without an end.
+for (const code of [[10, 6, 1, 4, 0, 0x6a, 0x1a, 11], [6, 5, 1, 0x7f, 0, 0x45, 11, 10, 4, 1, 2, 0, 11], [10, 5, 1, 3, 0, 1, 1]]) {
+  const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, ...code);
+  for (const method of ["compile", "validate"]) {
+    try {
+      NewEngine()[method](bytes);
+    } catch (error) {
+      console.log(error.message);
+    }
+  }
+}
 `;
+
+const RESULTS = [1, 1, 1, 4];
+const ERRORS = [
+  "type mismatch: instruction requires [i32 i32] but stack has [] (i32.add in function 0)",
+  "constant expression required: i32.eqz is not constant",
+  "END opcode expected: unexpected end of section or function: section size mismatch",
+];
+const OUTPUT = [...RESULTS, ...ERRORS.flatMap((message) => [message, message])].map((line) => `${line}\n`).join("");
 
 for (const [name, permissions] of [["require", ["-A"]], ["import", ["--allow-ffi", "--allow-env"]]] as const) {
   Deno.test(`late modules are loaded on first use by ${name}`, () => {
@@ -88,6 +108,6 @@ for (const [name, permissions] of [["require", ["-A"]], ["import", ["--allow-ffi
       ["run", "--quiet", "--no-check", "--no-prompt", ...permissions, "-"],
       { input: PROGRAM, encoding: "utf8" },
     );
-    assert.equal(stdout, "1\n1\n1\n4\n", stderr);
+    assert.equal(stdout, OUTPUT, stderr);
   });
 }

@@ -1,12 +1,13 @@
 /**
  * Constant expressions (specification, 3.4.14): the initial values of globals, tables and elements, and the offsets of
- * segments. The rules are those of bodies (simple.ts, special.ts), restricted to constant instructions.
+ * segments. The rules are those of bodies (simple.ts, special.ts), restricted to constant instructions. Expressions of
+ * the usual instructions are accepted without this file (constants.ts).
  */
 import { InvalidError, MalformedError } from "../errors.ts";
 import type { FeatureName } from "../features.ts";
 import type { Expr } from "../wasm/module.ts";
 import { idOf, IS_SIMPLE, type Mnemonic, OPCODES } from "../wasm/opcodes.ts";
-import { I32, type ValType } from "../wasm/types.ts";
+import type { ValType } from "../wasm/types.ts";
 import { FEATURES } from "./columns.ts";
 import { FEATURE, featureNumber } from "./gate.ts";
 import { applySimple } from "./simple.ts";
@@ -37,19 +38,8 @@ function constantSince(): Uint8Array {
   return since;
 }
 
-const I32_CONST = 0x41;
-
-/** True for `i32.const N end`, the offset of nearly every segment. The decoder has checked the immediate. */
-function isConstant32({ bytes }: Expr): boolean {
-  if (bytes[0] !== I32_CONST) return false;
-  let last = 1;
-  while (bytes[last] >= 0x80) last++;
-  return last + 2 === bytes.length;
-}
-
 /** Validates `expr` as constant and of type `type`; globals from `visibleGlobals` on are not visible. */
-export function validateConstExpr(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): void {
-  if (type === I32 && isConstant32(expr)) return;
+export function validateConstant(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): void {
   const walker = acquireWalker();
   const { gate } = valid;
   try {

@@ -1,0 +1,15 @@
+/**
+ * Alignment in images: in a file of its own, so that stubs and thunks do not load the emission of functions.
+ */
+import type { MachineCode } from "./machine_code.ts";
+
+/** Functions start at multiples of this. */
+export const FUNCTION_ALIGNMENT = 16;
+
+/** Fills the image up to a multiple of `boundary`. */
+export function alignImage(code: MachineCode, boundary: number, filler: number): void {
+  while (code.length % boundary !== 0) {
+    code.reserve(1);
+    code.bytes[code.length++] = filler;
+  }
+}
