@@ -21,6 +21,7 @@ const NUMBERS = {
   preadv: [295, 69],
   pwritev: [296, 70],
   preadv2: [327, 286],
+  pwritev2: [328, 287],
   sched_yield: [24, 124],
   madvise: [28, 233],
   shutdown: [48, 210],

@@ -10,7 +10,7 @@
  * does not open the file that it abbreviates.
  *
  * Differences that remain: symbolic links are read and never made; sockets are missing; a wait for a pipe looks at it
- * every few milliseconds.
+ * every few milliseconds. A pipe does not tell how much it takes, so it counts as writable until it refuses a write.
  *
  * Sources: "NtCreateFile", "NtSetInformationFile", "File System Control Codes" of Microsoft's documentation; [MS-FSCC];
  * Linux <asm-generic/errno.h>, <linux/stat.h>, getdents(2), statx(2).
@@ -59,6 +59,7 @@ const E = {
   NOENT: -2,
   IO: -5,
   BADF: -9,
+  AGAIN: -11,
   ACCES: -13,
   BUSY: -16,
   EXIST: -17,
@@ -169,6 +170,7 @@ const INFO = {
   LINK: 11,
   DISPOSITION: 13,
   END_OF_FILE: 20,
+  PIPE: 23,
   ATTRIBUTE_TAG: 35,
   ID_BOTH_DIRECTORY: 37,
   DISPOSITION_EX: 64,
@@ -185,6 +187,8 @@ const TO_END = -1n;
 
 const FILE_TYPE = { DISK: 1, CHARACTER: 2, PIPE: 3 } as const;
 const MODE = { FIFO: 0x1000, CHARACTER: 0x2000, DIRECTORY: 0x41ff, FILE: 0x81b6, LINK: 0xa1ff } as const;
+/** Completion modes of FILE_PIPE_INFORMATION. */
+const PIPE_MODE = { WAIT: 0, NOWAIT: 1 } as const;
 const ERROR_BROKEN_PIPE = 109;
 const ERROR_NO_DATA = 232;
 const ERROR_HANDLE_EOF = 38;
@@ -266,6 +270,8 @@ interface Opened {
   appends: boolean;
   /** The next getdents64 starts at the first entry. */
   restarts: boolean;
+  /** A pipe that has just refused a write; the next look at it does not find it writable. */
+  isFull: boolean;
 }
 
 type Arguments = readonly (number | bigint)[];
@@ -306,6 +312,31 @@ const FREE: number[] = [];
 /** The first number of a descriptor that is not the process's own. */
 const FIRST_DESCRIPTOR = 1000;
 
+/** A stream of the process, which the process closes itself. */
+function streamOf(handle: bigint): Opened {
+  return {
+    handle,
+    isStandard: true,
+    isDirectory: false,
+    position: 0n,
+    appends: false,
+    restarts: false,
+    isFull: false,
+  };
+}
+
+/** The number for a new descriptor. */
+function nextDescriptor(): number {
+  return FREE.pop() ?? FIRST_DESCRIPTOR + OPENED.size;
+}
+
+/** A descriptor of this realm for a stream that the program opened by itself, and closes itself. */
+export function streamDescriptor(handle: bigint): number {
+  const fd = nextDescriptor();
+  OPENED.set(fd, streamOf(handle));
+  return fd;
+}
+
 /** Makes Linux's calls on Windows. */
 class WindowsCalls {
   readonly #machine: WindowsMachine;
@@ -325,6 +356,8 @@ class WindowsCalls {
         this.#transfer("Write", fd!, [[Number(at), Number(bytes)]], BigInt(offset!)),
       readv: ([fd, at, count]) => this.#transfer("Read", fd!, this.#vectors(at!, count!)),
       writev: ([fd, at, count]) => this.#transfer("Write", fd!, this.#vectors(at!, count!)),
+      preadv2: ([fd, at, count]) => this.#transferNow("Read", fd!, this.#vectors(at!, count!)),
+      pwritev2: ([fd, at, count]) => this.#transferNow("Write", fd!, this.#vectors(at!, count!)),
       preadv: ([fd, at, count, offset]) => this.#transfer("Read", fd!, this.#vectors(at!, count!), BigInt(offset!)),
       pwritev: ([fd, at, count, offset]) => this.#transfer("Write", fd!, this.#vectors(at!, count!), BigInt(offset!)),
       sched_yield: () => {
@@ -383,7 +416,7 @@ class WindowsCalls {
     if (known !== undefined || standard === undefined) return known;
     const handle = this.#machine.call("GetStdHandle", standard);
     if (handle === 0n || handle === -1n) return undefined;
-    const opened = { handle, isStandard: true, isDirectory: false, position: 0n, appends: false, restarts: false };
+    const opened = streamOf(handle);
     OPENED.set(fd, opened);
     return opened;
   }
@@ -398,8 +431,8 @@ class WindowsCalls {
   }
 
   #add(handle: bigint, isDirectory: boolean, appends: boolean): number {
-    const fd = FREE.pop() ?? FIRST_DESCRIPTOR + OPENED.size;
-    OPENED.set(fd, { handle, isStandard: false, isDirectory, position: 0n, appends, restarts: true });
+    const fd = nextDescriptor();
+    OPENED.set(fd, { ...streamOf(handle), isStandard: false, isDirectory, appends, restarts: true });
     return fd;
   }
 
@@ -632,7 +665,10 @@ class WindowsCalls {
     if (!isWindowsName(name)) return name === "." ? E.BUSY : E.INVAL;
     if (name.length > MAX_NAME_UNITS) return E.NAMETOOLONG;
     if (info === INFO.LINK) {
-      if (target !== name) return E.NOENT;
+      if (target !== name) {
+        const found = this.#with(to, name, { access: 0 }, () => 1);
+        return found > 0 ? E.EXIST : E.NOENT;
+      }
       return this.#with(fd, path, { access: ACCESS.WRITE_ATTRIBUTES }, (handle) => {
         if (this.#attributeTag(handle).isDirectory) return E.PERM;
         return this.#failure(this.#setName(handle, INFO.LINK, 0, directory.handle, name));
@@ -733,6 +769,7 @@ class WindowsCalls {
   ): number {
     return this.#withOpened(fd, (opened) => {
       if (opened.isDirectory) return E.ISDIR;
+      if (offset !== undefined && opened.isStandard && !this.#isFile(opened.handle)) return E.SPIPE;
       let done = 0;
       for (const [address, bytes] of vectors) {
         if (bytes === 0) continue;
@@ -754,6 +791,38 @@ class WindowsCalls {
     const code = error();
     if (code === ERROR_BROKEN_PIPE || code === ERROR_NO_DATA) return way === "Read" ? 0 : E.PIPE;
     return code === ERROR_HANDLE_EOF ? 0 : code === 5 || code === 6 ? E.BADF : E.IO;
+  }
+
+  /** Moves the first vector through a pipe without waiting: the bytes moved, EAGAIN, or EOPNOTSUPP for no pipe. */
+  #transferNow(way: "Read" | "Write", fd: number | bigint, [vector]: readonly (readonly [number, number])[]): number {
+    return this.#withOpened(fd, (opened) => {
+      const { handle } = opened;
+      if (vector === undefined || !this.#setPipeMode(handle, PIPE_MODE.NOWAIT)) return E.OPNOTSUPP;
+      try {
+        if (way === "Write") return this.#writeNow(opened, ...vector);
+        const got = this.#moveStream(way, opened, ...vector);
+        return got === 0 && this.#machine.error() === ERROR_NO_DATA ? E.AGAIN : got;
+      } finally {
+        this.#setPipeMode(handle, PIPE_MODE.WAIT);
+      }
+    });
+  }
+
+  /** Writes as much as a pipe takes. It may refuse more than it has room for as a whole. */
+  #writeNow(opened: Opened, address: number, bytes: number): number {
+    for (let size = bytes; size > 0; size >>= 1) {
+      const done = this.#moveStream("Write", opened, address, size);
+      if (done !== 0) return done;
+    }
+    opened.isFull = true;
+    return E.AGAIN;
+  }
+
+  /** Sets if reads and writes of a pipe wait; false where that cannot be chosen. */
+  #setPipeMode(handle: bigint, mode: number): boolean {
+    if (!isGood(this.#query(handle, INFO.PIPE, 8))) return false;
+    this.#scratch.setUint32(AT_INFO + 4, mode, true); // behind the mode of reading, which stays
+    return isGood(this.#set(handle, INFO.PIPE, 8));
   }
 
   #moveFile(way: "Read" | "Write", opened: Opened, address: number, bytes: number, offset?: bigint): number {
@@ -788,9 +857,13 @@ class WindowsCalls {
     });
   }
 
+  #isFile(handle: bigint): boolean {
+    return Number(this.#machine.call("GetFileType", handle) & 0xffffffffn) === FILE_TYPE.DISK;
+  }
+
   #seekStream(handle: bigint, offset: bigint, whence: number): number {
     const { call, scratch } = this.#machine;
-    if (Number(call("GetFileType", handle) & 0xffffffffn) !== FILE_TYPE.DISK) return E.SPIPE;
+    if (!this.#isFile(handle)) return E.SPIPE;
     if ((call("SetFilePointerEx", handle, offset, scratch + AT_WORDS, whence) & 0xffffffffn) === 0n) return E.INVAL;
     return Number(this.#scratch.getBigInt64(AT_WORDS, true));
   }
@@ -991,9 +1064,16 @@ class WindowsCalls {
     const events = records.getUint16(at + 4, true);
     const found = opened === undefined
       ? POLL.NVAL
-      : (events & POLL.OUT) | ((events & POLL.IN) !== 0 ? this.#readable(opened.handle) : 0);
+      : this.#writable(opened, events) | ((events & POLL.IN) !== 0 ? this.#readable(opened.handle) : 0);
     records.setUint16(at + 6, found, true);
     return found !== 0;
+  }
+
+  #writable(opened: Opened, events: number): number {
+    if ((events & POLL.OUT) === 0) return 0;
+    const wasFull = opened.isFull;
+    opened.isFull = false;
+    return wasFull ? 0 : POLL.OUT;
   }
 
   #readable(handle: bigint): number {

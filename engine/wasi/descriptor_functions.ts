@@ -261,12 +261,17 @@ export class DescriptorFunctions {
 
   /** Writes `count` vectors of the scratch buffer, each of them no further than the deadline allows. */
   #writeClipped(fd: number, count: number): number {
-    const { sys, scratch: { out }, waits } = this.#state;
+    const { scratch: { out }, waits } = this.#state;
     let done = 0;
     for (let i = 0; i < count; i++) {
       const length = out.word(i * VECTOR_BYTES + 8);
       if (length === 0) continue;
-      const written = waits.write(fd, out.word(i * VECTOR_BYTES), length, (at, bytes) => sys("write", fd, at, bytes));
+      const written = waits.write(
+        fd,
+        out.word(i * VECTOR_BYTES),
+        length,
+        (at, bytes) => waits.writeReady(fd, at, bytes),
+      );
       if (written < 0) return done > 0 ? done : written;
       done += written;
       if (written < length) break;

@@ -18,7 +18,7 @@ export class Scratch {
   readonly #region: NativeRegion;
   /** The buffer for the kernel's output. */
   readonly out: NativeRegion;
-  /** A timespec and a pollfd record (waits.ts). */
+  /** A timespec, a pollfd record and a vector (waits.ts). */
   readonly wait: NativeRegion;
 
   constructor(host: Host) {

@@ -3,8 +3,8 @@
  * for. Out: the ready ones; past the deadline, the trap `interrupted` is thrown through the guest.
  *
  * Invariant: while a deadline is set, no system call of a guest blocks beyond it. Reads and writes on streams follow a
- * poll and move no more than the poll promised; if another process takes the data first, they wait again where the
- * kernel supports RWF_NOWAIT.
+ * poll and move no more than the poll promised; if another process takes the data or the room first, they wait again
+ * where the kernel supports RWF_NOWAIT.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
@@ -28,7 +28,7 @@ const NS_PER_MS = 1e6;
 const NS_PER_S = 1_000_000_000n;
 /** The most bytes that a pipe takes without blocking once it is ready (Linux's PIPE_BUF). */
 const PIPE_BYTES = 4096;
-/** preadv2: fail with EAGAIN instead of waiting. */
+/** preadv2 and pwritev2: fail with EAGAIN instead of waiting. */
 const RWF_NOWAIT = 8;
 const MSG_DONTWAIT = 0x40;
 
@@ -97,11 +97,18 @@ export class Waits {
       this.untilReady(fd, POLL.IN);
       const got = this.#sys("preadv2", fd, vectors, count, -1, 0, RWF_NOWAIT);
       const errno = errnoOf(got);
-      if (errno === ERRNO.notsup || errno === ERRNO.nosys || errno === ERRNO.spipe) {
-        return this.#sys("readv", fd, vectors, count);
-      }
+      if (mustWait(errno)) return this.#sys("readv", fd, vectors, count);
       if (errno !== ERRNO.again) return got;
     }
+  }
+
+  /** Writes `length` bytes at `address` to a stream that is ready. The result of the system call, or EAGAIN. */
+  writeReady(fd: number, address: number, length: number): number {
+    const { wait } = this.#scratch;
+    wait.setWord(VECTOR, address);
+    wait.setWord(VECTOR + 8, length);
+    const done = this.#sys("pwritev2", fd, wait.address + VECTOR, 1, -1, 0, RWF_NOWAIT);
+    return mustWait(errnoOf(done)) ? this.#sys("write", fd, address, length) : done;
   }
 
   /**
@@ -143,8 +150,14 @@ export class Waits {
 }
 
 const MSG_WAITALL = 0x100;
-/** Offset of the pollfd record behind the timespec. */
+/** Offsets of the pollfd record and the vector behind the timespec. */
 const POLLFD = 16;
+const VECTOR = 32;
+
+/** Does this error of preadv2 or pwritev2 mean that the stream knows no RWF_NOWAIT? */
+function mustWait(errno: number): boolean {
+  return errno === ERRNO.notsup || errno === ERRNO.nosys || errno === ERRNO.spipe;
+}
 
 function toNanoseconds(ms: number): bigint {
   return BigInt(Math.ceil(ms * NS_PER_MS));

@@ -3,7 +3,7 @@
  *
  * `before` fails before the last operation, `after` right after it, `half` in the middle of writing a file.
  */
-import { openSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { DISK, type Files } from "../../project/base/files.ts";
 
 /** Thrown for everything that a dead process would not have done. */
@@ -37,7 +37,9 @@ export class DyingFiles implements Files {
   }
   create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean> {
     return this.#step(() => DISK.create(path, bytes, mode), () => {
-      writeSync(openSync(path, "wx"), bytes.subarray(0, bytes.length >> 1));
+      const file = openSync(path, "wx");
+      writeSync(file, bytes.subarray(0, bytes.length >> 1));
+      closeSync(file); // as the end of the process does
     });
   }
   rename(from: string, to: string): Promise<void> {

@@ -51,7 +51,7 @@ function subscribe(guest: RawGuest, timeout: bigint): void {
   guest.view.setUint8(IN + 48 + 8, 1);
 }
 
-Deno.test({ name: "poll_oneoff ends at the deadline, however long its clocks are", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("poll_oneoff ends at the deadline, however long its clocks are", () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     for (const timeout of [2n ** 64n - 1n, 2n ** 63n, 8_000_000_000n]) {
@@ -69,7 +69,7 @@ Deno.test({ name: "poll_oneoff ends at the deadline, however long its clocks are
   });
 });
 
-Deno.test({ name: "reads and writes of streams end at the deadline", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("reads and writes of streams end at the deadline", () => {
   withDescriptors(() => [...makePipe(), ...makePipe()], (read, write, full, other) => {
     const guest = new RawGuest({ stdio: [read, other, other] }, true);
     interrupted(guest, "fd_read", 0, guest.vector(BUFFER, 100), 1, 0);
@@ -84,7 +84,7 @@ Deno.test({ name: "reads and writes of streams end at the deadline", ignore: LAC
   });
 });
 
-Deno.test({ name: "a large write under a deadline is whole when it is read", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("a large write under a deadline is whole when it is read", () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     guest.bytes(BUFFER, 60_000).fill(7);
@@ -139,7 +139,7 @@ Deno.test({ name: "a FIFO that the guest opens ends at the deadline", ignore: LA
   });
 });
 
-Deno.test({ name: "an asynchronous call is interrupted in a wait, too", ignore: LACKS_POSIX_FILES }, async () => {
+Deno.test("an asynchronous call is interrupted in a wait, too", async () => {
   const [read, write] = makePipe();
   const guest = new RawGuest({ stdio: [read, write, write] }, true);
   try {
@@ -151,7 +151,7 @@ Deno.test({ name: "an asynchronous call is interrupted in a wait, too", ignore: 
   }
 });
 
-Deno.test({ name: "bytes that WASI moves cost fuel, one unit for 64", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("bytes that WASI moves cost fuel, one unit for 64", () => {
   withDescriptors(makePipe, (read, write) => {
     const guest = new RawGuest({ stdio: [read, write, write] }, true);
     const cost = (name: WasiName, ...args: number[]) => {
@@ -199,7 +199,7 @@ function program(start: string) {
     (func (export "_start") ${start}))`);
 }
 
-Deno.test({ name: "threads that wait for descriptors end at the deadline", ignore: LACKS_POSIX_FILES }, async () => {
+Deno.test("threads that wait for descriptors end at the deadline", async () => {
   const [read, write] = makePipe();
   try {
     const waits = [

@@ -6,7 +6,6 @@ import { ERRNO } from "../../engine/wasi/abi.ts";
 import type { RawGuest } from "./raw_guest.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
 import { closeDescriptor, makePipe, writeText } from "./system_call.ts";
-import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const IN = 65536;
 const OUT = 2 * 65536;
@@ -89,7 +88,7 @@ Deno.test("clocks: the earliest wakes, relative and absolute, not too early", ()
   });
 });
 
-Deno.test({ name: "pipes: nothing, then data, then the end", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("pipes: nothing, then data, then the end", () => {
   const [read, write] = makePipe();
   const [full, other] = makePipe();
   let open = true;

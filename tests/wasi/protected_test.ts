@@ -8,7 +8,7 @@ import { ERRNO, OFLAG } from "../../engine/wasi/abi.ts";
 import type { WasiOptions } from "../../engine/wasi/mod.ts";
 import type { RawGuest } from "./raw_guest.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
-import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
+import { LACKS_LINKS, LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const { creat, excl, trunc } = OFLAG;
 const WRITES = 1n << 6n;
@@ -32,7 +32,7 @@ function layOut(root: string): void {
   writeFileSync(join(root, "state", "trust", "a.json"), "record");
   writeFileSync(join(root, "real", "policy"), "policy");
   linkSync(join(root, "proj", "waft-lock.json"), join(root, "hard"));
-  if (LACKS_POSIX_FILES) return;
+  if (LACKS_LINKS) return;
   symlinkSync("real", join(root, "linked"));
   symlinkSync("proj/waft-lock.json", join(root, "soft"));
   symlinkSync("proj", join(root, "other"));
@@ -103,10 +103,12 @@ const ALIASES = [
   "waft-lock.json.lock.0123456789ab",
 ];
 
-/** Attempts that need symbolic links, which some systems do not let every user make. */
-const NEEDS_LINKS = /soft|linked|other\/|real|symlink/;
+/** Attempts that need symbolic links. */
+const NEEDS_LINKS = /soft|linked|other\/|real/;
+const MAKES_LINK = /symlink/;
 
-const canMake = ([what]: Attempt): boolean => !(LACKS_POSIX_FILES && NEEDS_LINKS.test(what));
+const canMake = ([what]: Attempt): boolean =>
+  !(LACKS_LINKS && NEEDS_LINKS.test(what)) && !(LACKS_POSIX_FILES && MAKES_LINK.test(what));
 
 const ATTEMPTS: readonly Attempt[] = [
   ...SPELLINGS.flatMap((path) => [

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { ERRNO, type ErrnoName, OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
 import { BUFFER, type RawGuest } from "./raw_guest.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
-import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
+import { LACKS_LINKS, LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const READ_WRITE = BigInt(RIGHT.fd_read | RIGHT.fd_write);
 
@@ -58,12 +58,17 @@ const ROWS: readonly (readonly [operation: keyof typeof OPERATIONS, path: string
   ["make a new file", "dir/", "isdir"],
 ];
 
-Deno.test({ name: "trailing slashes and links have the errors of Linux", ignore: LACKS_POSIX_FILES }, () => {
-  for (const [operation, path, error] of ROWS) {
+/** Can this system do what the row needs? A guest makes no links on Windows. */
+function isPossible([operation, path]: (typeof ROWS)[number]): boolean {
+  return !(LACKS_LINKS && path.includes("_link")) && !(LACKS_POSIX_FILES && operation === "symlink");
+}
+
+Deno.test("trailing slashes and links have the errors of Linux", () => {
+  for (const [operation, path, error] of ROWS.filter(isPossible)) {
     withSandbox(({ guest, root }) => {
       mkdirSync(join(root, "empty"));
       for (const [target, name] of [["dir", "dir_link"], ["a.txt", "file_link"], ["nothing", "dead_link"]]) {
-        symlinkSync(target, join(root, name));
+        if (!LACKS_LINKS) symlinkSync(target, join(root, name));
       }
       assert.equal(OPERATIONS[operation](guest, path), ERRNO[error], `${operation} ${path}`);
       assert.equal(existsSync(join(root, "nothing")), false, `${operation} ${path} goes through no link`);

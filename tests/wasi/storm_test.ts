@@ -17,8 +17,9 @@ import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const ROUNDS = Number(process.env["WAFT_STORM"] ?? 4000);
 
-/** The files below `folder` that this process has open. */
+/** The files below `folder` that this process has open; none where the system does not list them. */
 function openBelow(folder: string): string[] {
+  if (!existsSync("/proc/self/fd")) return [];
   return readdirSync("/proc/self/fd").map((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`);
@@ -67,10 +68,7 @@ Deno.test("descriptors: random opening, closing and renumbering agree with a mod
   assert.deepEqual(openBelow(folder), []);
 });
 
-Deno.test({
-  name: "descriptors: a guest that exhausts its own leaves others and the process unharmed",
-  ignore: LACKS_POSIX_FILES,
-}, () => {
+Deno.test("descriptors: a guest that exhausts its own leaves others and the process unharmed", () => {
   let folder = "";
   withSandbox(({ guest, root, outside }) => {
     folder = outside;
@@ -84,7 +82,7 @@ Deno.test({
     assert.equal(guest.call("fd_close", 100), 0);
     assert.deepEqual(guest.open(ROOT, "a.txt"), { errno: 0, fd: 100 });
     assert.equal(guest.read(100).text, "alpha");
-    assert.ok(openBelow(folder).length > 1000);
+    if (!LACKS_POSIX_FILES) assert.ok(openBelow(folder).length > 1000);
   });
   assert.deepEqual(openBelow(folder), []);
 });

@@ -1,9 +1,12 @@
 /**
- * System calls that only tests need. Files are opened on every system; pipes, sockets and FIFOs are made on Linux.
+ * System calls that only tests need. Files are opened and pipes are made on every system; sockets and FIFOs on Linux.
  */
 import { currentHost } from "../../engine/host/current.ts";
 import { fileCalls } from "../../engine/host/file_calls.ts";
+import { PROT } from "../../engine/host/host.ts";
 import { type NumberedCalls, numberedCalls } from "../../engine/host/linux_calls.ts";
+import { streamDescriptor } from "../../engine/host/windows_calls.ts";
+import { WINDOWS_BLOCK, WINDOWS_CALL } from "../../engine/host/windows_code.ts";
 import { Scratch } from "../../engine/wasi/scratch.ts";
 
 /** [x64, arm64] numbers by name. */
@@ -40,8 +43,46 @@ function open(path: string, flags: number): number {
   return checked("openat", files("openat", AT_FDCWD, scratch.path(path), flags, 0o600));
 }
 
+/** The functions of kernel32 that tests call. */
+const WINDOWS_FUNCTIONS = ["CreatePipe", "CloseHandle", "GetLastError"] as const;
+type WindowsFunction = (typeof WINDOWS_FUNCTIONS)[number];
+let windowsCall: ((name: WindowsFunction, ...args: (number | bigint)[]) => bigint) | undefined;
+
+function makeWindowsCall(): NonNullable<typeof windowsCall> {
+  const block = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
+  const words = new BigInt64Array(host.view(block, WINDOWS_BLOCK.SIZE));
+  const addresses = host.functionAddresses(WINDOWS_FUNCTIONS);
+  words[WINDOWS_BLOCK.GET_LAST_ERROR >> 3] = BigInt(addresses.GetLastError);
+  const { call } = host.boundCalls(WINDOWS_CALL, { call: 0 }, block);
+  return (name, ...args) => {
+    words[WINDOWS_BLOCK.FUNCTION >> 3] = BigInt(addresses[name]);
+    args.forEach((value, k) => words[(WINDOWS_BLOCK.ARGUMENTS >> 3) + k] = BigInt(value));
+    call();
+    return words[WINDOWS_BLOCK.RESULT >> 3]! & 0xffffffffn;
+  };
+}
+
+/** The handles of pipes on Windows, by descriptor. */
+const handles = new Map<number, bigint>();
+/** The size of a pipe on Linux. */
+const PIPE_BYTES = 65536;
+
+function makeWindowsPipe(): [number, number] {
+  windowsCall ??= makeWindowsCall();
+  const { address } = scratch.out;
+  if (windowsCall("CreatePipe", address, address + 8, 0, PIPE_BYTES) === 0n) throw new Error("CreatePipe failed");
+  const ends = [scratch.out.word(0), scratch.out.word(8)].map((word) => {
+    const handle = BigInt(word);
+    const fd = streamDescriptor(handle);
+    handles.set(fd, handle);
+    return fd;
+  });
+  return ends as [number, number];
+}
+
 /** A pipe: [read end, write end]. */
 export function makePipe(): [number, number] {
+  if (host.os === "windows") return makeWindowsPipe();
   systemCall("pipe2", scratch.out.address, 0);
   return [scratch.out.u32[0]!, scratch.out.u32[1]!];
 }
@@ -99,6 +140,11 @@ export function readText(fd: number): string {
 }
 
 export function closeDescriptor(fd: number): void {
+  const handle = handles.get(fd);
+  if (handle !== undefined) {
+    handles.delete(fd);
+    windowsCall?.("CloseHandle", handle);
+  }
   checked("close", files("close", fd));
 }
 
