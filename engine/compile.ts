@@ -329,7 +329,7 @@ export function compilerState(
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
-    positions: options.observe !== undefined,
+    allPositions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });
   return { env, context: codegenContext(env, options, env.statistics) };

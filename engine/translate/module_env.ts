@@ -42,7 +42,7 @@ export interface EnvOptions {
   /** Leave no choice to the machine or the compiler: canonical NaNs, a counted call depth. */
   deterministic?: boolean;
   /** Give positions to pure instructions too: for tools. The code is the same. */
-  positions?: boolean;
+  allPositions?: boolean;
   optimizations: OptimizationSet;
   statistics?: Statistics;
   /** The summaries of the bodies, if they exist already. */
@@ -56,7 +56,7 @@ export interface ModuleEnv extends ModuleInterface {
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly deterministic: boolean;
-  readonly positions: boolean;
+  readonly allPositions: boolean;
   /** Region word of the thread's remaining stack. */
   readonly depthRegion: number;
   readonly optimizations: OptimizationSet;
@@ -124,7 +124,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
-    positions: options.positions ?? false,
+    allPositions: options.allPositions ?? false,
     depthRegion,
     optimizations: options.optimizations,
     statistics: options.statistics ?? new Statistics(),

@@ -110,8 +110,8 @@ export abstract class Translation implements CodeVisitor {
     this.keptCalls = 0;
     this.entryPoll = 0;
     this.metered = env.fuel;
-    this.positioned = env.fuel || env.positions;
-    this.b.marksPure = env.positions;
+    this.positioned = env.fuel || env.allPositions;
+    this.b.marksPure = env.allPositions;
     this.deterministic = env.deterministic;
     this.zeros.fill(0);
   }
