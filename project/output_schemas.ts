@@ -107,6 +107,9 @@ const worlds = {
   omitted: list(text),
 };
 
+/** A component that has been written. */
+const builtComponent = record({ file: text, bytes: count, ...worlds });
+
 /** A plugin with authority, as `trust` shows it. */
 const holder = record({
   id,
@@ -234,6 +237,8 @@ const DATA: { readonly [command: string]: object } = {
       }),
     ],
   },
+  "component.new": builtComponent,
+  "compose": builtComponent,
   "trust": {
     anyOf: [
       record({ forgotten: flag }),

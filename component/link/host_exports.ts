@@ -93,9 +93,8 @@ function withConstructor(type: ResourceClass, make: () => HostFunction): unknown
     }
   };
   Object.defineProperty(made, "name", { value: type.name });
-  for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(type))) {
-    if (!Object.hasOwn(made, key)) Object.defineProperty(made, key, descriptor);
-  }
+  // Static functions that follow the constructor are defined later.
+  Object.setPrototypeOf(made, type);
   Object.setPrototypeOf(made.prototype, type.prototype);
   return made;
 }

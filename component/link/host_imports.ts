@@ -9,6 +9,7 @@ import type { Store } from "../async/component_instance.ts";
 import { cancelOf, mapCall } from "../async/host_calls.ts";
 import type { FuncInst } from "../async/task.ts";
 import type { Definition } from "../model/definitions.ts";
+import { versionTrack } from "../model/names.ts";
 import type { FuncType } from "../model/types.ts";
 import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
 import { makeHostResource } from "./host_resources.ts";
@@ -20,14 +21,6 @@ import { signature } from "../abi/type_name.ts";
 export type ComponentImports = Readonly<Record<string, unknown>>;
 
 type Import = Extract<Definition, { kind: "import" }>;
-
-/** The part of a version that compatible versions share. */
-function versionTrack(version: string): string {
-  const [major, minor, patch] = version.split(/[-+]/)[0].split(".");
-  if (version.includes("-")) return version;
-  if (major !== "0") return major;
-  return minor !== "0" ? `0.${minor}` : `0.0.${patch}`;
-}
 
 /** The value for the import `name`. */
 export function lookUpName(imports: ComponentImports, name: string): unknown {

@@ -142,6 +142,14 @@ function suffixFault(text: string): string | undefined {
   return undefined;
 }
 
+/** The part of a version that compatible versions share. */
+export function versionTrack(version: string): string {
+  const [major, minor, patch] = version.split(/[-+]/)[0].split(".");
+  if (version.includes("-")) return version;
+  if (major !== "0") return major;
+  return minor !== "0" ? `0.${minor}` : `0.0.${patch}`;
+}
+
 /** The form in which all names of imports, or of exports, of one scope must differ. */
 export function canonicalName(name: string): string {
   const version = name.includes(":") ? name.indexOf("@") : -1;

@@ -58,8 +58,23 @@ const EMBEDDED = "component-type";
 /** The worlds that tools have embedded in a core module. */
 export function embeddedWit({ customs }: ReturnType<typeof decodeModule>): ComponentWit[] {
   return customs
-    .filter(({ name }) => name === EMBEDDED || name.startsWith(`${EMBEDDED}:`))
+    .filter(({ name }) => isWorldSection(name))
     .map(({ bytes }) => witOfComponent(validateComponent(decodeComponent(bytes))));
+}
+
+/** True for the name of a custom section that contains a world. */
+export function isWorldSection(name: string): boolean {
+  return name === EMBEDDED || name.startsWith(`${EMBEDDED}:`);
+}
+
+/** Several worlds in one set of packages, so that an interface that several of them have is one. */
+export function worldsTogether(types: readonly ComponentType[]): WitWorld[] {
+  const reader = new Reader();
+  for (const type of types) {
+    if (isWitPackage(type)) reader.packages(type);
+    else reader.component(type);
+  }
+  return reader.worlds;
 }
 
 /** True if a component contains WIT only: types of interfaces and worlds. */
@@ -78,6 +93,8 @@ class Reader {
   readonly #defs = new Map<AnyType, WitTypeDef>();
   readonly #resources = new Map<ResourceId, WitTypeDef>();
   readonly #omitted: string[] = [];
+  /** The worlds, in the order in which they were read. */
+  readonly worlds: WitWorld[] = [];
 
   #result(root: WitPackage): ComponentWit {
     return { root, packages: this.#packages, omitted: this.#omitted };
@@ -120,6 +137,7 @@ class Reader {
   #world(home: WitPackage, name: string, type: ComponentType): void {
     const world: WitWorld = { ...NO_DOCS, name, package: home, imports: new Map(), exports: new Map() };
     home.worlds.set(name, world);
+    this.worlds.push(world);
     for (const side of ["imports", "exports"] as const) {
       for (const [key, extern] of type[side]) {
         const item = this.#item(key, extern, world);

@@ -37,6 +37,8 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import("./explore.ts"),
   },
   { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
+  { name: "component", summary: "Make components of core modules", load: () => import("./component.ts") },
+  { name: "compose", summary: "Connect components with each other", load: () => import("./compose.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
   ...PROJECT_COMMANDS,
   { name: "completion", summary: "Print completions for a shell", load: () => import("./completion.ts") },

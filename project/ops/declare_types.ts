@@ -6,8 +6,8 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { WitWorld } from "../../component/wit/document.ts";
 import { declareWorld } from "../../component/wit/typescript.ts";
-import { oneLine, UsageError } from "../base/failure.ts";
 import { replaceFile } from "../base/replace_file.ts";
+import { chosenWorlds } from "./chosen_worlds.ts";
 import { inspectFile } from "./inspect_file.ts";
 
 /** The name of a component's world, which has none of its own (component/wit/from_component.ts). */
@@ -16,7 +16,7 @@ const ROOT_WORLD = "root";
 /** Writes the declarations of the worlds in the file or directory `path`, or of the one called `world`. */
 export async function declareTypes(path: string, folder: string, world: string | undefined): Promise<string[]> {
   const files = new Map<string, string>();
-  for (const found of chosen(await worldsOf(path), path, world)) {
+  for (const found of chosenWorlds(await worldsOf(path), path, world)) {
     const name = found.name === ROOT_WORLD ? "component" : found.name;
     for (const [file, text] of declareWorld(found, name)) files.set(file, text);
   }
@@ -32,12 +32,4 @@ async function worldsOf(path: string): Promise<WitWorld[]> {
   const inspection = await inspectFile(path);
   if (!("documents" in inspection)) return [];
   return inspection.documents.flatMap(({ root }) => [...root.worlds.values()]);
-}
-
-function chosen(worlds: readonly WitWorld[], path: string, name: string | undefined): readonly WitWorld[] {
-  const found = name === undefined ? worlds : worlds.filter((world) => world.name === name);
-  if (found.length > 0) return found;
-  if (worlds.length === 0) throw new UsageError(`${oneLine(path)} contains no world`);
-  const names = worlds.map((world) => world.name).join(", ");
-  throw new UsageError(`${oneLine(path)} has no world ${oneLine(name!)}; it has ${oneLine(names)}`);
 }

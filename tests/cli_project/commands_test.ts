@@ -584,6 +584,25 @@ commandTest(
     await ok("inspect", "m.artifact");
     assert.equal((await run("run", "--coredump", "core", "m.wat")).code, 134);
     await ok("inspect", "core");
+    project.write("w.wit", `package a:b@1.0.0; interface c { f: func() -> u8; } world w { export c; }`);
+    project.write("p.wat", `(module (func (export "a:b/c@1.0.0#f") (result i32) (i32.const 42)))`);
+    await ok("component", "new", "p.wat", "--wit", "w.wit", "-o", "p.wasm");
+    project.write(
+      "s.wat",
+      `(component (import "a:b/c@1.0.0" (instance $c (export "f" (func (result u8)))))
+      (alias export $c "f" (func $f)) (export "g" (func $f)))`,
+    );
+    await ok("compose", "s.wat", "--plug", "p.wasm", "-o", "composed.wasm");
+    const { data: composed } = await json("inspect", "composed.wasm");
+    assert.deepEqual(composed.worlds[0].imports, []);
+    assert.equal((await run("run", "--invoke", "g()", "composed.wasm")).out, "42\n");
+    const unfit = await json("component", "new", "m.wat", "--wit", "w.wit", "-o", "unfit.wasm");
+    assert.deepEqual([unfit.code, unfit.data, codes(unfit)], [1, null, ["component.rejected"]]);
+    assert.equal(project.read("unfit.wasm"), undefined);
+    assert.deepEqual(codes(await json("compose", "s.wat", "--plug", "s.wat", "-o", "x.wasm")), ["compose.rejected"]);
+    assert.deepEqual(codes(await json("component", "new", "no.wat", "-o", "x.wasm")), ["component.unreadable"]);
+    assert.deepEqual((await run("component", "new", "p.wat", "--world", "w", "-o", "x.wasm")).code, 2);
+    assert.deepEqual((await run("component", "new", "p.wat", "--adapt", "x", "-o", "x.wasm")).code, 2);
     project.write("c.wat", "(component\n  nonsense)");
     const rejected = await json("inspect", "c.wat");
     assert.deepEqual([rejected.code, rejected.data, codes(rejected)], [1, null, ["inspect.rejected"]]);

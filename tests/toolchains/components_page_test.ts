@@ -1,7 +1,7 @@
 /**
  * Follows docs/components.md: saves sources under their names, runs the commands and the program, and compares their
- * output with the next block. The sections on commands and hosts need nothing else; each language's section runs if its
- * compiler is in the folder WASM_TOOLCHAINS (install.sh).
+ * output with the next block. The sections on commands, hosts and core modules need nothing else; each language's section
+ * runs if its compiler is on this machine or in the folder WASM_TOOLCHAINS (install.sh).
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -21,19 +21,22 @@ interface Block {
   /** The name of the file to save it as, if any. */
   readonly file: string | undefined;
   readonly text: string;
+  /** Lines of a shell that need more than the page says. */
+  readonly isExample: boolean;
 }
 
 function blocksOf(text: string): Block[] {
   return [...text.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map(([, info, text]) => {
     const [language, ...words] = info.split(" ");
-    return { language, file: words.find((word) => word !== "ignore"), text };
+    const file = words.find((word) => word !== "ignore");
+    return { language, file, text, isExample: file === undefined && words.includes("ignore") };
   });
 }
 
 /** What each language's section needs of the folder of compilers, and of the machine. */
-const NEEDS: Readonly<Record<string, { readonly file: string; readonly has?: () => boolean }>> = {
-  C: { file: "node_modules/@bytecodealliance/jco", has: () => spawnSync("clang", ["--version"]).status === 0 },
-  Rust: { file: "node_modules/@bytecodealliance/jco", has: () => RUST !== undefined },
+const NEEDS: Readonly<Record<string, { readonly file?: string; readonly has?: () => boolean }>> = {
+  C: { has: () => spawnSync("clang", ["--version"]).status === 0 },
+  Rust: { has: () => RUST !== undefined },
   Python: { file: "python/bin/componentize-py" },
   JavaScript: { file: "node_modules/@bytecodealliance/componentize-js" },
 };
@@ -66,7 +69,8 @@ function follow(blocks: readonly Block[]): void {
     }
     let printed = "";
     let compared = 0;
-    for (const { language, file, text } of blocks) {
+    for (const { language, file, text, isExample } of blocks) {
+      if (isExample) continue;
       if (file === "host.ts") {
         writeFileSync(join(folder, file), text);
         printed = sh(`${DENO} --config "${join(ROOT, "deno.json")}" host.ts`, folder);
@@ -91,8 +95,13 @@ Deno.test("docs/components.md: commands, and the program for each host", () => {
   follow([...blocksOf(INTRODUCTION), ...section("Commands"), ...section("On each host")]);
 });
 
+Deno.test("docs/components.md: components of core modules, and compositions", () => {
+  follow(section("Components of core modules"));
+});
+
 for (const [title, { file, has = () => true }] of Object.entries(NEEDS)) {
-  const present = TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, file)) && has();
+  const installed = file === undefined || (TOOLCHAINS !== undefined && existsSync(join(TOOLCHAINS, file)));
+  const present = installed && has();
   Deno.test({
     name: `docs/components.md: ${title}${present ? "" : " (ignored: deno task test:toolchains has the compiler)"}`,
     ignore: !present,
