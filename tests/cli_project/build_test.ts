@@ -61,7 +61,7 @@ Deno.test("build: a component runs from the executable", () =>
     const cut = [0, 7, 8, 15, 100].map((bytes) => program.subarray(0, bytes));
     const counted = [0x7fffffff, 0xffffffff].map((count) => {
       const copy = program.slice();
-      new DataView(copy.buffer).setUint32(0, count, true);
+      new DataView(copy.buffer).setUint32(12, count, true);
       return copy;
     });
     for (const damaged of [...cut, ...counted]) {
