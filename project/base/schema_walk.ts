@@ -72,95 +72,117 @@ function regexp(source: string): RegExp {
   return found;
 }
 
+/** Options of a walk: the formats it knows, the maximum number of violations, the pointer of the value. */
+interface WalkOptions {
+  readonly formats?: Formats;
+  readonly limit?: number;
+  readonly pointer?: string;
+}
+
 /** Every violation of `schema` by `value`; at most `limit` of them. */
-export function walkSchema(
-  value: JsonValue,
-  schema: Schema,
-  options: { readonly formats?: Formats; readonly limit?: number; readonly pointer?: string } = {},
-): Violation[] {
-  const found: Violation[] = [];
-  const limit = options.limit ?? 1000;
-  const add = (v: Violation): void => {
-    if (found.length < limit) found.push(v);
-  };
-  check(value, schema, options.pointer ?? "", "value");
-  return found;
+export function walkSchema(value: JsonValue, schema: Schema, options: WalkOptions = {}): Violation[] {
+  const walk = new Walk(schema, options);
+  walk.check(value, schema, { pointer: options.pointer ?? "", part: "value" });
+  return walk.found;
+}
 
-  function check(value: JsonValue, given: Schema, pointer: string, part: "key" | "value"): void {
-    const rules = resolveRef(given);
-    if (rules.type !== undefined && !hasType(value, rules.type)) {
-      add({ pointer, part, rule: "type", message: messageOf("type", pointer, { expected: rules.type, value }) });
-      return;
-    }
-    if (rules.const !== undefined && jcs(value) !== jcs(rules.const)) {
-      add({ pointer, part, rule: "const", message: messageOf("const", pointer, { expected: rules.const, value }) });
-    }
-    if (rules.enum !== undefined && !rules.enum.some((e) => jcs(e) === jcs(value))) {
-      const near = typeof value === "string"
-        ? nearestName(value, rules.enum.filter((e) => typeof e === "string"))
-        : undefined;
-      add({
-        pointer,
-        part,
-        rule: "enum",
-        message: messageOf("enum", pointer, { expected: [...rules.enum], value }),
-        ...(near === undefined ? {} : { help: `did you mean "${near}"?` }),
-      });
-    }
-    if (typeof value === "string") checkString(value, rules, pointer, part);
-    else if (typeof value === "number") {
-      if (rules.minimum !== undefined && value < rules.minimum) bound("minimum", rules.minimum);
-      if (rules.maximum !== undefined && value > rules.maximum) bound("maximum", rules.maximum);
-    } else if (Array.isArray(value)) {
-      if (rules.minItems !== undefined && value.length < rules.minItems) bound("minItems", rules.minItems);
-      if (rules.maxItems !== undefined && value.length > rules.maxItems) bound("maxItems", rules.maxItems);
-      if (rules.uniqueItems === true && !areUnique(value)) bound("uniqueItems", null);
-      const items = rules.items;
-      if (items !== undefined) value.forEach((item, i) => check(item, items, stepInto(pointer, i), "value"));
-    } else if (isObject(value)) checkObject(value, rules, pointer);
+/** The place of a value, or of a key. */
+type Place = Pick<Violation, "pointer" | "part">;
 
-    function bound(rule: string, expected: JsonValue): void {
-      add({ pointer, part, rule, message: messageOf(rule, pointer, { expected, value }) });
-    }
+class Walk {
+  readonly found: Violation[] = [];
+  readonly #schema: Schema;
+  readonly #formats: Formats;
+  readonly #limit: number;
+
+  constructor(schema: Schema, { formats = {}, limit = 1000 }: WalkOptions) {
+    this.#schema = schema;
+    this.#formats = formats;
+    this.#limit = limit;
   }
 
-  function checkString(value: string, rules: Schema, pointer: string, part: "key" | "value"): void {
+  #add(violation: Violation): void {
+    if (this.found.length < this.#limit) this.found.push(violation);
+  }
+
+  /** Adds a violation of `rule` by `value`, with the message of the rule. */
+  #violate(rule: string, expected: JsonValue, value: JsonValue, { pointer, part }: Place, help?: string): void {
+    const message = messageOf(rule, pointer, { expected, value, part });
+    this.#add({ pointer, part, rule, message, ...(help === undefined ? {} : { help }) });
+  }
+
+  check(value: JsonValue, given: Schema, place: Place): void {
+    const rules = this.#resolveRef(given);
+    if (rules.type !== undefined && !hasType(value, rules.type)) return this.#violate("type", rules.type, value, place);
+    if (rules.const !== undefined && jcs(value) !== jcs(rules.const)) this.#violate("const", rules.const, value, place);
+    if (rules.enum !== undefined) this.#checkEnum(value, rules.enum, place);
+    if (typeof value === "string") this.#checkString(value, rules, place);
+    else if (typeof value === "number") this.#checkRange(value, value, rules, "minimum", "maximum", place);
+    else if (Array.isArray(value)) this.#checkArray(value, rules, place);
+    else if (isObject(value)) this.#checkObject(value, rules, place.pointer);
+  }
+
+  #checkEnum(value: JsonValue, values: readonly JsonValue[], place: Place): void {
+    if (values.some((e) => jcs(e) === jcs(value))) return;
+    const names = values.filter((e) => typeof e === "string");
+    const near = typeof value === "string" ? nearestName(value, names) : undefined;
+    this.#violate("enum", [...values], value, place, near === undefined ? undefined : `did you mean "${near}"?`);
+  }
+
+  /** Compares `size`, a property of `value`, with two bounds. */
+  #checkRange(
+    size: number,
+    value: JsonValue,
+    rules: Schema,
+    least: "minimum" | "minItems",
+    most: "maximum" | "maxItems",
+    place: Place,
+  ): void {
+    const { [least]: min, [most]: max } = rules;
+    if (min !== undefined && size < min) this.#violate(least, min, value, place);
+    if (max !== undefined && size > max) this.#violate(most, max, value, place);
+  }
+
+  #checkArray(value: readonly JsonValue[], rules: Schema, place: Place): void {
+    this.#checkRange(value.length, [...value], rules, "minItems", "maxItems", place);
+    if (rules.uniqueItems === true && !areUnique(value)) this.#violate("uniqueItems", null, [...value], place);
+    const { items } = rules;
+    if (items === undefined) return;
+    value.forEach((item, i) => this.check(item, items, { pointer: stepInto(place.pointer, i), part: "value" }));
+  }
+
+  #checkString(value: string, rules: Schema, place: Place): void {
+    const { minLength, maxLength, pattern, format } = rules;
     const length = [...value].length;
-    const say = (rule: string, expected: JsonValue): void =>
-      add({ pointer, part, rule, message: messageOf(rule, pointer, { expected, value, part }) });
-    if (rules.minLength !== undefined && length < rules.minLength) say("minLength", rules.minLength);
+    if (minLength !== undefined && length < minLength) this.#violate("minLength", minLength, value, place);
     // The bound is tested first so that no pattern runs on a string longer than it may be.
-    if (rules.maxLength !== undefined && length > rules.maxLength) return say("maxLength", rules.maxLength);
-    if (rules.pattern !== undefined && !regexp(rules.pattern).test(value)) say("pattern", rules.pattern);
-    if (rules.format !== undefined) {
-      const format = options.formats?.[rules.format];
-      if (format === undefined || !format.test(value)) say("format", rules.format);
+    if (maxLength !== undefined && length > maxLength) return this.#violate("maxLength", maxLength, value, place);
+    if (pattern !== undefined && !regexp(pattern).test(value)) this.#violate("pattern", pattern, value, place);
+    if (format !== undefined && this.#formats[format]?.test(value) !== true) {
+      this.#violate("format", format, value, place);
     }
   }
 
-  function checkObject(value: JsonObject, rules: Schema, pointer: string): void {
-    const known = rules.properties ?? {};
+  #checkObject(value: JsonObject, rules: Schema, pointer: string): void {
+    const { properties: known = {}, propertyNames, additionalProperties } = rules;
     for (const name of rules.required ?? []) {
-      if (!Object.hasOwn(value, name)) {
-        add({ pointer, part: "value", rule: "required", message: messageOf("required", pointer, { expected: name }) });
-      }
+      if (Object.hasOwn(value, name)) continue;
+      const message = messageOf("required", pointer, { expected: name });
+      this.#add({ pointer, part: "value", rule: "required", message });
     }
     for (const name of Object.keys(value)) {
       const at = stepInto(pointer, name);
-      if (rules.propertyNames !== undefined) check(name, rules.propertyNames, at, "key");
-      if (Object.hasOwn(known, name)) check(value[name]!, known[name]!, at, "value");
-      else if (rules.additionalProperties === false) {
-        add(unknownKey(pointer, name, Object.keys(known)));
-      } else if (typeof rules.additionalProperties === "object") {
-        check(value[name]!, rules.additionalProperties, at, "value");
-      }
+      if (propertyNames !== undefined) this.check(name, propertyNames, { pointer: at, part: "key" });
+      const rule = Object.hasOwn(known, name) ? known[name] : additionalProperties;
+      if (rule === false) this.#add(unknownKey(pointer, name, Object.keys(known)));
+      else if (typeof rule === "object") this.check(value[name]!, rule, { pointer: at, part: "value" });
     }
   }
 
-  function resolveRef(given: Schema): Schema {
+  #resolveRef(given: Schema): Schema {
     if (given.$ref === undefined) return given;
     const name = given.$ref.slice("#/definitions/".length);
-    const found = schema.definitions?.[name];
+    const found = this.#schema.definitions?.[name];
     if (found === undefined) throw new Error(`schema has no definition ${name}`);
     return found;
   }

@@ -10,6 +10,7 @@
 import { join } from "node:path";
 import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../base/atomic_write.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import type { Files } from "../base/files.ts";
 import { guestOffers } from "../definitions/contracts.ts";
 import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
 import { fromLockfile, NO_PREVIOUS, type Previous, salvage, withoutDecisions } from "../lockfile/lock_merge.ts";
@@ -66,29 +67,15 @@ export interface ChangeResult {
 
 /** Changes a project. */
 export async function changeProject(context: OpsContext, request: ChangeRequest): Promise<ChangeResult> {
-  const { files } = context;
-  const state = await readProject(request.root, files);
+  const state = await readProject(request.root, context.files);
   const { manifest } = requireManifest(state);
   const { previous, warnings } = await acceptedPrevious(context, state, request.locked === true);
-
   const edits = new Map(request.requirements ?? []);
-  const requirements = applyEdits(requirementsOf(manifest), edits);
-  const prepared = await prepare(context, {
-    root: request.root,
-    requirements,
-    previous,
-    ...(request.paths === undefined ? {} : { paths: request.paths }),
-    ...(request.update === undefined ? {} : { update: request.update }),
-    ...(request.bind === undefined ? {} : { bind: request.bind }),
-    ...(request.config === undefined ? {} : { config: request.config }),
-    ...(request.allowYanked === undefined ? {} : { allowYanked: request.allowYanked }),
-  });
-  for (const [id, range] of edits) {
-    const version = prepared.resolution.chosen.get(id)?.version;
-    if (range === undefined || version === undefined) continue;
-    const written = request.constraint?.(id, version);
-    if (written !== undefined) edits.set(id, written);
-  }
+  const prepared = await prepare(
+    context,
+    prepareRequest(request, previous, applyEdits(requirementsOf(manifest), edits)),
+  );
+  writeConstraints(edits, prepared, request);
   const final = applyEdits(requirementsOf(manifest), edits);
   const changes = changesBetween(previous, prepared, final);
   const base = {
@@ -100,55 +87,104 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   };
   const decided = await decideAll(prepared, previous, final, request.decider, request.asked);
   if (!decided) return { ...base, written: [], cancelled: true };
-  const outcome = { ...base, changes: withDecisions(changes, prepared), cancelled: false };
-
+  const decidedChanges = withDecisions(changes, prepared);
   request.beforeWrite?.();
-  const record = (): Promise<void> => recordAccepted(context, request, lockBytes);
   const manifestBytes = editedManifest(state, edits);
   const lockBytes = lockFor(prepared, final, previous, request);
+  // A project without plugins needs no lockfile.
+  const needsLock = state.lockBytes !== undefined || Object.keys(final).length > 0 ||
+    wasiGroups(previous, request) !== undefined;
+  const writes = pendingWrites(state, manifestBytes, needsLock ? lockBytes : undefined);
+  const written = await applyWrites(context, request, state, writes);
+  await recordAccepted(context, request, lockBytes);
+  return { ...base, changes: decidedChanges, cancelled: false, written };
+}
+
+function prepareRequest(
+  { root, paths, update, bind, config, allowYanked }: ChangeRequest,
+  previous: Previous,
+  requirements: { readonly [id: string]: string },
+): Parameters<typeof prepare>[1] {
+  return {
+    root,
+    requirements,
+    previous,
+    ...(paths === undefined ? {} : { paths }),
+    ...(update === undefined ? {} : { update }),
+    ...(bind === undefined ? {} : { bind }),
+    ...(config === undefined ? {} : { config }),
+    ...(allowYanked === undefined ? {} : { allowYanked }),
+  };
+}
+
+/** Replaces the ranges of `edits` by those to write for the chosen versions. */
+function writeConstraints(edits: Map<string, string | undefined>, prepared: Prepared, request: ChangeRequest): void {
+  for (const [id, range] of edits) {
+    const version = prepared.resolution.chosen.get(id)?.version;
+    if (range === undefined || version === undefined) continue;
+    const written = request.constraint?.(id, version);
+    if (written !== undefined) edits.set(id, written);
+  }
+}
+
+/** The files whose contents change. */
+function pendingWrites(
+  state: ProjectState,
+  manifestBytes: Uint8Array,
+  lockBytes: Uint8Array | undefined,
+): PendingWrite[] {
   const writes: PendingWrite[] = [];
   if (!sameBytes(manifestBytes, state.manifestBytes)) {
     writes.push({ name: MANIFEST_FILE, bytes: manifestBytes, before: { bytes: state.manifestBytes } });
   }
-  // A project without plugins needs no lockfile.
-  const needless = state.lockBytes === undefined && Object.keys(final).length === 0 &&
-    wasiGroups(previous, request) === undefined;
-  if (!needless && !sameBytes(lockBytes, state.lockBytes)) {
-    writes.push({
-      name: LOCK_FILE,
-      bytes: lockBytes,
-      before: { bytes: state.lockBytes },
-    });
+  if (lockBytes !== undefined && !sameBytes(lockBytes, state.lockBytes)) {
+    writes.push({ name: LOCK_FILE, bytes: lockBytes, before: { bytes: state.lockBytes } });
   }
-  if (request.locked === true && writes.length > 0) {
-    throw fail("lock.stale", `--locked forbids it, but ${writes.map((w) => w.name).join(" and ")} would change`, {
+  return writes;
+}
+
+/** Writes the files as the request allows; returns their names. */
+async function applyWrites(
+  { files }: OpsContext,
+  { root, locked, dryRun }: ChangeRequest,
+  state: ProjectState,
+  writes: readonly PendingWrite[],
+): Promise<string[]> {
+  const names = writes.map((w) => w.name);
+  if (locked === true && writes.length > 0) {
+    throw fail("lock.stale", `--locked forbids it, but ${names.join(" and ")} would change`, {
       help: "run the command without --locked and commit the result",
     });
   }
-  const clear = request.dryRun !== true && request.locked !== true && writes.length === 0;
-  // Clear the leftovers of an interrupted write even when there is nothing else to do.
-  if (clear && (await leftoversIn(request.root, files)).length > 0) await writeTogether(request.root, [], { files });
-  if (request.dryRun === true || writes.length === 0) {
-    await record();
-    return { ...outcome, written: [] };
+  if (dryRun === true) return [];
+  if (writes.length === 0) {
+    // Clear the leftovers of an interrupted write even when there is nothing else to do.
+    if (locked !== true && (await leftoversIn(root, files)).length > 0) await writeTogether(root, [], { files });
+    return [];
   }
-  if (!sameBytes(manifestBytes, state.manifestBytes)) {
-    const checked = await checkManifest(manifestBytes);
+  await checkManifestFor(writes, root, state, files);
+  await writeTogether(root, writes, { files });
+  return names;
+}
+
+/** Throws if the new manifest is invalid, or if the one that the lockfile was made for is no longer there. */
+async function checkManifestFor(
+  writes: readonly PendingWrite[],
+  root: string,
+  state: ProjectState,
+  files: Files,
+): Promise<void> {
+  const manifest = writes.find((w) => w.name === MANIFEST_FILE);
+  if (manifest !== undefined) {
+    const checked = await checkManifest(manifest.bytes);
     if (checked.read === undefined) throw new ProjectError(checked.diagnostics);
+    return;
   }
-  // The lockfile holds only if the manifest it was made for is still there, changed or not.
-  if (!writes.some((w) => w.name === MANIFEST_FILE)) {
-    const now = await files.read(join(request.root, MANIFEST_FILE));
-    if (!sameBytes(now, state.manifestBytes)) {
-      throw fail("project.changed", `${MANIFEST_FILE} changed while this command ran; nothing was written`, {
-        file: MANIFEST_FILE,
-        help: "run the command again",
-      });
-    }
-  }
-  await writeTogether(request.root, writes, { files });
-  await record();
-  return { ...outcome, written: writes.map((w) => w.name) };
+  if (sameBytes(await files.read(join(root, MANIFEST_FILE)), state.manifestBytes)) return;
+  throw fail("project.changed", `${MANIFEST_FILE} changed while this command ran; nothing was written`, {
+    file: MANIFEST_FILE,
+    help: "run the command again",
+  });
 }
 
 /**

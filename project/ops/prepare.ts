@@ -62,31 +62,76 @@ export interface Prepared {
   readonly linksChecked: boolean;
 }
 
+/** A plugin of a chosen release, with the module that its entry names. */
+interface FoundPlugin {
+  readonly definition: Definition;
+  readonly release: Release;
+  readonly entry: PreparedPlugin["entry"];
+  readonly bytes: Uint8Array;
+}
+
+/** The packages of a resolution and their plugins, by id. */
+interface FetchedPackages {
+  readonly packages: { readonly [id: string]: Omit<LockedPackage, "seal"> };
+  readonly found: { readonly [id: string]: FoundPlugin };
+  readonly downloaded: number;
+}
+
 /** Resolves, fetches, checks and binds. */
 export async function prepare(context: OpsContext, request: PrepareRequest): Promise<Prepared> {
-  const { previous } = request;
   const sources = new Sources(context, request);
   await sources.openPaths();
-  const locked = new Map<string, string>();
-  for (const [id, plugin] of Object.entries(previous.plugins)) {
-    const pack = previous.packages[plugin.package];
-    if (pack === undefined || request.update === "all" || request.update?.has(id) === true) continue;
-    locked.set(id, pack.version);
+  const resolution = await resolveRequest(context, request, sources);
+  const { packages, found, downloaded } = await fetchAll(context, request, resolution, sources);
+  await checkAllLinks(context, found);
+  const plugins = preparedPlugins(request, found, await bindAll(request, found, sources));
+  const order = loadOrder(plugins);
+  if ("cycle" in order) {
+    throw fail("resolve.cycle", `cyclic dependency between plugins: ${order.cycle.join(" -> ")}`);
   }
+  return {
+    resolution,
+    plugins,
+    packages,
+    order: order.order,
+    warnings: Object.values(plugins).flatMap(releaseWarnings),
+    downloaded,
+    linksChecked: context.inspect !== undefined,
+  };
+}
+
+function resolveRequest(context: OpsContext, request: PrepareRequest, sources: Sources): Promise<Resolution> {
   const { minReleaseAgeMs } = context.machine;
-  const resolution = await resolve({
+  return resolve({
     requirements: request.requirements,
-    locked,
+    locked: preferredVersions(request),
     engines: context.engines,
     platform: context.platform,
     allowYanked: request.allowYanked === true,
     ...(minReleaseAgeMs > 0 ? { notAfterMs: context.now() - minReleaseAgeMs } : {}),
   }, { load: (ids) => sources.load(ids) });
+}
 
+/** The locked versions of the plugins that the request does not update, by id. */
+function preferredVersions({ previous, update }: PrepareRequest): Map<string, string> {
+  const versions = new Map<string, string>();
+  if (update === "all") return versions;
+  for (const [id, plugin] of Object.entries(previous.plugins)) {
+    const pack = previous.packages[plugin.package];
+    if (pack !== undefined && update?.has(id) !== true) versions.set(id, pack.version);
+  }
+  return versions;
+}
+
+/** Fetches and verifies the packages of all chosen releases. */
+async function fetchAll(
+  context: OpsContext,
+  { previous }: PrepareRequest,
+  resolution: Resolution,
+  sources: Sources,
+): Promise<FetchedPackages> {
   const packages = Object.create(null) as { [id: string]: Omit<LockedPackage, "seal"> };
-  const found = Object.create(null) as {
-    [id: string]: { definition: Definition; release: Release; entry: PreparedPlugin["entry"]; bytes: Uint8Array };
-  };
+  const found = Object.create(null) as { [id: string]: FoundPlugin };
   let downloaded = 0;
   for (const release of resolution.chosen.values()) {
     const source = sources.of(release.id);
@@ -99,18 +144,25 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
     if (fetched.downloaded && packages[release.package] === undefined && source.locked.kind === "registry") {
       downloaded++;
     }
-    packages[release.package] = {
-      version: release.version,
-      source: source.locked,
-      artifact: release.artifact,
-      ...(source.locked.kind === "path" || release.publisher === undefined ? {} : { publisher: release.publisher }),
-    };
-    const plugin = promisedPlugin(fetched.opened, release);
-    found[release.id] = { definition: plugin.definition, release, entry: plugin.entry, bytes: plugin.bytes };
+    packages[release.package] = lockedPackage(release, source);
+    found[release.id] = { ...promisedPlugin(fetched.opened, release), release };
   }
-  const warnings: Diagnostic[] = [];
-  await checkAllLinks(context, found);
-  const bindings = await bindAll(request, found, sources);
+  return { packages, found, downloaded };
+}
+
+function lockedPackage(release: Release, source: Source): Omit<LockedPackage, "seal"> {
+  const { version, artifact, publisher } = release;
+  const { locked } = source;
+  const signed = locked.kind === "path" || publisher === undefined ? {} : { publisher };
+  return { version, source: locked, artifact, ...signed };
+}
+
+/** The plugins in the order of their ids. */
+function preparedPlugins(
+  request: PrepareRequest,
+  found: FetchedPackages["found"],
+  bindings: { readonly [id: string]: PreparedPlugin["bindings"] },
+): { [id: string]: PreparedPlugin } {
   const plugins = Object.create(null) as { [id: string]: PreparedPlugin };
   for (const id of Object.keys(found).sort()) {
     const { definition, release, entry } = found[id]!;
@@ -120,39 +172,25 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
       release,
       definition,
       entry,
-      ...carriedDecision(definition, id, previous),
+      ...carriedDecision(definition, id, request.previous),
       bindings: bindings[id] ?? {},
       config: configFor(id, definition, request),
     };
-    if (release.stability === "deprecated" || definition.stability === "deprecated") {
-      warnings.push({
-        code: "registry.deprecated",
-        severity: "warning",
-        message: `${id} ${release.version} is deprecated`,
-      });
-    }
-    if (release.yanked !== undefined) {
-      warnings.push({
-        code: "registry.yanked",
-        severity: "warning",
-        message: `${id} ${release.version} was yanked (${release.yanked.severity}): ${release.yanked.reason}`,
-        help: `waft plugin update ${id}`,
-      });
-    }
   }
-  const order = loadOrder(plugins);
-  if ("cycle" in order) {
-    throw fail("resolve.cycle", `cyclic dependency between plugins: ${order.cycle.join(" -> ")}`);
+  return plugins;
+}
+
+function releaseWarnings({ id, release, definition }: PreparedPlugin): Diagnostic[] {
+  const { version, yanked } = release;
+  const warnings: Diagnostic[] = [];
+  if (release.stability === "deprecated" || definition.stability === "deprecated") {
+    warnings.push({ code: "registry.deprecated", severity: "warning", message: `${id} ${version} is deprecated` });
   }
-  return {
-    resolution,
-    plugins,
-    packages,
-    order: order.order,
-    warnings,
-    downloaded,
-    linksChecked: context.inspect !== undefined,
-  };
+  if (yanked !== undefined) {
+    const message = `${id} ${version} was yanked (${yanked.severity}): ${yanked.reason}`;
+    warnings.push({ code: "registry.yanked", severity: "warning", message, help: `waft plugin update ${id}` });
+  }
+  return warnings;
 }
 
 /**
@@ -255,16 +293,7 @@ function isLocked(release: Release, previous: Previous): boolean {
   return locked?.version === release.version && locked.artifact.digest === release.artifact.digest;
 }
 
-async function checkAllLinks(
-  context: OpsContext,
-  found: {
-    readonly [id: string]: {
-      readonly definition: Definition;
-      readonly entry: PreparedPlugin["entry"];
-      readonly bytes: Uint8Array;
-    };
-  },
-): Promise<void> {
+async function checkAllLinks(context: OpsContext, found: FetchedPackages["found"]): Promise<void> {
   if (context.inspect === undefined) return;
   const diagnostics: Diagnostic[] = [];
   for (const id of Object.keys(found).sort()) {
@@ -286,9 +315,9 @@ async function checkAllLinks(
 
 async function bindAll(
   request: PrepareRequest,
-  found: { readonly [id: string]: { readonly definition: Definition } },
+  found: FetchedPackages["found"],
   sources: Sources,
-): Promise<{ readonly [id: string]: { readonly [namespace: string]: string[] } }> {
+): Promise<{ readonly [id: string]: PreparedPlugin["bindings"] }> {
   const definitions = Object.create(null) as { [id: string]: Definition };
   for (const id of Object.keys(found)) definitions[id] = found[id]!.definition;
   // Previous bindings persist while they fit; the command line takes precedence.

@@ -19,7 +19,7 @@ import { TrustStore } from "../packages/trust_store.ts";
 import { type MachinePaths, platformName } from "../base/paths.ts";
 import { type MachineSupport, machineSupport } from "@waft/engine/internal/host/machine";
 import { missingAuthorities } from "../plugins/plugin_grants.ts";
-import { missingLock, readProject, requirementsOf } from "../project.ts";
+import { missingLock, type ProjectState, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 import { VERSION } from "../base/version_string.ts";
@@ -63,92 +63,125 @@ export interface StatusOptions {
   readonly root?: string;
 }
 
-/** Finds out the state. */
+/** The part of the machine's configuration that `status` reports. */
+interface MachineFacts {
+  readonly registry: string | null;
+  readonly policy: StatusResult["policy"];
+  readonly deny: readonly string[];
+  readonly projects: MachineConfig["projects"];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+const NO_PLUGINS: StatusResult["plugins"] = { total: 0, direct: 0, needsReview: 0 };
+
+/** Determines the state. */
 export async function projectStatus(start: string, options: StatusOptions): Promise<StatusResult> {
-  const diagnostics: Diagnostic[] = [];
-  const machine = { platform: platformName(), ...machineSupport() };
-  const runtime = { version: VERSION, channel: await runningChannel(options.paths), path: process.execPath };
-  let registry: string | null = null;
-  let policy: StatusResult["policy"] = null;
-  let deny: readonly string[] = [];
-  let projects: MachineConfig["projects"] = {};
-  try {
-    const machine = await readMachine(options.paths, {
-      env: options.env,
-      files: options.files,
-      ...(options.registry === undefined ? {} : { registry: options.registry }),
-    });
-    registry = machine.registry;
-    deny = machine.policy.deny;
-    projects = machine.projects;
-    if (machine.policyFile !== undefined) policy = { file: machine.policyFile, deny };
-  } catch (error) {
-    diagnostics.push(...findingsOf(error));
-  }
-  const none = { total: 0, direct: 0, needsReview: 0 };
+  const facts = await machineFacts(options);
+  const base = {
+    runtime: { version: VERSION, channel: await runningChannel(options.paths), path: process.execPath },
+    machine: { platform: platformName(), ...machineSupport() },
+    registry: facts.registry,
+    policy: facts.policy,
+  };
   const root = options.root ?? await findProject(start);
   if (root === undefined) {
-    const nothing = { project: null, manifest: null, lockfile: null, wasi: null };
-    return { runtime, machine, ...nothing, plugins: none, registry, policy, diagnostics };
+    const nothing = { project: null, manifest: null, lockfile: null, wasi: null, plugins: NO_PLUGINS };
+    return { ...base, ...nothing, diagnostics: facts.diagnostics };
   }
-  const entry = projects[realpathSync(root)];
-  const wasi = entry === undefined ? null : namesOf(entry);
-  diagnostics.push(...await leftovers(root, options.files));
+  const entry = facts.projects[realpathSync(root)];
   const state = await readProject(root, options.files);
   const requirements = Object.keys(state.manifest === undefined ? {} : requirementsOf(state.manifest.manifest)).length;
-  diagnostics.push(...state.manifestDiagnostics);
-  const manifest = { state: state.manifest === undefined ? "broken" as const : "ok" as const, requirements };
-  const base = { runtime, machine, project: { root }, manifest, registry, policy, wasi };
-  if (state.lock === undefined) {
-    if (requirements > 0) diagnostics.push(missingLock());
-    return { ...base, lockfile: { state: requirements > 0 ? "missing" : "none" }, plugins: none, diagnostics };
-  }
-  const { lockfile, diagnostics: wrong } = state.lock;
-  diagnostics.push(...wrong);
-  if (lockfile === undefined) {
-    const { code } = wrong[0]!;
-    const needsReview = new Set(
-      wrong.filter((d) => d.code === "lock.review").map((d) => d.pointer?.split("/")[2]),
-    ).size;
-    return {
-      ...base,
-      lockfile: { state: LOCK_STATES[code] ?? "broken", code },
-      plugins: { ...none, needsReview },
-      diagnostics,
-    };
-  }
-  const plugins = Object.entries(lockfile.plugins);
-  for (const [id, plugin] of plugins) {
-    const missing = missingAuthorities(plugin, deny);
-    if (missing.length > 0) {
-      diagnostics.push({
-        code: "authority.denied",
-        severity: "warning",
-        message: `${id} cannot be used: ${missing.join(", ")} ${
-          missing.length === 1 ? "is" : "are"
-        } required and denied`,
-        help: `run \`waft plugin grant ${id}\``,
-      });
-    }
-  }
-  const uncovered = await new TrustStore(options).uncovered(root, authorityHolders(authorityState(lockfile)));
-  if (uncovered.length > 0) {
-    diagnostics.push({
-      code: "trust.needed",
-      severity: "warning",
-      message: `you have not accepted the grants of ${uncovered.map(({ id }) => id).join(", ")} on this machine`,
-      file: join(root, LOCK_FILE),
-      help: "run `waft trust` to review and accept them",
-    });
-  }
-  diagnostics.push(...await knownYanks(options, root, lockfile));
-  const direct = plugins.filter(([id]) => id in lockfile.requirements).length;
+  const { lockfile, plugins, diagnostics } = await lockStatus(state, requirements, facts.deny, options);
   return {
     ...base,
+    project: { root },
+    manifest: { state: state.manifest === undefined ? "broken" : "ok", requirements },
+    lockfile,
+    plugins,
+    wasi: entry === undefined ? null : namesOf(entry),
+    diagnostics: [
+      ...facts.diagnostics,
+      ...await leftovers(root, options.files),
+      ...state.manifestDiagnostics,
+      ...diagnostics,
+    ],
+  };
+}
+
+/** Reads the machine's configuration; a broken one is a finding. */
+async function machineFacts({ paths, env, files, registry }: StatusOptions): Promise<MachineFacts> {
+  try {
+    const machine = await readMachine(paths, { env, files, ...(registry === undefined ? {} : { registry }) });
+    const { policyFile, projects, policy: { deny } } = machine;
+    const policy = policyFile === undefined ? null : { file: policyFile, deny };
+    return { registry: machine.registry, policy, deny, projects, diagnostics: [] };
+  } catch (error) {
+    return { registry: null, policy: null, deny: [], projects: {}, diagnostics: findingsOf(error) };
+  }
+}
+
+type LockStatus = Pick<StatusResult, "lockfile" | "plugins" | "diagnostics">;
+
+/** The state of the lockfile and its plugins. `requirements` is their number in the manifest. */
+async function lockStatus(
+  { root, lock }: ProjectState,
+  requirements: number,
+  deny: readonly string[],
+  options: StatusOptions,
+): Promise<LockStatus> {
+  if (lock === undefined) {
+    return requirements > 0
+      ? { lockfile: { state: "missing" }, plugins: NO_PLUGINS, diagnostics: [missingLock()] }
+      : { lockfile: { state: "none" }, plugins: NO_PLUGINS, diagnostics: [] };
+  }
+  const { lockfile, diagnostics } = lock;
+  if (lockfile === undefined) return brokenLock(diagnostics);
+  const uncovered = await new TrustStore(options).uncovered(root, authorityHolders(authorityState(lockfile)));
+  const direct = Object.keys(lockfile.plugins).filter((id) => id in lockfile.requirements).length;
+  return {
     lockfile: { state: "up to date" },
-    plugins: { total: plugins.length, direct, needsReview: uncovered.length },
+    plugins: { total: Object.keys(lockfile.plugins).length, direct, needsReview: uncovered.length },
+    diagnostics: [
+      ...diagnostics,
+      ...deniedAuthorities(lockfile, deny),
+      ...untrusted(root, uncovered.map(({ id }) => id)),
+      ...await knownYanks(options, root, lockfile),
+    ],
+  };
+}
+
+/** The state of a lockfile that could not be read; the first finding decides it. */
+function brokenLock(diagnostics: readonly Diagnostic[]): LockStatus {
+  const { code } = diagnostics[0]!;
+  const reviews = diagnostics.filter((d) => d.code === "lock.review").map((d) => d.pointer?.split("/")[2]);
+  return {
+    lockfile: { state: LOCK_STATES[code] ?? "broken", code },
+    plugins: { ...NO_PLUGINS, needsReview: new Set(reviews).size },
     diagnostics,
   };
+}
+
+/** A warning for each plugin that requires a denied authority. */
+function deniedAuthorities(lockfile: Lockfile, deny: readonly string[]): Diagnostic[] {
+  return Object.entries(lockfile.plugins).flatMap(([id, plugin]) => {
+    const missing = missingAuthorities(plugin, deny);
+    if (missing.length === 0) return [];
+    const verb = missing.length === 1 ? "is" : "are";
+    const message = `${id} cannot be used: ${missing.join(", ")} ${verb} required and denied`;
+    return [{ code: "authority.denied", severity: "warning", message, help: `run \`waft plugin grant ${id}\`` }];
+  });
+}
+
+/** A warning that names the plugins whose grants are not accepted on this machine. */
+function untrusted(root: string, ids: readonly string[]): Diagnostic[] {
+  if (ids.length === 0) return [];
+  return [{
+    code: "trust.needed",
+    severity: "warning",
+    message: `you have not accepted the grants of ${ids.join(", ")} on this machine`,
+    file: join(root, LOCK_FILE),
+    help: "run `waft trust` to review and accept them",
+  }];
 }
 
 /** Yanks that the cache knows of; none where the machine's own configuration is broken, which is reported already. */
