@@ -56,89 +56,117 @@ function isUri(text: string): boolean {
   return text.length <= 4096 && /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/.test(text) && URL.canParse(text);
 }
 
+/** A keyword whose value must fulfil a condition, and the condition in words. */
+interface KeywordRule {
+  readonly name: string;
+  readonly accepts: (value: JsonValue) => boolean;
+  readonly words: string;
+}
+
+const isCount = (v: JsonValue): boolean => typeof v === "number" && Number.isSafeInteger(v) && v >= 0;
+const isNumber = (v: JsonValue): boolean => typeof v === "number";
+const isText = (v: JsonValue): boolean => typeof v === "string" && v.length <= 1000;
+const isChoice = (v: JsonValue): boolean => Array.isArray(v) && v.length > 0 && v.length <= 256;
+const isNames = (v: JsonValue): boolean => Array.isArray(v) && v.every((name) => typeof name === "string");
+
+const KEYWORD_RULES: readonly KeywordRule[] = [
+  { name: "minimum", accepts: isNumber, words: "a number" },
+  { name: "maximum", accepts: isNumber, words: "a number" },
+  { name: "minLength", accepts: isCount, words: "a non-negative integer" },
+  { name: "maxLength", accepts: isCount, words: "a non-negative integer" },
+  { name: "maxItems", accepts: isCount, words: "a non-negative integer" },
+  { name: "description", accepts: isText, words: "a string of at most 1000 characters" },
+  { name: "enum", accepts: isChoice, words: "an array of 1 to 256 values" },
+  { name: "required", accepts: isNames, words: "an array of strings" },
+  { name: "format", accepts: (v) => FORMAT_NAMES.includes(v as string), words: `one of ${FORMAT_NAMES.join(", ")}` },
+];
+const PROPERTIES: KeywordRule = { name: "properties", accepts: isObject, words: "an object" };
+const CLOSED: KeywordRule = { name: "additionalProperties", accepts: (v) => v === false, words: "false" };
+
 /** The violations of a `configSchema`, with pointers below `pointer`. */
 export function checkConfigSchema(schema: JsonValue, pointer: string): Violation[] {
-  const found: Violation[] = [];
-  const add = (at: string, rule: string, message: string, part: "key" | "value" = "value"): void => {
-    if (found.length < 100) found.push({ pointer: at, part, rule, message });
-  };
-  if (new TextEncoder().encode(jcs(schema)).length > MAX_CONFIG_SCHEMA_BYTES) {
-    add(pointer, "maxLength", `${readablePointer(pointer)} is larger than ${MAX_CONFIG_SCHEMA_BYTES >> 10} KiB`);
-    return found;
-  }
-  if (!isObject(schema)) {
-    add(pointer, "type", `${readablePointer(pointer)} must be an object`);
-    return found;
-  }
-  if (schema.type !== "object") add(pointer, "const", `${readablePointer(pointer)} must have "type": "object"`);
-  walk(schema, pointer, 1);
-  return found;
+  const check = new SchemaCheck();
+  check.checkRoot(schema, pointer);
+  return check.found;
+}
 
-  function walk(schema: JsonValue, at: string, depth: number): void {
-    if (!isObject(schema)) return add(at, "type", `${readablePointer(at)} must be an object`);
-    if (depth > MAX_CONFIG_DEPTH) {
-      return add(at, "maxLength", `${readablePointer(at)} is nested deeper than ${MAX_CONFIG_DEPTH}`);
+class SchemaCheck {
+  readonly found: Violation[] = [];
+
+  #add(pointer: string, rule: string, message: string, part: "key" | "value" = "value"): void {
+    if (this.found.length < 100) this.found.push({ pointer, part, rule, message });
+  }
+
+  checkRoot(schema: JsonValue, at: string): void {
+    if (new TextEncoder().encode(jcs(schema)).length > MAX_CONFIG_SCHEMA_BYTES) {
+      return this.#add(at, "maxLength", `${readablePointer(at)} is larger than ${MAX_CONFIG_SCHEMA_BYTES >> 10} KiB`);
     }
+    if (isObject(schema) && schema.type !== "object") {
+      this.#add(at, "const", `${readablePointer(at)} must have "type": "object"`);
+    }
+    this.#check(schema, at, 1);
+  }
+
+  #check(schema: JsonValue, at: string, depth: number): void {
+    if (!isObject(schema)) return this.#add(at, "type", `${readablePointer(at)} must be an object`);
+    if (depth > MAX_CONFIG_DEPTH) {
+      return this.#add(at, "maxLength", `${readablePointer(at)} is nested deeper than ${MAX_CONFIG_DEPTH}`);
+    }
+    this.#checkKeywords(schema, at);
+    this.#checkType(schema, at);
+    for (const rule of KEYWORD_RULES) this.#require(rule, schema, at);
+    if (schema.type === "object" || schema.properties !== undefined) this.#checkProperties(schema, at, depth);
+    else this.#require(CLOSED, schema, at);
+    if (schema.items !== undefined) this.#check(schema.items, `${at}/items`, depth + 1);
+    this.#checkDefault(schema, at);
+  }
+
+  #require({ name, accepts, words }: KeywordRule, schema: JsonObject, at: string): void {
+    const value = schema[name];
+    if (value === undefined || accepts(value)) return;
+    this.#add(`${at}/${name}`, "type", `${readablePointer(at)}.${name} must be ${words}`);
+  }
+
+  #checkKeywords(schema: JsonObject, at: string): void {
     for (const name of Object.keys(schema)) {
       if (KEYWORDS.includes(name)) continue;
       const why = name === "pattern" ? " (an author's regular expression would run on users' machines)" : "";
-      add(
-        stepInto(at, name),
-        "additionalProperties",
-        `the keyword ${quote(name)} is not allowed in configSchema${why}`,
-        "key",
-      );
+      const message = `the keyword ${quote(name)} is not allowed in configSchema${why}`;
+      this.#add(stepInto(at, name), "additionalProperties", message, "key");
     }
-    const { type } = schema;
+  }
+
+  #checkType({ type, enum: choice, const: constant }: JsonObject, at: string): void {
     if (type !== undefined && !TYPES.includes(type as string)) {
-      add(`${at}/type`, "enum", `${readablePointer(at)}.type must be one of ${TYPES.join(", ")}`);
+      this.#add(`${at}/type`, "enum", `${readablePointer(at)}.type must be one of ${TYPES.join(", ")}`);
     }
-    if (type === undefined && schema.enum === undefined && schema.const === undefined) {
-      add(at, "required", `${readablePointer(at)} needs "type", "enum" or "const"`);
+    if (type === undefined && choice === undefined && constant === undefined) {
+      this.#add(at, "required", `${readablePointer(at)} needs "type", "enum" or "const"`);
     }
-    const wants = (name: string, ok: (v: JsonValue) => boolean, what: string): void => {
-      const value = schema[name];
-      if (value !== undefined && !ok(value)) {
-        add(`${at}/${name}`, "type", `${readablePointer(at)}.${name} must be ${what}`);
-      }
-    };
-    const count = (v: JsonValue): boolean => typeof v === "number" && Number.isSafeInteger(v) && v >= 0;
-    wants("minimum", (v) => typeof v === "number", "a number");
-    wants("maximum", (v) => typeof v === "number", "a number");
-    wants("minLength", count, "a non-negative integer");
-    wants("maxLength", count, "a non-negative integer");
-    wants("maxItems", count, "a non-negative integer");
-    wants("description", (v) => typeof v === "string" && v.length <= 1000, "a string of at most 1000 characters");
-    wants("enum", (v) => Array.isArray(v) && v.length > 0 && v.length <= 256, "an array of 1 to 256 values");
-    wants("required", (v) => Array.isArray(v) && v.every((i) => typeof i === "string"), "an array of strings");
-    wants("format", (v) => FORMAT_NAMES.includes(v as string), `one of ${FORMAT_NAMES.join(", ")}`);
-    if (type === "object" || schema.properties !== undefined) {
-      if (schema.additionalProperties !== false) {
-        add(at, "required", `${readablePointer(at)} needs "additionalProperties": false`);
-      }
-      wants("properties", isObject, "an object");
-      if (isObject(schema.properties)) {
-        for (const name of Object.keys(schema.properties)) {
-          walk(schema.properties[name]!, stepInto(`${at}/properties`, name), depth + 1);
-        }
-      }
-      for (const name of Array.isArray(schema.required) ? schema.required : []) {
-        if (!isObject(schema.properties) || !Object.hasOwn(schema.properties, String(name))) {
-          add(
-            `${at}/required`,
-            "enum",
-            `${readablePointer(at)}.required names ${quote(String(name))}, which is not a property`,
-          );
-        }
-      }
-    } else wants("additionalProperties", (v) => v === false, "false");
-    if (schema.items !== undefined) walk(schema.items, `${at}/items`, depth + 1);
-    if (schema.default !== undefined && found.length === 0) {
-      for (
-        const v of walkSchema(schema.default, schema as Schema, { formats: CONFIG_FORMATS, pointer: `${at}/default` })
-      ) {
-        add(v.pointer, v.rule, `the default violates the schema: ${v.message}`);
-      }
+  }
+
+  #checkProperties(schema: JsonObject, at: string, depth: number): void {
+    if (schema.additionalProperties !== false) {
+      this.#add(at, "required", `${readablePointer(at)} needs "additionalProperties": false`);
+    }
+    this.#require(PROPERTIES, schema, at);
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    for (const name of Object.keys(properties)) {
+      this.#check(properties[name]!, stepInto(`${at}/properties`, name), depth + 1);
+    }
+    for (const name of Array.isArray(schema.required) ? schema.required : []) {
+      if (Object.hasOwn(properties, String(name))) continue;
+      const message = `${readablePointer(at)}.required names ${quote(String(name))}, which is not a property`;
+      this.#add(`${at}/required`, "enum", message);
+    }
+  }
+
+  /** A default fulfils its own schema. Only a valid schema can tell. */
+  #checkDefault(schema: JsonObject, at: string): void {
+    if (schema.default === undefined || this.found.length > 0) return;
+    const options = { formats: CONFIG_FORMATS, pointer: `${at}/default` };
+    for (const { pointer, rule, message } of walkSchema(schema.default, schema as Schema, options)) {
+      this.#add(pointer, rule, `the default violates the schema: ${message}`);
     }
   }
 }
