@@ -242,3 +242,39 @@ Deno.test("a stream of JavaScript is consumed like that of a component", async (
   });
   assert.deepEqual(parts, ["a", "b"]);
 });
+
+/** Options of sockets as they are after they are set, by the part of the accessor's name after `set`. */
+const OPTIONS: Readonly<Record<"tcp" | "udp", Readonly<Record<string, number | bigint | boolean>>>> = {
+  tcp: {
+    KeepAliveEnabled: true,
+    KeepAliveIdleTime: 7_000_000_000n,
+    KeepAliveInterval: 3_000_000_000n,
+    KeepAliveCount: 5,
+    HopLimit: 9,
+    ReceiveBufferSize: 65_536n,
+    SendBufferSize: 131_072n,
+  },
+  udp: { UnicastHopLimit: 9, ReceiveBufferSize: 65_536n, SendBufferSize: 131_072n },
+};
+
+Deno.test("0.3: options of sockets are those of the sockets of 0.2, and an invalid one is an error-code of 0.3", async () => {
+  const { tcp, udp, close } = guest({ connect: ["127.0.0.1"] });
+  for (const [kind, socket] of [["tcp", tcp()], ["udp", udp()]] as const) {
+    const options = socket as unknown as Record<string, (value?: number | bigint | boolean) => unknown>;
+    for (const [name, value] of Object.entries(OPTIONS[kind])) {
+      options[`set${name}`](value);
+      assert.equal(options[`get${name}`](), value, `${kind} ${name}`);
+      if (typeof value === "boolean") continue;
+      const zero = typeof value === "bigint" ? 0n : 0;
+      assert.deepEqual(await code(() => options[`set${name}`](zero)), { tag: "invalid-argument" }, name);
+    }
+    assert.equal(options.getAddressFamily(), "ipv4");
+    assert.deepEqual(await code(() => options.getRemoteAddress()), { tag: "invalid-state" });
+    socket[Symbol.dispose]();
+  }
+  const socket = tcp() as unknown as { getIsListening(): boolean; setListenBacklogSize(value: bigint): void };
+  assert.equal(socket.getIsListening(), false);
+  socket.setListenBacklogSize(4n);
+  assert.deepEqual(await code(() => socket.setListenBacklogSize(0n)), { tag: "invalid-argument" });
+  close();
+});

@@ -106,6 +106,62 @@ function received(input: EventInputStream, close: () => void): Produced<Uint8Arr
   }, codeOf);
 }
 
+/** The accessors of 0.3 for the methods of a socket of 0.2: `x` becomes `getX`, and `setX` keeps its name. */
+type AccessorOf<Socket> = {
+  [Name in keyof Socket & string]: Name extends `set${string}` ? Name : `get${Capitalize<Name>}`;
+}[keyof Socket & string];
+
+const TCP_ACCESSORS: readonly AccessorOf<TcpSocket>[] = [
+  "getLocalAddress",
+  "getRemoteAddress",
+  "getIsListening",
+  "getAddressFamily",
+  "setListenBacklogSize",
+  "getKeepAliveEnabled",
+  "setKeepAliveEnabled",
+  "getKeepAliveIdleTime",
+  "setKeepAliveIdleTime",
+  "getKeepAliveInterval",
+  "setKeepAliveInterval",
+  "getKeepAliveCount",
+  "setKeepAliveCount",
+  "getHopLimit",
+  "setHopLimit",
+  "getReceiveBufferSize",
+  "setReceiveBufferSize",
+  "getSendBufferSize",
+  "setSendBufferSize",
+];
+
+const UDP_ACCESSORS: readonly AccessorOf<UdpSocket>[] = [
+  "getLocalAddress",
+  "getRemoteAddress",
+  "getAddressFamily",
+  "getUnicastHopLimit",
+  "setUnicastHopLimit",
+  "getReceiveBufferSize",
+  "setReceiveBufferSize",
+  "getSendBufferSize",
+  "setSendBufferSize",
+];
+
+/** Adds `accessors` to the prototype of a class of 0.3; each calls its method of the socket of 0.2. */
+function forward<Outer, Inner extends object>(
+  prototype: Outer,
+  accessors: readonly AccessorOf<Inner>[],
+  innerOf: (socket: Outer) => Inner,
+): void {
+  for (const accessor of accessors as readonly string[]) {
+    const method = accessor.replace(/^get./, (text) => text.slice(3).toLowerCase());
+    Object.defineProperty(prototype, accessor, {
+      value(this: Outer, ...values: unknown[]): unknown {
+        const inner = innerOf(this) as Record<string, (...values: unknown[]) => unknown>;
+        return using(() => inner[method](...values));
+      },
+    });
+  }
+}
+
 /** wasi:sockets/types tcp-socket. */
 class AsyncTcpSocket {
   readonly #inner: TcpSocket;
@@ -197,80 +253,8 @@ class AsyncTcpSocket {
     });
   }
 
-  getLocalAddress(): SocketAddress {
-    return using(() => this.#inner.localAddress());
-  }
-
-  getRemoteAddress(): SocketAddress {
-    return using(() => this.#inner.remoteAddress());
-  }
-
-  getIsListening(): boolean {
-    return this.#inner.isListening();
-  }
-
-  getAddressFamily(): Family {
-    return this.#inner.addressFamily();
-  }
-
-  setListenBacklogSize(value: bigint): void {
-    using(() => this.#inner.setListenBacklogSize(value));
-  }
-
-  getKeepAliveEnabled(): boolean {
-    return this.#inner.keepAliveEnabled();
-  }
-
-  setKeepAliveEnabled(value: boolean): void {
-    this.#inner.setKeepAliveEnabled(value);
-  }
-
-  getKeepAliveIdleTime(): bigint {
-    return this.#inner.keepAliveIdleTime();
-  }
-
-  setKeepAliveIdleTime(value: bigint): void {
-    using(() => this.#inner.setKeepAliveIdleTime(value));
-  }
-
-  getKeepAliveInterval(): bigint {
-    return this.#inner.keepAliveInterval();
-  }
-
-  setKeepAliveInterval(value: bigint): void {
-    using(() => this.#inner.setKeepAliveInterval(value));
-  }
-
-  getKeepAliveCount(): number {
-    return this.#inner.keepAliveCount();
-  }
-
-  setKeepAliveCount(value: number): void {
-    using(() => this.#inner.setKeepAliveCount(value));
-  }
-
-  getHopLimit(): number {
-    return this.#inner.hopLimit();
-  }
-
-  setHopLimit(value: number): void {
-    using(() => this.#inner.setHopLimit(value));
-  }
-
-  getReceiveBufferSize(): bigint {
-    return this.#inner.receiveBufferSize();
-  }
-
-  setReceiveBufferSize(value: bigint): void {
-    using(() => this.#inner.setReceiveBufferSize(value));
-  }
-
-  getSendBufferSize(): bigint {
-    return this.#inner.sendBufferSize();
-  }
-
-  setSendBufferSize(value: bigint): void {
-    using(() => this.#inner.setSendBufferSize(value));
+  static {
+    forward(this.prototype, TCP_ACCESSORS, (socket: AsyncTcpSocket) => socket.#inner);
   }
 
   [Symbol.dispose](): void {
@@ -358,40 +342,8 @@ class AsyncUdpSocket {
     return cancellable(waiting(), () => arrived[Symbol.dispose]());
   }
 
-  getLocalAddress(): SocketAddress {
-    return using(() => this.#inner.localAddress());
-  }
-
-  getRemoteAddress(): SocketAddress {
-    return using(() => this.#inner.remoteAddress());
-  }
-
-  getAddressFamily(): Family {
-    return this.#inner.addressFamily();
-  }
-
-  getUnicastHopLimit(): number {
-    return this.#inner.unicastHopLimit();
-  }
-
-  setUnicastHopLimit(value: number): void {
-    using(() => this.#inner.setUnicastHopLimit(value));
-  }
-
-  getReceiveBufferSize(): bigint {
-    return this.#inner.receiveBufferSize();
-  }
-
-  setReceiveBufferSize(value: bigint): void {
-    using(() => this.#inner.setReceiveBufferSize(value));
-  }
-
-  getSendBufferSize(): bigint {
-    return this.#inner.sendBufferSize();
-  }
-
-  setSendBufferSize(value: bigint): void {
-    using(() => this.#inner.setSendBufferSize(value));
+  static {
+    forward(this.prototype, UDP_ACCESSORS, (socket: AsyncUdpSocket) => socket.#inner);
   }
 
   [Symbol.dispose](): void {
