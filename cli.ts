@@ -20,8 +20,11 @@ export async function main(args: string[]): Promise<number> {
   const words = normalized(args);
   if (words[0] === "run") {
     const { runQuickly } = await import("./project/commands/quick_run.ts");
-    const status = await runQuickly(words.slice(1));
-    if (status !== undefined) return status;
+    const quick = await runQuickly(words.slice(1));
+    if (quick !== undefined) return quick;
+    const { runFirst } = await import("./project/commands/first_run.ts");
+    const first = await runFirst(words.slice(1));
+    if (first !== undefined) return first;
   }
   return await runCommand(words);
 }

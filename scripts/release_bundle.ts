@@ -83,6 +83,14 @@ const QUICK = "./quick_run.js";
 const QUICK_FILE = "lib/quick_run.js";
 const QUICK_SOURCE = "project/commands/quick_run.ts";
 
+/**
+ * The code that compiles and runs a module that is not in the cache, in a folder of its own with the late modules that
+ * it may need: of all modules of the bundle, it shares only the programs of Workers with the rest.
+ */
+const FIRST_FOLDER = "first/";
+const FIRST = "./first/first_run.js";
+const FIRST_SOURCE = "project/commands/first_run.ts";
+
 /** The entry module: answers commands that need no other module before loading any. */
 const ENTRY = (version: string): string =>
   `// A bundle runs on its own Deno; modules are loaded on demand.
@@ -93,7 +101,13 @@ if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.
 else Deno.exit(await quickly() ?? await start());
 
 async function quickly() {
-  if (args[0] === "run") return await (await import(String(${JSON.stringify(QUICK)}))).runQuickly(args.slice(1));
+  if (args[0] !== "run") return undefined;
+  const words = args.slice(1);
+  // Nothing of such a run is in the cache: it need not be searched.
+  const quick = words[0] === "--no-cache"
+    ? undefined
+    : await (await import(String(${JSON.stringify(QUICK)}))).runQuickly(words);
+  return quick ?? await (await import(String(${JSON.stringify(FIRST)}))).runFirst(words);
 }
 
 async function start() {
@@ -131,7 +145,7 @@ export function bundleModules(
   version: string,
   entry: string = ENTRY(version),
 ): Map<string, Uint8Array> {
-  const entries: [string, string][] = [["waft", entry]];
+  const entries: [string, string][] = [["waft", entry], ["first_run", `export * from "./${FIRST_SOURCE}";\n`]];
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
   for (const [name, , source] of LATE) entries.push([name, `export * from "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
@@ -142,14 +156,20 @@ export function bundleModules(
   });
   const out = join(tree, "bundled");
   const quick = join(tree, "bundled_quick");
+  const first = join(tree, "bundled_first");
+  const isFirst = (file: string): boolean => file === "first_run.ts" || LATE.some(([name]) => `${name}.ts` === file);
   const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--outdir"];
   try {
-    run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...names], tree);
+    const rest = names.filter((name) => name !== "first_run.ts");
+    run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...rest], tree);
     run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
-    return new Map([...filesBelow(out), ...filesBelow(quick)]);
+    const parts = names.filter(isFirst);
+    run(process.execPath, ["bundle", ...options, first, "--minify", "--code-splitting", ...parts], tree);
+    const firstFiles = [...filesBelow(first)].map(([path, bytes]) => [FIRST_FOLDER + path, bytes] as const);
+    return new Map([...filesBelow(out), ...filesBelow(quick), ...firstFiles]);
   } finally {
     for (const name of names) rmSync(join(tree, name));
-    for (const folder of [out, quick]) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [out, quick, first]) rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -215,6 +235,11 @@ function engineStampOf(tree: string): string {
   return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
 }
 
+/** The place of a program as a module of FIRST_FOLDER sees it; other modules are in the same folder. */
+function fromFirst(place: string): string {
+  return PROGRAMS.some(([name]) => place === `"./${name}.js"`) ? place.replace("./", "../") : place;
+}
+
 /** A template without the names of its variables, which a minified module does not keep. */
 function withoutNames(template: string): string {
   return template.replaceAll(/\$\{\w+\}/g, "${}");
@@ -227,7 +252,7 @@ export function placeUrls(module: string, name: string): string {
     (whole, argument: string) => {
       const row = PLACES.find(([from]) => withoutNames(from) === withoutNames(argument));
       if (row === undefined) throw new Error(`${name} has ${whole}, which has no place in a bundle (PLACES)`);
-      return `new URL(${row[1]}, import.meta.url)`;
+      return `new URL(${name.startsWith(FIRST_FOLDER) ? fromFirst(row[1]) : row[1]}, import.meta.url)`;
     },
   );
 }

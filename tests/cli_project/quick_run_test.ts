@@ -1,5 +1,5 @@
 /**
- * `waft run` of a cached module: loads few modules and behaves like the full path.
+ * The fast paths of `waft run`, of cached modules and of others: they load few modules and behave like the full path.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -28,6 +28,18 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.ok(files.length < 170, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
   assert.ok(size < 700_000, `${size} characters without comments`);
+});
+
+Deno.test("a first run loads no option reader, no opcode table and nothing of Node", () => {
+  const { files, others } = loadedWith("project/commands/first_run.ts");
+  assert.deepEqual(others, [], "all modules are our own");
+  const heavy =
+    /^engine\/(optimize\/|regalloc\/|ir\/(?!types)|text\/(?!text_places)|script\/|wasm\/(opcodes|code_reader)|validate\/walker)/;
+  assert.deepEqual(files.filter((file) => heavy.test(file)), []);
+  assert.deepEqual(files.filter((file) => /^(registry|component|project\/(plugins|manifest))\//.test(file)), []);
+  assert.ok(files.includes("engine/compile.ts"), "the walk finds the compiler");
+  const size = files.reduce((sum, file) => sum + codeSize(file), 0);
+  assert.ok(size < 1_000_000, `${size} characters without comments`);
 });
 
 const PROGRAM = `(module
@@ -73,6 +85,34 @@ const RUNS: readonly (readonly string[])[] = [
   ["objects.wasm", "400"],
 ];
 
+/** Modules that cannot run, or only on the full path. */
+const OTHERS: Readonly<Record<string, string | Uint8Array>> = {
+  "text.wat": `(module (func (export "text") (result i32) (i32.const 3)))`,
+  "import.wasm": parseModule(`(module (import "env" "f" (func)) (func (export "_start")))`).bytes,
+  "name.wasm":
+    parseModule(`(module (import "wasi_snapshot_preview1" "nothing" (func)) (func (export "_start")))`).bytes,
+  "start.wasm": parseModule(`(module (func $f unreachable) (start $f) (func (export "_start")))`).bytes,
+  "invalid.wasm": parseModule(`(module (func (export "_start") (drop (i32.add (i64.const 1) (i32.const 1)))))`).bytes,
+  "malformed.wasm": Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 7),
+  "header.wasm": Uint8Array.of(0, 0x61, 0x73, 0x6d, 2, 0, 0, 0),
+  "empty.wasm": new Uint8Array(0),
+  "exports.wasm": parseModule(`(module (func (export "a")) (func (export "b")))`).bytes,
+};
+
+Deno.test("a module that is not in the cache runs and fails as on the full path", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-first-"));
+  try {
+    for (const [name, content] of Object.entries(OTHERS)) writeFileSync(join(home, name), content);
+    for (const name of [...Object.keys(OTHERS), "absent.wasm"]) {
+      const full = await waft(["run", "--parallel", "1", name], home, home);
+      assert.deepEqual(await waft(["run", name], home, home), full, name);
+      assert.equal(full.code === 0, name === "text.wat", `${name}: ${full.err}`);
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
 /** Runs a module as the command does when it can do so quickly, and looks at the collector of this process. */
 const RUN_QUICKLY = `import { runQuickly } from ${JSON.stringify(pathToFileURL(join(ROOT, ENTRY)).href)};
 import { realmStore } from ${JSON.stringify(pathToFileURL(join(ROOT, "engine/runtime/realm_store.ts")).href)};
@@ -80,7 +120,7 @@ const status = await runQuickly(["--bare", Deno.args[0], "400"]);
 const { collections } = realmStore().heap.statistics;
 console.log(status === 0 && collections > 1 ? "quick, with collections" : \`\${status} \${collections}\`);`;
 
-Deno.test("what the cache has does and says what is compiled anew", async () => {
+Deno.test("a module from the cache behaves as one that is compiled anew", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-quick-"));
   try {
     const place = join(home, "place");
@@ -91,6 +131,8 @@ Deno.test("what the cache has does and says what is compiled anew", async () => 
     const compiled = join(home, "waft", "cache", "compiled");
     for (const words of RUNS) {
       const anew = await waft(["run", "--no-cache", ...words], place, home);
+      // This option takes the full path.
+      assert.deepEqual(await waft(["run", "--no-cache", "--parallel", "1", ...words], place, home), anew, words[0]);
       await waft(["run", "--tier", "optimizing", ...words], place, home);
       assert.ok(existsSync(compiled), "the cache is filled");
       assert.deepEqual(await waft(["run", ...words], place, home), anew, words.join(" "));
