@@ -11,6 +11,7 @@ import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fail } from "./base/diagnostic.ts";
 import { type MachinePaths, machinePaths } from "./base/paths.ts";
+import { isWithin } from "./base/system_path.ts";
 import { type ProjectWasi, readMachine } from "./packages/machine.ts";
 import { requireSafeFile } from "./project_root.ts";
 
@@ -40,14 +41,14 @@ export async function machineWasi(
 /** The directory that an entry names; relative paths begin at the project. */
 function hostDirectory(root: string, host: string, file: string): string {
   const path = resolve(root, host);
-  if (path !== root && !path.startsWith(`${root}/`)) return path;
+  if (!isWithin(path, root)) return path;
   let real: string;
   try {
     real = realpathSync(path);
   } catch {
     throw fail("machine.value", `the directory ${path} does not exist`, { file });
   }
-  if (real === path || real === root || real.startsWith(`${root}/`)) return path;
+  if (isWithin(real, root)) return path;
   throw fail("machine.value", `${path} is a symbolic link out of the project, to ${real}`, {
     file,
     help: "name that directory itself if guests may use it",

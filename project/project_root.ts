@@ -9,7 +9,7 @@
 import { currentUser, environmentVariable, systemName } from "@waft/engine/internal/host/process";
 import { fail, type ProjectError } from "./base/diagnostic.ts";
 import { type FileStatus, fileStatus } from "./base/file_status.ts";
-import { absolutePath, joinPaths as join, parentOf } from "./base/system_path.ts";
+import { absolutePath, isWithin, joinPaths as join, parentOf } from "./base/system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
 /** Directories, separated by colons, that are safe, with their subdirectories, regardless of the owner. */
@@ -33,7 +33,7 @@ function dangerOf({ uid, gid, mode }: FileStatus): string | undefined {
 function isDeclaredSafe(directory: string): boolean {
   const list = environmentVariable(SAFE_DIRECTORIES) ?? "";
   return list.split(":").filter((safe) => safe.startsWith("/")).map((safe) => join(safe)).some((safe) =>
-    safe === "/" || directory === safe || directory.startsWith(`${safe}/`)
+    isWithin(directory, safe)
   );
 }
 

@@ -18,6 +18,7 @@
 import { type Host, PROT } from "./host.ts";
 import type { LinuxCall, LinuxCalls } from "./linux_calls.ts";
 import { WINDOWS_BLOCK, WINDOWS_CALL } from "./windows_code.ts";
+import { isWindowsName } from "./windows_names.ts";
 
 /** The functions of Windows that the calls use. */
 const FUNCTIONS = [
@@ -218,17 +219,6 @@ const TICKS_PER_SECOND = 10_000_000n;
 const LOOK_TICKS = 20_000n;
 /** Processor times advance with the scheduler's clock. */
 const PROCESSOR_TIME_RESOLUTION = 15_625_000n;
-
-/** Characters that no name on Windows contains; the separators and the colon lead to other objects. */
-// deno-lint-ignore no-control-regex
-const IMPOSSIBLE = /[\x00-\x1f"*/:<>?\\|]/;
-/** Names of devices, with any extension. */
-const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?: *\.|$)/i;
-
-/** Can an entry of a directory have this name, and do all programs of Windows mean the same entry by it? */
-export function isWindowsName(name: string): boolean {
-  return name !== "" && name !== ".." && !IMPOSSIBLE.test(name) && !/[. ]$/.test(name) && !DEVICE.test(name);
-}
 
 /** The machine that the calls use; a call returns the function's result and leaves its error in `error`. */
 interface WindowsMachine {

@@ -12,6 +12,8 @@ interface PathRules {
   readonly separator: "/" | "\\";
   /** Separates the names of a path. */
   readonly between: RegExp;
+  /** Does letter case tell names apart? */
+  readonly caseMatters: boolean;
 }
 
 /** Linux and macOS. */
@@ -19,6 +21,7 @@ const POSIX_PATHS: PathRules = {
   rootOf: (path) => path.startsWith("/") ? { root: "/", rest: path } : { root: "", rest: path },
   separator: "/",
   between: /\//,
+  caseMatters: true,
 };
 
 const DRIVE = /^([A-Za-z]:)[\\/]/;
@@ -35,6 +38,7 @@ export const WINDOWS_PATHS: PathRules = {
   },
   separator: "\\",
   between: /[\\/]/,
+  caseMatters: false,
 };
 
 const RULES = systemName() === "win32" ? WINDOWS_PATHS : POSIX_PATHS;
@@ -60,6 +64,17 @@ export function joinBy({ rootOf, separator, between }: PathRules, parts: readonl
     } else kept.pop();
   }
   return root + kept.join(separator) || ".";
+}
+
+/** Is the path, absolute and joined, the directory or below it? */
+export function isWithin(path: string, directory: string): boolean {
+  return isWithinBy(RULES, path, directory);
+}
+
+/** `isWithin` on a kind of system. */
+export function isWithinBy({ separator, caseMatters }: PathRules, path: string, directory: string): boolean {
+  const [inner, outer] = caseMatters ? [path, directory] : [path.toLowerCase(), directory.toLowerCase()];
+  return inner === outer || inner.startsWith(outer.endsWith(separator) ? outer : outer + separator);
 }
 
 /** The absolute form of a path; a relative one is resolved against `from`, or the current directory. */

@@ -1,7 +1,16 @@
 /** Paths: against node:path, except closing separators, which node:path keeps. */
 import assert from "node:assert/strict";
 import { posix, win32 } from "node:path";
-import { absolutePath, isAbsolutePath, joinBy, joinPaths, parentOf, WINDOWS_PATHS } from "./system_path.ts";
+import {
+  absolutePath,
+  isAbsolutePath,
+  isWithin,
+  isWithinBy,
+  joinBy,
+  joinPaths,
+  parentOf,
+  WINDOWS_PATHS,
+} from "./system_path.ts";
 
 const PARTS = [
   "",
@@ -57,4 +66,28 @@ Deno.test("Windows: paths are joined as node:path does, and have the roots that 
       assert.equal(joinBy(WINDOWS_PATHS, [a, b]), plain(win32.join(a, b)), `${a} + ${b}`);
     }
   }
+});
+
+Deno.test("a path is within a directory only by whole names", () => {
+  for (
+    const [path, directory, expected] of [
+      ["/a/b", "/a", true],
+      ["/a", "/a", true],
+      ["/", "/", true],
+      ["/a", "/", true],
+      ["/ab", "/a", false],
+      ["/a", "/a/b", false],
+      ["/A/b", "/a", false],
+    ] as const
+  ) assert.equal(isWithin(path, directory), expected, `${path} in ${directory}`);
+  for (
+    const [path, directory, expected] of [
+      ["C:\\a\\b", "C:\\a", true],
+      ["c:\\A\\b", "C:\\a", true],
+      ["C:\\a", "C:\\", true],
+      ["C:\\ab", "C:\\a", false],
+      ["D:\\a\\b", "C:\\a", false],
+      ["\\\\server\\share\\a", "\\\\server\\share\\", true],
+    ] as const
+  ) assert.equal(isWithinBy(WINDOWS_PATHS, path, directory), expected, `${path} in ${directory}`);
 });

@@ -7,6 +7,7 @@
  * allocated. Writing is canonical: sorted names, mode 0644, no times, no owners.
  */
 import { constants, gzipSync, inflateRawSync } from "node:zlib";
+import { isWindowsDevice } from "@waft/engine/internal/host/windows_names";
 import { fail, type ProjectError, quote } from "../base/diagnostic.ts";
 
 /** Bounds of a package archive. */
@@ -24,7 +25,6 @@ export const ARCHIVE_LIMITS = {
 type ArchiveLimits = { readonly [name in keyof typeof ARCHIVE_LIMITS]: number };
 
 const BLOCK = 512;
-const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;
 
 function bad(code: string, message: string, help?: string): ProjectError {
   return fail(`archive.${code}`, message, help === undefined ? {} : { help });
@@ -205,7 +205,8 @@ function checkPath(path: string): void {
   if (wrong !== undefined) throw bad("path", `${quote(path)} ${wrong}`);
 }
 
-function pathFault(path: string): string | undefined {
+/** Why a path is not relative, portable and inside the package; undefined when it is. */
+export function pathFault(path: string): string | undefined {
   const { pathBytes, pathDepth } = ARCHIVE_LIMITS;
   if (path === "") return "is an empty path";
   if (new TextEncoder().encode(path).length > pathBytes) return `is longer than ${pathBytes} bytes`;
@@ -218,7 +219,7 @@ function pathFault(path: string): string | undefined {
   for (const segment of segments) {
     if (segment === "" || segment === ".") return "has an empty or . segment";
     if (segment === "..") return "leads out of the package";
-    if (RESERVED.test(segment)) return `uses ${quote(segment)}, a reserved name on Windows`;
+    if (isWindowsDevice(segment)) return `uses ${quote(segment)}, a reserved name on Windows`;
     if (/[. ]$/.test(segment)) return "has a segment that ends in a dot or a space";
   }
   return undefined;

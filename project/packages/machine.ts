@@ -6,6 +6,7 @@
  * one MachineConfig. A policy can only narrow: it overrides the grants of every lockfile. A prefix mapped to a registry
  * never consults another one, so the public registry cannot answer for private ids.
  */
+import { systemName } from "@waft/engine/internal/host/process";
 import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
@@ -14,7 +15,8 @@ import { type JsonValue, readJson } from "../base/json_read.ts";
 import { toDiagnostic } from "../manifest/manifest.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
-import { type Schema, walkSchema } from "../base/schema_walk.ts";
+import { joinPaths } from "../base/system_path.ts";
+import { describePattern, type Schema, walkSchema } from "../base/schema_walk.ts";
 import { BASE_URL } from "../base/constants.ts";
 
 /** Machine-wide limits on authority. */
@@ -51,6 +53,10 @@ export interface MachineConfig {
 
 const URL_SCHEMA: Schema = { type: "string", minLength: 8, maxLength: 500, pattern: "^https?://[!-~]+$" };
 
+/** Absolute paths of this system. */
+const ABSOLUTE = systemName() === "win32" ? "^(?:[A-Za-z]:[/\\\\]|[/\\\\]{2})" : "^/";
+describePattern(ABSOLUTE, "is not an absolute path");
+
 const CONFIG_SCHEMA: Schema = {
   ...record({
     registry: URL_SCHEMA,
@@ -73,7 +79,7 @@ const CONFIG_SCHEMA: Schema = {
     minReleaseAge: { type: "string", maxLength: 16, pattern: "^[0-9]{1,6}(?:m|h|d)$" },
     projects: {
       type: "object",
-      propertyNames: { type: "string", minLength: 1, maxLength: 4096, pattern: "^/" },
+      propertyNames: { type: "string", minLength: 1, maxLength: 4096, pattern: ABSOLUTE },
       additionalProperties: record({
         dirs: {
           type: "object",
@@ -128,7 +134,7 @@ export async function readMachine(
   }
   const projects = Object.create(null) as { [root: string]: ProjectWasi };
   for (const [root, entry] of Object.entries((config?.projects ?? {}) as { [root: string]: Partial<ProjectWasi> })) {
-    projects[root.replace(/(?<=.)\/+$/, "")] = { dirs: entry.dirs ?? {}, env: entry.env ?? {} };
+    projects[joinPaths(root)] = { dirs: entry.dirs ?? {}, env: entry.env ?? {} };
   }
   return {
     registry: checkRegistryUrl(registry),

@@ -7,7 +7,7 @@
  * differ until the next `waft add`.
  */
 import { isAbsolute, join, relative, sep } from "node:path";
-import { writeTar } from "./archive.ts";
+import { pathFault, writeTar } from "./archive.ts";
 import { type OpenPackage, openPackage, packageManifest } from "../definitions/catalog.ts";
 import { fail } from "../base/diagnostic.ts";
 import { DISK, type Files, isSymbolicLink } from "../base/files.ts";
@@ -57,12 +57,12 @@ export async function collectPackage(directory: string, files: Files = DISK): Pr
   return collected;
 }
 
-/** Entry paths of a catalog, as far as they can be told; openPackage judges the rest. */
+/** Portable entry paths of a catalog; openPackage judges the rest. Names of devices would open those on Windows. */
 function entriesOf(catalog: Uint8Array): string[] {
   try {
     const { plugins } = JSON.parse(new TextDecoder().decode(catalog)) as { readonly plugins?: readonly JsonObject[] };
     return (plugins ?? []).map((p) => p.entry).filter((e): e is string =>
-      typeof e === "string" && /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/.test(e) && !e.split("/").includes("..")
+      typeof e === "string" && /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/.test(e) && pathFault(e) === undefined
     );
   } catch {
     return [];

@@ -9,7 +9,7 @@
  * calls.
  */
 import { mkdirSync } from "node:fs";
-import { relative, resolve } from "node:path";
+import { relative, resolve, sep } from "node:path";
 import { currentHost } from "@waft/engine/internal/host/current";
 import { fileCalls } from "@waft/engine/internal/host/file_calls";
 import type { LinuxCalls } from "@waft/engine/internal/host/linux_calls";
@@ -21,6 +21,7 @@ import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/internal/w
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
+import { isWithin } from "../base/system_path.ts";
 import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
 
 interface System {
@@ -103,9 +104,10 @@ class Roots {
     const known = this.#open.get(directory);
     if (known !== undefined) return known;
     const { root } = this.#node.services;
-    const below = relative(resolve(root), resolve(root, directory));
-    const inside = below !== ".." && !below.startsWith("../");
-    const fd = inside ? openBeneath(root, below, this.#create) : openDirectory(resolve(root, directory), this.#create);
+    const [base, path] = [resolve(root), resolve(root, directory)];
+    const fd = isWithin(path, base)
+      ? openBeneath(root, relative(base, path).split(sep), this.#create)
+      : openDirectory(path, this.#create);
     this.#open.set(directory, fd);
     this.#node.closers.push(() => system().sys("close", fd));
     return fd;
@@ -125,10 +127,11 @@ function openDirectory(path: string, create: boolean): number {
   return checked(sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
 }
 
-/** Opens the directory `path` beneath the directory `root`: no symbolic link leads out. */
-function openBeneath(root: string, path: string, create: boolean): number {
+/** Opens the directory of the names `parts` beneath the directory `root`: no symbolic link leads out. */
+function openBeneath(root: string, parts: readonly string[], create: boolean): number {
   const { sys, scratch, open, resolver } = system();
   const base = openDirectory(root, false);
+  const path = parts.join("/");
   if (path === "") return base;
   const within = <T>(part: string, action: (place: Place) => T): T => {
     const place = resolver.resolve(base, part, true);
@@ -139,7 +142,6 @@ function openBeneath(root: string, path: string, create: boolean): number {
     }
   };
   try {
-    const parts = path.split("/");
     for (let count = 1; create && count <= parts.length; count++) {
       // An existing entry is kept; any other failure surfaces when the directory is opened.
       within(parts.slice(0, count).join("/"), ({ parent, name }) => sys("mkdirat", parent, scratch.path(name), 0o777));

@@ -31,10 +31,9 @@ Deno.test("run keeps what it compiles, cache lists and clears it", async () => {
     assert.equal(await ok("run", "--tier", "optimizing", "m.wasm"), "7\n");
     const [file, ...more] = readdirSync(folder);
     assert(/^[0-9a-f]{64}\.waftbin$/.test(file!) && more.length === 0);
-    assert.match(
-      await ok("cache", "list"),
-      new RegExp(`^${file!.slice(0, 16)} .* kB .*  ${home}/m\\.wasm\n1 compiled module, `),
-    );
+    const listed = await ok("cache", "list");
+    assert.match(listed, new RegExp(`^${file!.slice(0, 16)} .* kB .*m\\.wasm\n1 compiled module, `));
+    assert.ok(listed.includes(`  ${join(home, "m.wasm")}\n`), listed);
     assert.equal(await ok("cache", "dir"), `${folder}\n`);
     writeFileSync(join(folder, file!), "damaged");
     assert.equal(await ok("run", "--tier", "optimizing", "m.wasm"), "7\n");

@@ -21,6 +21,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { removeFolder } from "../support/remove_folder.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
@@ -39,7 +40,7 @@ function inFolder(run: (folder: string, waft: (...args: string[]) => ReturnType<
     writeFileSync(join(folder, "divide.wat"), PROGRAM);
     run(folder, (...args) => start(folder, args));
   } finally {
-    rmSync(folder, { recursive: true });
+    removeFolder(folder);
   }
 }
 

@@ -11,6 +11,7 @@ import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
 import { compileComponent } from "../../component/mod.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { waft } from "./waft.ts";
 
 const HELLO = fileURLToPath(new URL("../component/fixtures/hello.wasm", import.meta.url));
@@ -124,8 +125,9 @@ Deno.test("WASI 0.2 grants only the directories that it was given", () => {
     assert.equal(code(() => readOnly["writeViaStream"](0n)), "bad-descriptor");
     assert.equal(code(() => directory["openAt"](follow, "../outside", { create: true }, write)), "not-permitted");
     assert.equal(code(() => directory["openAt"](follow, "/etc/passwd", {}, { read: true })), "not-permitted");
-    directory["symlinkAt"]("../..", "up");
-    assert.equal(code(() => directory["openAt"](follow, "up/etc/passwd", {}, { read: true })), "not-permitted");
+    if (!LACKS_POSIX_FILES) directory["symlinkAt"]("../..", "up");
+    const beyond = LACKS_POSIX_FILES ? "no-entry" : "not-permitted";
+    assert.equal(code(() => directory["openAt"](follow, "up/etc/passwd", {}, { read: true })), beyond);
     assert.equal(code(() => directory["symlinkAt"]("/etc", "etc")), "not-permitted");
     assert.equal(
       code(() => (some.imports["wasi:sockets/tcp-create-socket"] as Any)["createTcpSocket"]("ipv4")),

@@ -2,10 +2,11 @@
  * A temporary folder for one test: `open` is the guest's directory, and its sibling `secret` must stay unreachable. In:
  * a test body. The folder is removed afterwards.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { WasiOptions } from "../../engine/wasi/mod.ts";
+import { removeFolder } from "../support/remove_folder.ts";
 import { RawGuest } from "./raw_guest.ts";
 
 /** Descriptor of the preopened directory. */
@@ -40,18 +41,6 @@ export function withSandbox(
     if (readFileSync(join(outside, "secret"), "utf8") !== "secret") throw new Error("the secret was changed");
   } finally {
     guest?.close();
-    removeTree(outside);
-  }
-}
-
-/** Removes a folder; again when a program that the test has just killed was still making something in it. */
-function removeTree(folder: string): void {
-  for (let tries = 0;; tries++) {
-    try {
-      return rmSync(folder, { recursive: true, force: true });
-    } catch (error) {
-      if (tries === 100) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
-    }
+    removeFolder(outside);
   }
 }
