@@ -7,7 +7,7 @@
 // From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
-import { environmentVariable, writeText } from "@waft/engine/internal/host/process";
+import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
@@ -79,13 +79,13 @@ function describe(error: unknown): string {
       return [`waft: ${oneLine(file)}: ${oneLine(cause.message)}:`, ...cause.rows].join("\n");
     }
     const where = cause instanceof WaftError && cause.where !== "" ? ` (${cause.where})` : "";
-    return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;
+    return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause, file) ?? error.message)}${where}`;
   }
   if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
   if (error instanceof ProjectError) return error.diagnostics.map((d) => `waft: ${formatDiagnostic(d)}`).join("\n");
   if (error instanceof Error) {
     const { path } = error as { path?: unknown };
-    const message = systemMessage(error);
+    const message = systemMessage(error, path);
     if (message === undefined) return `waft: ${oneLine(error.message)}`;
     return `waft: ${typeof path === "string" ? `${oneLine(path)}: ` : ""}${message}`;
   }
@@ -126,10 +126,23 @@ function trapLines(file: string, trap: TrapError): string {
   return lines.join("\n");
 }
 
-/** Words for errors of the operating system; undefined for other errors. */
-function systemMessage(error: unknown): string | undefined {
+/** Windows refuses to open directories as files, with the errors of other faults. */
+const DIRECTORY_ERRORS: readonly unknown[] = ["EACCES", "EBUSY", "EINVAL", "EPERM"];
+
+function isRefusedDirectory(code: unknown, file: unknown): boolean {
+  if (systemName() !== "win32" || typeof file !== "string" || !DIRECTORY_ERRORS.includes(code)) return false;
+  try {
+    return fileFacts(file).kind === "directory";
+  } catch {
+    return false;
+  }
+}
+
+/** Words for errors of the operating system about `file`; undefined for other errors. */
+function systemMessage(error: unknown, file: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   if (code === "ENOENT") return "no such file or directory";
+  if (isRefusedDirectory(code, file)) return "is a directory";
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "EISDIR") return "is a directory";
   // Of Deno, for files that would give a program all permissions, which it cannot know that it has.

@@ -5,14 +5,8 @@
  * all of them everywhere; macOS keeps all below `~/.waft`; Linux follows XDG (relative values are ignored, as XDG
  * demands). The manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths".
  */
-import {
-  currentDirectory,
-  environmentVariable,
-  nodeModule,
-  processorName,
-  systemName,
-} from "@waft/engine/internal/host/process";
-import { isAbsolutePath, joinPaths as join } from "./system_path.ts";
+import { environmentVariable, nodeModule, processorName, systemName } from "@waft/engine/internal/host/process";
+import { absolutePath, isAbsolutePath, joinPaths as join } from "./system_path.ts";
 
 /** Absolute directories. */
 export interface MachinePaths {
@@ -59,7 +53,7 @@ export function machinePaths(facts: MachineFacts = thisMachine()): MachinePaths 
     state: join(root, "state"),
   });
   if (override !== undefined && override !== "") {
-    return below(isAbsolutePath(override) ? override : join(currentDirectory(), override));
+    return below(absolutePath(override));
   }
   const own = join(home, ".waft");
   if (os !== "linux") return below(own);

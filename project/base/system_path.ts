@@ -17,7 +17,7 @@ interface PathRules {
 }
 
 /** Linux and macOS. */
-const POSIX_PATHS: PathRules = {
+export const POSIX_PATHS: PathRules = {
   rootOf: (path) => path.startsWith("/") ? { root: "/", rest: path } : { root: "", rest: path },
   separator: "/",
   between: /\//,

@@ -76,7 +76,7 @@ Deno.test("the entry of a project is like --dir and --env; flags come first, --b
     assert.deepEqual(await run(project, "--bare"), [0, ""]);
     const status = await waft(["status", "--json"], project, home);
     assert.deepEqual(JSON.parse(status.out).data.wasi, {
-      dirs: ["data::/data", `${home}/outside::/out`],
+      dirs: ["data::/data", `${join(home, "outside")}::/out`],
       env: ["A", "B"],
     });
     assert.doesNotMatch(status.out, /"A": *"1"/);

@@ -45,7 +45,7 @@ Deno.test("mistakes: one line that says what and where, with the status for it",
     ];
     for (const [words, status, message] of rows) {
       const { code, out, err } = await waft(words, home, home);
-      assert.match(err, message, words.join(" "));
+      assert.match(err, message, `${words.join(" ")}: ${err}`);
       assert.deepEqual([code, out], [status, ""], words.join(" "));
     }
   }));
