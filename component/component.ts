@@ -3,7 +3,15 @@
  * and an engine, which compiles its core modules. Out: instances whose exports are JavaScript values in jco's form.
  * Invariant: a component is compiled once; instances share its code and nothing else.
  */
-import { type Context, type Engine, InstancePool, LinkError, type Module, underLimits } from "@waft/engine";
+import {
+  ArtifactError,
+  type Context,
+  type Engine,
+  InstancePool,
+  LinkError,
+  type Module,
+  underLimits,
+} from "@waft/engine";
 import { Store } from "./async/component_instance.ts";
 import { CallLimits } from "./async/call_limits.ts";
 import { HOST_FUNCTIONS } from "./async/core_function.ts";
@@ -127,13 +135,13 @@ class CompiledComponent implements Component {
   readonly #adapterPolicy: AdapterPolicy | undefined;
   readonly #bytes: Uint8Array;
 
-  /** `artifacts` are those of the core modules, in order of definition; without them they are compiled. */
+  /** `load` gives the core modules, in order of definition; without it they are compiled. */
   constructor(
     engine: Engine,
     bytes: Uint8Array,
     decoded: DecodedComponent,
     callsBefore: number,
-    artifacts?: Iterator<Uint8Array>,
+    load?: (module: CoreModule) => Module,
   ) {
     this.#engine = engine;
     this.#bytes = bytes;
@@ -142,18 +150,27 @@ class CompiledComponent implements Component {
     const hasRoom = () => engine.hasSpareInstances;
     this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore, hasRoom } : undefined;
     this.#features = featuresOf(decoded);
-    for (const { bytes, offset } of coreModules(decoded)) {
-      const artifact = artifacts?.next();
-      const module = artifact === undefined
-        ? withinModule(offset, () => engine.compile(bytes))
-        : engine.load(artifact.value as Uint8Array);
-      this.#modules.set(bytes, module);
+    for (const module of coreModules(decoded)) {
+      const { bytes, offset } = module;
+      this.#modules.set(bytes, load?.(module) ?? withinModule(offset, () => engine.compile(bytes)));
     }
   }
 
+  /** The core modules, in order of definition. */
+  #compiled(): Module[] {
+    return [...coreModules(this.#decoded)].map(({ bytes }) => this.#modules.get(bytes)!);
+  }
+
   serialize(): Uint8Array<ArrayBuffer> {
-    const modules = [...coreModules(this.#decoded)].map(({ bytes }) => this.#modules.get(bytes)!.serialize());
+    const modules = this.#compiled().map((module) => module.serialize());
     return joinArtifact({ component: this.#bytes, modules });
+  }
+
+  /** The artifacts of the core modules, for the cache; undefined while one of them is still to be optimized. */
+  codeForCache(): Uint8Array | undefined {
+    const modules = this.#compiled();
+    if (modules.length === 0 || modules.some((module) => module.isTieringUp)) return undefined;
+    return joinArtifact({ component: new Uint8Array(0), modules: modules.map((module) => module.serialize()) });
   }
 
   #adapter(text: string): Module {
@@ -338,16 +355,50 @@ function callsBefore({ fuel, deterministic }: Engine): number {
   return fuel || deterministic ? 0 : CALLS_BEFORE_ADAPTER;
 }
 
-/** Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. */
+/**
+ * Decodes and validates a component in binary form and compiles its core modules, as `compileComponent` does. The cache
+ * of the engine holds the code of the whole component once all of its modules are optimized: it is stored under the
+ * hash of the component's bytes, which are known to be valid then.
+ */
 export function compileBinary(
   engine: Engine,
   bytes: Uint8Array,
   { callsBeforeAdapter = callsBefore(engine) }: LinkOptions = {},
 ): Component {
   const decoded = decodeComponent(bytes);
+  const entry = engine.cacheEntry(bytes);
+  const stored = entry?.read();
+  if (stored !== undefined) {
+    try {
+      return fromArtifacts(engine, bytes, decoded, callsBeforeAdapter, splitArtifact(stored).modules, true);
+    } catch (error) {
+      if (!(error instanceof ArtifactError)) throw error;
+      entry?.remove();
+    }
+  }
   // The engine validates bodies when it compiles them, and knows those in its cache to be valid.
   validateComponent(decoded, { features: engine.features, bodies: false });
-  return new CompiledComponent(engine, bytes, decoded, callsBeforeAdapter);
+  const component = new CompiledComponent(engine, bytes, decoded, callsBeforeAdapter);
+  const code = entry === undefined ? undefined : component.codeForCache();
+  if (code !== undefined) entry?.write(code);
+  return component;
+}
+
+/** A component of the artifacts of its core modules, in order of definition. Throws ArtifactError if one is missing. */
+function fromArtifacts(
+  engine: Engine,
+  bytes: Uint8Array,
+  decoded: DecodedComponent,
+  callsBeforeAdapter: number,
+  artifacts: readonly Uint8Array[],
+  isCached: boolean,
+): CompiledComponent {
+  if ([...coreModules(decoded)].length !== artifacts.length) throw damaged();
+  const next = artifacts.values();
+  return new CompiledComponent(engine, bytes, decoded, callsBeforeAdapter, (module) => {
+    const artifact = next.next().value as Uint8Array;
+    return isCached ? engine.loadCachedPart(artifact, module.bytes) : engine.load(artifact);
+  });
 }
 
 /**
@@ -363,6 +414,5 @@ export function loadComponent(engine: Engine, artifact: Uint8Array | ArrayBuffer
   const { component, modules } = splitArtifact(bytes);
   const decoded = decodeComponent(component);
   validateComponent(decoded, { features: engine.features, bodies: false });
-  if ([...coreModules(decoded)].length !== modules.length) throw damaged();
-  return new CompiledComponent(engine, component, decoded, callsBefore(engine), modules.values());
+  return fromArtifacts(engine, component, decoded, callsBefore(engine), modules, false);
 }

@@ -125,6 +125,14 @@ const TARGET: Target = await backendFor(hostArchitecture());
  */
 const MOST_BYTES_AT_ONCE = 1 << 19;
 
+/** An entry of the cache for bytes that contain several modules. */
+interface CacheSlot {
+  read(): Uint8Array | undefined;
+  /** Returns whether the content was stored. */
+  write(content: Uint8Array): boolean;
+  remove(): void;
+}
+
 /** The optimization of a module for the cache. */
 interface TierUpPlan {
   /** The module has run before: a helper thread compiles it from its first instance on. */
@@ -320,17 +328,7 @@ export class Engine implements Settings {
     const key = cacheKey(bytes, codeFacts(this));
     const start = performance.now();
     const stored = loadCached(cache, key, this);
-    if (stored !== undefined) {
-      const { compiled, statistics } = stored;
-      const parts = { tier: "optimizing", kernel: undefined, origin: "cache", ms: performance.now() - start } as const;
-      this.#explain?.(new FunctionNotes().report(compiled, parts));
-      if (this.#perfMap) addToPerfMap(compiled);
-      const space = realmStore();
-      const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
-      const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
-      const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
-      return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
-    }
+    if (stored !== undefined) return this.#fromCache(stored, bytes, performance.now() - start);
     const startsAtOnce = this.tier === "auto" && wasMarked(cache, key);
     const tier = startsAtOnce && bytes.length <= MOST_BYTES_AT_ONCE ? "optimizing" : this.tier;
     if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
@@ -345,6 +343,45 @@ export class Engine implements Settings {
     if (!module.isTieringUp) write(module.serialize());
     if (hasObjects(parsed)) cacheCollector(cache);
     return module;
+  }
+
+  /** The module of an artifact from the cache; its `bytes` are compiled if there is no room for guard pages. */
+  #fromCache({ compiled, statistics }: LoadedModule, bytes: Uint8Array, ms: number): Module {
+    const parts = { tier: "optimizing", kernel: undefined, origin: "cache", ms } as const;
+    this.#explain?.(new FunctionNotes().report(compiled, parts));
+    if (this.#perfMap) addToPerfMap(compiled);
+    const space = realmStore();
+    const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
+    const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
+    const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
+    return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
+  }
+
+  /**
+   * The entry of the engine's cache for `bytes` that contain several modules; undefined if the engine has no cache.
+   *
+   * @internal
+   */
+  cacheEntry(bytes: Uint8Array): CacheSlot | undefined {
+    const cache = this.#cache;
+    if (cache === undefined) return undefined;
+    const key = cacheKey(bytes, codeFacts(this));
+    return {
+      read: () => cache.read(key),
+      write: (content) => cache.write(key, content),
+      remove: () => cache.remove(key),
+    };
+  }
+
+  /**
+   * Loads an artifact of the module `bytes` that is a part of an entry of the cache.
+   *
+   * @internal
+   */
+  loadCachedPart(artifact: Uint8Array, bytes: Uint8Array): Module {
+    const start = performance.now();
+    const loaded = loadModule(realmStore, artifact, this, (valid) => wantsExplicit(this, valid));
+    return this.#fromCache(loaded, bytes, performance.now() - start);
   }
 
   /**

@@ -1,6 +1,11 @@
 /** Artifacts of components: loaded without compilation, and refused when they are damaged or of other options. */
 import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ArtifactError, type EngineOptions, NewEngine } from "@waft/engine";
+import { compileBinary } from "../../component/component.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
 import { compileComponent, loadComponent } from "../../component/mod.ts";
 
 /** A component with a nested one, whose function it calls, and a core module each. */
@@ -37,7 +42,7 @@ Deno.test("an artifact holds all core modules, and loading compiles none", () =>
   const artifact = component.serialize();
   const { engine, origins } = counting();
   const loaded = loadComponent(engine, artifact);
-  assert.deepEqual(origins.filter((origin) => origin === "compiled"), []);
+  assert.deepEqual(origins, []);
   const { exports } = loaded.instantiate<Exports>({}, imports);
   assert.equal(exports.run(20), 41);
   for (let k = 0; k < 40; k++) assert.equal(exports.run(k), 2 * k + 1);
@@ -72,4 +77,56 @@ Deno.test("an artifact that is damaged or cut off is refused", () => {
 Deno.test("an artifact of other options is refused", () => {
   const artifact = compileComponent(NewEngine(), NESTED).serialize();
   assert.throws(() => loadComponent(NewEngine({ fuel: true }), artifact), ArtifactError);
+});
+
+/** The files of a cache with their sizes, largest first. */
+function filesIn(directory: string): { path: string; bytes: number }[] {
+  return readdirSync(directory).map((name) => join(directory, name))
+    .map((path) => ({ path, bytes: statSync(path).size })).sort((a, b) => b.bytes - a.bytes);
+}
+
+Deno.test("the cache holds the code of a whole component in one file, which replaces validation and compilation", () => {
+  const directory = mkdtempSync(join(tmpdir(), "waft-cache-"));
+  const origins = (options: EngineOptions = {}) => {
+    const { engine, origins } = counting({ tier: "optimizing", cache: { directory }, ...options });
+    const component = compileBinary(engine, componentToBinary(NESTED));
+    const found = [...origins];
+    assert.equal(component.instantiate<Exports>({}, imports).exports.run(20), 41);
+    return found;
+  };
+  try {
+    assert.deepEqual(origins(), ["compile", "compile"]);
+    const [whole, ...modules] = filesIn(directory);
+    assert.equal(modules.length, 2);
+    for (const { path } of modules) rmSync(path);
+    assert.deepEqual(origins(), ["cache", "cache"]);
+    assert.deepEqual(filesIn(directory), [whole]);
+    // Code of other options is not taken.
+    assert.deepEqual(origins({ fuel: true }), ["compile", "compile"]);
+    for (const { path } of filesIn(directory)) if (path !== whole.path) rmSync(path);
+    // A damaged entry is removed, and the component is compiled and stored again.
+    for (const at of [8, 200]) {
+      const content = readFileSync(whole.path);
+      content[at] ^= 1;
+      writeFileSync(whole.path, content);
+      assert.deepEqual(origins(), ["compile", "compile"], `byte ${at}`);
+      const [again, ...modules] = filesIn(directory);
+      assert.deepEqual(again, whole);
+      for (const { path } of modules) rmSync(path);
+    }
+    assert.deepEqual(origins(), ["cache", "cache"]);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
+Deno.test("a component whose modules are still to be optimized is not in the cache", () => {
+  const directory = mkdtempSync(join(tmpdir(), "waft-cache-"));
+  try {
+    const engine = NewEngine({ cache: { directory } });
+    compileBinary(engine, componentToBinary(NESTED));
+    assert.deepEqual(filesIn(directory).filter(({ bytes }) => bytes > 0), []);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
