@@ -1,0 +1,163 @@
+/**
+ * The state of the verifier while it interprets one function: the facts at the current instruction, the stack pointer,
+ * the meaning of the flags, and the first reason why the function is not proven. The rules (x64_*.ts) read and change
+ * it.
+ *
+ * The stack pointer is known exactly: `depth` is its distance below the value at entry, where the return address is.
+ * Slots of the frame that hold values of general registers are locations, numbered when they are first written.
+ */
+import { grown } from "../base/columns.ts";
+import { Facts, PLACE } from "./facts.ts";
+import { Ranges } from "./ranges.ts";
+import type { MachineModule } from "./machine_module.ts";
+import { X64Instructions } from "./x64_decoder.ts";
+
+/** Reasons why code is not proven, in the order of the report. */
+export const REASON = {
+  DECODE: "bytes that are no instruction of compiled code",
+  TARGET: "a branch to another place than the start of an instruction of its function",
+  FALLS: "control reaches the end of the function",
+  STACK_POINTER: "the stack pointer differs between two paths, or is not restored",
+  STACK_DEPTH: "the frame is larger than the stack check allows",
+  FRAME: "an access outside of the frame",
+  CONTEXT: "an access to a field of the context that code must not use so",
+  CONTEXT_LOST: "the registers of context and memory do not hold those of the instance",
+  MEMORY: "an access to memory without a proven bound",
+  TABLE: "an access to a table without a proven bound",
+  THREAD: "an access to a field of the thread state that code must not use so",
+  CONSTANTS: "an access to the image that is no load of a constant",
+  OBJECT: "an access to a heap object or record whose type is not proven",
+  ADDRESS: "an access through an address of unknown origin",
+  CALL_TARGET: "a call or jump to a place that is no function, stub or tested record",
+  CALL_SITE: "a call without its entry in the table of call sites",
+  ARGUMENT: "an i32 argument or result that may have bits above the lowest 32",
+  BULK: "a copy or fill whose range is not proven",
+  TRAP_SITE: "an access that may fault without its entry in the table of traps",
+  SWITCH: "an index of a jump table without a proven bound",
+  INSTRUCTION: "an instruction that functions must not contain",
+  WORK: "more steps than the limit",
+} as const;
+
+/** Meanings of the flags. */
+export const FLAGS = {
+  NONE: 0,
+  /** LEFT was compared with RIGHT. */
+  COMPARED: 1,
+  /** LEFT is the result of an addition of constant RIGHT to a value with the name `flagsName`. */
+  ADDED: 2,
+  /** The result is the upper half of the value with the name `flagsName`. */
+  UPPER_HALF: 3,
+} as const;
+
+/** Most slots of a frame that are tracked. */
+const MAX_SLOTS = 8192;
+
+export class Analysis {
+  readonly module: MachineModule;
+  readonly code: X64Instructions = new X64Instructions();
+  readonly facts: Facts = new Facts();
+  readonly ranges: Ranges = new Ranges();
+  /** By table: 1 if its elements are taken to be those of its segments; and 1 if the code may write to it. */
+  readonly constantTables: Uint8Array;
+  readonly writtenTables: Uint8Array;
+  /** Number of the current instruction. */
+  n = 0;
+  depth = 0;
+  /** The deepest stack that has been compared with the limit, −1: none. */
+  fence = -1;
+  flags: number = FLAGS.NONE;
+  /** Bytes of the compared operands. */
+  flagsSize = 8;
+  /** For FLAGS.ADDED, FLAGS.UPPER_HALF: name and delta of the operand; for FLAGS.ADDED, delta includes the constant. */
+  flagsName = 0;
+  flagsDelta = 0;
+  /** The name of a record in the context that was found to be of the own instance since the last call, 0: none. */
+  ownRecord = 0;
+  /** First reason, and the offset of its instruction in the image. */
+  reason = "";
+  reasonAt = 0;
+
+  /** Location by position × 2 + (1 for eight bytes), 0: none. Position: distance below the entry, in words of 4 bytes. */
+  #slotAt: Int32Array = new Int32Array(256);
+  #slotEnd = 0;
+  #slots = 0;
+
+  constructor(module: MachineModule) {
+    this.module = module;
+    this.constantTables = Uint8Array.from(module.tableIsPrivate, (isPrivate) => isPrivate ? 1 : 0);
+    this.writtenTables = new Uint8Array(this.constantTables.length);
+    this.facts.reserve(256);
+  }
+
+  /** Begins a function. */
+  begin(): void {
+    this.#slotAt.fill(0, 0, this.#slotEnd);
+    this.#slotEnd = 0;
+    this.#slots = 0;
+    this.reason = "";
+  }
+
+  /** Can the elements of table `t` not move? */
+  isTableFixed(t: number): boolean {
+    return this.module.tableIsFixed[t] || this.constantTables[t] === 1;
+  }
+
+  /** A name for the first or another result of the current instruction. */
+  name(result = 0): number {
+    return 4 + this.n * 4 + result;
+  }
+
+  /** The code is not proven. */
+  fail(reason: string): void {
+    if (this.reason !== "") return;
+    this.reason = reason;
+    this.reasonAt = this.code.at[this.n];
+  }
+
+  /** The location of the slot of `size` bytes at `position`, 0 if it has none. */
+  slot(position: number, size: number): number {
+    if ((position & 3) !== 0) return 0;
+    const key = (position >> 1) | (size === 8 ? 1 : 0);
+    const l = key < this.#slotEnd ? this.#slotAt[key] : 0;
+    return l < this.facts.count ? l : 0;
+  }
+
+  /** The same; makes a location, or returns 0 if there are too many. */
+  newSlot(position: number, size: number): number {
+    if ((position & 3) !== 0) return 0;
+    const key = (position >> 1) | (size === 8 ? 1 : 0);
+    if (key >= this.#slotEnd) this.#reserveSlots(key + 1);
+    if (this.#slotAt[key] === 0) {
+      if (this.#slots >= MAX_SLOTS) return 0;
+      this.#slotAt[key] = PLACE.SLOTS + this.#slots++;
+    }
+    const l = this.#slotAt[key];
+    this.#extend(l + 1);
+    return l;
+  }
+
+  #reserveSlots(end: number): void {
+    if (end > this.#slotAt.length) this.#slotAt = grown(this.#slotAt, end * 2);
+    this.#slotEnd = end;
+  }
+
+  #extend(count: number): void {
+    const { facts } = this;
+    facts.reserve(count);
+    for (; facts.count < count; facts.count++) facts.forget(facts.count);
+  }
+
+  /** Forgets all slots that overlap `size` bytes at `position`. */
+  forgetSlots(position: number, size: number): void {
+    const first = Math.max(Math.ceil((position - size + 1) / 4), 0);
+    for (let word = first; word * 4 <= position + 7; word++) {
+      if (word * 4 <= position + 3) this.#forgetKey(word * 2);
+      this.#forgetKey(word * 2 + 1);
+    }
+  }
+
+  #forgetKey(key: number): void {
+    const l = key < this.#slotEnd ? this.#slotAt[key] : 0;
+    if (l !== 0 && l < this.facts.count) this.facts.forget(l);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Places in an image where control may go: starts of functions, stubs, call sites, trap sites and polls. In: the tables
+ * of the image and the stubs of this build. Out: lookups by offset. Invariant: an offset is found only if the tables
+ * name it.
+ */
+import { STUB } from "../codegen/machine_code.ts";
+import type { MachineModule } from "./machine_module.ts";
+
+/** What a stub does when it is entered. */
+export const STUB_KIND = { NONE: 0, TRAP: 1, ALLOCATE: 2, BUILTIN: 3 } as const;
+
+/** log2 of the alignment of functions. */
+const ALIGNMENT_SHIFT = 4;
+
+export class CodeMap {
+  readonly #functionAt: Int32Array;
+  readonly #stubs = new Map<number, number>();
+  readonly #callReturn: Int32Array;
+  readonly #trapAt: Int32Array;
+  readonly #polls: ReadonlySet<number>;
+
+  constructor({ bytes, tables, stubs }: MachineModule) {
+    const { functionStart, callReturn, trapAt, pollAt } = tables;
+    this.#functionAt = new Int32Array((bytes.length >> ALIGNMENT_SHIFT) + 1);
+    for (let f = 0; f < functionStart.length; f++) {
+      const start = functionStart[f];
+      if (start >= 0 && start % (1 << ALIGNMENT_SHIFT) === 0) this.#functionAt[start >> ALIGNMENT_SHIFT] = f + 1;
+    }
+    stubs.start.forEach((start, number) => {
+      if (start >= 0) this.#stubs.set(start, number);
+    });
+    this.#callReturn = callReturn;
+    this.#trapAt = trapAt;
+    this.#polls = new Set(pollAt);
+  }
+
+  /** The defined function that begins at `offset`, or −1. */
+  functionAt(offset: number): number {
+    if (offset < 0 || offset % (1 << ALIGNMENT_SHIFT) !== 0) return -1;
+    return (this.#functionAt[offset >> ALIGNMENT_SHIFT] ?? 0) - 1;
+  }
+
+  /** The number of the stub that begins at `offset` (STUB), or −1. */
+  stubAt(offset: number): number {
+    return this.#stubs.get(offset) ?? -1;
+  }
+
+  /** Row of the call site that returns to `offset`, or −1. */
+  callSite(offset: number): number {
+    return search(this.#callReturn, offset);
+  }
+
+  /** Is `offset` listed as a place where a trap begins? */
+  isTrapSite(offset: number): boolean {
+    return search(this.#trapAt, offset) >= 0;
+  }
+
+  /** Is there a displacement at `offset` that placing the image points at the poll page? */
+  isPoll(offset: number): boolean {
+    return this.#polls.has(offset);
+  }
+}
+
+/** The kind of stub `number`. */
+export function stubKind(number: number): number {
+  if (number >= STUB.TRAP) return STUB_KIND.TRAP;
+  if (number >= STUB.BUILTIN) return STUB_KIND.BUILTIN;
+  return number === STUB.ALLOCATE ? STUB_KIND.ALLOCATE : STUB_KIND.NONE;
+}
+
+/** Index of `value` in the ascending `column`, or −1. */
+function search(column: Int32Array, value: number): number {
+  let low = 0, high = column.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    if (column[middle] === value) return middle;
+    if (column[middle] < value) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}

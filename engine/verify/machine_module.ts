@@ -1,0 +1,152 @@
+/**
+ * The verifier's view of a compiled module: machine code, its tables, and the properties of the module that the code
+ * relies on. In: the description of the code, and the types of its module. Out: MachineModule, which the rules read.
+ * Invariant: nothing here comes from instruction selection, register allocation or emission; types and limits come from
+ * the validated module, offsets from the layouts of engine/abi/.
+ */
+import type { Signature } from "../ir/types.ts";
+import { TY } from "../ir/types.ts";
+import type { CodeDescription } from "../link/code_description.ts";
+import type { CodeTables } from "../link/image.ts";
+import type { AnnotatedModule } from "../validate/valid_module.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import type { Expr } from "../wasm/module.ts";
+import { OPCODES } from "../wasm/opcodes.ts";
+import { closeHeapType, subtypeDepth, topHeap } from "../wasm/subtype.ts";
+import { F32, F64, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
+
+/** Code that every image carries, in front of its functions. */
+interface KnownStubs {
+  /** The stubs of this build: the image must begin with these bytes. */
+  readonly bytes: Uint8Array;
+  /** Offset of each stub, by number (codegen/machine_code.ts: STUB); −1: absent. */
+  readonly start: Int32Array;
+}
+
+/** A module's machine code, and everything that the rules know about the module. */
+export interface MachineModule {
+  readonly bytes: Uint8Array;
+  readonly tables: CodeTables;
+  readonly code: CodeDescription;
+  readonly stubs: KnownStubs;
+  /** Signature by function index, imports included, and by type index; undefined for types of objects. */
+  readonly functionSignature: readonly Signature[];
+  readonly typeSignature: readonly (Signature | undefined)[];
+  /** Depth of each type in its hierarchy. */
+  readonly typeDepth: Int32Array;
+  /** By memory: 64-bit addresses, shared, and the smallest length in bytes. */
+  readonly memoryIs64: readonly boolean[];
+  readonly memoryIsShared: readonly boolean[];
+  readonly memoryBytes: readonly number[];
+  /** By table: 64-bit indices, elements are function records or null, and the smallest length. */
+  readonly tableIs64: readonly boolean[];
+  readonly tableHoldsFunctions: readonly boolean[];
+  readonly tableLength: readonly number[];
+  /** By table: its length cannot change, so its elements never move. */
+  readonly tableIsFixed: readonly boolean[];
+  /**
+   * By table: nothing but the module's code and its segments can write to it. If the code does not, its elements never
+   * move, and are null or functions of type `tableType` − 1 unless that is 0.
+   */
+  readonly tableIsPrivate: readonly boolean[];
+  readonly tableType: Int32Array;
+  /** By global: the context has the address of the value (imported and mutable); the value is a function reference. */
+  readonly globalIsCell: readonly boolean[];
+  readonly importedFunctions: number;
+  /** By defined function: 1 if other code may take its place, so that nothing is known of the registers it writes. */
+  readonly replaceable: Uint8Array | undefined;
+}
+
+/** IR type of a value type. */
+function machineType(type: ValType): number {
+  switch (type) {
+    case I32:
+      return TY.I32;
+    case I64:
+      return TY.I64;
+    case F32:
+      return TY.F32;
+    case F64:
+      return TY.F64;
+    case V128:
+      return TY.V128;
+  }
+  return TY.REF;
+}
+
+function machineSignature(params: readonly ValType[], results: readonly ValType[]): Signature {
+  return { params: Uint8Array.from(params, machineType), results: Uint8Array.from(results, machineType) };
+}
+
+/** True if a table of this type holds function records. */
+function holdsFunctions(valid: AnnotatedModule, type: ValType): boolean {
+  return isRef(type) && topHeap(closeHeapType(heapOf(type), valid.canonicalIds)) === HEAP.func;
+}
+
+/** Is table `t` neither imported nor exported? */
+function isPrivate(valid: AnnotatedModule, t: number): boolean {
+  return t >= valid.importedTableCount && !valid.exports.some(({ kind, index }) => kind === "table" && index === t);
+}
+
+const NO_FUNCTION = -1, UNKNOWN_FUNCTION = -2;
+
+/** The function that a constant expression refers to: NO_FUNCTION for null, UNKNOWN_FUNCTION for other expressions. */
+function functionOf({ bytes, offset }: Expr): number {
+  const reader = new CodeReader(bytes, 0, bytes.length, offset);
+  const { mnemonic } = OPCODES[reader.next()];
+  const func = mnemonic === "ref.func" ? reader.imm.index : mnemonic === "ref.null" ? NO_FUNCTION : UNKNOWN_FUNCTION;
+  return OPCODES[reader.next()].mnemonic === "end" ? func : UNKNOWN_FUNCTION;
+}
+
+/** The type of all functions that segments put into table `t`, −1 if there are several or not all are known. */
+function typeOfElements(valid: AnnotatedModule, t: number): number {
+  const { canonicalIds, funcTypeIndices, importedTableCount } = valid;
+  if (t < importedTableCount || valid.tables[t - importedTableCount].init !== undefined) return -1;
+  let type = -1;
+  for (const { mode, init } of valid.elems) {
+    if (mode.kind !== "active" || mode.table !== t) continue;
+    const functions = init.kind === "funcs" ? init.indices : init.exprs.map(functionOf);
+    for (const func of functions) {
+      if (func === NO_FUNCTION) continue;
+      if (func === UNKNOWN_FUNCTION) return -1;
+      const own = funcTypeIndices[func];
+      if (type >= 0 && canonicalIds[type] !== canonicalIds[own]) return -1;
+      type = own;
+    }
+  }
+  return type;
+}
+
+/** Combines machine code with the types of its module. */
+export function machineModule(
+  valid: AnnotatedModule,
+  bytes: Uint8Array,
+  tables: CodeTables,
+  code: CodeDescription,
+  stubs: KnownStubs,
+  replaceable?: Uint8Array,
+): MachineModule {
+  return {
+    bytes,
+    tables,
+    code,
+    stubs,
+    functionSignature: valid.funcTypes.map(({ params, results }) => machineSignature(params, results)),
+    typeSignature: valid.types.map(({ composite }) =>
+      composite.kind === "func" ? machineSignature(composite.params, composite.results) : undefined
+    ),
+    typeDepth: Int32Array.from(valid.canonicalIds, (id) => subtypeDepth(id)),
+    memoryIs64: valid.memoryTypes.map(({ limits }) => limits.address === I64),
+    memoryIsShared: valid.memoryTypes.map(({ shared }) => shared),
+    memoryBytes: valid.memoryTypes.map(({ limits }) => Number(limits.min) * 65536),
+    tableIs64: valid.tableTypes.map(({ limits }) => limits.address === I64),
+    tableHoldsFunctions: valid.tableTypes.map(({ element }) => holdsFunctions(valid, element)),
+    tableLength: valid.tableTypes.map(({ limits }) => Number(limits.min)),
+    tableIsFixed: valid.tableTypes.map(({ limits }) => limits.max === limits.min),
+    tableIsPrivate: valid.tableTypes.map((_, t) => isPrivate(valid, t)),
+    tableType: Int32Array.from(valid.tableTypes, (_, t) => typeOfElements(valid, t) + 1),
+    globalIsCell: valid.globalTypes.map(({ mutable }, k) => mutable && k < valid.importedGlobalCount),
+    importedFunctions: valid.importedFuncCount,
+    replaceable,
+  };
+}

@@ -1,0 +1,282 @@
+/**
+ * Mutants of machine code, for tests of the verifier: each breaks one instruction so that the code may leave its
+ * sandbox. In: proven code. Out: patches of bytes, by kind. The faults are those that a compiler could make: a check
+ * left out or off by one, a wrong frame size or offset, a changed register of the convention, a wrong target.
+ */
+import { STUB } from "../../codegen/machine_code.ts";
+import { TRAP } from "../../traps.ts";
+import type { MachineModule } from "../machine_module.ts";
+import { decodeX64, OPERANDS, X64Instructions } from "../x64_decoder.ts";
+import { ALU, KIND } from "../x64_forms.ts";
+
+/** One mutant: `bytes` replace those at offset `at` of the image, in function `index`. */
+interface Mutant {
+  readonly kind: MutantKind;
+  readonly index: number;
+  readonly at: number;
+  readonly bytes: Uint8Array;
+}
+
+const RSP = 4, RBX = 3, RAX = 0, R10 = 10, R15 = 15;
+const NOP = 0x90;
+
+/** An instruction in its function. */
+interface Place {
+  readonly module: MachineModule;
+  readonly code: X64Instructions;
+  readonly n: number;
+  /** Traps whose stub the branch at this place leads to. */
+  readonly trap: number;
+  readonly frame: number;
+  /** The function calls others. */
+  readonly calls: boolean;
+}
+
+/** The patched bytes of the instruction, or undefined if the fault is not possible there. */
+type Mutate = (place: Place) => Uint8Array | undefined;
+
+/** Traps whose checks keep code in its sandbox. */
+const SANDBOX_TRAPS: ReadonlySet<number> = new Set([
+  TRAP.MEMORY_OUT_OF_BOUNDS,
+  TRAP.UNDEFINED_ELEMENT,
+  TRAP.INDIRECT_CALL_TYPE,
+  TRAP.STACK_EXHAUSTED,
+]);
+
+function bytesOf({ module, code, n }: Place): Uint8Array {
+  return module.bytes.slice(code.at[n], code.at[n + 1]);
+}
+
+function nops(place: Place): Uint8Array {
+  return bytesOf(place).fill(NOP);
+}
+
+/** Changes the 32-bit word at `end` bytes before the end of the instruction. */
+function withWord(place: Place, end: number, value: number): Uint8Array {
+  const bytes = bytesOf(place);
+  new DataView(bytes.buffer).setInt32(bytes.length - end, value, true);
+  return bytes;
+}
+
+/** Is the displacement a 32-bit word at the end of the instruction? */
+function endsInDisplacement({ module, code, n }: Place): boolean {
+  if (code.hasImmediate[n] !== 0 || code.rm[n] >= 0 || code.at[n + 1] - code.at[n] < 6) return false;
+  const view = new DataView(module.bytes.buffer, module.bytes.byteOffset);
+  const word = view.getInt32(code.at[n + 1] - 4, true);
+  return word === code.displacement[n] && (word > 127 || word < -128);
+}
+
+/** Offset of ModRM in the bytes of an instruction of registers: its last byte without an immediate. */
+function withRegister(place: Place, register: number): Uint8Array | undefined {
+  const { code, n } = place;
+  const bytes = bytesOf(place);
+  if (code.rm[n] < 0 || code.hasImmediate[n] !== 0 || code.rex[n] === 0) return undefined;
+  const rex = bytes.findIndex((byte) => (byte & 0xf0) === 0x40);
+  const last = bytes.length - 1;
+  const isReg = code.operands[n] === OPERANDS.R_M;
+  bytes[rex] = (bytes[rex] & (isReg ? ~4 : ~1)) | (register > 7 ? (isReg ? 4 : 1) : 0);
+  bytes[last] = isReg ? (bytes[last] & 0xc7) | ((register & 7) << 3) : (bytes[last] & 0xf8) | (register & 7);
+  return bytes;
+}
+
+function isWrite({ code, n }: Place): boolean {
+  return code.kind[n] === KIND.MOVE || code.kind[n] === KIND.ALU;
+}
+
+/** Changes the register that the instruction writes. */
+function clobber(place: Place, register: number): Uint8Array | undefined {
+  return isWrite(place) ? withRegister(place, register) : undefined;
+}
+
+const MUTATORS = {
+  // A check of bounds, type or stack is left out, or fails to catch equality.
+  "drop check": (p) => isCheck(p) ? nops(p) : undefined,
+  "invert check": (p) => isCheck(p) ? flipped(p, 1) : undefined,
+  "check off by one": (p) => isUnsignedCheck(p) ? flipped(p, 4) : undefined,
+  // The frame.
+  "frame too small": (p) => isStackChange(p, ALU.SUB) ? withImmediate(p, -8) : undefined,
+  "frame dropped too far": (p) => isStackChange(p, ALU.ADD) ? withImmediate(p, 8) : undefined,
+  "frame not dropped": (p) => isStackChange(p, ALU.ADD) ? nops(p) : undefined,
+  "slot outside": (p) => isSlot(p) ? withWord(p, 4, p.frame + 16) : undefined,
+  // Addresses.
+  "negative displacement": (p) =>
+    p.code.base[p.n] === RBX && endsInDisplacement(p) ? withWord(p, 4, -0x80000000) : undefined,
+  "memory of another base": (p) => p.code.base[p.n] === RBX && p.code.rm[p.n] < 0 ? withBase(p, RAX) : undefined,
+  "store to the context's header": (p) => isGlobalStore(p) ? withWord(p, 4, 0) : undefined,
+  // Registers of the convention.
+  "clobber context": (p) => clobber(p, R15),
+  "clobber memory base": (p) => clobber(p, RBX),
+  "clobber stack pointer": (p) => clobber(p, RSP),
+  // Control.
+  "call into the middle": (p) => p.code.kind[p.n] === KIND.CALL ? withWord(p, 4, p.code.immediate[p.n] + 1) : undefined,
+  "jump into the middle": (p) => isLongJump(p) ? withWord(p, 4, p.code.immediate[p.n] + 1) : undefined,
+  "call of another word": (p) => isRecordCall(p) ? withDisplacement8(p) : undefined,
+  "foreign byte": (p) => p.n % 7 === 0 ? Uint8Array.of(0xf4) : undefined,
+} as const satisfies Readonly<Record<string, Mutate>>;
+
+export type MutantKind = keyof typeof MUTATORS;
+export const MUTANT_KINDS = Object.keys(MUTATORS) as MutantKind[];
+
+/** Flips bits of the condition: the last byte of the opcode. */
+function flipped(place: Place, bits: number): Uint8Array {
+  const bytes = bytesOf(place);
+  bytes[bytes[0] === 0x0f ? 1 : 0] ^= bits;
+  return bytes;
+}
+
+/**
+ * A branch to a trap on which the sandbox depends. Others may be redundant: a compare with a constant, the stack check of
+ * a function that calls no other, the type check in front of a direct call, and with guard pages the bounds of a copy
+ * that is loads and stores.
+ */
+function isCheck(place: Place): boolean {
+  const { module, code, n, trap, calls } = place;
+  if (code.kind[n] !== KIND.BRANCH || !SANDBOX_TRAPS.has(trap) || n === 0) return false;
+  switch (trap) {
+    case TRAP.STACK_EXHAUSTED:
+      return calls;
+    case TRAP.INDIRECT_CALL_TYPE:
+      return isRecordCallNext(place);
+    case TRAP.MEMORY_OUT_OF_BOUNDS:
+      if (code.hasImmediate[n - 1] !== 0) return false;
+      return module.code.explicitBounds || isNativeCallNext(place);
+  }
+  return code.hasImmediate[n - 1] === 0;
+}
+
+function isIndirect(kind: number): boolean {
+  return kind === KIND.CALL_INDIRECT || kind === KIND.JUMP_INDIRECT;
+}
+
+/** The next instruction that always transfers control. */
+function nextTransfer({ code, n }: Place): number {
+  let k = n + 1;
+  while (k < code.count - 1 && !(code.kind[k] >= KIND.JUMP && code.kind[k] <= KIND.RETURN)) k++;
+  return k;
+}
+
+/** Is the record that was tested called, and not that of an import? */
+function isRecordCallNext(place: Place): boolean {
+  const { code, n } = place;
+  const end = nextTransfer(place);
+  for (let k = n; k < end; k++) if (code.kind[k] === KIND.LEA && code.reg[k] === R10) return false;
+  return isIndirect(code.kind[end]);
+}
+
+/** Is a routine of the image called next? */
+function isNativeCallNext(place: Place): boolean {
+  const { module, code } = place;
+  const k = nextTransfer(place);
+  return code.kind[k] === KIND.CALL && module.stubs.start.includes(code.at[k + 1] + code.immediate[k]);
+}
+
+/** JAE to a trap that becomes JA. */
+function isUnsignedCheck({ code, n, trap }: Place): boolean {
+  return code.kind[n] === KIND.BRANCH && trap === TRAP.UNDEFINED_ELEMENT && code.condition[n] === 3;
+}
+
+function isStackChange({ code, n }: Place, operation: number): boolean {
+  return code.kind[n] === KIND.ALU && code.sub[n] === operation && code.rm[n] === RSP && code.hasImmediate[n] !== 0;
+}
+
+function withImmediate(place: Place, more: number): Uint8Array | undefined {
+  const { code, n } = place;
+  const bytes = bytesOf(place);
+  const value = code.immediate[n] + more;
+  if (bytes.length > 4) return withWord(place, 4, value);
+  if (value < -128 || value > 127) return undefined;
+  bytes[3] = value;
+  return bytes;
+}
+
+function isSlot(place: Place): boolean {
+  const { code, n } = place;
+  return code.base[n] === RSP && code.index[n] < 0 && code.kind[n] === KIND.MOVE && endsInDisplacement(place);
+}
+
+/** Replaces the base rbx; only without an extension of the base. */
+function withBase(place: Place, register: number): Uint8Array | undefined {
+  const bytes = bytesOf(place);
+  const { code, n } = place;
+  if (code.kind[n] !== KIND.MOVE || code.hasImmediate[n] !== 0 || bytes[0] === 0x66) return undefined;
+  const at = code.rex[n] !== 0 ? 2 : 1;
+  const hasSib = (bytes[at] & 7) === 4;
+  if (hasSib) bytes[at + 1] = (bytes[at + 1] & 0xf8) | register;
+  else bytes[at] = (bytes[at] & 0xf8) | register;
+  return bytes;
+}
+
+function isGlobalStore(place: Place): boolean {
+  const { code, n } = place;
+  const isStore = code.kind[n] === KIND.MOVE && code.operands[n] === OPERANDS.M_R;
+  return isStore && code.base[n] === R15 && code.index[n] < 0 && endsInDisplacement(place);
+}
+
+function isLongJump({ code, n }: Place): boolean {
+  const isJump = code.kind[n] === KIND.JUMP || code.kind[n] === KIND.BRANCH;
+  const target = code.at[n + 1] + code.immediate[n];
+  // An instruction of one byte has no middle.
+  return isJump && code.at[n + 1] - code.at[n] >= 5 && !code.at.subarray(0, code.count).includes(target + 1);
+}
+
+function isRecordCall({ code, n }: Place): boolean {
+  return isIndirect(code.kind[n]) && code.rm[n] < 0 && code.displacement[n] === 0;
+}
+
+/** The base r10 becomes r11. */
+function withDisplacement8(place: Place): Uint8Array {
+  const bytes = bytesOf(place);
+  bytes[bytes.length - 1] += 1;
+  return bytes;
+}
+
+/** Traps by the offset of the call of their stub. */
+function trapCalls({ stubs }: MachineModule, code: X64Instructions): ReadonlyMap<number, number> {
+  const traps = new Map<number, number>();
+  const numbers = new Map<number, number>();
+  stubs.start.forEach((start, number) => {
+    if (number > STUB.TRAP && start >= 0) numbers.set(start, number - STUB.TRAP);
+  });
+  for (let n = 0; n < code.count; n++) {
+    const trap = code.kind[n] === KIND.CALL ? numbers.get(code.at[n + 1] + code.immediate[n]) : undefined;
+    if (trap !== undefined) traps.set(code.at[n], trap);
+  }
+  return traps;
+}
+
+/** Does the code call functions of modules? */
+function callsOthers({ tables }: MachineModule, code: X64Instructions): boolean {
+  const functions = new Set(tables.functionStart);
+  for (let n = 0; n < code.count; n++) {
+    if (code.kind[n] === KIND.CALL_INDIRECT) return true;
+    if (code.kind[n] === KIND.CALL && functions.has(code.at[n + 1] + code.immediate[n])) return true;
+  }
+  return false;
+}
+
+/** Largest frame of the function. */
+function frameOf(code: X64Instructions): number {
+  let frame = 0;
+  for (let n = 0; n < code.count; n++) {
+    const isSub = code.kind[n] === KIND.ALU && code.sub[n] === ALU.SUB && code.rm[n] === RSP;
+    if (isSub) frame = Math.max(frame, code.immediate[n]);
+  }
+  return frame;
+}
+
+/** All mutants of function `index` of proven code. */
+export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant> {
+  const { functionStart, functionEnd } = module.tables;
+  const code = new X64Instructions();
+  decodeX64(module.bytes, functionStart[index], functionEnd[index], code);
+  const traps = trapCalls(module, code);
+  const frame = frameOf(code);
+  const calls = callsOthers(module, code);
+  for (let n = 0; n < code.count; n++) {
+    const trap = traps.get(code.at[n + 1] + code.immediate[n]) ?? 0;
+    for (const kind of MUTANT_KINDS) {
+      const bytes = MUTATORS[kind]({ module, code, n, trap, frame, calls });
+      if (bytes !== undefined) yield { kind, index, at: code.at[n], bytes };
+    }
+  }
+}

@@ -1,0 +1,349 @@
+/**
+ * Rules for calls, jumps and returns of x86-64. In: a control instruction. Out: the facts where control goes on, or a
+ * failure.
+ *
+ *     function   i32 arguments are zero-extended, the registers of context and memory are the instance's
+ *     record     the same with the signature of the tested type; the record's context is the own one, or its context and memory
+ *                are in their registers
+ *     builtin    by the table of builtins; ranges of copies and fills are proven
+ *     parking    a jump with the address of the next instruction on the stack
+ *     return     the stack pointer is that of the entry
+ *
+ * After a call the registers that the callee does not write keep their values. Bases of objects that may move are
+ * forgotten, wherever they are.
+ */
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
+import { RECORD } from "../abi/context_layout.ts";
+import { STUB } from "../codegen/machine_code.ts";
+import { TY, TY_BANK } from "../ir/types.ts";
+import { type Analysis, FLAGS, REASON } from "./analysis.ts";
+import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
+import { KNOWN_LENGTHS, LIMIT, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
+import { ALL_WRITTEN, NATIVE_WRITES } from "./x64_written.ts";
+import { evaluateAddress, recordName } from "./x64_memory.ts";
+
+// The calling convention (backend_x64/abi.ts describes the same).
+const PARAMETERS = [0, 1, 2, 6, 7, 8, 9];
+const RESULTS = [0, 1];
+const RECORD_REGISTER = 10, SCRATCH = 11, MEMORY_BASE = 3, MEMORY_LENGTH = 14, CONTEXT_REGISTER = 15;
+/** Stack below the limit that frames without a check may use. */
+const UNCHECKED_STACK = 512;
+const { ADDRESS } = PLACE;
+
+/** Types of parameters and results: lists of TY. */
+interface Types {
+  readonly params: Uint8Array;
+  readonly results: Uint8Array;
+}
+
+const BUILTIN_SIGNATURES: readonly Types[] = BUILTIN_ROWS.map(({ params, results }) => ({
+  params: Uint8Array.from(params),
+  results: Uint8Array.from(results),
+}));
+
+/** Builtins that write to the table that their first argument names. */
+const TABLE_WRITERS: ReadonlySet<string> = new Set(["table_grow", "table_fill", "table_copy", "table_init"]);
+
+/** The table in the first argument is written. */
+function noteTable({ facts, writtenTables }: Analysis): void {
+  const [first] = PARAMETERS;
+  if (facts.isConstant(first)) writtenTables[facts.low[first]] = 1;
+  else writtenTables.fill(1);
+}
+
+/** How control goes on after a call or jump. */
+export const FLOW = { ENDS: 0, CONTINUES: 1 } as const;
+
+/** Facts at the entry of a function with the given parameters. */
+export function enterFunction(a: Analysis, { params }: Types): void {
+  const { facts } = a;
+  facts.count = PLACE.SLOTS;
+  for (let l = 0; l < PLACE.SLOTS; l++) facts.forget(l);
+  a.depth = 0;
+  a.fence = -1;
+  a.flags = FLAGS.NONE;
+  a.ownRecord = 0;
+  instanceRegisters(a);
+  shortValues(a, params, PARAMETERS);
+}
+
+/** The registers of context and memory are the instance's. */
+function instanceRegisters(a: Analysis): void {
+  const { facts } = a;
+  facts.set(CONTEXT_REGISTER, VALUE.CONTEXT, 0, 0, 0, 0);
+  facts.set(MEMORY_BASE, VALUE.MEMORY, 0, 0, 0, 0);
+  if (a.module.code.explicitBounds) facts.set(MEMORY_LENGTH, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
+}
+
+/** Registers of i32 values in `types` are zero-extended. */
+function shortValues(a: Analysis, types: Uint8Array, registers: readonly number[]): void {
+  let next = 0;
+  for (const type of types) {
+    if (TY_BANK[type] !== 1) continue;
+    const r = registers[next++];
+    if (r === undefined) return;
+    a.facts.number(r, 0, type === TY.I32 ? MAX32 : Infinity, 0);
+  }
+}
+
+/** Fails unless the registers of i32 values in `types` are zero-extended. */
+function checkShort(a: Analysis, types: Uint8Array, registers: readonly number[]): void {
+  let next = 0;
+  for (const type of types) {
+    if (TY_BANK[type] !== 1) continue;
+    const r = registers[next++];
+    if (r === undefined) return;
+    if (type === TY.I32 && !a.facts.isShort(r)) return a.fail(REASON.ARGUMENT);
+  }
+}
+
+/** Are the registers of context and memory those of the instance? */
+function hasInstanceRegisters(a: Analysis): boolean {
+  const { facts } = a;
+  if (!facts.isStart(CONTEXT_REGISTER, VALUE.CONTEXT, 0) || !facts.isStart(MEMORY_BASE, VALUE.MEMORY, 0)) return false;
+  if (!a.module.code.explicitBounds) return true;
+  return facts.kind[MEMORY_LENGTH] === VALUE.LENGTH && facts.id[MEMORY_LENGTH] === LIMIT.MEMORY;
+}
+
+/** Fails unless the stack has room for the frame and a callee. */
+export function checkDepth(a: Analysis): void {
+  if (a.depth > Math.max(a.fence, 0) + UNCHECKED_STACK) a.fail(REASON.STACK_DEPTH);
+}
+
+/** The current instruction leaves the function. */
+export function leave(a: Analysis, { results }: Types): void {
+  if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
+  if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+  checkShort(a, results, RESULTS);
+}
+
+/** CALL of an address in the image. `masks`: registers that functions write. */
+export function call(a: Analysis, map: CodeMap, masks: Int32Array, target: number): number {
+  const { module } = a;
+  const callee = map.functionAt(target);
+  if (callee >= 0) {
+    const types = module.functionSignature[callee + module.importedFunctions];
+    if (types === undefined) return fail(a, REASON.CALL_TARGET);
+    if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+    if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
+    checkShort(a, types.params, PARAMETERS);
+    return returned(a, map, masks[callee], types.results, false);
+  }
+  const stub = map.stubAt(target);
+  switch (stub < 0 ? STUB_KIND.NONE : stubKind(stub)) {
+    case STUB_KIND.TRAP:
+      if (!map.isTrapSite(a.code.at[a.n + 1])) a.fail(REASON.TRAP_SITE);
+      return FLOW.ENDS;
+    case STUB_KIND.ALLOCATE:
+      return allocated(a, map);
+    case STUB_KIND.BUILTIN:
+      return callNative(a, map, stub - STUB.BUILTIN);
+  }
+  return fail(a, REASON.CALL_TARGET);
+}
+
+function fail(a: Analysis, reason: string): number {
+  a.fail(reason);
+  return FLOW.ENDS;
+}
+
+function allocated(a: Analysis, map: CodeMap): number {
+  if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+  return returned(a, map, 1 << SCRATCH, NO_TYPES, false);
+}
+
+const NO_TYPES = new Uint8Array(0);
+
+function callNative(a: Analysis, map: CodeMap, builtin: number): number {
+  const row = BUILTIN_ROWS[builtin];
+  if (row === undefined || !row.native) return fail(a, REASON.CALL_TARGET);
+  if (!isProvenRange(a, row.name)) a.fail(REASON.BULK);
+  // The routine neither reads nor writes the registers of context and memory.
+  continued(a, map, NATIVE_WRITES, false);
+  return FLOW.CONTINUES;
+}
+
+/** Are the ranges of a native copy or fill inside of their memories? */
+function isProvenRange(a: Analysis, name: string): boolean {
+  const count = 2;
+  const ranges = name === "memory_move" ? [0, 1] : name === "memory_set" ? [0] : [];
+  return ranges.length > 0 && ranges.every((register) => isRange(a, register, count));
+}
+
+/** Is [register, register + count) inside of the register's memory? */
+function isRange({ facts, module, ranges }: Analysis, register: number, count: number): boolean {
+  if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
+  const m = facts.id[register];
+  const last = facts.high[register] + facts.high[count];
+  if (last <= module.memoryBytes[m] || (m < KNOWN_LENGTHS && last <= facts.low[PLACE.LENGTHS + m])) return true;
+  const limit = LIMIT.MEMORY + m;
+  if (facts.of[register] === limit && facts.room[register] >= facts.high[count]) return true;
+  const isFixed = facts.low[register] === facts.high[register];
+  if (isFixed && facts.of[count] === limit && facts.room[count] >= facts.low[register]) return true;
+  return ranges.holds(facts, register, count, limit);
+}
+
+/** JMP to an address outside of the function. */
+export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types): number {
+  const { module } = a;
+  const callee = map.functionAt(target);
+  if (callee >= 0) {
+    const types = module.functionSignature[callee + module.importedFunctions];
+    if (types === undefined) return fail(a, REASON.CALL_TARGET);
+    return tailCall(a, types, own);
+  }
+  const stub = map.stubAt(target);
+  const builtin = stub - STUB.BUILTIN;
+  if (stub < 0 || stubKind(stub) !== STUB_KIND.BUILTIN || BUILTIN_ROWS[builtin]?.native !== false) {
+    return fail(a, REASON.CALL_TARGET);
+  }
+  if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
+  if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+  const { params, results } = BUILTIN_SIGNATURES[builtin];
+  checkShort(a, params, PARAMETERS);
+  if (TABLE_WRITERS.has(BUILTIN_ROWS[builtin].name)) noteTable(a);
+  return returned(a, map, ALL_WRITTEN, results, false);
+}
+
+/** The callee's results are the function's own. */
+function tailCall(a: Analysis, types: Types, own: Types): number {
+  if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
+  if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+  if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
+  checkShort(a, types.params, PARAMETERS);
+  return FLOW.ENDS;
+}
+
+function isSameList(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((type, k) => type === b[k]);
+}
+
+/** Takes the address of the next instruction off the stack; returns false if something else is there. */
+function popReturn(a: Analysis): boolean {
+  const slot = a.slot(a.depth, 8);
+  if (slot === 0 || a.depth < 8) return false;
+  const next = a.code.at[a.n + 1];
+  const { facts } = a;
+  const isNext = facts.kind[slot] === VALUE.IMAGE && facts.low[slot] === next && facts.high[slot] === next;
+  a.depth -= 8;
+  return isNext;
+}
+
+/** The function record through which the current instruction calls: its types, or undefined after a failure. */
+function recordTypes(a: Analysis): Types | undefined {
+  const { code, facts, n, module } = a;
+  evaluateAddress(a);
+  const isPlain = code.base[n] === RECORD_REGISTER && code.index[n] < 0 && code.displacement[n] === RECORD.CODE;
+  if (!isPlain) return undefined;
+  if (facts.kind[RECORD_REGISTER] === VALUE.RECORD) return module.typeSignature[facts.id[RECORD_REGISTER] - 1];
+  if (facts.kind[RECORD_REGISTER] !== VALUE.CONTEXT || facts.low[ADDRESS] !== facts.high[ADDRESS]) return undefined;
+  return contextRecordTypes(a, facts.low[ADDRESS]);
+}
+
+/** Types of the record at distance `at` of the context: that of an import, of a function or of a string builtin. */
+function contextRecordTypes({ module }: Analysis, at: number): Types | undefined {
+  const { layout } = module.code;
+  const index = (at - layout.importsOffset) / RECORD.SIZE;
+  if (!Number.isInteger(index) || index < 0 || at >= layout.typeIdsOffset) return undefined;
+  return module.functionSignature[index];
+}
+
+/** The name by which facts refer to the record in the record register. */
+function nameOfRecord({ facts, module }: Analysis): number {
+  if (facts.kind[RECORD_REGISTER] !== VALUE.CONTEXT) return facts.name[RECORD_REGISTER];
+  return recordName(facts.low[RECORD_REGISTER] - module.code.layout.importsOffset);
+}
+
+/** Is the record of the own instance, and are the registers the instance's? */
+function isOwnCall(a: Analysis): boolean {
+  const { facts } = a;
+  const isOwn = facts.kind[RECORD_REGISTER] === VALUE.RECORD
+    ? (facts.low[RECORD_REGISTER] & RECORD_FACTS.OWN) !== 0
+    : a.ownRecord === nameOfRecord(a);
+  return isOwn && hasInstanceRegisters(a);
+}
+
+/** Are the registers of context and memory those of the record? */
+function isOtherCall(a: Analysis): boolean {
+  const { facts } = a;
+  const name = nameOfRecord(a);
+  return name !== 0 && facts.isStart(CONTEXT_REGISTER, VALUE.RECORD_CONTEXT, name) &&
+    facts.isStart(MEMORY_BASE, VALUE.RECORD_MEMORY, name) && facts.isStart(MEMORY_LENGTH, VALUE.RECORD_LENGTH, name);
+}
+
+/** CALL through a function record. */
+export function callRecord(a: Analysis, map: CodeMap): number {
+  const types = recordTypes(a);
+  if (types === undefined) return fail(a, REASON.CALL_TARGET);
+  const isOther = isOtherCall(a);
+  if (!isOther && !isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
+  if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
+  checkShort(a, types.params, PARAMETERS);
+  return returned(a, map, ALL_WRITTEN, types.results, isOther);
+}
+
+/** JMP through a function record: a call with the return address on the stack, or a tail call. */
+export function jumpRecord(a: Analysis, map: CodeMap, own: Types): number {
+  const types = recordTypes(a);
+  if (types === undefined) return fail(a, REASON.CALL_TARGET);
+  checkShort(a, types.params, PARAMETERS);
+  if (isOtherCall(a)) return tailCallOther(a, types, own);
+  if (!isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
+  if (a.depth === 0) return tailCall(a, types, own);
+  if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
+  return returned(a, map, ALL_WRITTEN, types.results, false);
+}
+
+/**
+ * A tail call into another instance: the frame is gone, and the stub's address and the context were pushed. Where the
+ * return address is that of the stub already, they count as pushed (x64_conditions.ts).
+ */
+function tailCallOther(a: Analysis, types: Types, own: Types): number {
+  const { facts } = a;
+  if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
+  const stub = a.slot(16, 8), context = a.slot(8, 8);
+  const isPushed = a.depth === 16 && stub !== 0 && context !== 0 && facts.kind[stub] === VALUE.TAIL_RETURN &&
+    facts.isStart(context, VALUE.CONTEXT, 0);
+  if (!isPushed) a.fail(REASON.STACK_POINTER);
+  return FLOW.ENDS;
+}
+
+/** Facts after a call during which memories and tables may move. */
+function returned(a: Analysis, map: CodeMap, mask: number, results: Uint8Array, isOther: boolean): number {
+  const { facts, module } = a;
+  for (let l = 0; l < facts.count; l++) {
+    const kind = facts.kind[l];
+    const moves = (kind === VALUE.TABLE && !a.isTableFixed(facts.id[l])) ||
+      (kind === VALUE.MEMORY && (module.code.explicitBounds || facts.id[l] !== 0));
+    if (moves) facts.forget(l);
+  }
+  continued(a, map, mask, isOther);
+  if (!isOther) instanceRegisters(a);
+  shortValues(a, results, RESULTS);
+  return FLOW.CONTINUES;
+}
+
+/** Facts after a call that wrote the registers `mask`. `isOther`: of another instance, whose context stays in place. */
+function continued(a: Analysis, map: CodeMap, mask: number, isOther: boolean): void {
+  const { facts } = a;
+  checkSite(a, map, isOther);
+  a.flags = FLAGS.NONE;
+  a.ownRecord = 0;
+  for (let r = 0; r < 16; r++) if (((mask >> r) & 1) !== 0) facts.forget(r);
+}
+
+/** Fails unless the call is listed with the depth of the stack. */
+function checkSite(a: Analysis, map: CodeMap, isOther: boolean): void {
+  const { tables } = a.module;
+  const row = map.callSite(a.code.at[a.n + 1]);
+  if (row < 0 || tables.callFrame[row] !== a.depth || (tables.callCross[row] !== 0) !== isOther) {
+    a.fail(REASON.CALL_SITE);
+  }
+}
+
+/** Facts at the landing pad of the call that was just interpreted. */
+export function land(a: Analysis, isOther: boolean): void {
+  for (let r = 0; r < 16; r++) a.facts.forget(r);
+  instanceRegisters(a);
+  if (isOther) a.depth -= 8;
+}

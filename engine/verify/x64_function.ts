@@ -1,0 +1,443 @@
+/**
+ * Abstract interpretation of one function of x86-64. In: the bytes of the function. Out: nothing if it is proven,
+ * otherwise the first reason and its offset.
+ *
+ * Code is cut at the targets of branches. Facts at a target are those that hold on all paths to it; a target is
+ * interpreted again when it loses facts, lowest offset first. Targets of jump tables become known during
+ * interpretation; if one is found in the middle of a block, the function is interpreted again with the new cut.
+ */
+import { Analysis, FLAGS, REASON } from "./analysis.ts";
+import type { CodeMap } from "./code_map.ts";
+import { Facts, PLACE, SavedFacts, VALUE } from "./facts.ts";
+import type { MachineModule } from "./machine_module.ts";
+import * as arithmetic from "./x64_arithmetic.ts";
+import { assume } from "./x64_conditions.ts";
+import * as control from "./x64_control.ts";
+import { BASE_RIP, decodeX64 } from "./x64_decoder.ts";
+import { KIND } from "./x64_forms.ts";
+import type { Signature } from "../ir/types.ts";
+
+/** A place that is not proven. */
+export interface Finding {
+  /** Defined function. */
+  readonly index: number;
+  /** Offset in the image. */
+  readonly at: number;
+  readonly reason: string;
+}
+
+const RSP = 4, CONTEXT_REGISTER = 15;
+/** Interpretations of blocks that a function may take, per block. */
+const MAX_VISITS = 64;
+/** Times a function is cut anew. */
+const MAX_CUTS = 16;
+/** Longest jump table. */
+const MAX_TABLE = 1 << 16;
+
+export class X64Verifier {
+  readonly #a: Analysis;
+  readonly #map: CodeMap;
+  readonly #masks: Int32Array;
+  readonly #saved = new SavedFacts();
+  readonly #scratch = new Facts();
+  #own: Signature = { params: new Uint8Array(0), results: new Uint8Array(0) };
+  /** By instruction: 1 + number of the block that it begins, 0: none. */
+  #blockAt: Int32Array = new Int32Array(1024);
+  /** By instruction: 1: it begins a block; 2: and closes a loop. */
+  #cut: Uint8Array = new Uint8Array(1024);
+  #blockCount = 0;
+  /** By block: first instruction, depth, fence. */
+  #first: Int32Array = new Int32Array(64);
+  #depth: Int32Array = new Int32Array(64);
+  #fence: Int32Array = new Int32Array(64);
+  #pending: Uint8Array = new Uint8Array(64);
+  #cursor = 0;
+  #nextName = 0;
+  #newCuts = false;
+  #start = 0;
+  #end = 0;
+
+  constructor(module: MachineModule, map: CodeMap, masks: Int32Array) {
+    this.#a = new Analysis(module);
+    this.#map = map;
+    this.#masks = masks;
+  }
+
+  /** Tables that were taken to be constant and are written by the verified code are so no longer; returns whether any was. */
+  dropWrittenTables(): boolean {
+    const { constantTables, writtenTables } = this.#a;
+    let any = false;
+    for (let t = 0; t < constantTables.length; t++) {
+      if (constantTables[t] === 0 || writtenTables[t] === 0) continue;
+      constantTables[t] = 0;
+      any = true;
+    }
+    return any;
+  }
+
+  /** Verifies defined function `index`. */
+  verify(index: number): Finding | undefined {
+    const a = this.#a;
+    const { module } = a;
+    const { functionStart, functionEnd } = module.tables;
+    const start = this.#start = functionStart[index], end = this.#end = functionEnd[index];
+    const at = decodeX64(module.bytes, start, end, a.code);
+    if (at !== end) return { index, at, reason: REASON.DECODE };
+    this.#own = module.functionSignature[index + module.importedFunctions];
+    a.begin();
+    this.#findCuts();
+    for (let round = 0; round < MAX_CUTS && a.reason === ""; round++) {
+      this.#newCuts = false;
+      this.#interpret();
+      if (!this.#newCuts) break;
+    }
+    if (a.reason === "" && this.#newCuts) a.fail(REASON.WORK);
+    return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
+  }
+
+  /** The instruction at `offset` of the image, or −1. */
+  #instructionAt(offset: number): number {
+    if (offset < this.#start || offset >= this.#end) return -1;
+    const { at, count } = this.#a.code;
+    let low = 0, high = count - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      if (at[middle] === offset) return middle;
+      if (at[middle] < offset) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  /** Cuts the code at the targets of branches and at landing pads. */
+  #findCuts(): void {
+    const { code } = this.#a;
+    if (code.count > this.#cut.length) {
+      this.#cut = new Uint8Array(code.count * 2);
+      this.#blockAt = new Int32Array(code.count * 2);
+    }
+    this.#cut.fill(0, 0, code.count);
+    this.#cut[0] = 1;
+    for (let n = 0; n < code.count; n++) {
+      const kind = code.kind[n];
+      if (kind === KIND.BRANCH || kind === KIND.JUMP) this.#cutAt(code.at[n + 1] + code.immediate[n], n);
+      if (kind >= KIND.JUMP && kind <= KIND.CALL_INDIRECT) this.#cutLanding(n);
+    }
+  }
+
+  #cutLanding(n: number): void {
+    const landing = this.#landingOf(n);
+    if (landing >= 0) this.#cutAt(landing, n);
+  }
+
+  /** Offset of the landing pad of the call at instruction `n`, or −1. */
+  #landingOf(n: number): number {
+    const { code, module } = this.#a;
+    const row = this.#map.callSite(code.at[n + 1]);
+    return row < 0 ? -1 : module.tables.callLanding[row];
+  }
+
+  #cutAt(offset: number, from: number): void {
+    const n = this.#instructionAt(offset);
+    if (n < 0) return;
+    const how = n <= from ? 2 : 1;
+    if (this.#cut[n] >= how) return;
+    this.#cut[n] = how;
+    this.#newCuts = true;
+  }
+
+  #numberBlocks(): void {
+    const { count } = this.#a.code;
+    let blocks = 0;
+    for (let n = 0; n < count; n++) this.#blockAt[n] = this.#cut[n] !== 0 ? ++blocks : 0;
+    if (blocks > this.#first.length) {
+      this.#first = new Int32Array(blocks * 2);
+      this.#depth = new Int32Array(blocks * 2);
+      this.#fence = new Int32Array(blocks * 2);
+      this.#pending = new Uint8Array(blocks * 2);
+    }
+    for (let n = 0; n < count; n++) if (this.#cut[n] !== 0) this.#first[this.#blockAt[n] - 1] = n;
+    this.#blockCount = blocks;
+    this.#pending.fill(0, 0, blocks);
+    this.#saved.reset(blocks);
+  }
+
+  #interpret(): void {
+    const a = this.#a;
+    this.#numberBlocks();
+    this.#nextName = a.code.count * 4 + 8;
+    a.n = 0;
+    control.enterFunction(a, this.#own);
+    this.#enterLengths();
+    this.#reach(0);
+    let left = (this.#blockCount + 1) * MAX_VISITS;
+    for (this.#cursor = 0; this.#cursor < this.#blockCount && a.reason === "";) {
+      const k = this.#cursor++;
+      if (this.#pending[k] === 0) continue;
+      this.#pending[k] = 0;
+      if (left-- <= 0) return a.fail(REASON.WORK);
+      this.#runBlock(k);
+    }
+  }
+
+  /** Lower bounds of the lengths of memories. */
+  #enterLengths(): void {
+    const { facts, module } = this.#a;
+    for (let m = 0; PLACE.LENGTHS + m < PLACE.SLOTS; m++) {
+      const least = module.memoryBytes[m] ?? 0;
+      facts.number(PLACE.LENGTHS + m, least, Infinity, 0);
+    }
+  }
+
+  #runBlock(k: number): void {
+    const a = this.#a;
+    this.#saved.load(k, a.facts);
+    a.depth = this.#depth[k];
+    a.fence = this.#fence[k];
+    a.flags = FLAGS.NONE;
+    a.ownRecord = 0;
+    a.ranges.clear();
+    const { count } = a.code;
+    for (a.n = this.#first[k]; a.n < count; a.n++) {
+      if (this.#blockAt[a.n] !== 0 && this.#blockAt[a.n] - 1 !== k) return this.#reach(a.n);
+      if (!this.#step() || a.reason !== "") return;
+    }
+    a.n = count - 1;
+    a.fail(REASON.FALLS);
+  }
+
+  /** The current facts hold on a path to instruction `n`. */
+  #reach(n: number): void {
+    const a = this.#a;
+    const k = this.#blockAt[n] - 1;
+    if (!this.#saved.has(k)) {
+      this.#saved.save(k, a.facts, this.#nextName, this.#cut[n] === 2);
+      this.#nextName += a.facts.count;
+      this.#depth[k] = a.depth;
+      this.#fence[k] = a.fence;
+    } else {
+      if (this.#depth[k] !== a.depth) return a.fail(REASON.STACK_POINTER);
+      let changed = this.#saved.join(k, a.facts);
+      if (a.fence < this.#fence[k]) {
+        this.#fence[k] = a.fence;
+        changed = true;
+      }
+      if (!changed) return;
+    }
+    this.#pending[k] = 1;
+    if (k < this.#cursor) this.#cursor = k;
+  }
+
+  /** The current facts hold on a path to `offset`. */
+  #reachOffset(offset: number): void {
+    const n = this.#instructionAt(offset);
+    if (n < 0) return this.#a.fail(REASON.TARGET);
+    if (this.#blockAt[n] === 0) this.#newCuts = true;
+    else this.#reach(n);
+  }
+
+  /** Interprets the current instruction; returns whether control goes on to the next one. */
+  #step(): boolean {
+    const a = this.#a;
+    const kind = a.code.kind[a.n];
+    if (kind >= KIND.BRANCH && kind <= KIND.UNDEFINED) return this.#stepControl(kind);
+    this.#stepData(kind);
+    return true;
+  }
+
+  #stepData(kind: number): void {
+    const a = this.#a;
+    switch (kind) {
+      case KIND.NOP:
+        return;
+      case KIND.MOVE:
+        return this.#isPoll() ? arithmetic.define(a, a.code.reg[a.n], 4) : arithmetic.move(a);
+      case KIND.CONSTANT:
+        return arithmetic.loadConstant(a);
+      case KIND.ZERO_EXTEND:
+        return arithmetic.extend(a, false);
+      case KIND.SIGN_EXTEND:
+        return arithmetic.extend(a, true);
+      case KIND.LEA:
+        return arithmetic.loadAddress(a);
+      case KIND.ALU:
+        arithmetic.arithmetic(a);
+        return control.checkDepth(a);
+      case KIND.COMPARE:
+      case KIND.TEST:
+        return arithmetic.compare(a);
+      case KIND.SHIFT:
+        return arithmetic.shift(a);
+      case KIND.NOT:
+      case KIND.NEGATE:
+      case KIND.SET_BIT:
+        return arithmetic.inPlace(a);
+      case KIND.MULTIPLY:
+      case KIND.MULTIPLY_CONSTANT:
+        return arithmetic.multiply(a);
+      case KIND.WIDE_ARITHMETIC:
+        return arithmetic.wideArithmetic(a);
+      case KIND.SIGN_OF_RAX:
+        return arithmetic.signOfRax(a);
+      case KIND.COUNT_BITS:
+      case KIND.SHIFT_TO:
+        return arithmetic.compute(a);
+      case KIND.EXCHANGE:
+      case KIND.EXCHANGE_ADD:
+        return arithmetic.exchange(a);
+      case KIND.COMPARE_EXCHANGE:
+        return arithmetic.compareExchange(a);
+      case KIND.SET_CONDITION:
+        return arithmetic.setCondition(a);
+      case KIND.CONDITIONAL_MOVE:
+        return arithmetic.conditionalMove(a);
+    }
+    if (kind >= KIND.VECTOR && kind <= KIND.VECTOR_TO_GENERAL) return arithmetic.vector(a);
+    a.fail(REASON.INSTRUCTION);
+  }
+
+  /** Does the instruction read the poll page? Placing the image writes its displacement. */
+  #isPoll(): boolean {
+    const { code, n } = this.#a;
+    return code.base[n] === BASE_RIP && code.wide[n] === 0 && this.#map.isPoll(code.at[n + 1] - 4);
+  }
+
+  #stepControl(kind: number): boolean {
+    const a = this.#a;
+    switch (kind) {
+      case KIND.BRANCH:
+        return this.#branch();
+      case KIND.JUMP:
+        return this.#jump();
+      case KIND.CALL:
+        return this.#call(control.call(a, this.#map, this.#masks, this.#target()));
+      case KIND.CALL_INDIRECT:
+        if (a.code.rm[a.n] >= 0) break;
+        return this.#call(control.callRecord(a, this.#map));
+      case KIND.JUMP_INDIRECT:
+        if (a.code.rm[a.n] >= 0) return this.#jumpTable(a.code.rm[a.n]);
+        return this.#call(control.jumpRecord(a, this.#map, this.#own));
+      case KIND.RETURN:
+        control.leave(a, this.#own);
+        return false;
+      case KIND.PUSH:
+        return this.#push();
+      case KIND.POP:
+        return this.#pop();
+      case KIND.UNDEFINED:
+        return false;
+    }
+    a.fail(REASON.INSTRUCTION);
+    return false;
+  }
+
+  #target(): number {
+    const { code, n } = this.#a;
+    return code.at[n + 1] + code.immediate[n];
+  }
+
+  #branch(): boolean {
+    const a = this.#a;
+    const condition = a.code.condition[a.n];
+    if (a.flags === FLAGS.NONE) {
+      this.#reachOffset(this.#target());
+      return true;
+    }
+    const { depth, fence } = a;
+    const other = this.#scratch;
+    copyAll(other, a.facts);
+    a.ranges.isOpen = false;
+    assume(a, condition);
+    a.ranges.isOpen = true;
+    this.#reachOffset(this.#target());
+    copyAll(a.facts, other);
+    a.depth = depth;
+    a.fence = fence;
+    a.ownRecord = 0;
+    assume(a, condition ^ 1);
+    return true;
+  }
+
+  #jump(): boolean {
+    const target = this.#target();
+    if (target >= this.#start && target < this.#end && !(target === this.#start && this.#a.depth === 0)) {
+      this.#reachOffset(target);
+      return false;
+    }
+    return this.#call(control.jumpAway(this.#a, this.#map, target, this.#own));
+  }
+
+  /** After a call: the way to its landing pad, and whether control goes on. */
+  #call(flow: number): boolean {
+    if (flow === control.FLOW.ENDS) return false;
+    const a = this.#a;
+    const landing = this.#landingOf(a.n);
+    if (landing < 0) return true;
+    const isOther = !a.facts.isStart(CONTEXT_REGISTER, VALUE.CONTEXT, 0);
+    copyAll(this.#scratch, a.facts);
+    const { depth } = a;
+    control.land(a, isOther);
+    this.#reachOffset(landing);
+    copyAll(a.facts, this.#scratch);
+    a.depth = depth;
+    return true;
+  }
+
+  /** A jump to the code that an entry of a table names: to all of them. */
+  #jumpTable(register: number): boolean {
+    const a = this.#a;
+    const { facts, module: { bytes } } = a;
+    const table = facts.id[register], low = facts.low[register], high = facts.high[register];
+    if (facts.kind[register] !== VALUE.JUMP_TARGET || !(high - low < MAX_TABLE)) return this.#fail(REASON.SWITCH);
+    if (low < 0 || table + low * 4 < 0 || table + high * 4 + 4 > bytes.length) return this.#fail(REASON.SWITCH);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let k = low; k <= high; k++) {
+      const target = table + view.getInt32(table + k * 4, true);
+      this.#cutAt(target, a.n);
+      this.#reachOffset(target);
+    }
+    return false;
+  }
+
+  #fail(reason: string): boolean {
+    this.#a.fail(reason);
+    return false;
+  }
+
+  #push(): boolean {
+    const a = this.#a;
+    const from = a.code.reg[a.n];
+    a.depth += 8;
+    control.checkDepth(a);
+    if (a.reason !== "") return false;
+    a.forgetSlots(a.depth, 8);
+    const slot = a.newSlot(a.depth, 8);
+    if (slot !== 0) a.facts.copy(slot, from);
+    return true;
+  }
+
+  #pop(): boolean {
+    const a = this.#a;
+    const to = a.code.reg[a.n];
+    const slot = a.slot(a.depth, 8);
+    if (to === RSP || a.depth < 8) return this.#fail(REASON.STACK_POINTER);
+    if (slot !== 0) a.facts.copy(to, slot);
+    else arithmetic.define(a, to, 8);
+    a.depth -= 8;
+    return true;
+  }
+}
+
+function copyAll(to: Facts, from: Facts): void {
+  to.reserve(from.count);
+  to.count = from.count;
+  const { count } = from;
+  to.kind.set(from.kind.subarray(0, count));
+  to.id.set(from.id.subarray(0, count));
+  to.low.set(from.low.subarray(0, count));
+  to.high.set(from.high.subarray(0, count));
+  to.name.set(from.name.subarray(0, count));
+  to.delta.set(from.delta.subarray(0, count));
+  to.room.set(from.room.subarray(0, count));
+  to.of.set(from.of.subarray(0, count));
+}

@@ -1,0 +1,392 @@
+/**
+ * Rules for addresses and memory of x86-64. In: an instruction with a memory operand. Out: PLACE.ADDRESS has the
+ * address, the access is proven or the analysis fails, and for a load PLACE.RESULT has the value.
+ *
+ *     stack      inside the frame of the function
+ *     context    loads of fields by their kind, stores to the values of own globals only
+ *     memory     distance + displacement + size within the guard reservation (32-bit memory 0 with guard pages), within room
+ *                that was compared before, or within the smallest length of the memory
+ *     table      an element below a length that was compared before
+ *     constants  loads anywhere in the image
+ *     others     the fields that compiled code uses, by the layouts of engine/abi/
+ */
+import { CONTEXT, GLOBAL_SIZE, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../abi/context_layout.ts";
+import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
+import { type Analysis, REASON } from "./analysis.ts";
+import { EXACT, type Facts, KNOWN_LENGTHS, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
+import { BASE_RIP } from "./x64_decoder.ts";
+
+/** Bytes behind the base of a memory with guard pages: 2^32 for the index, as much for the offset, and a guard. */
+const GUARDED_BYTES = 2 ** 33 + 0x10000;
+/** An access below this address faults. */
+const NULL_PAGE = 4096;
+const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
+const RSP = 4;
+const { ADDRESS, RESULT } = PLACE;
+
+/** Fields of the thread state that code loads and stores: offset, bytes, and whether it may store. */
+const THREAD_FIELDS = [
+  { at: THREAD.FUEL, bytes: 8, store: true },
+  { at: THREAD.DEPTH_LEFT, bytes: 4, store: true },
+  { at: THREAD.CAUGHT_TAG, bytes: 8, store: false },
+] as const;
+
+/** Is memory `m` one whose accesses the guard pages bound? */
+function isGuarded(a: Analysis, m: number): boolean {
+  return m === 0 && !a.module.code.explicitBounds && a.module.memoryIs64[0] === false;
+}
+
+/** Evaluates the address of the current instruction into PLACE.ADDRESS. */
+export function evaluateAddress(a: Analysis): void {
+  const { code, facts, n } = a;
+  const base = code.base[n], index = code.index[n], displacement = code.displacement[n];
+  if (base === BASE_RIP) {
+    const at = code.at[n + 1] + displacement;
+    facts.set(ADDRESS, VALUE.IMAGE, 0, at, at, 0);
+    return;
+  }
+  if (base === RSP) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
+  else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
+  else facts.copy(ADDRESS, base);
+  // Column `low` of a record has facts; its address has no distance yet.
+  if (facts.kind[ADDRESS] === VALUE.RECORD) facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
+  if (index >= 0) addIndex(a, index, code.scale[n]);
+  addDisplacement(facts, displacement);
+}
+
+/** Adds location `index`, shifted left by `scale`, to the address. */
+function addIndex(a: Analysis, index: number, scale: number): void {
+  const { facts } = a;
+  const number = facts.kind[index];
+  if (facts.kind[ADDRESS] === VALUE.NUMBER && number !== VALUE.NUMBER && scale === 0) {
+    // The index is the pointer: the sum is the same.
+    const low = facts.low[ADDRESS], high = facts.high[ADDRESS];
+    const name = facts.name[ADDRESS], delta = facts.delta[ADDRESS], room = facts.room[ADDRESS], of = facts.of[ADDRESS];
+    facts.copy(ADDRESS, index);
+    addNumber(facts, ADDRESS, { low, high, name, delta, room, of });
+    return;
+  }
+  if (number !== VALUE.NUMBER) {
+    if (number === VALUE.DESCRIPTOR_OFFSET && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
+      facts.set(ADDRESS, VALUE.DESCRIPTOR, facts.id[index], 0, 0, 0);
+    } else facts.forget(ADDRESS);
+    return;
+  }
+  addNumber(facts, ADDRESS, scaled(facts, index, scale));
+}
+
+/** A number apart from its location. */
+interface Addend {
+  low: number;
+  high: number;
+  name: number;
+  delta: number;
+  room: number;
+  of: number;
+}
+
+const ADDEND: Addend = { low: 0, high: 0, name: 0, delta: 0, room: 0, of: -1 };
+
+/** Location `l`, a number, shifted left by `scale`. The result is valid until the next call. */
+export function scaled(facts: Facts, l: number, scale: number): Addend {
+  const factor = 1 << scale;
+  const of = facts.of[l];
+  ADDEND.low = facts.low[l] * factor;
+  ADDEND.high = facts.high[l] * factor;
+  ADDEND.name = scale === 0 ? facts.name[l] : 0;
+  ADDEND.delta = facts.delta[l];
+  ADDEND.room = facts.room[l] * factor;
+  ADDEND.of = scale === 0 ? of : scale === 3 && of >= LIMIT.TABLE && of < LIMIT.TABLE_BYTES ? of + LIMIT.UNIT : -1;
+  return ADDEND;
+}
+
+/** Adds a number to the value of location `l`, a number or an address; forgets the sum where it may wrap. */
+export function addNumber(facts: Facts, l: number, addend: Addend): void {
+  const { low, high, name, delta, room, of } = addend;
+  if (low === high) {
+    shiftExactly(facts, l, low);
+    return;
+  }
+  const constant = facts.low[l];
+  const isConstant = constant === facts.high[l];
+  const sumLow = constant + low, sumHigh = facts.high[l] + high;
+  if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT)) return facts.forget(l);
+  facts.low[l] = sumLow;
+  facts.high[l] = sumHigh;
+  facts.name[l] = isConstant ? name : 0;
+  facts.delta[l] = delta + constant;
+  facts.room[l] = room - constant;
+  facts.of[l] = isConstant ? of : -1;
+}
+
+function shiftExactly(facts: Facts, l: number, amount: number): void {
+  if (facts.kind[l] === VALUE.NUMBER && !(facts.high[l] + amount <= EXACT && facts.low[l] + amount >= 0)) {
+    return facts.forget(l);
+  }
+  facts.shift(l, amount);
+}
+
+function addDisplacement(facts: Facts, displacement: number): void {
+  if (displacement === 0) return;
+  facts.low[ADDRESS] += displacement;
+  facts.high[ADDRESS] += displacement;
+  facts.delta[ADDRESS] += displacement;
+  facts.room[ADDRESS] -= displacement;
+}
+
+/** Proves a load of `size` bytes at the current instruction's address; its value is in PLACE.RESULT. */
+export function load(a: Analysis, size: number): void {
+  evaluateAddress(a);
+  const { facts } = a;
+  facts.number(RESULT, 0, size < 8 ? 2 ** (size * 8) - 1 : Infinity, a.name());
+  access(a, size, false);
+}
+
+/** Proves a store of `size` bytes at the current instruction's address; `from`: its general register, −1 for none. */
+export function store(a: Analysis, size: number, from: number): void {
+  evaluateAddress(a);
+  const { facts } = a;
+  const isStack = facts.kind[ADDRESS] === VALUE.STACK;
+  const position = -facts.low[ADDRESS];
+  access(a, size, true);
+  if (!isStack || a.reason !== "") return;
+  a.forgetSlots(position, size);
+  if (from < 0 || size < 4 || size > 8) return;
+  const slot = a.newSlot(position, size);
+  if (slot === 0) return;
+  if (size === 8 || facts.isShort(from)) facts.copy(slot, from);
+  else facts.number(slot, 0, MAX32, 0);
+}
+
+/** Proves a read-modify-write access of `size` bytes. */
+export function modify(a: Analysis, size: number): void {
+  load(a, size);
+  access(a, size, true);
+  if (a.facts.kind[ADDRESS] === VALUE.STACK && a.reason === "") a.forgetSlots(-a.facts.low[ADDRESS], size);
+}
+
+/** Proves the access at PLACE.ADDRESS, or fails. */
+function access(a: Analysis, size: number, isStore: boolean): void {
+  const { facts } = a;
+  const at = facts.low[ADDRESS];
+  const isFixed = at === facts.high[ADDRESS];
+  switch (facts.kind[ADDRESS]) {
+    case VALUE.STACK:
+      return accessStack(a, at, size, isFixed, isStore);
+    case VALUE.MEMORY:
+      return accessMemory(a, facts.id[ADDRESS], size);
+    case VALUE.TABLE:
+      return accessTable(a, facts.id[ADDRESS], size, isStore);
+    case VALUE.IMAGE:
+      return accessImage(a, at, facts.high[ADDRESS], size, isStore);
+    case VALUE.RECORD:
+      if (!isFixed) return a.fail(REASON.OBJECT);
+      return accessRecord(a, facts.name[ADDRESS], at, size, isStore);
+  }
+  if (!isFixed) return a.fail(REASON.ADDRESS);
+  accessFixed(a, at, size, isStore);
+}
+
+/** The same for objects that are accessed at constant distances. */
+function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  const id = facts.id[ADDRESS];
+  switch (facts.kind[ADDRESS]) {
+    case VALUE.CONTEXT:
+      return isStore ? storeContext(a, at, size) : loadContext(a, at, size);
+    case VALUE.RECORD_CONTEXT:
+      return accessOtherContext(a, id, at, size, isStore);
+    case VALUE.OVERFLOW:
+      return at >= 0 && at + size <= OVERFLOW_BYTES ? undefined : a.fail(REASON.THREAD);
+    case VALUE.THREAD:
+      return accessThread(a, at, size, isStore);
+    case VALUE.CELL:
+      return at >= 0 && at + size <= GLOBAL_SIZE ? undefined : a.fail(REASON.ADDRESS);
+    case VALUE.LENGTH_CELL:
+      if (at !== 0 || size !== 8 || isStore) return a.fail(REASON.ADDRESS);
+      return facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + id, 0, Infinity, a.name());
+    case VALUE.CELLS:
+      if (at !== CELLS.TYPES || size !== 8 || isStore) return a.fail(REASON.OBJECT);
+      return facts.set(RESULT, VALUE.DESCRIPTORS, 0, 0, 0, 0);
+    case VALUE.DESCRIPTOR:
+      return accessDescriptor(a, id, at, size, isStore);
+    case VALUE.DISPLAY:
+      if (at % 4 !== 0 || at < 0 || size !== 4 || isStore) return a.fail(REASON.OBJECT);
+      return facts.set(RESULT, VALUE.ANCESTOR, id, at / 4, at / 4, 0);
+  }
+  a.fail(REASON.ADDRESS);
+}
+
+function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, isStore: boolean): void {
+  if (!isFixed || at < -a.depth) return a.fail(REASON.FRAME);
+  const { facts } = a;
+  if (at + size <= 0) {
+    if (isStore) return;
+    const slot = a.slot(-at, size);
+    if (slot !== 0 && (size === 8 || size === 4)) facts.copy(RESULT, slot);
+    return;
+  }
+  // The return address: a tail call into another instance compares it with the stub for such returns.
+  if (isStore || at !== 0 || size !== 8) return a.fail(REASON.FRAME);
+  facts.set(RESULT, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
+}
+
+/** Proves that the address is inside of memory `m`. */
+function accessMemory(a: Analysis, m: number, size: number): void {
+  const { facts } = a;
+  const last = facts.high[ADDRESS] + size;
+  if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
+  if (isGuarded(a, m) && last <= GUARDED_BYTES) return;
+  if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
+  if (last <= a.module.memoryBytes[m]) return;
+  if (m < KNOWN_LENGTHS && last <= facts.low[PLACE.LENGTHS + m]) return;
+  a.fail(REASON.MEMORY);
+}
+
+function accessTable(a: Analysis, t: number, size: number, isStore: boolean): void {
+  const { facts, module } = a;
+  const isBounded = facts.of[ADDRESS] === LIMIT.TABLE_BYTES + t && facts.room[ADDRESS] >= size;
+  if (!isBounded && facts.high[ADDRESS] + size > module.tableLength[t] * 8) return a.fail(REASON.TABLE);
+  if (facts.low[ADDRESS] < 0 || size !== 8) return a.fail(REASON.TABLE);
+  if (isStore) a.writtenTables[t] = 1;
+  else if (module.tableHoldsFunctions[t]) {
+    const type = a.constantTables[t] === 1 ? module.tableType[t] : 0;
+    facts.set(RESULT, VALUE.RECORD, type, 0, 0, a.name());
+  }
+}
+
+function accessImage(a: Analysis, low: number, high: number, size: number, isStore: boolean): void {
+  if (isStore || low < 0 || high + size > a.module.bytes.length) a.fail(REASON.CONSTANTS);
+}
+
+function accessRecord(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (isStore || at < 0 || at + size > NULL_PAGE) return a.fail(REASON.OBJECT);
+  if (at === RECORD.CONTEXT && size === 8) return facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
+  if (at === RECORD.TYPE_ID && size === 4) return facts.set(RESULT, VALUE.TYPE_ID, name, 0, 0, a.name());
+  if (at !== RECORD.CODE || size !== 8) a.fail(REASON.OBJECT);
+}
+
+function accessThread(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const field = THREAD_FIELDS.find((row) => row.at === at && row.bytes === size);
+  if (field === undefined || (isStore && !field.store)) a.fail(REASON.THREAD);
+}
+
+function accessDescriptor(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (isStore) return a.fail(REASON.OBJECT);
+  const depth = (at - DESCRIPTOR.DISPLAY) / 4;
+  if (size === 4 && depth >= 0 && depth < DISPLAY_LENGTH && Number.isInteger(depth)) {
+    return facts.set(RESULT, VALUE.ANCESTOR, name, depth, depth, 0);
+  }
+  if (at === DESCRIPTOR.DEEP && size === 8) return facts.set(RESULT, VALUE.DISPLAY, name, 0, 0, 0);
+  if (at !== DESCRIPTOR.KIND || size !== 4) a.fail(REASON.OBJECT);
+}
+
+/** The context of a record that may belong to another instance: what a call needs. */
+function accessOtherContext(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (isStore) return a.fail(REASON.CONTEXT);
+  const memory = a.module.code.layout.memoriesOffset;
+  if (at === CONTEXT.THREAD && size === 8) return facts.set(RESULT, VALUE.THREAD, 0, 0, 0, 0);
+  if (at === CONTEXT.METERED && size === 4) return;
+  if (at === memory + MEMORY.BASE && size === 8) return facts.set(RESULT, VALUE.RECORD_MEMORY, name, 0, 0, 0);
+  if (at === memory + MEMORY.LENGTH && size === 8) return facts.set(RESULT, VALUE.RECORD_LENGTH, name, 0, 0, 0);
+  a.fail(REASON.CONTEXT);
+}
+
+/** Pointers in the header of the context, by offset. */
+const HEADER = new Map<number, number>([
+  [CONTEXT.THREAD, VALUE.THREAD],
+  [CONTEXT.STACK_LIMIT, VALUE.STACK_LIMIT],
+  [CONTEXT.OVERFLOW, VALUE.OVERFLOW],
+  [CONTEXT.HEAP, VALUE.CELLS],
+  [CONTEXT.TAIL_RETURN, VALUE.TAIL_RETURN],
+]);
+
+function loadContext(a: Analysis, at: number, size: number): void {
+  const { facts } = a;
+  const { layout } = a.module.code;
+  if (at < 0 || at + size > layout.size) return a.fail(REASON.CONTEXT);
+  const kind = HEADER.get(at);
+  if (at < CONTEXT.SIZE) {
+    if (kind !== undefined && size === 8) return facts.set(RESULT, kind, 0, 0, 0, 0);
+    return at === CONTEXT.METERED || at === CONTEXT.INSTANCE ? undefined : a.fail(REASON.CONTEXT);
+  }
+  if (at < layout.tablesOffset) return loadMemoryField(a, at - layout.memoriesOffset, size);
+  if (at < layout.globalsOffset) return loadTableField(a, at - layout.tablesOffset, size);
+  if (at < layout.importsOffset) return loadGlobal(a, at - layout.globalsOffset, size);
+  if (at < layout.typeIdsOffset) return loadRecordField(a, at - layout.importsOffset, size);
+  if (at < layout.tagsOffset) return loadTypeId(a, at - layout.typeIdsOffset, size);
+  if (at >= layout.sharedLengthsOffset && layout.shared === true) {
+    loadSharedLength(a, at - layout.sharedLengthsOffset, size);
+  }
+}
+
+function loadMemoryField(a: Analysis, at: number, size: number): void {
+  const { facts } = a;
+  const m = Math.floor(at / MEMORY.SIZE);
+  if (at % 8 !== 0 || size !== 8) return;
+  if (at % MEMORY.SIZE === MEMORY.BASE) facts.set(RESULT, VALUE.MEMORY, m, 0, 0, 0);
+  else facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + m, 0, Infinity, a.name());
+}
+
+function loadTableField(a: Analysis, at: number, size: number): void {
+  const { facts } = a;
+  const t = Math.floor(at / TABLE.SIZE);
+  const isBase = at % TABLE.SIZE === TABLE.BASE;
+  if (isBase && size === 8) facts.set(RESULT, VALUE.TABLE, t, 0, 0, 0);
+  // The length of a table with 32-bit indices is below 2^32.
+  else if (at % TABLE.SIZE === TABLE.LENGTH && (size === 8 || (size === 4 && !a.module.tableIs64[t]))) {
+    facts.set(RESULT, VALUE.LENGTH, LIMIT.TABLE + t, 0, size === 4 ? MAX32 : Infinity, a.name());
+  }
+}
+
+function loadGlobal(a: Analysis, at: number, size: number): void {
+  const g = Math.floor(at / GLOBAL_SIZE);
+  if (at % GLOBAL_SIZE === 0 && size === 8 && a.module.globalIsCell[g]) a.facts.set(RESULT, VALUE.CELL, g, 0, 0, 0);
+}
+
+/** Fields of the records that the context has. */
+function loadRecordField(a: Analysis, at: number, size: number): void {
+  // The context of an import's record is read to compare it; other fields are numbers to the code.
+  const record = at - at % RECORD.SIZE;
+  if (at % RECORD.SIZE === RECORD.CONTEXT && size === 8) {
+    a.facts.set(RESULT, VALUE.RECORD_CONTEXT, recordName(record), 0, 0, a.name());
+  }
+}
+
+/** The name of the record at distance `at` from the first import's: names below 0 are used for nothing else. */
+export function recordName(at: number): number {
+  return -1 - at / RECORD.SIZE;
+}
+
+function loadTypeId(a: Analysis, at: number, size: number): void {
+  if (at % 4 === 0 && size === 4 && at / 4 < a.module.typeDepth.length) {
+    a.facts.set(RESULT, VALUE.EXPECTED_TYPE, at / 4, 0, 0, 0);
+  }
+}
+
+function loadSharedLength(a: Analysis, at: number, size: number): void {
+  const m = at / SHARED_LENGTH_SIZE;
+  if (Number.isInteger(m) && size === 8 && m < a.module.memoryIs64.length) {
+    a.facts.set(RESULT, VALUE.LENGTH_CELL, m, 0, 0, 0);
+  }
+}
+
+/** Stores to the context: values of own globals, and the lengths of shared memories as they were loaded. */
+function storeContext(a: Analysis, at: number, size: number): void {
+  const { layout } = a.module.code;
+  const { code, facts, n } = a;
+  const global = Math.floor((at - layout.globalsOffset) / GLOBAL_SIZE);
+  if (at >= layout.globalsOffset && at < layout.importsOffset) {
+    const within = (at - layout.globalsOffset) % GLOBAL_SIZE + size <= GLOBAL_SIZE;
+    if (within && !a.module.globalIsCell[global]) return;
+  }
+  const memory = (at - layout.memoriesOffset - MEMORY.LENGTH) / MEMORY.SIZE;
+  if (Number.isInteger(memory) && at < layout.tablesOffset && size === 8) {
+    const from = code.reg[n];
+    if (from >= 0 && facts.kind[from] === VALUE.LENGTH && facts.id[from] === LIMIT.MEMORY + memory) return;
+  }
+  a.fail(REASON.CONTEXT);
+}

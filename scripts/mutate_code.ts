@@ -1,0 +1,92 @@
+/**
+ * Breaks proven machine code on purpose, and counts the mutants that the verifier catches: `deno task mutate --count N
+ * FILE…`. Out: mutants and catches by kind; status 1 if one is missed. --list prints the missed ones.
+ */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
+import { compileModule, prepareBodyCompiler } from "../engine/compile.ts";
+import { NewEngine } from "../engine/engine.ts";
+import { featureSet } from "../engine/features.ts";
+import { cpuFeatures } from "../engine/host/cpu.ts";
+import { currentHost } from "../engine/host/current.ts";
+import { optimizationSet } from "../engine/optimizations.ts";
+import { type MutantKind, mutantsOf } from "../engine/verify/testing/mutants.ts";
+import { x64Verifier } from "../engine/verify/verify_code.ts";
+import { machineModuleOf } from "../engine/verify_module.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
+
+const task = {
+  name: "task mutate",
+  about: "Breaks proven machine code on purpose, and counts the mutants that the verifier catches.",
+  operands: "FILE…",
+  options: {
+    count: { value: "N", help: "most mutants of one kind in one module", default: "100" },
+    explicit: { help: "compile with explicit bounds checks" },
+    baseline: { help: "compile with the baseline tier" },
+    list: { help: "list the mutants that are missed, with their code" },
+  },
+} as const;
+const { values: flags, operands } = readTaskLine(task);
+const most = wholeNumber(task, "--count", flags.count, 1);
+await prepareBodyCompiler("x64");
+
+const options = {
+  target: X64,
+  features: featureSet(),
+  optimizations: optimizationSet(),
+  explicitBounds: flags.explicit,
+  cpu: cpuFeatures(currentHost()),
+  tier: flags.baseline ? "baseline" : "optimizing",
+} as const;
+
+const made = new Map<MutantKind, number>();
+const caught = new Map<MutantKind, number>();
+
+/** Applies mutants to the proven functions of a module. */
+function mutateModule(file: string): void {
+  const code = compileModule(NewEngine().parse(readFileSync(file)), options);
+  const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, options);
+  const verifier = x64Verifier(module);
+  const { functionStart } = module.tables;
+  const used = new Map<MutantKind, number>();
+  for (let index = 0; index < functionStart.length; index++) {
+    if (functionStart[index] < 0 || verifier.verify(index) !== undefined) continue;
+    for (const mutant of mutantsOf(module, index)) {
+      const count = (used.get(mutant.kind) ?? 0) + 1;
+      if (count > most) continue;
+      used.set(mutant.kind, count);
+      const { kind, at, bytes } = mutant;
+      const original = module.bytes.slice(at, at + bytes.length);
+      module.bytes.set(bytes, at);
+      made.set(kind, (made.get(kind) ?? 0) + 1);
+      if (verifier.verify(index) !== undefined) caught.set(kind, (caught.get(kind) ?? 0) + 1);
+      else if (flags.list) listMiss(file, kind, index, at, module.bytes, original);
+      module.bytes.set(original, at);
+    }
+  }
+}
+
+function listMiss(
+  file: string,
+  kind: string,
+  index: number,
+  at: number,
+  bytes: Uint8Array,
+  original: Uint8Array,
+): void {
+  const before = X64.disassemble(original, 0, original.length).trim();
+  const after = X64.disassemble(bytes, at, at + original.length).trim().replaceAll("\n", ";");
+  console.log(`${file}: function ${index} at ${at}: ${kind}: ${before} -> ${after}`);
+}
+
+for (const file of operands) mutateModule(file);
+
+let mutants = 0, catches = 0;
+for (const [kind, count] of made) {
+  mutants += count;
+  catches += caught.get(kind) ?? 0;
+  console.log(`${kind}: ${caught.get(kind) ?? 0} of ${count}`);
+}
+console.log(`${catches} of ${mutants} mutants caught`);
+process.exit(catches < mutants ? 1 : 0);

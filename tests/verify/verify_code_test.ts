@@ -1,0 +1,129 @@
+/**
+ * The verifier of machine code: proves the code of programs in guard mode, names what it cannot prove, and catches every
+ * mutant of proven code.
+ */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
+import { type CompiledCode, compileModule, prepareBodyCompiler } from "../../engine/compile.ts";
+import type { CompileOptions } from "../../engine/compile_options.ts";
+import { NewEngine } from "../../engine/engine.ts";
+import { featureSet } from "../../engine/features.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { REASON } from "../../engine/verify/analysis.ts";
+import { MUTANT_KINDS, mutantsOf } from "../../engine/verify/testing/mutants.ts";
+import { x64Verifier } from "../../engine/verify/verify_code.ts";
+import { machineModuleOf, verifyCompiled } from "../../engine/verify_module.ts";
+
+await prepareBodyCompiler("x64");
+
+const OPTIONS: CompileOptions = {
+  target: X64,
+  features: featureSet(),
+  optimizations: optimizationSet(),
+  explicitBounds: false,
+  cpu: new Set(["avx", "bmi1", "bmi2", "lzcnt", "popcnt", "sse41", "sse42"]),
+};
+
+function compiled(source: string | Uint8Array, options = OPTIONS): CompiledCode {
+  return compileModule(NewEngine().parse(source), options);
+}
+
+function program(name: string): Uint8Array {
+  return readFileSync(new URL(`../../${name}`, import.meta.url));
+}
+
+const PROGRAMS = [
+  "bench/wasm/hash_table.wasm",
+  "bench/wasm/json.wasm",
+  "bench/wasm/threaded_vm.wasm",
+  "bench/wasm/virtual_calls.wasm",
+  "bench/wasm/exceptions_rare.wasm",
+  "bench/wasm/tail_vm.wasm",
+  "examples/wasi/lisp.wasm",
+  "examples/wasi/words.wasm",
+];
+
+Deno.test("optimized code of programs is proven", () => {
+  for (const name of PROGRAMS) deepEqual(verifyCompiled(compiled(program(name)), OPTIONS), [], name);
+});
+
+Deno.test("code without AVX and BMI is proven, too", () => {
+  const options = { ...OPTIONS, cpu: new Set<string>() };
+  for (const name of PROGRAMS.slice(0, 2)) deepEqual(verifyCompiled(compiled(program(name), options), options), []);
+});
+
+/** Mutants of one kind in one module. */
+const MOST_MUTANTS = 25;
+
+Deno.test("every mutant of proven code is caught", () => {
+  const seen = new Set<string>();
+  for (const name of ["bench/wasm/threaded_vm.wasm", "examples/wasi/lisp.wasm", "examples/wasi/words.wasm"]) {
+    const code = compiled(program(name));
+    const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
+    const verifier = x64Verifier(module);
+    const made = new Map<string, number>();
+    for (let index = 0; index < module.tables.functionStart.length; index++) {
+      for (const { kind, at, bytes } of mutantsOf(module, index)) {
+        const count = (made.get(kind) ?? 0) + 1;
+        if (count > MOST_MUTANTS) continue;
+        made.set(kind, count);
+        const original = module.bytes.slice(at, at + bytes.length);
+        module.bytes.set(bytes, at);
+        ok(verifier.verify(index) !== undefined, `${name}: function ${index} at ${at}: ${kind}`);
+        module.bytes.set(original, at);
+        seen.add(kind);
+      }
+    }
+  }
+  deepEqual(MUTANT_KINDS.filter((kind) => !seen.has(kind)), []);
+});
+
+Deno.test("a table of call sites with a wrong frame is found", () => {
+  const code = compiled(program("bench/wasm/threaded_vm.wasm"));
+  const module = machineModuleOf(code, OPTIONS);
+  const callFrame = module.tables.callFrame.slice();
+  const first = Math.min(...module.tables.functionStart);
+  const row = module.tables.callReturn.findIndex((at) => at > first);
+  callFrame[row] += 8;
+  const findings = verifyCompiled({ ...code, tables: { ...code.tables, callFrame } }, OPTIONS);
+  ok(findings.some(({ reason }) => reason === REASON.CALL_SITE));
+});
+
+Deno.test("changed stubs are found", () => {
+  const code = compiled(program("bench/wasm/hash_table.wasm"));
+  const bytes = code.bytes.slice();
+  bytes[200] ^= 1;
+  equal(verifyCompiled({ ...code, bytes }, OPTIONS)[0].index, -1);
+});
+
+Deno.test("a table that the code writes is not taken to be constant", () => {
+  const calls = (more: string) =>
+    `(module
+    (type $t (func (result i32)))
+    (table 2 funcref)
+    (elem (i32.const 0) func $f $g)
+    (func $f (type $t) (i32.const 1))
+    (func $g (type $t) (i32.const 2))
+    (func (export "call") (param i32) (result i32) (call_indirect (type $t) (local.get 0)))
+    ${more})`;
+  deepEqual(verifyCompiled(compiled(calls("")), OPTIONS), []);
+  // The same code with the facts of a module that writes the table.
+  const code = compiled(calls(""));
+  const writer = compiled(calls(`(func (export "set") (table.set (i32.const 0) (ref.null func)))`));
+  deepEqual(verifyCompiled(writer, OPTIONS), []);
+  const module = machineModuleOf(code, OPTIONS);
+  const isPrivate = module.tableIsPrivate.map(() => false);
+  const finding = x64Verifier({ ...module, tableIsPrivate: isPrivate }).verify(2);
+  equal(finding?.reason, REASON.CALL_TARGET);
+});
+
+Deno.test("an index of 64 bits is not taken for one of 32", () => {
+  // The load is proven because its address is an i32; with the type of its parameter changed, nothing bounds it.
+  const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
+  const module = machineModuleOf(code, OPTIONS);
+  equal(x64Verifier(module).verify(0), undefined);
+  const [{ results }] = module.functionSignature;
+  const wide = [{ params: Uint8Array.of(2), results }];
+  equal(x64Verifier({ ...module, functionSignature: wide }).verify(0)?.reason, REASON.MEMORY);
+});

@@ -1,0 +1,127 @@
+/**
+ * The verifier's decoder against an external assembler: tests/encode/x64.txt has lines "bytes | text" that llvm-mc
+ * printed. For every line with a form of functions, length, memory operand, width and immediate must be those of the
+ * text.
+ */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { BASE_RIP, decodeX64, NO_REGISTER, X64Instructions } from "../../engine/verify/x64_decoder.ts";
+import { KIND } from "../../engine/verify/x64_forms.ts";
+
+interface Line {
+  bytes: Uint8Array;
+  text: string;
+}
+
+const LINES: Line[] = readFileSync(new URL("../encode/x64.txt", import.meta.url), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith(";"))
+  .map((line) => {
+    const [hex, text] = line.split(" | ");
+    return { bytes: Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16)), text };
+  });
+
+/** Instructions of stubs alone, which the verifier compares with those of this build instead of decoding them. */
+const OF_STUBS = /^(rep |lock$|pushfq|popfq|syscall|int3)/;
+
+const NAMES = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"];
+for (let k = 8; k < 16; k++) NAMES.push(`r${k}`);
+
+const WIDTHS: Readonly<Record<string, number>> = { byte: 1, word: 2, dword: 4, qword: 8, xmmword: 16 };
+
+/** The memory operand of a text, in the notation of the columns. */
+function memoryOf(text: string): number[] | undefined {
+  const match = /\[([^\]]*)\]/.exec(text);
+  if (match === null) return undefined;
+  let base = NO_REGISTER, index = NO_REGISTER, scale = 0, displacement = 0;
+  for (const [, sign, term] of match[1].replaceAll(" ", "").matchAll(/([+-]?)([^+-]+)/g)) {
+    const scaled = /^(\d)\*(\w+)$/.exec(term);
+    if (scaled !== null) {
+      index = NAMES.indexOf(scaled[2]);
+      scale = Math.log2(Number(scaled[1]));
+    } else if (term === "rip") base = BASE_RIP;
+    else if (NAMES.includes(term)) {
+      if (base === NO_REGISTER) base = NAMES.indexOf(term);
+      else index = NAMES.indexOf(term);
+    } else displacement = Number(`${sign}${term}`);
+  }
+  return [base, index, scale, displacement];
+}
+
+function decoded({ bytes, text }: Line): X64Instructions {
+  const into = new X64Instructions();
+  equal(decodeX64(bytes, 0, bytes.length, into), bytes.length, text);
+  equal(into.count, 1, text);
+  return into;
+}
+
+const FUNCTION_LINES = LINES.filter(({ text }) => !OF_STUBS.test(text));
+
+Deno.test("the verifier's decoder accepts the lengths of llvm-mc", () => {
+  ok(FUNCTION_LINES.length > 2000);
+  for (const line of FUNCTION_LINES) decoded(line);
+});
+
+Deno.test("the verifier's decoder finds the memory operands of llvm-mc", () => {
+  for (const line of FUNCTION_LINES) {
+    const d = decoded(line);
+    const memory = memoryOf(line.text);
+    if (memory === undefined) {
+      ok(d.base[0] === NO_REGISTER && d.index[0] === NO_REGISTER, line.text);
+      continue;
+    }
+    equal(d.rm[0], NO_REGISTER, line.text);
+    deepEqual([d.base[0], d.index[0], d.scale[0], d.displacement[0]], memory, line.text);
+    const width = /(\w+) ptr/.exec(line.text)?.[1];
+    if (width === undefined) equal(d.kind[0], KIND.LEA, line.text);
+    else if (d.kind[0] !== KIND.NOP) equal(d.size[0], WIDTHS[width], line.text);
+  }
+});
+
+Deno.test("the verifier's decoder finds the immediates of llvm-mc", () => {
+  for (const line of FUNCTION_LINES) {
+    const d = decoded(line);
+    const written = /, (-?\d+)$/.exec(line.text)?.[1];
+    if (written === undefined) continue;
+    equal(d.hasImmediate[0], 1, line.text);
+    const value = (BigInt(d.immediateHigh[0]) << 32n) | BigInt(d.immediate[0] >>> 0);
+    const bits = d.wide[0] !== 0 && d.kind[0] === KIND.CONSTANT ? 64 : 8;
+    equal(BigInt.asUintN(bits, value), BigInt.asUintN(bits, BigInt(written)), line.text);
+  }
+});
+
+Deno.test("the verifier's decoder refuses what no backend emits", () => {
+  const refused = [
+    "f4", // hlt
+    "0f05", // syscall
+    "cd80", // int
+    "f3a4", // rep movsb
+    "65488b00", // a segment prefix
+    "67488b00", // an address-size prefix
+    "6648488b00", // two REX prefixes
+    "f0480fb7c0", // lock without memory
+    "c5fc58c1", // 256 bits
+    "ff20ff", // a jump and a rest
+    "ffd8", // far call
+    "8ec0", // a segment register
+    "c8000000", // enter
+    "0f31", // rdtsc
+    "0fae38", // clflush
+    "0f01d0", // xgetbv
+  ];
+  for (const hex of refused) {
+    const bytes = Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
+    ok(decodeX64(bytes, 0, bytes.length, new X64Instructions()) < bytes.length, hex);
+  }
+});
+
+Deno.test("the verifier's decoder refuses instructions that end beyond the function", () => {
+  for (const { bytes, text } of FUNCTION_LINES) {
+    for (let n = 1; n < bytes.length; n++) {
+      const into = new X64Instructions();
+      // A shorter instruction may be a prefix of a longer one, but never across the end.
+      ok(decodeX64(bytes, 0, n, into) <= n, text);
+      ok(into.count === 0 || into.at[into.count] <= n, text);
+    }
+  }
+});
