@@ -89,23 +89,50 @@ function Get-InstalledBin([string]$Root) {
   return (Get-Content -Raw -Encoding UTF8 $receipt | ConvertFrom-Json).bin
 }
 
+# Names that waft gives to the entries of its directories, as `waft self uninstall` knows them; all other entries belong
+# to others.
+$OWN_NAMES = @{
+  cache = '^(?:blobs|compiled|deno|downloads|indexes|records)$'
+  state = '^(?:trust|active\.json|install-receipt\.json|release-seen\.json|waft-lock\.json\.lock(?:\.[0-9a-f]{12})?|[a-z-]+\.json\.[0-9a-f]{12}\.tmp)$'
+  config = '^(?:config|policy|registry-keys|credentials)\.json(?:\.[0-9a-f]{12}\.tmp)?$'
+}
+
+# Entries of one of waft's directories that waft made.
+function Get-OwnEntries([string]$Root, [string]$Directory) {
+  $path = Join-Path $Root $Directory
+  if (-not (Test-Path -LiteralPath $path)) { return @() }
+  return @(Get-ChildItem -Force -LiteralPath $path |
+      Where-Object { $_.Name -cmatch $OWN_NAMES[$Directory] } | ForEach-Object { $_.FullName })
+}
+
+# Directories of installed versions, and what interrupted installations left beside them.
+function Get-OwnVersions([string]$Root) {
+  $path = Join-Path $Root 'versions'
+  if (-not (Test-Path -LiteralPath $path)) { return @() }
+  return @(Get-ChildItem -Force -Directory -LiteralPath $path | Where-Object {
+      ($_.Name -cmatch '^\.(?:staging|old)-[0-9a-f]{12}$') -or (Test-Path -LiteralPath (Join-Path $_.FullName 'receipt.json'))
+    } | ForEach-Object { $_.FullName })
+}
+
 function Remove-Waft {
   $root = Get-Root
   $bin = Get-InstalledBin $root
   if (-not $bin) { Stop-Install 'waft is not installed here' }
-  $removed = @('versions', 'cache', 'state')
-  if ($Purge) { $removed += 'config' }
-  $paths = @((Join-Path $bin 'waft.cmd')) + @($removed | ForEach-Object { Join-Path $root $_ })
+  # The versions go first: a running one cannot be removed, and stops the removal while everything else is there.
+  $paths = @(Get-OwnVersions $root) + @(Get-OwnEntries $root 'cache')
+  if ($Purge) { $paths += @(Get-OwnEntries $root 'config') }
+  $paths += @(Get-OwnEntries $root 'state') + @(Join-Path $bin 'waft.cmd')
   $paths | ForEach-Object { [Console]::Error.WriteLine("remove $_") }
   if ($DryRun) { return }
   if (-not $Yes -and (Read-Host 'Remove waft? [y/N]') -notmatch '^(y|yes)$') { return }
   Remove-FromPath $bin
-  # The versions go first: a running one cannot be removed, and stops the removal while everything else is there.
-  foreach ($path in @($paths | Select-Object -Skip 1) + $paths[0]) {
-    if (Test-Path $path) { Remove-Item -Recurse -Force $path }
+  foreach ($path in $paths) {
+    if (Test-Path -LiteralPath $path) { Remove-Item -Recurse -Force -LiteralPath $path }
   }
-  foreach ($path in $bin, $root) {
-    if ((Test-Path $path) -and -not (Get-ChildItem -Force $path)) { Remove-Item -Force $path }
+  # A directory that is not empty is in use by others.
+  $directories = @('versions', 'cache', 'state', 'config' | ForEach-Object { Join-Path $root $_ }) + @($bin, $root)
+  foreach ($path in $directories) {
+    if ((Test-Path -LiteralPath $path) -and -not (Get-ChildItem -Force -LiteralPath $path)) { Remove-Item -Force -LiteralPath $path }
   }
 }
 

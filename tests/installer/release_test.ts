@@ -23,6 +23,7 @@ import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
 import { versionFor } from "../../scripts/release.ts";
+import { OWN_NAMES } from "../../project/ops/self_install.ts";
 import { bundleFiles } from "../../project/ops/version.ts";
 import { bundleModules, placeUrls } from "../../scripts/release_bundle.ts";
 import { keptReleases, windowsInstallerFor } from "../../scripts/release_site.ts";
@@ -195,6 +196,20 @@ Deno.test("a release's install.ps1 has its version and the digests of its bundle
   assert.match(text, new RegExp(`^\\$RELEASE_BUNDLES = 'windows/amd64 ${"ab".repeat(32)}'$`, "m"));
   assert.throws(() => windowsInstallerFor(script, { version: "'", entry, base: "" }), /contains a single quote/);
   assert.throws(() => windowsInstallerFor("", { version: "1", entry, base: "" }), /has no line \$RELEASE_VERSION/);
+});
+
+Deno.test("install.ps1 removes the entries that `waft self uninstall` removes, by the same names, and no whole directory", () => {
+  const script = readFileSync(new URL("../../installer/install.ps1", import.meta.url), "utf8");
+  for (const [directory, names] of Object.entries(OWN_NAMES)) {
+    assert.ok(script.includes(`  ${directory} = '${names.source}'\n`), directory);
+  }
+  const [, removal = ""] = /^function Remove-Waft \{\n(.*?)^\}/ms.exec(script) ?? [];
+  const recursive = removal.split("\n").filter((line) => line.includes("-Recurse"));
+  assert.equal(recursive.length, 1);
+  assert.doesNotMatch(removal.split("$directories")[0]!, /Join-Path \$root/);
+  for (const source of ["Get-OwnVersions $root", "Get-OwnEntries $root 'cache'", "Get-OwnEntries $root 'state'"]) {
+    assert.ok(removal.includes(source), source);
+  }
 });
 
 Deno.test("a bundle has the programs of its platform, and no others", () => {
