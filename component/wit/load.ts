@@ -12,6 +12,9 @@ import { parseWit } from "./parse.ts";
 import { type ResolveOptions, resolveWit, type WitDocument } from "./resolve.ts";
 import type { FileSyntax } from "./syntax.ts";
 
+/** The most bytes of a file that is found in a directory. */
+const MAX_FOUND_BYTES = 1 << 24;
+
 /** Reads the package at `path`. */
 export function loadWit(path: string, options: ResolveOptions = {}): WitDocument {
   if (!statSync(path).isDirectory()) return resolveWit([readWitFile(path)], [], options);
@@ -25,14 +28,24 @@ function readDependencies(folder: string): FileSyntax[][] {
   return names.flatMap((name) => {
     const path = join(folder, name);
     if (statSync(path).isDirectory()) return [readFolder(path)];
-    return name.endsWith(".wit") ? [[readWitFile(path)]] : [];
+    return name.endsWith(".wit") ? [[readFoundFile(path)]] : [];
   }).filter((files) => files.length > 0);
 }
 
 function readFolder(folder: string): FileSyntax[] {
   return readdirSync(folder).filter((name) => name.endsWith(".wit")).sort().map((name) =>
-    readWitFile(join(folder, name))
+    readFoundFile(join(folder, name))
   );
+}
+
+/** Reads a file of a directory, which may come from elsewhere: a pipe or a device would never end. */
+function readFoundFile(file: string): FileSyntax {
+  const status = statSync(file);
+  if (!status.isFile()) throw new MalformedError("this is not a regular file", { file });
+  if (status.size > MAX_FOUND_BYTES) {
+    throw new MalformedError(`this file has more than ${MAX_FOUND_BYTES} bytes`, { file });
+  }
+  return readWitFile(file);
 }
 
 function readWitFile(file: string): FileSyntax {

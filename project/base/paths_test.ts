@@ -2,7 +2,9 @@
  * Machine paths: WAFT_HOME, macOS, XDG; which registry serves an id; projects are found upwards.
  */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
@@ -175,6 +177,24 @@ Deno.test({
     chmodSync(middle, 0o1777);
   };
   assert.equal(await searched(manifestInMiddle), "project.unsafe");
+});
+
+Deno.test({
+  name: "project: a manifest that is a pipe or a device is not read by the search",
+  ignore: process.platform === "win32",
+  fn: () => {
+    const folder = mkdtempSync(join(tmpdir(), "waft-manifest-"));
+    try {
+      const file = join(folder, "waft.json");
+      assert.equal(spawnSync("mkfifo", ["-m", "600", file]).status, 0);
+      assert.deepEqual(nearestManifest(folder), { file, text: "" });
+      rmSync(file);
+      writeFileSync(file, " ".repeat(1 << 21));
+      assert.deepEqual(nearestManifest(folder), { file, text: "" });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
 });
 
 Deno.test({

@@ -5,8 +5,12 @@
  */
 import { readFile } from "@waft/engine/internal/host/files";
 import { MANIFEST_FILE } from "../base/constants.ts";
+import { fileStatus } from "../base/file_status.ts";
 import { joinPaths } from "../base/system_path.ts";
 import { findProjectRoot } from "../project_root.ts";
+
+/** The largest manifest that is read here. */
+const MAX_BYTES = 1 << 20;
 
 /** The nearest manifest, and its text. */
 interface NearestManifest {
@@ -23,6 +27,9 @@ export function nearestManifest(start: string): NearestManifest | undefined {
   if (root === undefined) return undefined;
   const file = joinPaths(root, MANIFEST_FILE);
   try {
+    // A pipe or a device would never end.
+    const status = fileStatus(file);
+    if (status?.kind !== "file" || status.size > MAX_BYTES) return { file, text: "" };
     return { file, text: new TextDecoder().decode(readFile(file)) };
   } catch {
     return { file, text: "" };
@@ -35,7 +42,7 @@ export function askedRange(
 ): { readonly range: string; readonly file: string } | undefined {
   if (manifest === undefined) return undefined;
   const { file, text } = manifest;
-  if (!text.includes('"engines"') || text.length > 1 << 20) return undefined;
+  if (!text.includes('"engines"')) return undefined;
   try {
     const value = JSON.parse(text) as { package?: { engines?: { waft?: unknown } } } | null;
     const range = value?.package?.engines?.waft;

@@ -2,7 +2,7 @@
  * `waft inspect`, `parse` and `validate` of components: the command as a process.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 function waft(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], {
     encoding: "utf8",
+    timeout: 60_000,
   });
   return { status, stdout, stderr };
 }
@@ -109,6 +110,25 @@ Deno.test("faults are one line with the file and the place", () => {
     writeFileSync(text, "(module (func (i32.const 1)))");
     assert.match(waft("inspect", text).stderr, /^waft: .*c\.wat:1:\d+: type mismatch/);
   });
+});
+
+Deno.test({
+  name: "a pipe or a device in a directory of WIT is refused, because reading it would never end",
+  ignore: process.platform === "win32",
+  fn: () => {
+    inFolder((folder) => {
+      writeFileSync(join(folder, "w.wit"), "package a:b;\nworld w {}\n");
+      const deps = join(folder, "deps"), found = join(deps, "z.wit");
+      mkdirSync(deps);
+      symlinkSync("/dev/zero", found);
+      const device = waft("inspect", folder);
+      assert.deepEqual([device.status, device.stderr], [1, `waft: ${found}: this is not a regular file\n`]);
+      rmSync(found);
+      assert.equal(spawnSync("mkfifo", [join(folder, "pipe.wit")]).status, 0);
+      assert.match(waft("types", folder, "-o", join(folder, "out")).stderr, /pipe\.wit: this is not a regular file\n$/);
+      assert.equal(existsSync(join(folder, "out")), false);
+    });
+  },
 });
 
 const MODULE = `(module $tool
