@@ -3,7 +3,7 @@
  * and which functions to show. Out: the page. Invariant: nothing runs, and no file but the module, its source map and
  * files below `sources` is read, whatever names the module contains.
  */
-import { readFileSync, realpathSync } from "node:fs";
+import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
@@ -91,8 +91,9 @@ function readInside(directory: string, path: string, limit: number): string | un
     const root = realpathSync(directory);
     const file = realpathSync(join(root, path));
     if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) return undefined;
-    const bytes = readFileSync(file);
-    return bytes.length > limit ? undefined : new TextDecoder().decode(bytes);
+    // A pipe beside a module would never end.
+    const status = statSync(file);
+    return status.isFile() && status.size <= limit ? new TextDecoder().decode(readFileSync(file)) : undefined;
   } catch {
     return undefined;
   }

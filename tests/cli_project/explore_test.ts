@@ -23,7 +23,12 @@ function inFolder(run: (folder: string, waft: (...args: string[]) => ReturnType<
 }
 
 function waftIn(cwd: string, args: string[]): { status: number | null; stdout: string; stderr: string } {
-  const options = { cwd, encoding: "utf8", env: { ...process.env, WAFT_HOME: join(cwd, "home") } } as const;
+  const options = {
+    cwd,
+    encoding: "utf8",
+    timeout: 60_000,
+    env: { ...process.env, WAFT_HOME: join(cwd, "home") },
+  } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], options);
   return { status, stdout, stderr };
 }
@@ -134,6 +139,19 @@ Deno.test("a source map elsewhere is not read", () => {
     assert.equal(waft("explore", "inner/m.wat").status, 0);
     assert.deepEqual(pageIndex(readFileSync(join(folder, "m.html"), "utf8")).files, []);
   });
+});
+
+Deno.test({
+  name: "a source map that is a pipe is not read, because reading it would never end",
+  ignore: process.platform === "win32",
+  fn: () =>
+    inFolder((folder, waft) => {
+      mapped(folder, "a.ts", { sourcesContent: ["from the map"] });
+      rmSync(join(folder, "m.wasm.map"));
+      assert.equal(spawnSync("mkfifo", [join(folder, "m.wasm.map")]).status, 0);
+      assert.equal(waft("explore", "m.wat").status, 0);
+      assert.deepEqual(pageIndex(readFileSync(join(folder, "m.html"), "utf8")).files, []);
+    }),
 });
 
 Deno.test("one core module of a component is explored", () => {
