@@ -1,7 +1,7 @@
 /**
  * Components on waft beside jco: `deno task bench:components [--only calls,cold,serve] [--rounds N]`. jco comes from
- * npm, into .cache/jco; both run on V8: calls in this process, cold starts and servers in children, by turns. Out: medians and the
- * ratio of waft to jco by figure. Times never affect the exit status.
+ * npm, into .cache/jco; both run on V8: calls in this process, cold starts and servers in children, alternating. Out:
+ * medians and the ratio of waft to jco by figure. Times never affect the exit status.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,13 +1,13 @@
 /**
  * On-stack replacement: baseline functions that are in a loop when their module is switched over continue in optimized
- * code at the loop's header. In: the module, and polls at loop headers of its baseline code. Out: frames that continue in
- * optimized code. Invariant: results do not depend on when, or whether, a frame continues there.
+ * code at the loop's header. In: the module, and polls at loop headers of its baseline code. Out: frames that continue
+ * in optimized code. Invariant: results do not depend on whether and when a frame continues there.
  *
  *     poll at a header ──▶ unknown: compiled by a helper thread ──▶ at a later poll: the frame is resumed in that code
  *
  * A poll that parks has all values of its frame in their homes, and the address at which it continues is in the parked
- * frame. It is replaced by that of code that calls the optimized rest of the function, and returns with its results. The
- * baseline frame stays below that call, as that of any caller, until the function returns.
+ * frame. It is replaced by that of code that calls the optimized rest of the function, and returns with its results.
+ * The baseline frame stays below that call, as that of any caller, until the function returns.
  */
 import type { LoopEntryTarget, Target } from "./codegen/target.ts";
 import type { LoopEntryCode, LoopPlace } from "./compile.ts";
@@ -22,12 +22,12 @@ import { TRAP } from "./traps.ts";
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 1;
 /**
- * Milliseconds from one poll at which baseline code is looked for to the next: at first, and at most. A poll costs some
- * ten microseconds.
+ * Interval of the polls that search the stacks for baseline code, in milliseconds: at first, and at most. A poll costs
+ * some ten microseconds.
  */
 const FIRST_MS = 1;
 const LONGEST_MS = 50;
-/** Loops of a module that are compiled; a program has few that run for long. */
+/** The maximum number of loops of a module that are compiled; few loops of a program run for long. */
 const MOST_LOOPS = 64;
 
 /** A request that a helper thread has received, or the code if it was compiled on this thread. */
@@ -40,7 +40,7 @@ interface LoopCompiler {
   compile(place: LoopPlace): Compilation;
 }
 
-/** A loop: under way, entered at an address, or refused (0). */
+/** A loop: in progress, entered at an address, or refused (0). */
 type Loop = PlacingJob | number;
 
 export class LoopEntries {
@@ -55,7 +55,7 @@ export class LoopEntries {
   readonly #modules: CompiledModule[] = [];
   #waiting = 0;
   #pause = FIRST_MS;
-  /** The time of the next poll at which baseline code is looked for. */
+  /** The time of the next poll that searches the stacks for baseline code. */
   #next = 0;
   /** Frames that continue in optimized code, so far. */
   entered = 0;
@@ -103,7 +103,7 @@ export class LoopEntries {
 
   /**
    * The innermost frame has parked at a poll. If it is at a loop header of baseline code, continues it in optimized
-   * code, or requests that. Returns whether the frame is such a one.
+   * code, or requests that. Returns whether the frame is at such a header.
    */
   enterLoop(now: number): boolean {
     const place = this.#placeOfPoll();
@@ -132,7 +132,7 @@ export class LoopEntries {
     return loop;
   }
 
-  /** A loop that cannot be compiled, for whatever reason, goes on in baseline code. */
+  /** A loop that cannot be compiled continues in baseline code. */
   #compile(place: LoopPlace, now: number): Loop {
     const { arena } = this.#store.thread;
     try {
@@ -196,7 +196,7 @@ export class LoopEntries {
     const { state, stack, stackLow } = this.#store.thread;
     const at = state.word(THREAD.GUEST_SP) - stackLow + this.#target.pollResume;
     const behind = stack.word(at) - state.word(THREAD.TRAP_PC);
-    // Tests may have moved it behind the poll (poll_steps.ts).
+    // Tests may have moved it past the poll (poll_steps.ts).
     if (behind !== 0 && behind !== this.#target.pollBytes) return;
     stack.setWord(at, address);
     this.entered++;

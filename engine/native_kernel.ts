@@ -24,7 +24,7 @@ const STACK_BYTES = 1 << 18;
 const SLACK_BYTES = 4096;
 const PAGE = 0x10000;
 
-/** Memory of the kernel: reserved as a whole, accessible as far as it is needed. */
+/** Memory of the kernel: reserved as a whole, made accessible on demand. */
 class NativeMemory implements KernelMemory {
   readonly address: number;
   readonly #host: Host;
@@ -97,7 +97,7 @@ function instantiateKernel(thread: GuestThread, { native, base }: PlacedKernel):
     region.i32[(offset + native.globals[k]) >> 2] = native.globals[k + 1];
   }
 
-  /** Calls a function with two arguments, of which it may ignore some; returns its result. */
+  /** Calls a function with two arguments, which it may ignore; returns its result. */
   function call({ start, thunk }: NativeKernel["start"], a: number, b: number): number {
     const guest = state.word(THREAD.GUEST_SP);
     state.setWord(THREAD.GUEST_SP, top);

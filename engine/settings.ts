@@ -91,7 +91,7 @@ export interface EngineOptions {
    */
   tierUpCalls?: number;
   /**
-   * The same for turns of loops: the module is switched over after that many, and after each as many more, the frame
+   * The same for turns of loops: the module is switched over after that many; after each multiple of them, the frame
    * that runs continues in optimized code at the header of its loop; for tests on x64.
    */
   tierUpTurns?: number;

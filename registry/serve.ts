@@ -166,7 +166,7 @@ function untilTaken(outgoing: ServerResponse, timeoutMs: number): Promise<void> 
   });
 }
 
-/** Sends a body with backpressure; the source is cancelled when the peer is gone or takes nothing for `stallMs`. */
+/** Sends a body with backpressure; the source is cancelled when the peer is gone or reads nothing for `stallMs`. */
 async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, stallMs: number): Promise<void> {
   const { socket } = outgoing.req;
   const reader = body.getReader();

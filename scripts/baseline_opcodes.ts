@@ -267,7 +267,7 @@ function vectorLowering(row: OpcodeRow): Lowering {
 }
 
 const SHAPES = ["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"];
-/** Shapes of loads and stores of a part, by what the mnemonic says of it; of a truncation, that of its operand. */
+/** Shapes of loads and stores of a part, by the part's mnemonic; of a truncation, that of its operand. */
 const PART_SHAPES: readonly (readonly [RegExp, number])[] = [
   [/load8x8/, op.I16X8],
   [/load16x4/, op.I32X4],

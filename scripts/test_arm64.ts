@@ -235,7 +235,7 @@ function specJob(name: string, files: readonly string[], extra?: Record<string, 
 
 // Tests and random modules.
 
-/** Components: the canonical ABI, adapters, suspended frames, and what breaks their rules. */
+/** Components: the canonical ABI, adapters, suspended frames, and violations of their rules. */
 const COMPONENT_TESTS = [
   "tests/component/hostile_guest_test.ts",
   "tests/component/limits_test.ts",

@@ -16,7 +16,7 @@ import { channelOf, hostForm } from "./host_channels.ts";
 /** The greatest number of elements of a buffer. */
 const MAX_LENGTH = 2 ** 28 - 1;
 
-/** What a built-in returns while a copy is in progress. */
+/** The result of a built-in while a copy is in progress. */
 const BLOCKED = -1;
 
 /** Makes the codec of elements in one of the two forms. */

@@ -5,7 +5,7 @@
 
 const CANCEL = new WeakMap<Promise<unknown>, () => void>();
 
-/** Makes the call that `promise` ends cancellable: `cancel` ends its work, and the promise does not matter any more. */
+/** Makes the call that `promise` ends cancellable: `cancel` ends its work, and the promise is then ignored. */
 export function cancellable<T>(promise: Promise<T>, cancel: () => void): Promise<T> {
   CANCEL.set(promise, cancel);
   return promise;

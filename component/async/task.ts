@@ -160,8 +160,8 @@ export class Thread {
   }
 
   /**
-   * Blocks until `ready`, inside a core function that called a built-in. Returns what the built-in must return to the
-   * engine, which is the result of `then`, or a suspension that ends with it.
+   * Blocks until `ready`, inside a core function that called a built-in. Returns the value that the built-in must
+   * return to the engine, which is the result of `then`, or a suspension that ends with it.
    */
   waitInCore<T>(ready: () => boolean, cancellable: boolean, then: (cancelled: boolean) => T): T {
     if (this.task.deliverPendingCancel(cancellable)) return then(true);
@@ -214,7 +214,7 @@ export class Task {
   readonly limits: CallLimits | undefined;
   /** True if the host awaits the call although its function is synchronous, so that it may wait for the host. */
   readonly mayWait: boolean;
-  /** The instances that a synchronous function which waits keeps entered, because it is in the middle of its work. */
+  /** The instances that a waiting synchronous function keeps entered, because it has not finished. */
   #held: readonly ComponentInstance[] | undefined;
   /** True if the caller is another component. */
   foreign = false;

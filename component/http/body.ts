@@ -30,7 +30,7 @@ export class HttpIoError extends IoError {
 /** The message that a body belongs to. */
 export type MessageKind = "request" | "response";
 
-/** The errors of messages whose sender ends before their end. */
+/** The errors of messages whose sender stops early. */
 const INCOMPLETE: Readonly<Record<MessageKind, HttpError>> = {
   request: { tag: "connection-terminated" },
   response: { tag: "HTTP-response-incomplete" },
@@ -39,7 +39,7 @@ const INCOMPLETE: Readonly<Record<MessageKind, HttpError>> = {
 /** Fields that say how a message is framed or routed: those in trailers are left out (RFC 9110, section 6.5.1). */
 const NOT_IN_TRAILERS: ReadonlySet<string> = new Set(["content-length", "trailer", "te", "expect", "authorization"]);
 
-/** Names and values by turns, without those that trailers cannot have. */
+/** Alternating names and values, without the fields that trailers cannot have. */
 function trailersOf(fields: Fields | undefined): string[] {
   const raw = fields?.toRaw() ?? [];
   return raw.filter((_, k) => !NOT_IN_TRAILERS.has(raw[k - k % 2].toLowerCase()));
@@ -47,15 +47,15 @@ function trailersOf(fields: Fields | undefined): string[] {
 
 /** The receiver of a message: a connection to a client or a server. */
 export interface MessageTarget {
-  /** Takes bytes, and calls `taken` once the receiver keeps up with them. */
+  /** Accepts bytes, and calls `taken` once the receiver is ready for more. */
   write(bytes: Uint8Array, taken: () => void): void;
-  /** Ends the body. `trailers` are names and values by turns. */
+  /** Ends the body. `trailers` alternates names and values. */
   end(trailers: readonly string[]): void;
-  /** Ends the message before its end, so that the receiver sees it. */
+  /** Aborts the message, so that the receiver sees that it is incomplete. */
   abort(): void;
 }
 
-/** Takes the bytes of a body, before and after its message has a receiver. */
+/** Collects the bytes of a body, before and after its message has a receiver. */
 export class BodySink implements ByteSink {
   readonly #kind: MessageKind;
   readonly #length: number | undefined;
@@ -86,7 +86,7 @@ export class BodySink implements ByteSink {
     return this.#pending === 0 || this.#target === undefined;
   }
 
-  /** True if the body is over and has no bytes. */
+  /** True if the body has ended without any bytes. */
   get isEmpty(): boolean {
     return this.#trailers !== undefined && this.#written === 0;
   }
@@ -132,7 +132,7 @@ export class BodySink implements ByteSink {
     this.#target?.end(trailers);
   }
 
-  /** Ends the body before its end. */
+  /** Aborts the body. */
   abort(): void {
     if (this.#aborted || this.#trailers !== undefined) return;
     this.#aborted = true;
@@ -140,7 +140,7 @@ export class BodySink implements ByteSink {
     this.#target?.abort();
   }
 
-  /** The receiver takes nothing any more. */
+  /** The receiver accepts no further bytes. */
   fail(failure: "closed" | IoError): void {
     this.failure ??= failure;
     this.#change.notify();
@@ -173,7 +173,7 @@ export class OutgoingBody {
   }
 }
 
-/** A message that arrives, as far as it has been read. */
+/** An incoming message and the part of it that has been read. */
 class Arrival {
   readonly message: IncomingMessage;
   readonly source: ByteSource;
@@ -187,7 +187,7 @@ class Arrival {
     this.source = new ByteSource(message, () => new HttpIoError(INCOMPLETE[kind]));
   }
 
-  /** Ends the connection of a response that nothing reads any more; that of a request still takes the answer. */
+  /** Ends the connection of a response that is no longer read; that of a request still carries the answer. */
   leave(): void {
     if (this.#kind === "response" && !this.source.ended) this.message.destroy();
   }
@@ -217,7 +217,7 @@ export class IncomingBody {
   }
 }
 
-/** wasi:http/types future-trailers. Reads the rest of the body, which nothing else reads any more. */
+/** wasi:http/types future-trailers. Reads the rest of the body, which has no other reader left. */
 export class FutureTrailers {
   readonly #arrival: Arrival;
   readonly #ended: Condition;

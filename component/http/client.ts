@@ -1,7 +1,7 @@
 /**
  * wasi:http/outgoing-handler. In: a request of a guest and the grants of its network. Out: a future response.
- * Invariant: a request goes to an address that the grants permit for its authority, whatever its fields and its target
- * say, and redirections are not followed.
+ * Invariant: a request goes to an address that the grants permit for its authority, regardless of its fields and its
+ * target, and redirections are not followed.
  */
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -49,7 +49,7 @@ function httpErrorOf(error: unknown): HttpError {
   return { tag: "internal-error", val: undefined };
 }
 
-/** Where a request goes. */
+/** The destination of a request. */
 interface Destination {
   readonly isSecure: boolean;
   readonly authority: string;
@@ -78,7 +78,7 @@ function destinationOf(request: OutgoingRequest): Destination {
   }
 }
 
-/** The bytes of the body. Throws the error case of a request whose announced length cannot be right. */
+/** The bytes of the body. Throws the error case of a request with an invalid length. */
 function takeSink(request: OutgoingRequest): BodySink {
   try {
     return request.takeSink(false);
@@ -88,8 +88,8 @@ function takeSink(request: OutgoingRequest): BodySink {
 }
 
 /**
- * The field that frames a body without announced length. Without it Node sends the bodies of some methods as they are,
- * and servers take them for the next request.
+ * The field that frames a body without announced length. Without it, Node sends the bodies of some methods unframed,
+ * and servers read them as the next request.
  */
 function framing(request: OutgoingRequest, sink: BodySink): Record<string, string> {
   const isFramed = sink.isEmpty || request.fields.contentLength !== undefined;
@@ -127,12 +127,12 @@ class RequestTarget implements MessageTarget {
   }
 }
 
-/** Names and values by turns, as pairs. */
+/** Alternating names and values, as pairs. */
 function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, k) => [raw[2 * k], raw[2 * k + 1]]);
 }
 
-/** Names with their values, of which a name may have several. */
+/** Values by name; a name may have several. */
 export function grouped(raw: readonly string[]): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   const names = new Map<string, string>();
@@ -147,7 +147,7 @@ export function grouped(raw: readonly string[]): Map<string, string[]> {
   return groups;
 }
 
-/** The part of the network that the requests of a guest reach, and how many may be under way at once. */
+/** The part of the network that the requests of a guest reach, and the limit of requests in progress. */
 export interface RequestNetwork {
   readonly grants: NetworkGrants;
   readonly quota: SocketQuota;
@@ -166,7 +166,7 @@ export class FutureIncomingResponse {
   #taken = false;
   #dropped = false;
 
-  /** Sends `request`. Throws connection-limit-reached if the guest has too many requests under way. */
+  /** Sends `request`. Throws connection-limit-reached if the guest has too many requests in progress. */
   constructor(
     preview1: Preview1,
     { grants, quota }: RequestNetwork,

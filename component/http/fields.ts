@@ -25,7 +25,7 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
 /** A token of RFC 9110, section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** The most bytes of all names and values of one message. */
+/** The maximum size of all names and values of one message, in bytes. */
 const MAX_BYTES = 1 << 17;
 const MAX_FIELDS = 1024;
 
@@ -38,7 +38,7 @@ function checkName(name: string): void {
   if (FORBIDDEN.has(name.toLowerCase())) refuse("forbidden");
 }
 
-/** Values have no control characters but the tab, and no blanks at their ends (RFC 9110, section 5.5). */
+/** Values have no control characters except the tab, and no leading or trailing whitespace (RFC 9110, section 5.5). */
 function checkValue(value: Uint8Array): void {
   const isBlank = (byte: number | undefined) => byte === 0x20 || byte === 0x09;
   if (value.some((byte) => (byte < 0x20 && byte !== 0x09) || byte === 0x7f)) refuse("invalid-syntax");
@@ -169,14 +169,14 @@ export class Fields {
     return copy;
   }
 
-  /** Names and values by turns, as Node's messages take them. */
+  /** Alternating names and values, the form of Node's messages. */
   toRaw(): string[] {
     return this.#all.flatMap(([name, value]) => [name, fieldText(value)]);
   }
 
   /**
-   * The length that `content-length` announces; undefined without one. Throws TypeError if it is no number, or given
-   * several times.
+   * The length that `content-length` announces; undefined without one. Throws TypeError if it is not a number, or is
+   * given several times.
    */
   get contentLength(): number | undefined {
     const values = this.get("content-length");

@@ -44,8 +44,8 @@ function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
 }
 
 /**
- * True if a request can be passed on: nothing in it is understood differently by servers. It has one host, which the
- * target does not contradict, and a body in no coding but chunks.
+ * True if a request can be passed on, because all servers interpret it alike: it has one host, which the target does
+ * not contradict, and its body has no transfer coding except chunks.
  */
 export function isSound(message: IncomingMessage): boolean {
   const { url = "", httpVersion } = message;
@@ -63,7 +63,7 @@ function refuse(): never {
   throw new ComponentError(undefined);
 }
 
-/** A part of a message that can be taken once. */
+/** A part of a message that can be obtained once. */
 class Once<T> {
   #value: T | undefined;
 
@@ -170,9 +170,9 @@ class Outgoing {
   }
 
   /**
-   * The bytes of the body, which is over if the guest has not asked for it. Throws an Error if the message announces
-   * bytes that nothing can write any more: its receiver would take the next message for them. `isBodiless` is true for
-   * messages that may announce a body that they do not have.
+   * The bytes of the body, which is empty if the guest has not requested it. Throws an Error if the message announces
+   * bytes that can no longer be written: its receiver would read the next message in their place. `isBodiless` is true
+   * for messages that may announce a body that they do not have.
    */
   takeSink(isBodiless: boolean): BodySink {
     if (this.#sink !== undefined) return this.#sink;
@@ -184,7 +184,7 @@ class Outgoing {
   }
 }
 
-/** Throws for a status that no final response has: interim ones are below 200. */
+/** Throws for a status below 200, which only interim responses have. */
 export function checkStatus(status: number): void {
   if (status < 200 || status > 599) refuse();
 }

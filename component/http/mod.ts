@@ -20,7 +20,7 @@ import {
 } from "./messages.ts";
 import { asyncHttpInterfaces } from "./v0_3/mod.ts";
 
-/** The most requests of a guest, or of all instances of a server, that are under way at once. */
+/** The maximum number of requests in progress, of a guest or of all instances of a server. */
 const MAX_REQUESTS = 1024;
 
 /** The interfaces of wasi:http for a guest. */

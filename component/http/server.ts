@@ -2,7 +2,7 @@
  * A server whose requests a component answers (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: a pool
  * of instances, limits and an address. Out: answers to clients, and a report per request. Invariant: every request has
  * an instance of its own, in the state after instantiation; the number of instances and of requests that wait for one
- * is bounded; a client learns nothing about a failure but that there was one.
+ * is bounded; a client learns no details of a failure.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -27,13 +27,13 @@ export function canServe(instance: ComponentInstance): boolean {
 
 /** Limits of a server. */
 export interface ServerLimits {
-  /** The most requests that are handled at once. */
+  /** The maximum number of requests that are handled at once. */
   readonly concurrent: number;
-  /** The most requests that wait for others to end; further ones get status 503. */
+  /** The maximum number of requests in the queue; further ones get status 503. */
   readonly waiting: number;
-  /** The most requests that are answered and not at an end, because their clients take or send the rest slowly. */
+  /** The maximum number of answered requests whose clients are still sending or receiving the rest. */
   readonly ending?: number;
-  /** The most connections; further ones are closed. */
+  /** The maximum number of connections; further ones are closed. */
   readonly connections?: number;
 }
 
@@ -44,7 +44,7 @@ export interface RequestReport {
   /** The status of the answer; 0 if the connection ended without one. */
   readonly status: number;
   readonly milliseconds: number;
-  /** Why the component failed. */
+  /** The reason for which the component failed. */
   readonly error?: unknown;
 }
 
@@ -57,14 +57,14 @@ interface ServerOptions {
   readonly onRequest: (report: RequestReport) => void;
 }
 
-/** The most bytes of an answer that are kept back to be sent in one piece with its head. */
+/** The maximum number of bytes of an answer that are held back, to be sent together with its head. */
 const HELD_BYTES = 1 << 14;
 const HEADERS_TIMEOUT_MS = 30_000;
-/** The time that a client has to take the rest of an answer after the component has returned. */
+/** The time in which a client must receive the rest of an answer after the component has returned. */
 const SENDING_TIMEOUT_MS = 60_000;
-/** The time that a client has to end a request that has been answered. */
+/** The time in which a client must end a request that has been answered. */
 const DISCARDING_TIMEOUT_MS = 5_000;
-/** The time between two looks for connections whose header section is late. */
+/** The interval of the search for connections whose header section is late. */
 const CHECKING_INTERVAL_MS = 5_000;
 const MAX_HEADER_BYTES = 1 << 15;
 const MAX_CONNECTIONS = 1 << 14;
@@ -164,7 +164,7 @@ class ResponseTarget implements MessageTarget {
   }
 }
 
-/** Answers in the name of the server. */
+/** Answers on behalf of the server. */
 function answerPlainly(response: ServerResponse, status: number, text: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   for (const name of response.getHeaderNames()) if (name !== "connection") response.removeHeader(name);
@@ -182,7 +182,7 @@ export class ComponentServer {
   readonly #server: Server;
   readonly #waiting: (() => void)[] = [];
   readonly #connections = new Set<Socket>();
-  /** Connections that have sent a request with several meanings: nothing else on them is a request. */
+  /** Connections that have sent an ambiguous request; their further bytes are not interpreted. */
   readonly #distrusted = new WeakSet<Socket>();
   /** Calls of the component in progress, and answers that have not been sent. */
   #active = 0;
@@ -201,13 +201,13 @@ export class ComponentServer {
     this.#server.on("connection", (socket: Socket) => {
       if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) return socket.destroy();
       this.#connections.add(socket);
-      // Each request that was sent ahead listens for the end of its connection.
+      // Each pipelined request listens for the end of its connection.
       socket.setMaxListeners(0);
       socket.on("close", () => this.#connections.delete(socket));
     });
   }
 
-  /** Listens. Returns the address; rejects if it cannot be had. */
+  /** Listens. Returns the address; rejects if it is not available. */
   listen(host: string, port: number): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
@@ -223,7 +223,7 @@ export class ComponentServer {
     return this.#open + this.#waiting.length;
   }
 
-  /** Accepts nothing more, and waits until the requests in progress have ended. */
+  /** Stops accepting connections, and waits until the requests in progress have ended. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -287,7 +287,7 @@ export class ComponentServer {
     if (this.active === 0) this.#stopping?.();
   }
 
-  /** Calls the component. Resolves when it has returned; its answer may still be on its way to the client. */
+  /** Calls the component. Resolves when it has returned; its answer may still be in transit. */
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pool, context } = this.#options;
     const instance = pool.take();
@@ -357,7 +357,10 @@ function refused({ tag }: HttpError): Error {
   return new Error(`the component answered with the error ${tag}`);
 }
 
-/** Cuts a connection at the deadline of its call, which began at `begun`. Returns a function that ends the watch. */
+/**
+ * Closes a connection at the deadline of its call, which began at `begun`. Returns a function that cancels the
+ * deadline.
+ */
 function cutAtDeadline(response: ServerResponse, { deadline }: Context, begun: number): () => void {
   if (deadline === undefined) return () => {};
   const left = (typeof deadline === "number" ? begun + deadline : deadline.getTime()) - Date.now();
@@ -366,8 +369,7 @@ function cutAtDeadline(response: ServerResponse, { deadline }: Context, begun: n
 }
 
 /**
- * Ends a response with its connection. The host ends only the response that is being sent, not those of requests that
- * were sent ahead.
+ * Ends a response with its connection. The host ends only the response in progress, not those of pipelined requests.
  */
 function endWithSocket(response: ServerResponse, socket: Socket): void {
   const end = () => {
@@ -393,7 +395,7 @@ function discardRest(request: IncomingMessage): Promise<void> {
     };
     request.once("end", end);
     request.once("close", end);
-    // Not every host closes a message that has been answered with its connection.
+    // Not every host closes an answered message together with its connection.
     request.socket.once("close", end);
     request.removeAllListeners("readable");
     request.resume();
@@ -415,7 +417,9 @@ function giveBack(pool: InstancePool<ComponentInstance>, instance: ComponentInst
   }
 }
 
-/** Waits until a response has been sent, or its connection has ended. A client that does not take it is cut off. */
+/**
+ * Waits until a response has been sent, or its connection has ended. A client that does not receive it is disconnected.
+ */
 function finished(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (response.writableFinished || response.destroyed) return resolve();

@@ -1,6 +1,6 @@
 /**
  * Instantiation of components: carries out the definitions in order. In: a decoded component, its arguments by name and
- * the compiled core modules. Out: the items that it exports. Invariant: a definition sees only what precedes it, so
+ * the compiled core modules. Out: the items that it exports. Invariant: a definition sees only earlier definitions, so
  * instances form a tree without cycles.
  */
 import type { Context, Module } from "@waft/engine";

@@ -167,7 +167,7 @@ function lowerHostArguments(
 
 /**
  * A synchronous function that blocks lets other threads of its instance run; traps if none can. A thread that needs the
- * instance for itself cannot, because the blocked function is in the middle of its work.
+ * instance for itself cannot, because the blocked function has not finished.
  */
 function runUntilResolved(task: Task): void {
   const { instance } = task;

@@ -195,7 +195,7 @@ export class Subtyping {
     });
   }
 
-  /** A component may import less and export more than expected; what it imports must be a supertype. */
+  /** A component may import less and export more than expected; its imports must be supertypes. */
   #component(actual: ComponentType, expected: ComponentType): Mismatch {
     const bound = bindResources(actual.imported, actual.imports, expected.imports);
     const imports = first([...bound.externs(actual.imports)], ([name, type]) => {

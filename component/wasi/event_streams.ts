@@ -9,10 +9,10 @@ import type { Preview1 } from "./preview1.ts";
 import { Condition, type Readiness, whenReady, whenThere } from "./readiness.ts";
 import { type ByteInput, closed, IoError, lengthOf, Pollable } from "./streams.ts";
 
-/** The most bytes that a guest has written and the receiver has not taken. */
+/** The maximum number of bytes that a guest has written and the receiver has not accepted. */
 export const BUFFER_BYTES = 1 << 16;
 
-/** The most bytes of one blocking-write-and-flush (wasi:io). */
+/** The maximum number of bytes of one blocking-write-and-flush (wasi:io). */
 const MAX_BLOCKING_WRITE = 4096;
 
 const NO_BYTES = new Uint8Array(0);
@@ -30,7 +30,7 @@ export class ByteSource {
   #closed = false;
   #error: IoError | undefined;
 
-  /** `failure` makes the error for a source that ended before its end. */
+  /** `failure` makes the error for a source that was aborted. */
   constructor(readable: Readable, failure: () => IoError) {
     this.#readable = readable;
     this.#failure = failure;
@@ -130,7 +130,7 @@ export interface ByteSink {
   readonly room: number;
   /** True if nothing waits for the receiver. */
   readonly isIdle: boolean;
-  /** Why it takes nothing any more: closed, or an error. */
+  /** The reason for which it accepts no further bytes: closed, or an error. */
   readonly failure: "closed" | IoError | undefined;
   /** Takes bytes, of which it keeps no reference to the guest's memory. */
   write(bytes: Uint8Array): void;

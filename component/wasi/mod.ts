@@ -130,7 +130,7 @@ function ioInterfaces(preview1: Preview1): Record<string, object> {
   };
 }
 
-/** The most random bytes of one call. */
+/** The maximum number of random bytes of one call. */
 const MAX_RANDOM_BYTES = 1n << 26n;
 
 function randomInterfaces(preview1: Preview1): Record<string, object> {

@@ -59,10 +59,10 @@ function isReserved(address: string): boolean {
   return RESERVED.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
-/** The most addresses of granted names that a guest may connect to. */
+/** The maximum number of addresses of granted names that a guest may connect to. */
 const MAX_RESOLVED = 4096;
 
-/** The most bytes of a name. */
+/** The maximum number of bytes of a name. */
 const MAX_NAME = 253;
 
 /** A name, as DNS and URLs have it: letters, digits, hyphens and points. */

@@ -54,7 +54,7 @@ const NAMES = new Map<number, string>(
   (Object.keys(ERRNO) as ErrnoName[]).map((name) => [ERRNO[name], CODES[name] ?? "io"]),
 );
 
-/** The most bytes that one read or write transfers. */
+/** The maximum number of bytes that one read or write transfers. */
 export const CHUNK_BYTES = 1 << 16;
 
 /** Places in the memory: structures, two paths, data. */

@@ -10,7 +10,7 @@ import { type Family, SocketQuota } from "./socket_address.ts";
 import { type SocketContext, TcpSocket } from "./tcp.ts";
 import { IncomingDatagramStream, OutgoingDatagramStream, UdpSocket } from "./udp.ts";
 
-/** The most sockets and lookups of a guest at once. */
+/** The maximum number of sockets and lookups of a guest at one time. */
 const MAX_SOCKETS = 256;
 
 class Network {}

@@ -38,7 +38,7 @@ type Phase =
   | "listening"
   | "closed";
 
-/** The most connections that wait to be accepted. */
+/** The maximum number of connections in the accept queue. */
 const BACKLOG = 128;
 /** The time that a peer has to take the last bytes of a socket that was dropped, in milliseconds. */
 const LINGER_MS = 30_000;

@@ -29,10 +29,10 @@ interface OutgoingDatagram {
   readonly remoteAddress?: SocketAddress;
 }
 
-/** The most datagrams, and bytes of them, that wait for the guest. */
+/** The maximum numbers of queued incoming datagrams and of their bytes. */
 const MAX_WAITING = 256;
 const MAX_WAITING_BYTES = 1 << 20;
-/** The most datagrams on their way out. */
+/** The maximum number of queued outgoing datagrams. */
 const MAX_SENDING = 16;
 /** The greatest payload over IPv4. */
 const MAX_DATAGRAM = 65_507;

@@ -38,7 +38,7 @@ interface InstructionRow {
   readonly feature: string;
 }
 
-/** The most operands of a row. */
+/** The maximum number of operands of a row. */
 export const MAX_OPERANDS = 4;
 
 function parseOperand(text: string, encoding: string, row: string): { access: number; kind: string; field: number } {

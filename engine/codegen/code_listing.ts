@@ -1,5 +1,5 @@
 /**
- * Listings of machine code for people. In: the lines of a backend's disassembler. Out: text. Invariant: lines are in
+ * Readable listings of machine code. In: the lines of a backend's disassembler. Out: text. Invariant: lines are in
  * ascending order of their offsets, a label before the instruction that it names.
  */
 

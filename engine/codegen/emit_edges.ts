@@ -118,7 +118,7 @@ function sameDestination(e: FunctionEmission, ends: BlockEnds, a: number, b: num
   return ends.target[edgeTo[a]] === ends.target[edgeTo[b]] && !hasMoves(e, a) && !hasMoves(e, b);
 }
 
-/** The most cases that are compared one after another. */
+/** The maximum number of cases that are compared one after another. */
 const MAX_CHAIN = 4;
 
 /**

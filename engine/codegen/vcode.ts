@@ -48,7 +48,7 @@ export const CONSTRAINT = {
 
 const VREG_BITS = 21;
 export const VREG_MASK: number = (1 << VREG_BITS) - 1;
-/** The most virtual registers of one function: an implementation limit that the compiler reports clearly. */
+/** The maximum number of virtual registers of one function, an implementation limit. */
 export const MAX_VREGS: number = VREG_MASK;
 
 /** Packs an operand word. `fixed` is a physical register (FIXED) or an operand index (REUSE). */

@@ -4,7 +4,7 @@
  * lives at least as long, and is released when the JavaScript engine reports that the wrapper is gone.
  *
  * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word
- * of an argument or a result stays valid on its way between JavaScript and the slots.
+ * of an argument or a result stays valid between JavaScript and the slots.
  *
  * Objects hold functions, whose instance must live as long. Instances that import from each other keep each other alive
  * anyway (runtime/); instances that share an object through JavaScript do so from then on, which this file tracks by

@@ -24,7 +24,7 @@ export function thisMachine(): SupportedMachine {
 export interface MachineSupport {
   /** `untested`: the engine should run, but has not been run there by its authors. */
   readonly state: "supported" | "untested" | "unsupported";
-  /** One sentence for people; empty for `supported`. */
+  /** One sentence for the user; empty for `supported`. */
   readonly detail: string;
 }
 

@@ -35,7 +35,7 @@ export const WATCH = {
   // From 72 on, macOS and Windows have words of their own (darwin_watchdog_code.ts, windows_code.ts).
 } as const;
 
-/** The longest delay, 292 years are the most that fits: a century. */
+/** The longest delay: a century; 292 years fit. */
 const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
 const LINUX_WATCHDOG: SystemWatchdog = { code: WATCHDOG_CODE };

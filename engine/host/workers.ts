@@ -21,10 +21,10 @@ const WORKERS: Worker[] = [];
 /** The timer that ends idle Workers. */
 let idle: { refresh(): unknown; unref(): unknown } | undefined;
 
-/** Jobs that need the Workers for longer than the idle time; each function reports whether its job is under way. */
+/** Jobs that need the Workers for longer than the idle time; each function reports whether its job is in progress. */
 const UNDER_WAY = new Set<() => boolean>();
 
-/** Keeps idle Workers alive while a job is under way. */
+/** Keeps idle Workers alive while a job is in progress. */
 export function keepWorkersWhile(isUnderWay: () => boolean): void {
   UNDER_WAY.add(isUnderWay);
 }

@@ -157,7 +157,7 @@ export const CALL_OWN = 64;
 export const CALL_NULL_CODE = 63;
 
 /**
- * In imm of a CHARGE of a constant below 2^31: the charge takes nothing, because the next charge on every path takes
+ * In imm of a CHARGE of a constant below 2^31: the charge has no effect, because the next charge on every path takes
  * its units (optimize/coalesce_fuel.ts).
  */
 export const CHARGE_OWES = 1;

@@ -2,9 +2,9 @@
  * Simplifies the control-flow graph: threads jumps through blocks that only jump, appends a block to its only
  * predecessor if that ends in a jump, removes unreachable blocks and dead edges and renumbers the rest.
  *
- * In: a function; edges that passes have cut are marked by edgeFrom = −1, and no block end names them any more. Out:
- * the invariants of ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP marks the
- * headers). The order of blocks never changes, so it stays a structural reverse postorder.
+ * In: a function; edges that passes have cut are marked by edgeFrom = −1, and no block end refers to them. Out: the
+ * invariants of ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP marks the headers).
+ * The order of blocks never changes, so it stays a structural reverse postorder.
  */
 import { BLOCK_COLD, BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";

@@ -154,10 +154,7 @@ function fold(rewrite: Rewriting, i: number, op: number): number {
   return rewrite.constant(ty[i], lo, hi);
 }
 
-/**
- * Applies the rules of `op` once: returns an equal value, `i` if no rule applies any more, 0 if it was rewritten in
- * place.
- */
+/** Applies the rules of `op` once: returns an equal value, `i` if no rule applies, 0 if it was rewritten in place. */
 function rules(rewrite: Rewriting, i: number, op: number): number {
   switch (op) {
     case ADD:

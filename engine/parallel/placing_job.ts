@@ -1,6 +1,6 @@
 /**
- * A job of another thread on its way (optimize_job.ts), as the requesting thread follows it. In: a job that was sent.
- * Out: its code, placed. Invariant: an address that a worker may still write to is never used for anything else.
+ * A job of another thread (optimize_job.ts) as the requesting thread tracks it. In: a job that was sent. Out: its code,
+ * placed. Invariant: an address that a worker may still write to is never used for anything else.
  */
 import type { CodeArena } from "../host/code_arena.ts";
 import { JOB, type OptimizedCode, type RequestedJob } from "./optimize_job.ts";

@@ -12,7 +12,7 @@ import { BlockFacts } from "./block_facts.ts";
 import { PSEUDO } from "../codegen/pseudo_ops.ts";
 import { CONSTRAINT, operandConstraint, operandRole, operandVreg, ROLE, VCode, VREG_MASK } from "../codegen/vcode.ts";
 
-/** The most constants that are kept for one place in front of a loop. */
+/** The maximum number of constants that are kept for one place in front of a loop. */
 const MAX_KEPT = 12;
 
 /**

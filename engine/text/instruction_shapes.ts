@@ -1,6 +1,6 @@
 /**
  * The text syntax of each opcode row's immediates, as one number per row, derived from the row's immediate kinds. Text
- * and binary differ in order (`call_indirect` begins with its table) and in what may be omitted (memory and table
+ * and binary differ in order (`call_indirect` begins with its table) and in the optional parts (memory and table
  * indices), so a shape describes a whole list of kinds.
  */
 import { Bug } from "../errors.ts";

@@ -12,7 +12,7 @@ export class MergeColumns {
   /** By operand: the value that all edges agree on. */
   operands: Int32Array = new Int32Array(16);
 
-  /** Makes room for `slots` local slots and `arity` operands. Old contents are dropped: there is no merge under way. */
+  /** Makes room for `slots` local slots and `arity` operands. Old contents are dropped: no merge is in progress. */
   reserve(slots: number, arity: number): void {
     if (this.count.length < slots) {
       this.count = new Int32Array(slots * 2);

@@ -1,8 +1,8 @@
 /**
- * Implementation limits that validation enforces (specification, appendix A.2): what one type or one instruction may
- * ask for, so that no short module can make validation or compilation take unbounded time or memory. The figures are
- * those of the JavaScript interface. Limits of decoding are in wasm/limits.ts; that of subtype chains is in
- * wasm/subtype.ts.
+ * Implementation limits that validation enforces (specification, appendix A.2): the size that one type or one
+ * instruction may ask for, so that no short module can make validation or compilation take unbounded time or memory.
+ * The figures are those of the JavaScript interface. Limits of decoding are in wasm/limits.ts; that of subtype chains
+ * is in wasm/subtype.ts.
  */
 
 /** Parameters of one function type, and results. */

@@ -27,7 +27,7 @@ export interface Descriptor {
   borrowed: boolean;
 }
 
-/** The most descriptors a guest may have open. */
+/** The maximum number of descriptors that a guest may have open. */
 const MAX_DESCRIPTORS = 4096;
 
 export class Descriptors {

@@ -33,7 +33,7 @@ interface System {
   readonly scratch: Scratch;
 }
 
-/** The most symbolic links followed from a protected file to its contents. */
+/** The maximum number of symbolic links followed from a protected file to its contents. */
 const MAX_LINKS = 40;
 
 /** The longest path that the kernel takes. */

@@ -26,7 +26,7 @@ export interface CallLimits {
 
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1_000_000_000n;
-/** The most bytes that a pipe takes without blocking once it is ready (Linux's PIPE_BUF). */
+/** The maximum number of bytes that a pipe accepts without blocking once it is ready (Linux's PIPE_BUF). */
 const PIPE_BYTES = 4096;
 /** preadv2 and pwritev2: fail with EAGAIN instead of waiting. */
 const RWF_NOWAIT = 8;

@@ -1,5 +1,5 @@
 /**
- * Changes, reviews and findings of the project commands as text for people.
+ * Changes, reviews and findings of the project commands as readable text.
  *
  * Input: results of ops. Output: lines; everything that comes from a registry is escaped.
  */

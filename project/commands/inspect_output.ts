@@ -1,5 +1,5 @@
 /**
- * A plugin's definition and a publication as text for people; everything from outside is escaped.
+ * A plugin's definition and a publication as readable text; everything from outside is escaped.
  */
 import { describeScope } from "../definitions/authorities.ts";
 import { contractNamespace, scopeOf } from "../definitions/definition.ts";

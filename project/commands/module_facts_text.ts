@@ -1,5 +1,5 @@
 /**
- * Facts about a module as text for people. In: the facts of inspect_module.ts, whose names come from outside and are
+ * Facts about a module as readable text. In: the facts of inspect_module.ts, whose names come from outside and are
  * escaped here. Out: lines: a summary, imports and exports with their types, and the size of sections and functions.
  */
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";

@@ -81,7 +81,7 @@ function mergeConflict(text: string): Previous {
   return { ...merged, reviewed };
 }
 
-/** The same state, in which nothing that was decided for these plugins counts any more. */
+/** The same state without the decisions about these plugins. */
 export function withoutDecisions(previous: Previous, ids: Iterable<string>): Previous {
   const reviewed = new Map(previous.reviewed);
   for (const id of ids) {

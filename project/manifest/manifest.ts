@@ -203,7 +203,7 @@ async function ajvViolations(value: JsonValue): Promise<Violation[]> {
 /** Maximum findings of a reading; a file with more is not a manifest. */
 const MAX_FINDINGS = 200;
 
-/** Rules from the least to the most telling; those not listed come before all. */
+/** Rules from the least to the most specific; unlisted ones come first. */
 const TELLING = ["pattern", "format", "enum", "const", "maxLength", "minLength", "type"];
 
 async function compileSchema(): Promise<ValidateFunction> {

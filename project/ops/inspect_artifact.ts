@@ -1,5 +1,5 @@
 /**
- * Facts about an artifact: the engine and the machine that it is for, and where its machine code goes. In: its bytes.
+ * Facts about an artifact: the engine and the machine that it is for, and the sizes of its machine code. In: its bytes.
  * Out: plain data. Invariant: nothing of the artifact runs.
  */
 import { ArtifactError, readArtifact } from "@waft/engine/internal/artifact/format";

@@ -1,12 +1,12 @@
 /**
  * Facts about a core dump (tool conventions, Coredump.md): the stack and the values that it has. In: a decoded module.
- * Out: plain data; undefined if the module is no core dump. Errors are MalformedError with the offset in the file.
+ * Out: plain data; undefined if the module is not a core dump. Errors are MalformedError with the offset in the file.
  */
 import { ByteReader } from "@waft/engine/internal/base/bytes";
 import type { decodeModule } from "@waft/engine/internal/binary/decode";
 import { valTypeName } from "@waft/engine/internal/wasm/types";
 
-/** A value of a local, an operand or a global; undefined if the dump does not have it. */
+/** A value of a local, an operand or a global; undefined if the dump lacks it. */
 export type DumpedValue = { readonly type: string; readonly value: string } | undefined;
 
 /** A frame of a stack. */
@@ -28,7 +28,7 @@ export interface CoredumpFacts {
   readonly modules: readonly string[];
   /** Innermost frame first. */
   readonly threads: readonly { readonly name: string; readonly frames: readonly DumpedFrame[] }[];
-  /** Pages, and bytes that the dump has of them. */
+  /** Pages, and the number of their bytes in the dump. */
   readonly memories: readonly { readonly pages: string; readonly bytes: number }[];
   readonly globals: readonly DumpedValue[];
 }
@@ -42,7 +42,7 @@ const I64 = 0x7e;
 const F32 = 0x7d;
 const F64 = 0x7c;
 
-/** The facts about a dump of `module`; undefined if it is none. */
+/** The facts about a dump of `module`; undefined if it is not a core dump. */
 export function coredumpFacts(module: Module): CoredumpFacts | undefined {
   const readers = (name: string) => {
     return module.customs.filter((custom) => custom.name === name).map(({ bytes, offset }) => {

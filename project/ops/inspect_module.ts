@@ -10,7 +10,7 @@ import { validateModule } from "@waft/engine/internal/validate/module";
 import { funcTypeName, type GlobalType, I64, type Limits, valTypeName } from "@waft/engine/internal/wasm/types";
 import { type Producer, producersOf, type SectionRow, sectionsOf } from "./inspect_sections.ts";
 
-/** A named entity with its type in the words of the text format. */
+/** A named entity with its type in the notation of the text format. */
 export interface TypedName {
   readonly name: string;
   readonly kind: string;

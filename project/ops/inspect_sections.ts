@@ -11,7 +11,7 @@ export interface SectionRow {
   readonly bytes: number;
 }
 
-/** The tools that made a module, by role: `language`, `processed-by`, `sdk`. */
+/** The tools that produced a module, by role: `language`, `processed-by`, `sdk`. */
 export interface Producer {
   readonly field: string;
   readonly name: string;
@@ -20,7 +20,7 @@ export interface Producer {
 
 /** Bytes of the magic number and the version. */
 const HEADER_BYTES = 8;
-/** The most producers that are shown: tools write a handful. */
+/** The maximum number of producers that are shown: tools write a handful. */
 const MAX_PRODUCERS = 100;
 
 /** The sections of `bytes`, whose ids `names` maps to names; custom sections have theirs after `custom `. */

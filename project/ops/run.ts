@@ -39,7 +39,7 @@ export interface RunOptions extends GuestInputs {
   readonly unknownImports?: "trap" | "refuse";
   /** Run artifacts, too: machine code that was compiled before. */
   readonly allowPrecompiled?: boolean;
-  /** Says that something slow begins, and returns how to say that it is over. */
+  /** Announces a slow operation; returns the function that announces its end. */
   readonly progress?: (what: string) => () => void;
   /** A project with plugins; without it nothing of the plugin host is loaded. */
   readonly project?: LoadedProject;

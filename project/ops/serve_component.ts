@@ -42,7 +42,7 @@ export interface Serving {
   stop(): Promise<void>;
 }
 
-/** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address cannot be had. */
+/** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address is not available. */
 export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
   const component = await compileFile(file, options.engine);
   const { network, preopens, env, limits, context, onRequest } = options;

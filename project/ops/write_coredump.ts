@@ -1,7 +1,7 @@
 /**
- * Core dumps as files. In: the path that `--coredump` gives, and the error that ended a run. Out: the file, if the error
- * is a trap, and a line about it for people. Invariant: an existing file at the path is replaced as a whole or stays as
- * it is, a guest cannot redirect the file to another directory, and a dump that cannot be written does not hide the
+ * Core dumps as files. In: the path that `--coredump` gives, and the error that ended a run. Out: the file, if the
+ * error is a trap, and a line that reports it. Invariant: an existing file at the path is replaced as a whole or stays
+ * as it is, a guest cannot redirect the file to another directory, and a dump that cannot be written does not hide the
  * trap.
  */
 import { realpathSync } from "node:fs";

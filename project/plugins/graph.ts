@@ -16,7 +16,7 @@ import type { CallerSlot } from "./caller_slot.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
 import { Waiting } from "./waiting.ts";
 
-/** Most calls into plugins that are under way at once. */
+/** The maximum number of calls into plugins in progress. */
 const MAX_DEPTH = 100;
 
 /** A function of an instance, as JavaScript calls it. */

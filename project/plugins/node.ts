@@ -34,7 +34,7 @@ export interface Party {
   /** How traps and logs name it. */
   readonly label: string;
   readonly digest: Digest;
-  /** Undefined until instantiation is over: start functions run before. */
+  /** Undefined until instantiation ends: start functions run before. */
   instance: Instance | undefined;
   /** Types of an exported function, in the engine's numbers. */
   functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;
@@ -105,7 +105,7 @@ export interface GraphServices {
   readonly artifact?: string;
   /** Receives a line of a plugin's log. */
   log(plugin: string, level: number, text: string): void;
-  /** Is the call under way asynchronous, so that host functions may return promises? */
+  /** Whether the current call is asynchronous, so that host functions may return promises? */
   readonly mayWait: boolean;
   /** The subject of the running hook: the name of an export, or a module's digest. */
   readonly subject: string | undefined;

@@ -222,7 +222,7 @@ Deno.test("the endless body of a refused request ends with its connection", asyn
 Deno.test("connections, and answers that their clients do not take, are bounded", async () => {
   const guest: Guest = (_, out) => answer(out, "x".repeat(1000));
   await withGuest(guest, { ...SOME, ending: 1, connections: 3 }, async (port, reports, server) => {
-    // The body that the request announces does not come, so the answered request is not at an end.
+    // The body that the request announces does not arrive, so the answered request does not end.
     const slow = connect(port, "127.0.0.1", () => {
       slow.write("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
     });

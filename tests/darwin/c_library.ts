@@ -325,7 +325,7 @@ export class DarwinLibrary implements DarwinMachine {
     const to = this.view(stream.entry, 1048);
     let length = 0;
     while (from.getUint8(19 + length) !== 0) to.setUint8(21 + length, from.getUint8(19 + length++));
-    for (let k = length; k < 16; k++) to.setUint8(21 + k, k === length ? 0 : 0x5a); // what follows a name is no zero
+    for (let k = length; k < 16; k++) to.setUint8(21 + k, k === length ? 0 : 0x5a); // the byte after a name is not zero
     to.setBigUint64(0, from.getBigUint64(0, true), true);
     to.setUint16(18, length, true);
     to.setUint8(20, from.getUint8(18));

@@ -335,7 +335,9 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-/** The most calls of a program until one is interrupted; short programs may end within their first slice. */
+/**
+ * The maximum number of calls of a program until one is interrupted; short programs may end within their first slice.
+ */
 const MOST_CALLS = 20;
 
 Deno.test("programs compute the same in slices as in one go", async () => {

@@ -97,7 +97,7 @@ Deno.test("an asynchronous call may be suspended longer than its processor time"
 Deno.test("ten spinning guests do not time out thirty good ones", async () => {
   const spinning = Array.from({ length: 10 }, () => start().callAsync({ processorTime: 200 }, "spin"));
   // All share one thread, so the good calls end after the spinning ones have used seconds between them. Each good call
-  // needs a few milliseconds of its own: far less than its limit, which is far less than what the others use.
+  // needs a few milliseconds of its own: far less than its limit, which is far less than the others use.
   const good = Array.from({ length: 30 }, () => start().callAsync({ processorTime: 1000 }, "count", 1_000_000));
   const ends = await Promise.allSettled([...spinning, ...good]);
   assert.deepEqual(ends.slice(10), good.map(() => ({ status: "fulfilled", value: 1_000_000 })));

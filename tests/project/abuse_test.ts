@@ -158,7 +158,7 @@ Deno.test("abuse: names that hide, reorder or imitate are shown as what they are
     reach: {},
   };
   const text = reviewText(request, palette(false), 3_600_000);
-  // deno-lint-ignore no-control-regex -- control characters are what must not be there
+  // deno-lint-ignore no-control-regex -- control characters must not be there
   assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
   assert.match(text, /the host is written in punycode and reads аррӏе\.com/);
   assert.match(text, /this publisher has published nothing else/);

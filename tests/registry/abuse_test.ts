@@ -251,7 +251,7 @@ Deno.test("HTTP: requests that were sent ahead end with their connection", async
   await listener.close(3_600_000);
 });
 
-/** The bytes that a client sends after its request while it takes nothing of the answer. */
+/** The bytes that a client sends after its request while it does not read the answer. */
 const STALLING_CLIENTS = { "silent": "", "talking nonsense": "x" };
 
 for (const [kind, more] of Object.entries(STALLING_CLIENTS)) {
@@ -512,7 +512,7 @@ const README_CASES: readonly (readonly [string, string, RegExp])[] = [
   ],
   ["SVG", "<svg onload=alert(1)><a href='x'></a></svg>", /<svg/i],
   ["remote images", "![pixel](https://tracker.example/p.png)", /<img[^>]+tracker/i],
-  // deno-lint-ignore no-control-regex -- control characters are what must not be there
+  // deno-lint-ignore no-control-regex -- control characters must not be there
   ["ANSI and bidi in text", "\u001b[31mred\u001b[0m \u202eevil\u202c", /[\u001b\u202c\u202e]/],
 ];
 

@@ -301,7 +301,7 @@ Deno.test("routes: every filter, order and limit of the list", () =>
       const problem = await r.problem(`/api/packages/github.com:acme:clock/installs?days=${bad}`);
       assert.equal(problem.code, "request.query", bad);
     }
-    // The same filters on the page for people.
+    // The same filters on the page.
     const html = await (await fetch(`${r.url}/plugins?authority=clock.wall`)).text();
     assert.match(html, /1 plugin\b/);
   }, { settings: { trustProxy: true } }));

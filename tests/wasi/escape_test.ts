@@ -139,7 +139,7 @@ Deno.test(
   async () => {
     let finished: Promise<unknown> = Promise.resolve();
     withSandbox(({ guest, root, outside }) => {
-      // `swap` is by turns a directory with a harmless file and a link to the outside.
+      // `swap` alternates between a directory with a harmless file and a link to the outside.
       mkdirSync(join(root, "real"));
       writeFileSync(join(root, "real", "secret"), "harmless");
       symlinkSync(outside, join(root, "way out"));

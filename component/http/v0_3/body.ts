@@ -11,7 +11,7 @@ import { type Produced, produceWith } from "../../wasi/v0_3/streams.ts";
 import { type HttpError, HttpIoError, IncomingBody, OutgoingBody } from "../body.ts";
 import type { Fields } from "../fields.ts";
 
-/** How a body ended: with trailers, or before its end. */
+/** The end of a body: trailers, or an abort. */
 type BodyEnd = { readonly tag: "ok"; readonly val: Fields | undefined } | {
   readonly tag: "err";
   readonly val: HttpError;

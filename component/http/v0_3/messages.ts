@@ -135,7 +135,7 @@ function given(contents: Stream | undefined, trailers: unknown): { body: Body; s
   return { body: { contents, trailers, settle: (result) => sent.settle(result) }, sent };
 }
 
-/** The body of a message that arrives. `close` is called once the guest does not read it any more. */
+/** The body of a message that arrives. `close` is called once the guest no longer reads it. */
 function arrived(body: IncomingBody, close: () => void): Body {
   const [contents, trailers] = arriving(body, close);
   return { contents, trailers, settle: () => {} };

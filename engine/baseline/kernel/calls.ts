@@ -60,7 +60,7 @@ function passArguments(count: i32): void {
   operands.freeAll();
 }
 
-/** Arguments that are in no register yet: nothing that a register holds is needed any more. */
+/** Arguments that are not in registers yet; no register holds a live value. */
 function loadArguments(first: i32): void {
   let general: i32 = 0;
   let vector: i32 = 0;

@@ -166,7 +166,7 @@ export function pair(op: i32, t: i32, t2: i32, base: i32, count: i32): void {
   emit32(op | (t & 31) | ((base & 31) << 5) | ((t2 & 31) << 10) | ((count & 127) << 15));
 }
 
-// Branches. A branch is one word, at the address that stands for it. Before it is bound, its field links it to another.
+// Branches. A branch is one word, and its address identifies it. Before it is bound, its field links it to another.
 
 const B_MASK: i32 = 0x7c000000;
 const B_BITS: i32 = 0x14000000;

@@ -128,7 +128,7 @@ export function dropTypes(count: i32): void {
   for (let k: i32 = 0; k < count && top > base; k++) operands.release(operands.popEntry());
 }
 
-/** Takes off `count` operands that hold nothing any more. */
+/** Pops `count` operands whose registers and homes are free. */
 export function pushTypes(list: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) {
     code.reserveCode(0);

@@ -1,7 +1,7 @@
 /**
  * The string operations of the builtins, taken from the realm when the engine is loaded. In: strings and numbers. Out:
- * what the specification's operations return. Invariant: a program that replaces methods of `String` or its prototype
- * later changes nothing here, as the builtins require.
+ * the results of the specification's operations. Invariant: a program that replaces methods of `String` or its
+ * prototype later changes nothing here, as the builtins require.
  */
 const { charCodeAt, codePointAt, substring } = String.prototype;
 

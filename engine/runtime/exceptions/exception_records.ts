@@ -102,7 +102,7 @@ export class ExceptionRecords {
     state.u32[CAUGHT_NATIVELY] = 1;
   }
 
-  /** Drops the exception that was caught last, which no code can ask for any more. */
+  /** Drops the exception that was caught last, which code can no longer refer to. */
   dropCaught(): void {
     this.#state.u32[CAUGHT_NATIVELY] = 0;
   }

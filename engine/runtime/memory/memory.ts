@@ -42,7 +42,7 @@ interface Holder {
 }
 
 const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
-  // No growth will detach the view any more, so transfers can be forbidden.
+  // Growth can no longer detach the view, so transfers can be forbidden.
   if (open !== undefined) currentHost().lent.seal(open);
   range?.retire();
 });

@@ -4,7 +4,7 @@
  * "coremodules", "coreinstances" and "corestack", and the state of the instance as its memories, globals and data.
  *
  * Invariants: the dump is a valid module, and equal states give equal bytes. Values of locals and operands are in
- * registers or gone, so they are recorded as missing. References in globals are recorded as null.
+ * registers or no longer exist, so they are recorded as missing. References in globals are recorded as null.
  */
 import { ByteWriter } from "../../base/bytes.ts";
 import { encodeModule } from "../../binary/encode.ts";
@@ -45,7 +45,7 @@ interface DumpedGlobal {
   readonly offset: number;
 }
 
-/** The parts of an instance that a dump has; its globals and memories include the imported ones. */
+/** The parts of an instance that a dump contains; its globals and memories include the imported ones. */
 interface DumpedInstance {
   readonly module: {
     readonly valid: { readonly funcs: readonly { readonly body: RawBytes }[] };
@@ -107,7 +107,7 @@ function writeModules(out: ByteWriter, modules: readonly string[]): void {
   }
 }
 
-/** The first instance is that of the trap, whose state the dump has; of the others it has only the frames. */
+/** The first instance is that of the trap, whose state is in the dump; the others appear only in frames. */
 function writeInstances(out: ByteWriter, modules: number, memories: number, globals: number): void {
   out.u32(modules);
   for (let module = 0; module < modules; module++) {
@@ -134,7 +134,9 @@ function writeStack(out: ByteWriter, instance: DumpedInstance, frames: readonly 
   }
 }
 
-/** The offset of the instruction from the beginning of its function's body; 0 if the module's bodies are not there. */
+/**
+ * The offset of the instruction from the beginning of its function's body; 0 if the module's bodies are not available.
+ */
 function offsetInFunction(
   { module: { valid, importedFuncCount } }: DumpedInstance,
   { funcIndex, offset }: TrapFrame,
