@@ -3,7 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { compileEagerly } from "./eager_functions.ts";
-import { compileFirstEagerly } from "./quick_profile.ts";
+import { compileFirstEagerly, compileRunsEagerly } from "./quick_profile.ts";
+import { QUICK_SAMPLES } from "./quick_samples.ts";
 import { loadLate, placeUrls } from "./release_bundle.ts";
 
 const MODULE = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
@@ -87,6 +88,22 @@ Deno.test("functions of a package that run before its first result are compiled 
   assert.match(text, /\n {4}function unused\(\)/);
   files.set("mod.js", new TextEncoder().encode(engine.replace("return value", "return value + 1")));
   assert.throws(() => compileFirstEagerly(files), /wrong result/);
+});
+
+Deno.test("the functions of a bundle that run do not depend on time", () => {
+  const outputs = Object.fromEntries(QUICK_SAMPLES.map(({ name, output }) => [name, output]));
+  const entry = `const outputs = ${JSON.stringify(outputs)};
+    const started = performance.now();
+    for (const end = Date.now() + 10; Date.now() < end;);
+    function always() { return Deno.args.find((word) => word.endsWith(".wasm")).replace(/^.*[/]|.wasm$/g, ""); }
+    function later() { return ""; }
+    const late = performance.now() - started > 5 ? later() : "";
+    Deno.stdout.writeSync(new TextEncoder().encode(outputs[always()] + late));`;
+  const files = new Map([["lib/waft.js", new TextEncoder().encode(entry)]]);
+  compileRunsEagerly(files, "lib/waft.js", "lib/quick_run.js");
+  const text = new TextDecoder().decode(files.get("lib/waft.js"));
+  assert.match(text, /always=\(function always/);
+  assert.match(text, /\n {4}function later\(\)/);
 });
 
 Deno.test("loadLate() hides the specifiers of the bundle's own modules and leaves other imports unchanged", () => {
