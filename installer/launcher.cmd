@@ -21,6 +21,16 @@ echo waft: no version is active (%waft_root%\state\active.json)>&2
 echo waft: use one with `waft +^<version^> version use ^<version^>`, or run the installer again>&2
 exit /b 1
 :named
+rem Versions have no other characters: a name with a separator would mean another directory.
+setlocal EnableDelayedExpansion
+set "waft_wrong="
+for /f "delims=+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" %%a in ("x!waft_version!") do set "waft_wrong=1"
+if "!waft_version:~0,1!"=="." set "waft_wrong=1"
+if defined waft_wrong (
+  echo waft: the version ^(%waft_why%^) has no valid name>&2
+  exit /b 1
+)
+endlocal
 set "waft_dir=%waft_root%\versions\%waft_version%"
 if exist "%waft_dir%\receipt.json" if exist "%waft_dir%\start.cmd" goto start
 echo waft: version %waft_version% (%waft_why%) is not installed in %waft_root%\versions>&2

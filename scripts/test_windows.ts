@@ -236,6 +236,8 @@ function testInstallation(): void {
     [[command, "--version"], new RegExp(`^${VERSION}`, "m")],
     [[command, `+${VERSION}`, "run", windowsPath(join(ROOT, "examples/fib.wat")), "20"], /^6765/m],
     [[command, "+9.9.9", "--version"], /^waft: version 9\.9\.9 \(named by WAFT_RUNTIME\) is not installed/m, 1],
+    [[command, "+..\\..\\bundle", "--version"], /^waft: the version \(named by WAFT_RUNTIME\) has no valid name/m, 1],
+    [[command, "+.", "--version"], /^waft: the version \(named by WAFT_RUNTIME\) has no valid name/m, 1],
     [[command, "version", "list"], new RegExp(`^\\*  ${VERSION} `, "m")],
     [[command, "self", "uninstall", "--yes"], /run install\.ps1 -Uninstall/, 2],
   ];

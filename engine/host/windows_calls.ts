@@ -591,6 +591,8 @@ class WindowsCalls {
   #finishOpen(handle: bigint, flags: number): number {
     const facts = this.#attributeTag(handle);
     if (facts.isLink) return this.#refuse(handle, E.LOOP);
+    // A device, such as `nul`, opens as a directory, too.
+    if ((flags & O.DIRECTORY) !== 0 && !facts.isDirectory) return this.#refuse(handle, E.NOTDIR);
     if ((flags & O.TRUNC) !== 0 && !facts.isDirectory) {
       const error = this.#setEnd(handle, 0n);
       if (error < 0) return this.#refuse(handle, error);

@@ -6,15 +6,18 @@
  * canonical tar, which is the same on every host, unlike compressed output. A change of the plugin makes the lockfile
  * differ until the next `waft add`.
  */
-import { isAbsolute, join, relative, sep } from "node:path";
+import { systemName } from "@waft/engine/internal/host/process";
+import { isWindowsName } from "@waft/engine/internal/host/windows_names";
+import { join, relative, sep } from "node:path";
 import { pathFault, writeTar } from "./archive.ts";
 import { type OpenPackage, openPackage, packageManifest } from "../definitions/catalog.ts";
-import { fail } from "../base/diagnostic.ts";
+import { fail, quote } from "../base/diagnostic.ts";
 import { DISK, type Files, isSymbolicLink } from "../base/files.ts";
 import { digestBytes } from "../base/integrity.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { CATALOG_FILE, MANIFEST_FILE } from "../base/constants.ts";
+import { isWithin } from "../base/system_path.ts";
 import type { Release, Source } from "./source.ts";
 import { canonicalVersion } from "../base/version.ts";
 
@@ -125,12 +128,16 @@ export class PathSource implements Source {
 
 /** A path inside the project as the lockfile writes it: `.` or `./a/b`; throws when it leads out. */
 export function projectPath(projectRoot: string, target: string): string {
-  const path = relative(projectRoot, target);
-  if (path === "") return ".";
-  if (path.startsWith("..") || isAbsolute(path)) {
+  if (!isWithin(target, projectRoot)) {
     throw fail("usage.path", `${target} is outside the project ${projectRoot}`, {
       help: "a path plugin must be inside the project",
     });
   }
-  return `./${path.split(sep).join("/")}`;
+  const names = relative(projectRoot, target).split(sep);
+  if (names[0] === "") return ".";
+  const strange = systemName() === "win32" ? names.find((name) => !isWindowsName(name)) : undefined;
+  if (strange !== undefined) {
+    throw fail("usage.path", `${target} does not name a directory: ${quote(strange)} means something else on Windows`);
+  }
+  return `./${names.join("/")}`;
 }

@@ -3,10 +3,10 @@
  * junctions lead nowhere outside of the guest's directory, and to no entry but the one that they name. The rule for
  * names is checked on every system, its effects on Windows.
  */
-import { equal, ok } from "node:assert/strict";
+import { equal, ok, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, parse } from "node:path";
 import { isWindowsName } from "../../engine/host/windows_names.ts";
 import { systemName } from "../../engine/host/process.ts";
 import { ERRNO } from "../../engine/wasi/abi.ts";
@@ -74,6 +74,43 @@ Deno.test({ name: "Windows: hostile names are refused, create nothing and open n
     equal([readdirSync(root).sort().join(), readdirSync(outside).sort().join()].join(), before.join());
     equal(readdirSync(join(root, "dir")).join(), "b.txt");
   });
+});
+
+Deno.test({ name: "Windows: nothing but a directory is preopened", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ root }) => {
+    for (
+      const host of [
+        "con",
+        "nul",
+        "conin$",
+        join(root, "nul"),
+        join(root, "a.txt"),
+        join(root, "a.txt::$DATA"),
+        join(root, "dir:stream"),
+        "\\\\.\\pipe\\waft",
+        "\\\\?\\nul",
+        "\\\\127.0.0.1\\none",
+        "",
+      ]
+    ) {
+      throws(
+        () => withSandbox(() => {}, { preopens: [{ host, guest: "/" }] }),
+        /^Error: The directory .* (?:is not a directory|does not exist|cannot be opened)$/,
+        host,
+      );
+    }
+  });
+});
+
+Deno.test({ name: "Windows: no path leads above the root of a drive or to another one", ignore: !IS_WINDOWS }, () => {
+  withSandbox(({ guest, root }) => {
+    const below = root.slice(parse(root).root.length).replaceAll("\\", "/");
+    equal(guest.read(guest.open(ROOT, `${below}/a.txt`, { rights: 2n }).fd).text, "alpha");
+    for (const path of ["..", "../..", `../${below}/a.txt`, `${below}/${"../".repeat(40)}x`]) {
+      equal(guest.open(ROOT, path).errno, ERRNO.notcapable, path);
+    }
+    for (const path of ["C:", "c:/windows", "Z:\\", "??/C:"]) equal(guest.open(ROOT, path).errno, ERRNO.inval, path);
+  }, (root) => ({ preopens: [{ host: parse(root).root, guest: "/" }] }));
 });
 
 Deno.test({ name: "Windows: plain names work, and letter case does not matter", ignore: !IS_WINDOWS }, () => {
