@@ -31,6 +31,8 @@ export interface ExportHooks {
   readonly postReturn: ((...results: CoreValue[]) => void) | undefined;
   /** Called before arguments are lowered; traps if the instance cannot be entered. Returns the state of the call. */
   enter(): unknown;
+  /** Called once all arguments have been lowered, before the core function. */
+  readonly lowered: (() => void) | undefined;
   /** Called once the results have been lifted, before `postReturn`. */
   resolved(call: unknown): void;
   /** Called after the call. */
@@ -213,13 +215,14 @@ function makeExported(
   return build(
     emitter,
     `return function (hooks) {
-  const { core, postReturn } = hooks;
+  const { core, postReturn, lowered } = hooks;
   return function (${params.join(", ")}) {
     const scope = hooks.enter();
     let called = false;
     try {
       ${needsMemory ? "m.refresh();" : ""} ${lower.join(" ")}
       called = true;
+      if (lowered !== undefined) lowered();
       ${results.length === 0 ? `${call};` : `const f0 = ${call};`}
       ${lift.join(" ")}
       hooks.resolved(scope);

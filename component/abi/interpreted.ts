@@ -469,6 +469,7 @@ function exported(type: FuncType, pointer: PointerType) {
       try {
         const flat = lower(args);
         called = true;
+        hooks.lowered?.();
         const result = hooks.core(...flat);
         const flatResults = result === undefined ? [] : [result as CoreValue];
         const [value] = lift(flatResults);

@@ -35,6 +35,8 @@ export class Store {
   trapped: { readonly error: unknown } | undefined = undefined;
   /** The call whose arguments are being lifted, which borrows the handles among them. */
   lending: Subtask | undefined = undefined;
+  /** Undoes the passing of each handle of a call of the host whose arguments are being lowered, innermost call last. */
+  readonly passing: (() => void)[][] = [];
   /** The entries of the tables of all instances. */
   readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */

@@ -6,9 +6,9 @@
 import type { HandleCodec } from "../abi/runtime.ts";
 import { trap } from "../abi/traps.ts";
 import { ErrorContext, ResourceHandle, RuntimeResource } from "../async/entries.ts";
-import type { ComponentInstance } from "../async/component_instance.ts";
+import type { ComponentInstance, Store } from "../async/component_instance.ts";
 import { channelCodec } from "../async/channels.ts";
-import { objectOf, releaseBorrow, repOf } from "./host_resources.ts";
+import { giveBack, objectOf, releaseBorrow, repOf } from "./host_resources.ts";
 import type { ValType } from "../model/types.ts";
 
 export function codecOf(type: ValType, instance: ComponentInstance, foreign: boolean): HandleCodec {
@@ -18,7 +18,7 @@ export function codecOf(type: ValType, instance: ComponentInstance, foreign: boo
       const resource = type.resource.id;
       if (!(resource instanceof RuntimeResource)) throw new TypeError("The resource type is not one of an instance");
       const codec = type.kind === "own" ? ownCodec(resource, instance) : borrowCodec(resource, instance);
-      return foreign ? codec : withObjects(codec, resource, type.kind === "own");
+      return foreign ? codec : withObjects(codec, resource, instance, type.kind === "own");
     }
     case "stream":
     case "future":
@@ -81,11 +81,36 @@ function borrowCodec(resource: RuntimeResource, instance: ComponentInstance): Re
 }
 
 /** The codec that represents handles by objects in JavaScript. */
-function withObjects(codec: RepCodec, resource: RuntimeResource, owned: boolean): HandleCodec {
+function withObjects(
+  codec: RepCodec,
+  resource: RuntimeResource,
+  instance: ComponentInstance,
+  owned: boolean,
+): HandleCodec {
+  const { passing } = instance.store;
   return {
     lift: (index) => objectOf(resource, codec.lift(index), owned),
-    lower: (value) => codec.lower(repOf(resource, value, owned)),
+    lower: (value) => {
+      const rep = repOf(resource, value, owned);
+      const index = codec.lower(rep);
+      passing.at(-1)?.push(() => {
+        if (owned || instance !== resource.owner) removeHandle(instance, index);
+        giveBack(resource, value as object, rep, owned);
+      });
+      return index;
+    },
   };
+}
+
+/** Removes a handle that the instance has not seen. */
+function removeHandle(instance: ComponentInstance, index: number): void {
+  const handle = instance.handles.remove(index) as ResourceHandle;
+  if (handle.scope !== undefined) handle.scope.borrows--;
+}
+
+/** Undoes the passing of the handles of a call whose arguments cannot be lowered. */
+export function undoPassing({ passing }: Store): void {
+  for (const undo of passing.pop()!.reverse()) undo();
 }
 
 /** Drops the handle at `index` (canon resource.drop). */

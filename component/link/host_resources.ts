@@ -142,6 +142,12 @@ export function repOf(resource: RuntimeResource, value: unknown, owned: boolean)
   return entry.rep;
 }
 
+/** Undoes repOf: the object can be used as before. */
+export function giveBack(resource: RuntimeResource, value: object, rep: number, owned: boolean): void {
+  if (resource.owner === undefined) hostResource(resource).take(rep);
+  else if (owned) adopt(value, resource, rep, true);
+}
+
 /** Takes the representation out of an object made by a constructor, for another object. */
 export function moveRep(from: object, to: object): void {
   const entry = REPS.get(from)!;

@@ -13,6 +13,7 @@ import type { CoreFunction } from "../async/core_function.ts";
 import { type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem, HostFunction } from "./items.ts";
+import { undoPassing } from "./codecs.ts";
 import type { RuntimeOptions } from "./options.ts";
 
 /** A lifted function, for calls without a task and for adapters. */
@@ -49,8 +50,11 @@ function directCall(
   const nothing = () => NO_VALUES;
   const needsTask = type.params.some((param) => someType(param.type, ({ kind }) => kind === "borrow")) ||
     store.needsTasks;
+  // A call of the host that cannot be made leaves its handles with the host.
+  const passes = caller === undefined && type.params.some((param) => someType(param.type, isHandle));
   return options.bind(ABI.exported(type, options.pointer), caller !== undefined)({
     core,
+    lowered: passes ? () => void store.passing.pop() : undefined,
     postReturn: postReturn === undefined ? undefined : (...results) => {
       instance.mayLeave = false;
       postReturn(...results);
@@ -61,6 +65,7 @@ function directCall(
       guest.reallocating = false;
       store.active++;
       const before = store.current;
+      if (passes) store.passing.push([]);
       if (!needsTask) return before ?? null;
       store.current = new Task(instance, type, taskOptions, nothing, () => {}).thread;
       return before ?? null;
@@ -75,6 +80,7 @@ function directCall(
     },
     failed: (error, before, called) => {
       store.active--;
+      if (passes && !called) undoPassing(store);
       // An argument that JavaScript passed cannot be lowered: the component is not at fault.
       if (!called && !guest.reallocating) leaveAll(entering);
       // The code of an adapter that would have restored it has been skipped.
@@ -82,6 +88,10 @@ function directCall(
       return error;
     },
   });
+}
+
+function isHandle({ kind }: ValType): boolean {
+  return kind === "own" || kind === "borrow";
 }
 
 const NO_VALUES: readonly unknown[] = [];
@@ -155,10 +165,15 @@ function lowerHostArguments(
   { guest }: RuntimeOptions,
   lower: (values: readonly unknown[]) => CoreValue[],
 ): CoreValue[] | undefined {
+  const { passing } = task.store;
   guest.reallocating = false;
+  passing.push([]);
   try {
-    return lower(task.start());
+    const flat = lower(task.start());
+    passing.pop();
+    return flat;
   } catch (error) {
+    undoPassing(task.store);
     if (guest.reallocating) throw error;
     task.abandon(error);
     return undefined;
