@@ -48,6 +48,7 @@ export {
 export type { HostObjects } from "./engine.ts";
 export type { Controls, ExportKind } from "./module.ts";
 export type { Settings, Tiering } from "./settings.ts";
+export type { BoundaryFunction, CallRecorder, RecordedCall } from "./runtime/suspension/call_recorder.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";
 export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 export type { Poolable } from "./runtime/instance/instance_pool.ts";

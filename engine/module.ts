@@ -260,6 +260,15 @@ export class Module {
   }
 
   /**
+   * The compiled form for a new instance, for tools that instantiate it themselves.
+   *
+   * @internal
+   */
+  get internal(): CompiledModule {
+    return this.#usableCode();
+  }
+
+  /**
    * The number of frames that have continued in optimized code at a loop header.
    *
    * @internal

@@ -226,6 +226,18 @@ const DATA: { readonly [command: string]: object } = {
         globals: list(dumpedValue),
       }),
       record({
+        kind: oneOf("recording"),
+        bytes: count,
+        module: record({ bytes: count, sha256: text }),
+        metered: flag,
+        events: count,
+        calls: count,
+        hostCalls: list(record({ module: text, name: text, calls: count, bytesWritten: count })),
+        fuel: text,
+        hash: text,
+        first: list(text),
+      }),
+      record({
         kind: oneOf("artifact"),
         bytes: count,
         engine: text,
@@ -239,6 +251,16 @@ const DATA: { readonly [command: string]: object } = {
   },
   "component.new": builtComponent,
   "compose": builtComponent,
+  "replay": record({
+    outcome: oneOf("returned", "trapped", "exited", "failed"),
+    results: list(text),
+    message: text,
+    status: count,
+    calls: count,
+    hostCalls: count,
+    fuel: text,
+    hash: text,
+  }, ["message", "status"]),
   "trust": {
     anyOf: [
       record({ forgotten: flag }),

@@ -9,6 +9,7 @@
 
 /** Node modules loaded on demand. */
 interface NodeModules {
+  "node:buffer": typeof import("node:buffer");
   "node:child_process": typeof import("node:child_process");
   "node:crypto": typeof import("node:crypto");
   "node:fs": typeof import("node:fs");
@@ -19,6 +20,7 @@ interface NodeModules {
   "node:wasi": typeof import("node:wasi");
   "node:v8": typeof import("node:v8");
   "node:worker_threads": typeof import("node:worker_threads");
+  "node:zlib": typeof import("node:zlib");
 }
 
 const own = (globalThis as { Deno?: typeof Deno }).Deno;
@@ -100,12 +102,16 @@ export function currentUser(): number | undefined {
   return process.geteuid?.() ?? process.getuid?.();
 }
 
-/**
- * Writes text to standard output (1) or standard error (2); returns when all of it is written, or when the reader has
- * closed.
- */
+/** Writes text as {@linkcode writeBytes} does. */
 export function writeText(descriptor: 1 | 2, text: string): void {
-  const bytes = new TextEncoder().encode(text);
+  writeBytes(descriptor, new TextEncoder().encode(text));
+}
+
+/**
+ * Writes bytes to standard output (1) or standard error (2); returns when all of them are written, or when the reader
+ * has closed.
+ */
+export function writeBytes(descriptor: 1 | 2, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) {
     try {
       at += writeSome(descriptor, bytes.subarray(at));

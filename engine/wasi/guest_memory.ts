@@ -39,14 +39,21 @@ export class GuestMemory {
     return view;
   }
 
+  /** The same for bytes that WASI may write. */
+  #writable(at: number, bytes: number): DataView {
+    const view = this.#range(at, bytes);
+    this.#memory!.watcher?.touching(at, bytes);
+    return view;
+  }
+
   /** The address of `bytes` bytes at `at`, for a system call. */
   address(at: number, bytes: number): number {
-    this.#range(at, bytes);
+    this.#writable(at, bytes);
     return this.#memory!.base + at;
   }
 
   bytes(at: number, length: number): Uint8Array<ArrayBuffer> {
-    const view = this.#range(at, length);
+    const view = this.#writable(at, length);
     return new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset + at, length);
   }
 
@@ -74,15 +81,15 @@ export class GuestMemory {
     return this.#range(at, 8).getBigUint64(at, true);
   }
   setU8(at: number, value: number): void {
-    this.#range(at, 1).setUint8(at, value);
+    this.#writable(at, 1).setUint8(at, value);
   }
   setU16(at: number, value: number): void {
-    this.#range(at, 2).setUint16(at, value, true);
+    this.#writable(at, 2).setUint16(at, value, true);
   }
   setU32(at: number, value: number): void {
-    this.#range(at, 4).setUint32(at, value, true);
+    this.#writable(at, 4).setUint32(at, value, true);
   }
   setU64(at: number, value: bigint | number): void {
-    this.#range(at, 8).setBigUint64(at, BigInt(value), true);
+    this.#writable(at, 8).setBigUint64(at, BigInt(value), true);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * `waft inspect FILE`: facts about a module, component, core dump or artifact, as text, or with `--json` as one
+ * `waft inspect FILE`: facts about a module, component, core dump, recording or artifact, as text, or with `--json` as one
  * document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
@@ -14,7 +14,7 @@ export function addCommand(program: Command): void {
   program.command("inspect")
     .description(
       "Show the content of a file: imports, exports, required features and size of a module, the world of a component " +
-        "as WIT, the stack of a core dump, the engine and machine of an artifact.",
+        "as WIT, the stack of a core dump, the events of a recording, the engine and machine of an artifact.",
     )
     .argument("<file>", "Module or component in either form, artifact, .wit file or directory; - is standard input")
     .option("--json", "Print the facts as JSON")

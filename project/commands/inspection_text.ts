@@ -5,6 +5,7 @@
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 import type { ArtifactFacts } from "../ops/inspect_artifact.ts";
+import type { RecordingFacts } from "@waft/engine/internal/recording/describe";
 import type { CoredumpFacts, DumpedValue } from "../ops/inspect_coredump.ts";
 import type { CoreModulePart, InspectedPackages, Inspection } from "../ops/inspect_file.ts";
 import { bytesText, moduleText } from "./module_facts_text.ts";
@@ -26,6 +27,8 @@ export function inspectionText(inspection: Inspection, colors: Palette): string 
     }
     case "core dump":
       return `${coredumpText(inspection.coredump, colors)}\n`;
+    case "recording":
+      return `${recordingText(inspection.recording, colors)}\n`;
     case "artifact":
       return `${artifactText(inspection.artifact, colors)}\n`;
   }
@@ -86,6 +89,26 @@ function coredumpText({ program, threads, memories, globals, modules }: Coredump
   return lines.join("\n");
 }
 
+function recordingText(facts: RecordingFacts, colors: Palette): string {
+  const { bytes, module, metered, events, calls, hostCalls, fuel, hash, first } = facts;
+  const rows = [
+    ["  module", `${bytesText(module.bytes)} bytes, sha256 ${module.sha256}`],
+    ["  events", `${events}, ${calls} calls of functions`],
+    ["  fuel", metered ? fuel : "not counted"],
+    ["  state", `sha256 ${hash}`],
+  ];
+  const imports = [...hostCalls].sort((a, b) => b.calls - a.calls).map((one) => [
+    `  ${safe(`${one.module} ${one.name}`)}`,
+    `${one.calls}`,
+    one.bytesWritten === 0 ? "" : `${bytesText(one.bytesWritten)} bytes written`,
+  ]);
+  const lines = [`${colors.bold("recording")}, ${bytesText(bytes)} bytes`, ...layoutTable(rows)];
+  if (imports.length > 0) lines.push("", colors.bold("calls of imports"), ...layoutTable(imports));
+  const title = first.length < events ? `the first ${first.length} events` : "events";
+  lines.push("", colors.bold(title), ...first.map((line) => `  ${safe(line)}`));
+  return lines.join("\n");
+}
+
 function valueText(value: DumpedValue): string {
   return value === undefined ? "not recorded" : `${value.type} ${value.value}`;
 }
@@ -95,6 +118,7 @@ export function inspectionData(inspection: Inspection): object {
   const { kind } = inspection;
   if (kind === "artifact") return { kind, ...inspection.artifact };
   if (kind === "core dump") return { kind, ...inspection.coredump };
+  if (kind === "recording") return { kind, ...inspection.recording };
   const { documents } = inspection;
   const worlds = {
     worlds: documents.flatMap(({ root }) => [...root.worlds.values()].map((world) => describeWorld(world))),

@@ -6,8 +6,9 @@
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
+import type { EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";
-import { runFile } from "../ops/run.ts";
+import { runFile, type RunOptions } from "../ops/run.ts";
 import { compilationText } from "./compilation_text.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
@@ -48,6 +49,19 @@ async function coredumpOf(file: string, path: string | undefined): Promise<(erro
   return coredumpWriter(path, file, (line) => writeText(2, `waft: ${line}\n`));
 }
 
+/** A function that writes the recording, if one is wanted. */
+async function recordingOf(path: string | undefined): Promise<RunOptions["record"]> {
+  if (path === undefined) return undefined;
+  const { recordingWriter } = await import("../ops/write_recording.ts");
+  return recordingWriter(path, (line) => writeText(2, `waft: ${line}\n`));
+}
+
+/** Options for code that a replay can repeat; the place of an interruption is known by its fuel. */
+function recordableEngine(engine: EngineOptions, isRecorded: boolean): EngineOptions {
+  if (!isRecorded) return engine;
+  return { ...engine, deterministic: true, ...(engine.interruptible === true ? { fuel: true } : {}) };
+}
+
 /** Adds `run`. */
 export function addCommand(program: Command): void {
   const command = program.command("run")
@@ -67,9 +81,10 @@ export function addCommand(program: Command): void {
       throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
     }
     const failed = await coredumpOf(file, flags.coredump);
+    const record = await recordingOf(flags.record);
     const run = runFile(file, args, {
       engine: {
-        ...controlledEngine(engine, flags),
+        ...recordableEngine(controlledEngine(engine, flags), record !== undefined),
         // A module from the cache lacks the places of its functions, which a dump has.
         ...(flags.cache && flags.coredump === undefined
           ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } }
@@ -86,6 +101,7 @@ export function addCommand(program: Command): void {
       ...withGiven(guestInputs(flags), given),
       ...(root === undefined ? {} : { root }),
       failed,
+      ...(record === undefined ? {} : { record }),
     });
     const lines = await run.catch((error) => {
       failed(error);

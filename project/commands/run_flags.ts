@@ -28,6 +28,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   unknownImports?: string;
   allowPrecompiled?: boolean;
   coredump?: string;
+  record?: string;
 }
 
 /** The options that grant the network to components. */
@@ -61,6 +62,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--allow-precompiled", description: "Run artifacts of `waft compile`; their machine code is not sandboxed" },
   { flags: "--perf-map", description: "Write the guest's symbols for perf to /tmp/perf-PID.map" },
   { flags: "--coredump <file>", description: "If the guest traps, write its stack, memory and globals to a file" },
+  { flags: "--record <file>", description: "Record everything that enters the guest, for `waft replay`" },
   { flags: "--explain-compile", description: "Print each compilation: compiler, time and size of every function" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, whose sources can change" },

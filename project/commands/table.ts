@@ -11,6 +11,7 @@ export type { CommandModule, CommandRow };
 /** The rows. */
 export const COMMANDS: readonly CommandRow[] = [
   { name: "run", summary: "Compile a module and call one of its functions", load: () => import("./run.ts") },
+  { name: "replay", summary: "Repeat a recorded run without its host", load: () => import("./replay.ts") },
   { name: "serve", summary: "Answer HTTP requests with a component", load: () => import("./serve.ts") },
   { name: "compile", summary: "Compile a module to an artifact", load: () => import("./compile.ts") },
   { name: "build", summary: "Make one executable of a module or component", load: () => import("./build.ts") },
@@ -28,7 +29,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "print", summary: "Print a module or component as text", load: () => import("./print.ts") },
   {
     name: "inspect",
-    summary: "Show the content of a module, component or artifact",
+    summary: "Show the content of a module, component, artifact or recording",
     load: () => import("./inspect.ts"),
   },
   {

@@ -1,11 +1,13 @@
 /**
- * The kind of a file, and its facts: a core module, a core dump, an artifact, a component and its world, or WIT. In: a
+ * The kind of a file, and its facts: a core module, a core dump, a recording, an artifact, a component and its world, or WIT. In: a
  * path. Out: plain data, and packages of WIT. Nothing is compiled.
  */
 import { readFileSync, statSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
+import { type RecordingFacts, recordingFacts } from "@waft/engine/internal/recording/describe";
+import { isRecording } from "@waft/engine/internal/recording/log_file";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import type { Component } from "../../component/model/definitions.ts";
 import type { WitPackage } from "../../component/wit/document.ts";
@@ -33,6 +35,7 @@ export type Inspection =
     readonly module: ModuleFacts;
   }
   | { readonly kind: "core dump"; readonly coredump: CoredumpFacts }
+  | { readonly kind: "recording"; readonly recording: RecordingFacts }
   | { readonly kind: "artifact"; readonly artifact: ArtifactFacts };
 
 /** A root package, the packages that it refers to, and the imports and exports that WIT cannot express. */
@@ -57,6 +60,7 @@ export async function inspectFile(path: string): Promise<Inspection> {
     return { kind: "wit", documents: [{ ...loadWit(path, { allFeatures: true }), omitted: [] }] };
   }
   const content = new Uint8Array(readFileSync(path));
+  if (isRecording(content)) return { kind: "recording", recording: recordingFacts(content) };
   if (looksLikeArtifact(content)) return { kind: "artifact", artifact: artifactFacts(content) };
   const bytes = await componentBytes(content);
   if (bytes === undefined) {

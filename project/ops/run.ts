@@ -41,6 +41,8 @@ export interface RunOptions extends GuestInputs {
   readonly allowPrecompiled?: boolean;
   /** Announces a slow operation; returns the function that announces its end. */
   readonly progress?: (what: string) => () => void;
+  /** Writes a recording of the run; without it, nothing is recorded. */
+  readonly record?: (log: Uint8Array) => void;
   /** A project with plugins; without it nothing of the plugin host is loaded. */
   readonly project?: LoadedProject;
 }
@@ -56,16 +58,26 @@ export async function runFile(file: string, args: readonly string[], given: RunO
   const options = isArtifact(bytes) && file !== "-" ? { ...given, artifact: file } : given;
   const component = await componentIn(file, bytes);
   if (component !== undefined) {
+    if (options.record !== undefined) throw new UsageError("--record is for modules; components cannot be recorded");
     const { runComponent } = await import("./run_component.ts");
     return await runComponent(file, component, args, options);
   }
   if (options.network !== undefined) {
     throw new UsageError("--net and --listen are for components; modules have no sockets");
   }
-  const { project } = options;
+  const { project, record } = options;
+  if (record !== undefined && project !== undefined) {
+    throw new UsageError("--record is for programs without plugins; --bare runs the program without the project's");
+  }
+  if (record !== undefined && isArtifact(bytes)) {
+    throw new UsageError("--record takes the module, not an artifact of it");
+  }
   const shape = readShape(bytes);
   const plan = shape === undefined ? undefined : planCall(file, shape, args, options.invoke);
   const stubs = shape === undefined ? {} : checkImports(file, shape, project, options.unknownImports ?? "refuse");
+  if (record !== undefined && shape !== undefined && startsThreads(shape)) {
+    throw new FileFailure(file, new Error("a program with threads cannot be recorded: others change its memory"));
+  }
   const engine = NewEngine(options.engine);
   const done = options.progress?.(`compiling ${file}`);
   let module: Module;
@@ -82,6 +94,15 @@ export async function runFile(file: string, args: readonly string[], given: RunO
     const { runThreaded } = await import("./run_threaded.ts");
     await runThreaded(file, module, call.name, [file, ...args], options);
     return [];
+  }
+  if (record !== undefined) {
+    const { startRecorded } = await import("./run_recorded.ts");
+    return await callGuest(
+      file,
+      startRecorded(file, bytes, module, args, options, stubs, record),
+      call,
+      options.failed,
+    );
   }
   if (project === undefined) {
     return await callGuest(file, startGuest(file, module, args, options, stubs), call, options.failed);

@@ -603,6 +603,11 @@ commandTest(
     assert.deepEqual(codes(await json("component", "new", "no.wat", "-o", "x.wasm")), ["component.unreadable"]);
     assert.deepEqual((await run("component", "new", "p.wat", "--world", "w", "-o", "x.wasm")).code, 2);
     assert.deepEqual((await run("component", "new", "p.wat", "--adapt", "x", "-o", "x.wasm")).code, 2);
+    assert.equal((await run("run", "--record", "log", "m.wat")).code, 134);
+    await ok("inspect", "log");
+    await ok("replay", "log");
+    project.write("m.wat", "(module)");
+    assert.deepEqual(codes(await json("replay", "m.wat")), ["replay.rejected"]);
     project.write("c.wat", "(component\n  nonsense)");
     const rejected = await json("inspect", "c.wat");
     assert.deepEqual([rejected.code, rejected.data, codes(rejected)], [1, null, ["inspect.rejected"]]);

@@ -78,6 +78,9 @@ export interface CallHalves {
  */
 export const SUSPENDING: unique symbol = Symbol("waft.suspending");
 
+/** Property key of objects that suspend the guest like promises, whatever its host function returns otherwise. */
+export const HOLDING: unique symbol = Symbol("waft.holding");
+
 type CallInFactory = (
   env: CallInEnv,
   types: readonly ValType[],
@@ -134,12 +137,12 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
  * The values that suspend the guest: any object with a `then` method if all results are numbers, only a real promise if
  * a result is a reference.
  */
-function isThenable(value: object): boolean {
+export function isThenable(value: object): boolean {
   return typeof (value as { then?: unknown }).then === "function";
 }
 
 function isPromise(value: object): boolean {
-  return value instanceof Promise;
+  return value instanceof Promise || HOLDING in value;
 }
 
 function never(): boolean {
@@ -152,8 +155,12 @@ export function makeHostService(type: FuncType, env: HostEnv): HostService {
     ...env,
     isHeld: env.plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable,
   });
-  const takesPromise = type.results.length === 1 && isRef(type.results[0]) && heapOf(type.results[0]) === HEAP.extern;
-  return Object.assign(service, { deliver, label: env.label, takesPromise });
+  return Object.assign(service, { deliver, label: env.label, takesPromise: takesPromise(type.results) });
+}
+
+/** True if a promise itself is a valid result of a host function with these results. */
+export function takesPromise(results: readonly ValType[]): boolean {
+  return results.length === 1 && isRef(results[0]) && heapOf(results[0]) === HEAP.extern;
 }
 
 function serviceParts(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {

@@ -147,7 +147,9 @@ export class ExternTable {
   get(index: number): unknown {
     const table = this[EXTERN];
     this.#check(index);
-    return this.#store.fromWord(table.get(index), table.type.element, table);
+    const value = this.#store.fromWord(table.get(index), table.type.element, table);
+    table.watcher?.read(index, value);
+    return value;
   }
 
   /**
@@ -157,6 +159,7 @@ export class ExternTable {
   set(index: number, value: unknown): void {
     this.#check(index);
     this[EXTERN].set(index, this.#word(value));
+    this[EXTERN].watcher?.wrote(index);
   }
 
   /**
@@ -169,6 +172,7 @@ export class ExternTable {
     }
     const old = this[EXTERN].grow(delta, this.#word(value));
     if (old < 0) throw new RangeError(`The table cannot grow by ${delta} elements`);
+    for (let k = 0; k < delta; k++) this[EXTERN].watcher?.wrote(old + k);
     return old;
   }
 
@@ -237,8 +241,10 @@ export class ExternGlobal {
 
   /** The value: a number, a bigint for an i64, or a reference. Reading throws TypeError for a v128. */
   get value(): unknown {
-    const { region, offset, type } = this[EXTERN];
-    return readValue(region, offset, type.type, this.#boundary);
+    const { region, offset, type, watcher } = this[EXTERN];
+    const value = readValue(region, offset, type.type, this.#boundary);
+    watcher?.read(value);
+    return value;
   }
 
   /** Throws TypeError if the global is immutable or the value does not have its type. */

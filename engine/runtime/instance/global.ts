@@ -14,6 +14,8 @@ export class Global {
   readonly offset: number;
   /** The owner of the cell, which it keeps alive. */
   readonly owner: unknown;
+  /** Observes the values that JavaScript reads, for recordings. */
+  watcher: { read(value: unknown): void } | undefined;
 
   constructor(type: GlobalType, region: NativeRegion, offset: number, owner: unknown) {
     this.type = type;

@@ -32,6 +32,7 @@ import {
 } from "../boundary/heap_objects.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { type InstanceState, visitState } from "./captured_state.ts";
+import type { CallRecorder } from "../suspension/call_recorder.ts";
 import { InstanceGroup } from "../suspension/instance_group.ts";
 import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "../boundary/marshal.ts";
 import type { Memory, MemoryUser } from "../memory/memory.ts";
@@ -70,6 +71,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   maxHeapBytes = 0;
   /** Maps errors of its calls to the values that callers receive instead, if set. */
   outward: ((error: unknown) => unknown) | undefined;
+  /** Records its calls and those of its imports, if set. */
+  recorder: CallRecorder | undefined;
   /** The stack budget of its calls in abstract units; for deterministic code only. */
   stackUnits = 0;
   closed = false;
@@ -163,6 +166,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       const plain = fn;
       fn = (...args) => this.store.thread.withDepth(this.stackUnits, () => plain(...args));
     }
+    if (this.recorder !== undefined) fn = this.recorder.exportedFunction(index, fn);
     registerFunc(fn, {
       owner: this,
       funcIndex: index,

@@ -79,6 +79,7 @@ export function checkpointInstance(instance: Instance): void {
 
 function requireResettable(instance: Instance): void {
   instance.requireIdle();
+  if (instance.recorder !== undefined) throw new Error("The instance is recorded: it cannot be reset");
   if (instance.module.valid.memories.some(({ shared }) => shared)) {
     throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
   }

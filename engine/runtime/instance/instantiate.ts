@@ -39,6 +39,7 @@ import { STACK_BYTES } from "../thread/guest_thread.ts";
 import { Instance, instanceOf } from "./instance.ts";
 import { applyState, captureState } from "./instance_state.ts";
 import type { InstanceState } from "./captured_state.ts";
+import type { BoundaryFunction } from "../suspension/call_recorder.ts";
 import type { InstanceGroup } from "../suspension/instance_group.ts";
 import { makeHostService, SUSPENDING } from "../boundary/marshal.ts";
 import { Memory } from "../memory/memory.ts";
@@ -98,6 +99,7 @@ export function instantiate(
   const { thread } = store;
   const values = valid.imports.map((entry) => lookUp(imports, entry));
   checkImports(module, values);
+  if (context.record !== undefined) checkRecordable(module, context, restored !== undefined);
 
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
@@ -113,6 +115,7 @@ export function instantiate(
   store.heap.types.define(valid.canonicalIds);
   instance.maxHeapBytes = limits.maxHeapBytes;
   instance.outward = context.errors;
+  instance.recorder = context.record;
   try {
     addFunctions(instance, values, context.promises === "values");
     addMemories(instance, values, limits);
@@ -128,8 +131,12 @@ export function instantiate(
       return instance;
     }
     return underControl(instance, context, () => {
-      fillTables(instance);
-      runSegments(instance, false);
+      const initialize = () => {
+        fillTables(instance);
+        runSegments(instance, false);
+      };
+      if (instance.recorder === undefined) initialize();
+      else instance.recorder.begin(instance, limits, initialize);
       if (valid.start !== undefined && !startsLater) {
         instance.exportedFunc(valid.start)();
         if (context.resettable) instance.startState = captureState(instance);
@@ -164,6 +171,31 @@ export async function instantiateAsync(
   return instance;
 }
 
+/** Refuses a recording that a replay could not repeat. */
+function checkRecordable(
+  module: CompiledModule,
+  { promises, errors, resettable }: ControlContext,
+  isRestored: boolean,
+): void {
+  const conflict = promises === "values"
+    ? "promises"
+    : errors !== undefined
+    ? "errors"
+    : resettable === true
+    ? "resettable"
+    : undefined;
+  if (conflict !== undefined) throw new TypeError(`The context fields record and ${conflict} exclude each other`);
+  if (isRestored) throw new TypeError("An instance made from a snapshot cannot be recorded");
+  if (!module.deterministic) {
+    throw new TypeError(
+      "A recording requires code that runs the same everywhere: compile the module with { deterministic: true }",
+    );
+  }
+  if (module.interruptible && !module.fuel) {
+    throw new TypeError("A recording finds the place of an interruption by its fuel: add { fuel: true } to the engine");
+  }
+}
+
 /** Groups of mutable globals that the host created: a global has no list of the instances that import it. */
 const HOST_GLOBALS: WeakMap<Global, InstanceGroup> = new WeakMap();
 
@@ -192,6 +224,9 @@ function joinGroups(instance: Instance): void {
     instance.group.join(other.group);
     other.isShared = true;
     instance.isShared = true;
+    if (instance.recorder !== undefined || other.recorder !== undefined) {
+      throw new LinkError("A recorded instance cannot share memories, tables or mutable globals with another instance");
+    }
   }
   if (instance.preempted) {
     throw new Error(
@@ -335,7 +370,9 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
   importsOf(module, values, "func").forEach((value, index) => {
     const record = instance.recordOffset(index);
     const info = funcInfo(value);
-    if (info !== undefined) {
+    // Calls between a recorded instance and others pass through JavaScript.
+    const isDirect = instance.recorder === undefined && (info === undefined || instanceOf(info).recorder === undefined);
+    if (info !== undefined && isDirect) {
       const source = instanceOf(info).region;
       const from = info.record - source.address;
       region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
@@ -349,7 +386,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
       boundary: instance.boundary,
-      call: value as (...args: unknown[]) => unknown,
+      call: instance.recorder?.hostFunction(index, value as BoundaryFunction) ?? value as BoundaryFunction,
       label: nameOf(entries[index]),
       plainPromises: plainPromises && !(SUSPENDING in (value as object)),
     });

@@ -27,6 +27,8 @@ export class Table {
   readonly type: TableType;
   readonly users: Set<TableUser> = new Set();
   readonly maxElements: number;
+  /** Observes accesses of JavaScript to the elements, for recordings. */
+  watcher: { wrote(index: number): void; read(index: number, value: unknown): void } | undefined;
   #length: number;
   readonly #holder: { arena: ContextArena; block: ContextBlock };
 

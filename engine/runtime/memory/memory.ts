@@ -34,6 +34,14 @@ export interface MemoryUser {
   readonly preempted: boolean;
 }
 
+/** Observes accesses of the host to a memory, for recordings. */
+export interface MemoryWatcher {
+  /** Called before a program gets a view of all bytes, which it may keep. */
+  lending(): void;
+  /** Called before the engine accesses `length` bytes at `at` for the host, possibly to write them. */
+  touching(at: number, length: number): void;
+}
+
 /** The state of a memory that outlives the Memory object, for its finalizer. */
 interface Holder {
   range: Range | undefined;
@@ -105,6 +113,14 @@ export class Memory {
    */
   detaches = false;
   readonly #reservation: number = 0;
+  /** @internal */
+  watcher: MemoryWatcher | undefined;
+  /**
+   * True once a program has had a view of the bytes; it may keep the view, so this never changes back.
+   *
+   * @internal
+   */
+  isLent = false;
 
   /** @internal */
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
@@ -190,6 +206,8 @@ export class Memory {
    * `WebAssembly.Memory`.
    */
   get buffer(): ArrayBuffer {
+    this.watcher?.lending();
+    this.isLent = true;
     if (this.shared !== undefined) return this.shared.buffer as unknown as ArrayBuffer;
     if (this.#buffer === undefined) {
       const holder = this.#holder!;

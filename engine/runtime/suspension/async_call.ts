@@ -28,10 +28,10 @@ import {
   withLimit,
 } from "./call_limits.ts";
 import { ProcessorAccount } from "./processor_account.ts";
-import type { HostService } from "../boundary/marshal.ts";
+import { type CallHalves, HOLDING, type HostService } from "../boundary/marshal.ts";
+import type { CallRecorder } from "./call_recorder.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
-import type { CallHalves } from "../boundary/marshal.ts";
 import { discardFrames, restoreFrames, saveFrames } from "../thread/suspended_frames.ts";
 
 /** The maximum delay of a timer in milliseconds. */
@@ -84,6 +84,8 @@ interface SuspendableInstance extends LimitedInstance {
   readonly stackUnits: number;
   /** Maps errors to the values that callers receive. */
   readonly outward: ((error: unknown) => unknown) | undefined;
+  /** Records its calls, if set. */
+  readonly recorder: CallRecorder | undefined;
   /** The group of instances that can reach its state; `maybeGroup` is undefined if no group has been created. */
   readonly group: InstanceGroup;
   readonly maybeGroup: InstanceGroup | undefined;
@@ -97,6 +99,8 @@ interface SuspendableInstance extends LimitedInstance {
  * return. A scheduler that decides which of several suspended calls runs next uses it in place of promises.
  */
 export class Suspension {
+  /** @internal */
+  readonly [HOLDING] = true;
   #onValue: ((value: unknown) => void) | undefined;
   #onReason: ((reason: unknown) => void) | undefined;
   #settle: (() => void) | undefined;
@@ -143,7 +147,15 @@ export function startCall(
   preempts: boolean,
   account?: ProcessorAccount,
 ): void {
-  new AsyncCall(instance, instance.callHalves(index), context, done, failed, preempts, account).start(args);
+  const halves = instance.callHalves(index);
+  const recorded = instance.recorder?.asynchronousCall(index, context, done, failed);
+  if (recorded === undefined) {
+    new AsyncCall(instance, halves, context, done, failed, preempts, account).start(args);
+    return;
+  }
+  const fail = (reason: unknown) => recorded.failed(reason, call.wasStopped);
+  const call = new AsyncCall(instance, halves, context, recorded.done, fail, false, account);
+  recorded.run(args, (converted) => call.start(converted));
 }
 
 /** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
@@ -155,7 +167,7 @@ export function callAsync(
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
     // errors reject the promise
-    new AsyncCall(instance, instance.callHalves(index), context, resolve, reject).start(args);
+    startCall(instance, index, context, args, resolve, reject, true);
   });
 }
 
@@ -174,6 +186,8 @@ class AsyncCall {
   #account: ProcessorAccount | undefined;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
+  /** True if the call has ended while its code was not running: by its deadline, its signal, or the end of its instance. */
+  wasStopped = false;
   /** The host function whose promise suspends the call, and the value or reason of that promise. */
   #service: HostService | undefined;
   #settled: unknown;
@@ -331,7 +345,7 @@ class AsyncCall {
             const now = performance.now();
             const timeIsUp = thread.processorTimeIsUp;
             const isOwn = timeIsUp && thread.processorDeadline === processorEnd;
-            if (now >= this.#deadline || isOwn) throw thread.services.trapError();
+            if (now >= this.#deadline || isOwn) throw thread.trapAtPoll();
             if (now >= until || timeIsUp) {
               this.#preempt();
               return false;
@@ -464,6 +478,7 @@ class AsyncCall {
   #stop(reason: () => unknown): void {
     if (this.#done) return;
     this.#done = true;
+    this.wasStopped = true;
     let error: unknown;
     try {
       error = reason();

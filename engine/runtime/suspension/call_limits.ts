@@ -12,6 +12,7 @@ import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
 import { TrapError } from "../../errors.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
+import type { CallRecorder } from "./call_recorder.ts";
 
 /** The parts of an instance that limits depend on. */
 export interface LimitedInstance {
@@ -60,6 +61,11 @@ export interface ControlContext {
    * receives instead.
    */
   errors?: (error: unknown) => unknown;
+  /**
+   * Read by `instantiate`: records the instance, so that its run can be replayed (`@waft/engine/recording`). Requires
+   * an engine with `deterministic`.
+   */
+  record?: CallRecorder;
   /** Read by `instantiate`: records the state after the start function, so that the instance can be reset to it. */
   resettable?: boolean;
 }
@@ -73,6 +79,7 @@ const CONTEXT_NAMES = {
   promises: true,
   errors: true,
   resettable: true,
+  record: true,
   limits: true,
 } as const satisfies Record<keyof ControlContext | "limits", true>;
 

@@ -160,6 +160,8 @@ export class GuestThread {
   /** True if pending work could not have a watchdog. */
   #isUnwatched = false;
   #processorClock: (() => number) | undefined;
+  /** The last trap at a poll, and the fuel that was left there: the place of the interruption, for recordings. */
+  pollTrap: { readonly error: Error; readonly fuel: bigint } | undefined;
   /** The number of nested calls from JavaScript in progress. */
   depth = 0;
   readonly services: ThreadServices;
@@ -443,9 +445,16 @@ export class GuestThread {
    * or work is pending.
    */
   #polled(): void {
-    if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.services.trapError();
+    if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.trapAtPoll();
     this.watch(this.nextLimit());
     if (this.hasWork) this.advanceWork(true);
+  }
+
+  /** The trap of a limit that has passed at the poll where the code has parked. */
+  trapAtPoll(): Error {
+    const error = this.services.trapError();
+    this.pollTrap = { error, fuel: this.state.i64[THREAD.FUEL >> 3] };
+    return error;
   }
 
   #serveHere(status: number): void {
@@ -481,7 +490,12 @@ export class GuestThread {
 function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
   if (service.takesPromise) return service.deliver(promise);
   promise.then(undefined, () => {}); // no code observes its rejection
-  throw new SuspensionError(
-    `The import ${service.label} returned a promise: call the instance with callAsync to wait for it`,
+  throw unexpectedPromise(service.label);
+}
+
+/** The error of a synchronous call whose import `label` returned a promise. */
+export function unexpectedPromise(label: string): SuspensionError {
+  return new SuspensionError(
+    `The import ${label} returned a promise: call the instance with callAsync to wait for it`,
   );
 }

@@ -59,6 +59,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "Programs that use wasi-threads: each thread is a Worker.",
   },
   {
+    page: "reference-recording",
+    specifier: "@waft/engine/recording",
+    package: "engine",
+    entry: "./recording",
+    title: "API reference: recordings",
+    about: "Recording everything that enters a guest, and repeating the run without its host.",
+  },
+  {
     page: "reference-node-wasi",
     specifier: "@waft/engine/node_wasi",
     package: "engine",

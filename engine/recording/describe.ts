@@ -1,0 +1,206 @@
+/**
+ * Facts about a recording. In: a log. Out: plain data, without running anything: the module, counts of events, calls of
+ * each import, and the first events as text. Errors are RecordingErrors with the place in the log.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import type { ByteReader } from "../base/bytes.ts";
+import type { Module } from "../wasm/module.ts";
+import { isRef } from "../wasm/types.ts";
+import { EVENT, EVENT_NAMES } from "./events.ts";
+import { skipChanges } from "./host_changes.ts";
+import { LogReader, sha256 } from "./log_file.ts";
+import { hex } from "./recorder.ts";
+import { describeError, describeValue } from "./values.ts";
+
+/** The number of events that are shown. */
+const MOST_SHOWN = 40;
+
+/** Calls of an import. */
+interface HostCallFacts {
+  readonly module: string;
+  readonly name: string;
+  readonly calls: number;
+  /** Bytes that the import wrote to memories. */
+  readonly bytesWritten: number;
+}
+
+/** Facts about a recording. */
+export interface RecordingFacts {
+  /** The size of the log. */
+  readonly bytes: number;
+  /** The recorded module, which the log contains: its size and the digest of its binary form. */
+  readonly module: { readonly bytes: number; readonly sha256: string };
+  /** True if the recorded engine counted fuel. */
+  readonly metered: boolean;
+  readonly events: number;
+  /** Calls of exported functions. */
+  readonly calls: number;
+  readonly hostCalls: readonly HostCallFacts[];
+  /** The fuel of all calls, as a decimal number, and the hash of the state at the end. */
+  readonly fuel: string;
+  readonly hash: string;
+  /** The first events in words. */
+  readonly first: readonly string[];
+}
+
+/** The counts of one import, while they are counted. */
+interface Counts {
+  readonly module: string;
+  readonly name: string;
+  calls: number;
+  bytesWritten: number;
+}
+
+/** The facts about the recording in `log`. Throws RecordingError for a log that is damaged. */
+export function recordingFacts(log: Uint8Array): RecordingFacts {
+  const reader = new LogReader(log);
+  return reader.reading(() => new Description(reader, log.length).read());
+}
+
+class Description {
+  readonly #log: LogReader;
+  readonly #bytes: number;
+  readonly #module: Module;
+  readonly #hostCalls: readonly Counts[];
+  /** The imports that are being called, innermost last. */
+  readonly #called: Counts[] = [];
+  readonly #suspended = new Map<number, Counts>();
+  readonly #first: string[] = [];
+  #calls = 0;
+  #metered = false;
+  #end = { fuel: 0n, hash: "" };
+
+  constructor(log: LogReader, bytes: number) {
+    this.#log = log;
+    this.#bytes = bytes;
+    this.#module = decodeModule(log.module);
+    this.#hostCalls = this.#module.imports.filter(({ desc }) => desc.kind === "func").map(({ module, name }) => ({
+      module,
+      name,
+      calls: 0,
+      bytesWritten: 0,
+    }));
+  }
+
+  read(): RecordingFacts {
+    while (!this.#log.isAtEnd) {
+      const { kind } = this.#log;
+      const text = this.#event(kind, this.#log.event());
+      if (this.#first.length < MOST_SHOWN) this.#first.push(`${EVENT_NAMES.get(kind)}${text === "" ? "" : ` ${text}`}`);
+    }
+    const { module } = this.#log;
+    return {
+      bytes: this.#bytes,
+      module: { bytes: module.length, sha256: hex(sha256(module)) },
+      metered: this.#metered,
+      events: this.#log.count,
+      calls: this.#calls,
+      hostCalls: this.#hostCalls.filter(({ calls }) => calls > 0),
+      fuel: String(this.#end.fuel),
+      hash: this.#end.hash,
+      first: this.#first,
+    };
+  }
+
+  /** Reads an event of `kind`. Returns its fields in words. */
+  #event(kind: number, reader: ByteReader): string {
+    switch (kind) {
+      case EVENT.BEGIN:
+        return this.#begin(reader);
+      case EVENT.READY:
+        return "";
+      case EVENT.CALL:
+      case EVENT.START:
+        return this.#call(kind, reader);
+      case EVENT.HOST: {
+        const called = this.#hostCalls[reader.u32()] ?? this.#log.fail("an unknown import");
+        called.calls++;
+        this.#called.push(called);
+        return `${called.module} ${called.name}(${values(reader)})`;
+      }
+      case EVENT.RETURN:
+      case EVENT.THROW: {
+        this.#changed(reader, this.#called.pop());
+        return kind === EVENT.RETURN ? values(reader) : describeError(reader);
+      }
+      case EVENT.SUSPEND: {
+        const number = reader.u32();
+        const called = this.#called.pop();
+        if (called !== undefined) this.#suspended.set(number, called);
+        this.#changed(reader, called);
+        return String(number);
+      }
+      case EVENT.RESUME:
+      case EVENT.REJECT: {
+        const number = reader.u32();
+        this.#changed(reader, this.#suspended.get(number));
+        return `${number}: ${kind === EVENT.RESUME ? values(reader) : describeError(reader)}`;
+      }
+      case EVENT.DONE:
+        return ended(reader, values);
+      case EVENT.THREW:
+      case EVENT.STOPPED:
+        return ended(reader, describeError);
+      case EVENT.INTERRUPTED:
+        return ended(reader, (fields) => `after ${fields.u64BigInt()} units of fuel`);
+      case EVENT.TAKE: {
+        this.#changed(reader, undefined);
+        const index = reader.u32();
+        const position = reader.u32();
+        return position === 0 ? `global ${index}` : `element ${position - 1} of table ${index}`;
+      }
+      case EVENT.END: {
+        this.#changed(reader, undefined);
+        this.#end = { fuel: reader.u64BigInt(), hash: hex(reader.take(32)) };
+        return "";
+      }
+      default:
+        return this.#log.fail(`an unknown event ${kind}`);
+    }
+  }
+
+  #begin(reader: ByteReader): string {
+    this.#metered = reader.u8() === 1;
+    for (let limit = 0; limit < 4; limit++) reader.u64();
+    for (const { desc } of this.#module.imports) {
+      if (desc.kind === "func") reader.u8();
+      else reader.u32();
+      if (desc.kind === "memory" || desc.kind === "table") {
+        reader.u32();
+        reader.u32();
+      } else if (desc.kind === "global") {
+        if (isRef(desc.type.type)) describeValue(reader);
+        else reader.take(reader.count());
+      }
+    }
+    this.#changed(reader, undefined);
+    return "";
+  }
+
+  #call(kind: number, reader: ByteReader): string {
+    const index = reader.u32();
+    reader.u64();
+    if (kind === EVENT.CALL) reader.u32();
+    this.#calls++;
+    const name = this.#module.exports.find((entry) => entry.kind === "func" && entry.index === index)?.name;
+    const text = `${name ?? `function ${index}`}(${values(reader)})`;
+    this.#changed(reader, undefined);
+    return text;
+  }
+
+  #changed(reader: ByteReader, called: Counts | undefined): void {
+    const bytes = skipChanges(reader, describeValue);
+    if (called !== undefined) called.bytesWritten += bytes;
+  }
+}
+
+function values(reader: ByteReader): string {
+  return Array.from({ length: reader.count() }, () => describeValue(reader)).map(({ type, value }) =>
+    `${type} ${value}`
+  ).join(", ");
+}
+
+function ended(reader: ByteReader, describe: (reader: ByteReader) => string): string {
+  const call = reader.u32();
+  return call === 0 ? describe(reader) : `call ${call}: ${describe(reader)}`;
+}

@@ -1,0 +1,576 @@
+/**
+ * Replay of a recording. In: a log (recorder.ts). Out: the end of the run: results or error, fuel, and the hash of the
+ * state. The guest runs again, in any tier and on any machine; the log takes the place of its host.
+ *
+ * The replay reads the events in order (events.ts). Events of the host are repeated; events of the guest are written
+ * again and compared with the log.
+ *
+ * Invariant: a replay that does not repeat the recording ends with a RecordingError that names the first event that
+ * differs. Guest code cannot catch it.
+ */
+import { THREAD } from "../abi/context_layout.ts";
+import { type ByteReader, ByteWriter } from "../base/bytes.ts";
+import { requireKnownNames, requireRecord } from "../base/arguments.ts";
+import { NewEngine } from "../engine.ts";
+import { TrapError } from "../errors.ts";
+import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
+import { Tag } from "../runtime/exceptions/exception.ts";
+import type { ControlContext } from "../runtime/suspension/call_limits.ts";
+import { startCall, Suspension } from "../runtime/suspension/async_call.ts";
+import type { BoundaryFunction, CallRecorder } from "../runtime/suspension/call_recorder.ts";
+import type { CompiledModule } from "../runtime/code/compiled_module.ts";
+import { Global } from "../runtime/instance/global.ts";
+import type { Instance } from "../runtime/instance/instance.ts";
+import { type Imports, type InstanceLimits, instantiate } from "../runtime/instance/instantiate.ts";
+import type { Store } from "../runtime/instance/store.ts";
+import { Table } from "../runtime/instance/table.ts";
+import { readValue } from "../runtime/boundary/values.ts";
+import { Memory } from "../runtime/memory/memory.ts";
+import { realmStore } from "../runtime/realm_store.ts";
+import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
+import type { EngineOptions } from "../settings.ts";
+import { closeFuncType } from "../wasm/subtype.ts";
+import { type FuncType, I64, isRef } from "../wasm/types.ts";
+import { EVENT, EVENT_NAMES } from "./events.ts";
+import { applyChanges, readGlobalValue, stateHash } from "./host_changes.ts";
+import { LogReader, RecordingError } from "./log_file.ts";
+import { hex } from "./recorder.ts";
+import { resultList, Values } from "./values.ts";
+
+const FUEL = THREAD.FUEL >> 3;
+
+/** A call of the host in a replay. */
+export interface ReplayedHostCall {
+  /** The two parts of the import's name. */
+  readonly module: string;
+  readonly name: string;
+  readonly args: readonly unknown[];
+  readonly results: readonly unknown[];
+  /** The first memory of the instance, with the host's changes; valid during the call only. */
+  readonly memory: Uint8Array | undefined;
+}
+
+/** How to replay. The options of the engine do not change the result. */
+export interface ReplayOptions extends Pick<EngineOptions, "tier" | "bounds" | "optimizations"> {
+  /** Called after each function of the host that has returned. */
+  observe?: (call: ReplayedHostCall) => void;
+}
+
+/** The end of a replay. */
+export interface ReplayEnd {
+  /** The results of the last call that was not made by a host function; empty if it failed. */
+  readonly results: readonly unknown[];
+  /** The types of the results, as encoded in wasm/types.ts. */
+  readonly types: readonly number[];
+  /** The error of that call, or of the instantiation: a TrapError has the frames of the guest and its core dump. */
+  readonly error: unknown;
+  /** The numbers of calls of the guest and of the host. */
+  readonly calls: number;
+  readonly hostCalls: number;
+  /** The fuel that all calls have used; 0n if the recorded engine did not meter. */
+  readonly fuel: bigint;
+  /** SHA-256 of memories, globals and the lengths of tables, in hexadecimal digits. */
+  readonly hash: string;
+}
+
+const OPTION_NAMES: Readonly<Record<keyof ReplayOptions, true>> = {
+  tier: true,
+  bounds: true,
+  optimizations: true,
+  observe: true,
+};
+
+/**
+ * Repeats the run in `log`, without its host. Throws RecordingError for a log that is damaged, with the place, and for
+ * a run that does not repeat, with the event.
+ */
+export function replay(log: Uint8Array, options: ReplayOptions = {}): ReplayEnd {
+  requireRecord(options, "The options of a replay");
+  requireKnownNames("replay option", options, OPTION_NAMES);
+  const reader = new LogReader(log);
+  return reader.reading(() => new Replay(reader, options).run());
+}
+
+/** All features that deterministic code can have; the recorded engine has accepted the module. */
+function allFeatures(): Partial<Record<FeatureName, boolean>> {
+  const rows = [...FEATURE_ROWS, ...PROPOSAL_ROWS];
+  return Object.fromEntries(rows.map(({ name }) => [name, name !== "threads"]));
+}
+
+/** A suspended call. */
+interface Suspended {
+  readonly suspension: Suspension;
+}
+
+/** An interruption that will happen before the host gets control again. */
+interface Interruption {
+  /** The fuel that was taken away, so that the code stops at the place of the interruption. */
+  readonly debt: bigint;
+}
+
+class Replay implements CallRecorder {
+  readonly #log: LogReader;
+  readonly #options: ReplayOptions;
+  readonly #store: Store;
+  readonly #values: Values;
+  readonly #suspended = new Map<number, Suspended>();
+  readonly #imports: { module: string; name: string }[] = [];
+  #instance: Instance | undefined;
+  #interruption: Interruption | undefined;
+  #begun: { error: unknown } | undefined;
+  #asynchronous = 0;
+  #depth = 0;
+  #fuel = 0n;
+  #calls = 0;
+  #hostCalls = 0;
+  #results: readonly unknown[] = [];
+  #types: readonly number[] = [];
+  #error: unknown;
+  /** The reason for which the replay has ended early. */
+  #departure: unknown;
+
+  constructor(log: LogReader, options: ReplayOptions) {
+    this.#log = log;
+    this.#options = options;
+    this.#store = realmStore();
+    this.#values = new Values(() => this.#instance ?? this.#log.fail("a function before the instantiation"));
+  }
+
+  run(): ReplayEnd {
+    this.#instantiate();
+    while (this.#log.kind !== EVENT.END) this.#step();
+    const reader = this.#log.event();
+    applyChanges(reader, this.#instance!, this.#values);
+    const fuel = reader.u64BigInt();
+    const hash = hex(reader.take(32));
+    const end = {
+      results: this.#results,
+      types: this.#types,
+      error: this.#error,
+      calls: this.#calls,
+      hostCalls: this.#hostCalls,
+      fuel: this.#fuel,
+      hash: hex(stateHash(this.#instance!)),
+    };
+    if (!this.#log.isAtEnd) this.#log.fail("events follow the end");
+    if (end.fuel !== fuel) this.#depart(`uses ${end.fuel} units of fuel instead of ${fuel}`);
+    if (end.hash !== hash) this.#depart("ends with another state");
+    return end;
+  }
+
+  // ---- the instance -------------------------------------------------------------------------------------------------
+
+  #instantiate(): void {
+    if (this.#log.kind !== EVENT.BEGIN) this.#log.fail("it does not begin with an instantiation");
+    const reader = this.#log.event();
+    const fuel = reader.u8() === 1;
+    const [maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes] = [0, 0, 0, 0].map(() => {
+      return Number(reader.u64BigInt());
+    });
+    const limits: Required<InstanceLimits> = { maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes };
+    const { observe: _, ...engine } = this.#options;
+    const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, fuel })
+      .compile(this.#log.module).internal;
+    const imports = this.#readImports(reader, module);
+    try {
+      instantiate(this.#store, module, imports, limits, { record: this }, undefined, true);
+    } catch (error) {
+      if (this.#begun === undefined) throw error;
+    }
+    const failure = this.#begun?.error;
+    this.#error = failure;
+    this.#expect(failure === undefined ? EVENT.READY : EVENT.THREW, (out) => {
+      if (failure !== undefined) this.#values.writeError(out, failure);
+    });
+  }
+
+  /** @internal */
+  begin(instance: unknown, _limits: object, initialize: () => void): void {
+    this.#instance = instance as Instance;
+    // The rest of the event.
+    applyChanges(this.#log.current, this.#instance, this.#values);
+    this.#begun = { error: undefined };
+    try {
+      initialize();
+    } catch (error) {
+      this.#begun = { error };
+      throw error;
+    }
+  }
+
+  /** @internal */
+  hostFunction(index: number): BoundaryFunction {
+    return (...args) => this.#hostCall(index, args);
+  }
+
+  /** @internal */
+  exportedFunction(_index: number, call: BoundaryFunction): BoundaryFunction {
+    return call;
+  }
+
+  /** @internal */
+  asynchronousCall(): undefined {
+    return undefined;
+  }
+
+  /** Objects in place of the recorded imports, by their names. */
+  #readImports(reader: ByteReader, module: CompiledModule): Imports {
+    const imports: Record<string, Record<string, unknown>> = Object.create(null);
+    const made: Record<string, unknown[]> = { func: [], table: [], memory: [], global: [], tag: [] };
+    for (const { module: namespace, name, desc: { kind } } of module.valid.imports) {
+      const same = made[kind];
+      const value = this.#readImport(reader, module, kind, name, same);
+      same.push(value);
+      if (kind === "func") this.#imports.push({ module: namespace, name });
+      (imports[namespace] ??= Object.create(null))[name] = value;
+    }
+    return imports;
+  }
+
+  #readImport(
+    reader: ByteReader,
+    module: CompiledModule,
+    kind: keyof typeof READERS,
+    name: string,
+    same: readonly unknown[],
+  ): unknown {
+    if (kind === "func") {
+      const isBuiltin = reader.u8() === 1;
+      return isBuiltin ? STRING_FUNCTIONS[name as keyof typeof STRING_FUNCTIONS] : () => {};
+    }
+    const index = reader.u32();
+    if (index > same.length) reader.fail(`unknown import ${index}`);
+    const value = READERS[kind](reader, module, same.length, this.#store, this.#values);
+    return index < same.length ? same[index] : value;
+  }
+
+  // ---- the host -----------------------------------------------------------------------------------------------------
+
+  /** Repeats one action of the host while no guest of this replay waits for its return. */
+  #step(): void {
+    switch (this.#log.kind) {
+      case EVENT.CALL:
+        return this.#call();
+      case EVENT.START:
+        return this.#start();
+      case EVENT.RESUME:
+      case EVENT.REJECT:
+        return this.#resume();
+      case EVENT.STOPPED:
+        return this.#stopped();
+      case EVENT.TAKE:
+        return this.#take();
+      default:
+        this.#log.fail(`an unexpected event ${EVENT_NAMES.get(this.#log.kind) ?? this.#log.kind}`);
+    }
+  }
+
+  #call(): void {
+    const reader = this.#log.event();
+    const index = this.#readIndex(reader);
+    const fuel = reader.u64BigInt();
+    const depth = reader.u32();
+    const args = this.#values.readAll(reader);
+    applyChanges(reader, this.#instance!, this.#values);
+    const call = this.#instance!.exportedFunc(index);
+    const { results } = this.#typeOf(index);
+    this.#calls++;
+    this.#run(() => {
+      const { thread } = this.#store;
+      const outer = this.#cell;
+      if (fuel > 0n) this.#cell = fuel - 1n;
+      const inner = this.#cell;
+      this.#arm();
+      try {
+        const result = depth === 0 ? call(...args) : thread.withDepth(depth - 1, () => call(...args));
+        this.#ended(0, results, result);
+      } catch (error) {
+        this.#threw(0, error);
+      } finally {
+        this.#cell = outer - (inner - this.#cell);
+      }
+    });
+  }
+
+  #start(): void {
+    const reader = this.#log.event();
+    const index = this.#readIndex(reader);
+    const fuel = reader.u64BigInt();
+    const args = this.#values.readAll(reader);
+    applyChanges(reader, this.#instance!, this.#values);
+    const number = ++this.#asynchronous;
+    this.#calls++;
+    if (this.#log.kind === EVENT.STOPPED) return;
+    const context: ControlContext = fuel === 0n ? {} : { fuel: fuel - 1n };
+    const { results } = this.#typeOf(index);
+    this.#run(() => {
+      this.#arm();
+      const done = (value: unknown) => this.#ended(number, results, value);
+      startCall(this.#instance!, index, context, args, done, (error) => this.#threw(number, error), false);
+    });
+  }
+
+  #resume(): void {
+    const isValue = this.#log.kind === EVENT.RESUME;
+    const reader = this.#log.event();
+    const number = reader.u32();
+    const suspended = this.#suspended.get(number);
+    if (suspended === undefined) return this.#log.fail(`unknown suspension ${number}`);
+    this.#suspended.delete(number);
+    applyChanges(reader, this.#instance!, this.#values);
+    const values = isValue ? this.#values.readAll(reader) : [];
+    const error = isValue ? undefined : this.#values.readError(reader);
+    if (this.#log.kind === EVENT.STOPPED) return;
+    this.#run(() => {
+      this.#arm();
+      if (isValue) suspended.suspension.resume(values.length === 1 ? values[0] : values);
+      else suspended.suspension.fail(error);
+    });
+  }
+
+  #take(): void {
+    const reader = this.#log.event();
+    const instance = this.#instance!;
+    applyChanges(reader, instance, this.#values);
+    const index = reader.u32();
+    const position = reader.u32();
+    const value = position === 0 ? globalAt(reader, instance, index) : elementAt(reader, instance, index, position - 1);
+    if (this.#values.isNew(value)) this.#values.take(value);
+  }
+
+  #stopped(): void {
+    const reader = this.#log.event();
+    reader.u32();
+    const error = this.#values.readError(reader);
+    if (this.#depth === 0) this.#keep([], [], error);
+  }
+
+  /** Keeps the outcome of a call that no host function made. */
+  #keep(results: readonly unknown[], types: readonly number[], error: unknown): void {
+    this.#results = results;
+    this.#types = types;
+    this.#error = error;
+  }
+
+  /** Runs a part of a call. */
+  #run(action: () => void): void {
+    const outer = this.#cell;
+    this.#depth++;
+    try {
+      action();
+    } finally {
+      this.#depth--;
+      if (this.#depth === 0) this.#fuel += outer - this.#cell;
+    }
+    if (this.#departure !== undefined) throw this.#departure;
+  }
+
+  // ---- the guest ----------------------------------------------------------------------------------------------------
+
+  #hostCall(index: number, args: readonly unknown[]): unknown {
+    if (this.#departure !== undefined) throw this.#departure;
+    try {
+      this.#hostCalls++;
+      const { params } = this.#typeOf(index);
+      this.#expect(EVENT.HOST, (out) => {
+        out.u32(index);
+        this.#values.writeAll(out, params, args);
+      });
+      return this.#log.reading(() => this.#answer(index, args));
+    } catch (error) {
+      throw error instanceof HostThrow ? error.value : this.#departure = error;
+    }
+  }
+
+  /** The host's part of a call of import `index`. */
+  #answer(index: number, args: readonly unknown[]): unknown {
+    for (;;) {
+      const { kind } = this.#log;
+      if (kind !== EVENT.RETURN && kind !== EVENT.THROW && kind !== EVENT.SUSPEND) {
+        this.#step();
+        continue;
+      }
+      const reader = this.#log.event();
+      const number = kind === EVENT.SUSPEND ? reader.u32() : 0;
+      this.#cell -= applyChanges(reader, this.#instance!, this.#values);
+      if (kind === EVENT.SUSPEND) return this.#suspend(number);
+      const results = kind === EVENT.RETURN ? this.#values.readAll(reader) : [];
+      const error = kind === EVENT.THROW ? this.#values.readError(reader) : undefined;
+      this.#arm();
+      if (kind === EVENT.THROW) throw new HostThrow(error);
+      this.#observe(index, args, results);
+      return this.#typeOf(index).results.length === 1 ? results[0] : results;
+    }
+  }
+
+  #suspend(number: number): Suspension {
+    const suspension = new Suspension();
+    this.#suspended.set(number, { suspension });
+    return suspension;
+  }
+
+  #observe(index: number, args: readonly unknown[], results: readonly unknown[]): void {
+    const { observe } = this.#options;
+    if (observe === undefined) return;
+    observe({ ...this.#imports[index], args, results, memory: this.#instance!.memories[0]?.bytes });
+  }
+
+  #ended(call: number, types: FuncType["results"], result: unknown): void {
+    const results = resultList(types, result);
+    this.#atEnd(() => {
+      this.#expect(EVENT.DONE, (out) => {
+        out.u32(call);
+        this.#values.writeAll(out, types, results);
+      });
+      if (this.#depth === 1) this.#keep(results, types, undefined);
+    });
+  }
+
+  #threw(call: number, given: unknown): void {
+    this.#atEnd(() => {
+      const error = this.#interrupted(given);
+      if (error === undefined) {
+        this.#expect(EVENT.THREW, (out) => {
+          out.u32(call);
+          this.#values.writeError(out, given);
+        });
+      } else {
+        const reader = this.#log.event();
+        if (reader.u32() !== call) this.#log.fail("an interruption of another call");
+        reader.u64BigInt();
+      }
+      if (this.#depth === 1) this.#keep([], [], error ?? given);
+    });
+  }
+
+  /** Keeps the first error of the comparison with the log: callers of an ended call cannot handle it. */
+  #atEnd(compare: () => void): void {
+    if (this.#departure !== undefined) return;
+    try {
+      compare();
+    } catch (error) {
+      this.#departure = error;
+    }
+  }
+
+  /**
+   * If the guest is interrupted before the host gets control again, takes away the fuel that it will not use, so that
+   * it stops there: code polls before it charges for the instructions that follow.
+   */
+  #arm(): void {
+    this.#interruption = undefined;
+    if (this.#log.kind !== EVENT.INTERRUPTED) return;
+    const reader = this.#log.peek();
+    reader.u32();
+    const used = reader.u64BigInt();
+    this.#interruption = { debt: this.#cell - used };
+    this.#cell = used;
+  }
+
+  /** The interruption in place of the trap that `#arm` has caused. */
+  #interrupted(error: unknown): Error | undefined {
+    const interruption = this.#interruption;
+    this.#interruption = undefined;
+    if (interruption === undefined) return undefined;
+    this.#cell += interruption.debt;
+    if (!(error instanceof TrapError) || error.code !== "out-of-fuel") return undefined;
+    return new TrapError("interrupted", error.frames, (program) => error.coredump(program));
+  }
+
+  get #cell(): bigint {
+    return this.#store.thread.state.i64[FUEL];
+  }
+
+  set #cell(fuel: bigint) {
+    this.#store.thread.state.i64[FUEL] = fuel;
+  }
+
+  #typeOf(index: number): FuncType {
+    return this.#instance!.module.funcTypes[index];
+  }
+
+  #readIndex(reader: ByteReader): number {
+    const index = reader.u32();
+    return index < this.#instance!.module.funcTypes.length ? index : reader.fail(`unknown function ${index}`);
+  }
+
+  /** Compares an event of the guest with the log. */
+  #expect(kind: number, write: (out: ByteWriter) => void): void {
+    const out = new ByteWriter(64);
+    out.u8(kind);
+    write(out);
+    if (this.#log.matches(out.bytes.subarray(0, out.length))) return;
+    const recorded = EVENT_NAMES.get(this.#log.kind);
+    const done = EVENT_NAMES.get(kind);
+    this.#depart(
+      recorded === done
+        ? `has another ${done} than the recording`
+        : `has the event ${done} where the recording has ${recorded}`,
+    );
+  }
+
+  #depart(how: string): never {
+    throw new RecordingError(`The replay departs from the recording: event ${this.#log.count + 1} ${how}`);
+  }
+}
+
+/** The reference in global `index`. */
+function globalAt(reader: ByteReader, { globals, boundary }: Instance, index: number): unknown {
+  const { region, offset, type: { type } } = globals[index] ?? reader.fail(`unknown global ${index}`);
+  return isRef(type) ? readValue(region, offset, type, boundary) : reader.fail(`global ${index} is no reference`);
+}
+
+/** The reference at `position` in table `index`. */
+function elementAt(reader: ByteReader, { tables, boundary }: Instance, index: number, position: number): unknown {
+  const table = tables[index] ?? reader.fail(`unknown table ${index}`);
+  if (position >= table.length) reader.fail("an element outside of a table");
+  return boundary.fromWord(table.get(position), table.type.element);
+}
+
+/** Carries a value that a host function throws through the replay's own code. */
+class HostThrow {
+  readonly value: unknown;
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+type ImportReader = (
+  reader: ByteReader,
+  module: CompiledModule,
+  index: number,
+  store: Store,
+  values: Values,
+) => unknown;
+
+/** By kind of import: makes import `index` of that kind. */
+const READERS = {
+  func: () => undefined,
+  memory: (reader, module, index, { thread: { host } }) => {
+    const type = module.valid.memoryTypes[index];
+    const pages = reader.u32();
+    const maxPages = reader.u32();
+    const max = type.limits.max === undefined ? undefined : BigInt(Math.max(maxPages, pages));
+    const limits = { ...type.limits, min: BigInt(pages), ...(max === undefined ? {} : { max }) };
+    const guarded = !module.explicitBounds && type.limits.address !== I64;
+    return new Memory(host, { ...type, limits }, { guarded, maxPages });
+  },
+  table: (reader, module, index, { thread: { contexts } }) => {
+    const type = module.tableTypes[index];
+    const length = reader.u32();
+    const most = reader.u32();
+    const max = type.limits.max === undefined ? {} : { max: BigInt(Math.max(most, length)) };
+    return new Table(contexts, { ...type, limits: { ...type.limits, min: BigInt(length), ...max } }, most);
+  },
+  global: (reader, module, index, store, values) => {
+    const block = store.thread.contexts.allocate(16);
+    const global = new Global(module.globalTypes[index], block.region, block.offset, block);
+    readGlobalValue(reader, global, store, values);
+    store.addHostObject(global);
+    return global;
+  },
+  tag: (_reader, module, index, store) => {
+    const { canonicalIds, tagTypes, tagTypeIndices } = module.valid;
+    return new Tag(closeFuncType(tagTypes[index], canonicalIds), canonicalIds[tagTypeIndices[index]], store);
+  },
+} as const satisfies Record<string, ImportReader>;
