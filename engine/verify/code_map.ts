@@ -9,35 +9,31 @@ import type { MachineModule } from "./machine_module.ts";
 /** What a stub does when it is entered. */
 export const STUB_KIND = { NONE: 0, TRAP: 1, ALLOCATE: 2, BUILTIN: 3 } as const;
 
-/** log2 of the alignment of functions. */
-const ALIGNMENT_SHIFT = 4;
-
 export class CodeMap {
-  readonly #functionAt: Int32Array;
+  readonly #functionAt = new Map<number, number>();
   readonly #stubs = new Map<number, number>();
   readonly #callReturn: Int32Array;
+  readonly #callLanding: Int32Array;
   readonly #trapAt: Int32Array;
   readonly #polls: ReadonlySet<number>;
 
-  constructor({ bytes, tables, stubs }: MachineModule) {
-    const { functionStart, callReturn, trapAt, pollAt } = tables;
-    this.#functionAt = new Int32Array((bytes.length >> ALIGNMENT_SHIFT) + 1);
-    for (let f = 0; f < functionStart.length; f++) {
-      const start = functionStart[f];
-      if (start >= 0 && start % (1 << ALIGNMENT_SHIFT) === 0) this.#functionAt[start >> ALIGNMENT_SHIFT] = f + 1;
-    }
+  constructor({ tables, stubs }: MachineModule) {
+    const { functionStart, callReturn, callLanding, trapAt, pollAt } = tables;
+    functionStart.forEach((start, f) => {
+      if (start >= 0) this.#functionAt.set(start, f);
+    });
     stubs.start.forEach((start, number) => {
       if (start >= 0) this.#stubs.set(start, number);
     });
     this.#callReturn = callReturn;
+    this.#callLanding = callLanding;
     this.#trapAt = trapAt;
     this.#polls = new Set(pollAt);
   }
 
   /** The defined function that begins at `offset`, or −1. */
   functionAt(offset: number): number {
-    if (offset < 0 || offset % (1 << ALIGNMENT_SHIFT) !== 0) return -1;
-    return (this.#functionAt[offset >> ALIGNMENT_SHIFT] ?? 0) - 1;
+    return this.#functionAt.get(offset) ?? -1;
   }
 
   /** The number of the stub that begins at `offset` (STUB), or −1. */
@@ -48,6 +44,13 @@ export class CodeMap {
   /** Row of the call site that returns to `offset`, or −1. */
   callSite(offset: number): number {
     return search(this.#callReturn, offset);
+  }
+
+  /** Calls `action` with the landing pads of the calls in [start, end). */
+  eachLanding(start: number, end: number, action: (offset: number) => void): void {
+    for (let row = firstAfter(this.#callReturn, start); this.#callReturn[row] <= end; row++) {
+      if (this.#callLanding[row] >= 0) action(this.#callLanding[row]);
+    }
   }
 
   /** Is `offset` listed as a place where a trap begins? */
@@ -66,6 +69,17 @@ export function stubKind(number: number): number {
   if (number >= STUB.TRAP) return STUB_KIND.TRAP;
   if (number >= STUB.BUILTIN) return STUB_KIND.BUILTIN;
   return number === STUB.ALLOCATE ? STUB_KIND.ALLOCATE : STUB_KIND.NONE;
+}
+
+/** Index of the first element of the ascending `column` above `value`. */
+function firstAfter(column: Int32Array, value: number): number {
+  let low = 0, high = column.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (column[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Index of `value` in the ascending `column`, or −1. */

@@ -68,6 +68,9 @@ export const VALUE = {
   /** Address of the complete display of the type of the record named `id`. */
   DISPLAY: 26,
   RETURN_ADDRESS: 27,
+  /** A number that is JUMP_BYTES times one in low … high, and the address of such a jump in the code at offset `id`. */
+  JUMP_OFFSET: 28,
+  JUMP_PLACE: 29,
 } as const;
 
 /** 1: column `id` of such values is a name. */
@@ -87,6 +90,9 @@ for (
 
 /** Facts about a record, in column `low`. */
 export const RECORD_FACTS = { NOT_NULL: 1, OWN: 2 } as const;
+
+/** Bytes of a jump in a table of jumps. */
+export const JUMP_BYTES = 5;
 
 /** Lengths: of memory n, in bytes; of table n, in elements and in bytes. */
 export const LIMIT = { MEMORY: 0, TABLE: 0x100000, TABLE_BYTES: 0x200000, UNIT: 0x100000 } as const;

@@ -11,7 +11,9 @@ import { ALU, KIND, SHIFT } from "./x64_forms.ts";
 import { addNumber, evaluateAddress, load, modify, scaled, store } from "./x64_memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
-const RAX = 0, RDX = 2, RSP = 4;
+const RAX = 0, RCX = 1, RDX = 2, RSP = 4, RDI = 7;
+/** Longest table of jumps. */
+const MAX_JUMPS = 1 << 16;
 
 /** General register `r` becomes a number of `size` bytes about which nothing is known. */
 export function define(a: Analysis, r: number, size: number, result = 0): void {
@@ -144,6 +146,10 @@ export function loadAddress(a: Analysis): void {
   const { code, facts, n } = a;
   const to = code.reg[n];
   if (to === RSP) return adjustStack(a);
+  if (isJumpOffset(a)) {
+    const index = code.base[n];
+    return facts.set(to, VALUE.JUMP_OFFSET, 0, facts.low[index], facts.high[index], 0);
+  }
   evaluateAddress(a);
   // A negative sum of numbers wraps.
   if (facts.isNumber(ADDRESS) && (facts.low[ADDRESS] < 0 || facts.high[ADDRESS] > EXACT)) facts.forget(ADDRESS);
@@ -151,6 +157,13 @@ export function loadAddress(a: Analysis): void {
   if (isMoved && !hasDistance(facts, ADDRESS)) facts.forget(ADDRESS);
   assign(a, to, ADDRESS, code.size[n]);
   noteSum(a, to);
+}
+
+/** Is the address five times a small number: the distance of an entry in a table of jumps? */
+function isJumpOffset({ code, facts, n }: Analysis): boolean {
+  const index = code.base[n];
+  const isProduct = index >= 0 && code.index[n] === index && code.scale[n] === 2 && code.displacement[n] === 0;
+  return isProduct && code.wide[n] !== 0 && facts.isNumber(index) && facts.high[index] < MAX_JUMPS;
 }
 
 /** Notes the two numbers whose sum an address is. */
@@ -241,6 +254,10 @@ function addToTable(a: Analysis, to: number, x: number, y: number): boolean {
       const at = facts.low[table];
       if (facts.kind[table] !== VALUE.IMAGE || facts.high[table] !== at || at !== facts.id[entry]) return false;
       facts.set(to, VALUE.JUMP_TARGET, at, facts.low[entry], facts.high[entry], 0);
+      return true;
+    }
+    if (kind === VALUE.JUMP_OFFSET && facts.kind[table] === VALUE.IMAGE && facts.low[table] === facts.high[table]) {
+      facts.set(to, VALUE.JUMP_PLACE, facts.low[table], facts.low[entry], facts.high[entry], 0);
       return true;
     }
     if (kind === VALUE.DESCRIPTOR_OFFSET && facts.isStart(table, VALUE.DESCRIPTORS, 0)) {
@@ -469,6 +486,18 @@ export function compareExchange(a: Analysis): void {
   modify(a, size);
   if (size < 4) writeLow(a, RAX, size);
   else define(a, RAX, size);
+}
+
+/** REP STOS: a fill of slots of the frame. */
+export function fill(a: Analysis): void {
+  const { code, facts, n } = a;
+  const bytes = facts.high[RCX] * code.size[n];
+  const position = -facts.low[RDI];
+  const isFrame = facts.kind[RDI] === VALUE.STACK && facts.low[RDI] === facts.high[RDI] && facts.isConstant(RCX);
+  if (!isFrame || position > a.depth || bytes > position) return a.fail(REASON.FRAME);
+  a.forgetSlots(position, bytes);
+  define(a, RDI, 8);
+  define(a, RCX, 8, 1);
 }
 
 /** Instructions of vectors: their memory operands and general registers. */

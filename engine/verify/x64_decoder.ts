@@ -1,7 +1,7 @@
 /**
- * Decoder of the verifier for x86-64. In: bytes of one function. Out: columns with one entry per instruction, or the
- * offset of the first byte that begins no form of x64_forms.ts. Invariant: an accepted instruction is decoded in full,
- * with every prefix, register, displacement and immediate, and instructions follow each other without gaps.
+ * Decoder of the verifier for x86-64. In: bytes of one function. Out: columns with one entry per instruction.
+ * Invariant: an accepted instruction is decoded in full, with every prefix, register, displacement and immediate;
+ * instructions do not overlap, and what begins no form of x64_forms.ts is an entry of its own that must not be reached.
  *
  *     [F0] [66|F2|F3] [REX] [0F [38|3A]] opcode [ModRM [SIB] [displacement]] [immediate]
  *     C5 or C4 prefix, opcode, ModRM …                                          VEX, 128 bits
@@ -115,6 +115,35 @@ export class X64Instructions {
   immediate: Int32Array = new Int32Array(1024);
   immediateHigh: Int32Array = new Int32Array(1024);
 
+  /** By byte of the function: 1 if control may go there. */
+  #targets: Uint8Array = new Uint8Array(1024);
+  #start = 0;
+  #end = 0;
+
+  /** Begins a function at [start, end) of the image. */
+  begin(start: number, end: number): void {
+    this.#start = start;
+    this.#end = end;
+    if (end - start > this.#targets.length) this.#targets = new Uint8Array((end - start) * 2);
+  }
+
+  /** Control may go to `offset`. */
+  mark(offset: number): void {
+    if (offset >= this.#start && offset < this.#end) this.#targets[offset - this.#start] = 1;
+  }
+
+  /** The first marked offset in [from, end), or `end`. */
+  nextTarget(from: number, end: number): number {
+    const start = this.#start;
+    while (from < end && this.#targets[from - start] === 0) from++;
+    return from;
+  }
+
+  /** Forgets all marks. */
+  clear(): void {
+    this.#targets.fill(0, 0, this.#end - this.#start);
+  }
+
   /** Makes room for one more instruction and its end. */
   reserve(): void {
     if (this.count + 2 < this.at.length) return;
@@ -145,18 +174,29 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
   return size === 1 ? bytes[at] << 24 >> 24 : (bytes[at] | (bytes[at + 1] << 8)) << 16 >> 16;
 }
 
-/** Decodes [start, end) of `bytes` into `into`. Returns `end`, or the offset of the first byte that is not accepted. */
+/**
+ * Decodes [start, end) of `bytes` into `into`. Bytes that are no instruction, and those that would overlap a place to
+ * which a branch leads, become an entry of KIND.DATA up to the next such place. `into.mark` may name more such places
+ * before. Returns the offset of the first byte of data, or `end`.
+ */
 export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X64Instructions): number {
   into.count = 0;
+  let data = end;
   for (let at = start; at < end;) {
     into.reserve();
-    const next = decodeOne(bytes, at, into, into.count);
-    if (next < 0 || next > end) return at;
-    into.at[into.count++] = at;
+    const n = into.count++;
+    into.at[n] = at;
+    let next = decodeOne(bytes, at, into, n);
+    if (next < 0 || next > end || into.nextTarget(at + 1, next) < next) {
+      next = into.nextTarget(at + 1, end);
+      into.kind[n] = KIND.DATA;
+      data = Math.min(data, at);
+    } else if (into.kind[n] === KIND.BRANCH || into.kind[n] === KIND.JUMP) into.mark(next + into.immediate[n]);
     at = next;
   }
   into.at[into.count] = end;
-  return end;
+  into.clear();
+  return data;
 }
 
 /** Decodes the instruction at `at` into entry `n`; returns the offset of the next one, or −1. */

@@ -71,6 +71,10 @@ export const KIND = {
   VECTOR_TO_GENERAL: 38,
   /** Shifts of BMI2: the register becomes r/m, shifted. */
   SHIFT_TO: 39,
+  /** Stores rax to rcx consecutive places from rdi on. */
+  FILL: 40,
+  /** No instruction. */
+  DATA: 41,
 } as const;
 
 /** Operations of KIND.ALU, by their number in the encoding. */
@@ -102,7 +106,7 @@ export const X64_FORMS: readonly string[] = [
   "- 1 6b MULTIPLY_CONSTANT r,m d b",
   ...[0, 1, 4, 5, 7].flatMap((k) => [
     `-,66 1 c1/${k} SHIFT.${k} m w b`,
-    `- 1 d3/${k} SHIFT.${k} m d`,
+    `- 1 d1/${k},d3/${k} SHIFT.${k} m d`,
   ]),
   "v!66,f3,f2 38 f7 SHIFT_TO r,m d",
   "v!f2 3a f0 SHIFT_TO r,m d b",
@@ -128,6 +132,7 @@ export const X64_FORMS: readonly string[] = [
   "-,66 0f c1 EXCHANGE_ADD m,r w",
   "- 0f b0 COMPARE_EXCHANGE m,r 1",
   "-,66 0f b1 COMPARE_EXCHANGE m,r w",
+  "f3 1 ab FILL - d",
   "- 0f 90-9f SET_CONDITION m 1",
   "- 0f 40-4f CONDITIONAL_MOVE r,m d",
   // Control and stack.

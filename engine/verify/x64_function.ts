@@ -8,7 +8,7 @@
  */
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import type { CodeMap } from "./code_map.ts";
-import { Facts, PLACE, SavedFacts, VALUE } from "./facts.ts";
+import { Facts, JUMP_BYTES, PLACE, SavedFacts, VALUE } from "./facts.ts";
 import type { MachineModule } from "./machine_module.ts";
 import * as arithmetic from "./x64_arithmetic.ts";
 import { assume } from "./x64_conditions.ts";
@@ -81,8 +81,9 @@ export class X64Verifier {
     const { module } = a;
     const { functionStart, functionEnd } = module.tables;
     const start = this.#start = functionStart[index], end = this.#end = functionEnd[index];
-    const at = decodeX64(module.bytes, start, end, a.code);
-    if (at !== end) return { index, at, reason: REASON.DECODE };
+    a.code.begin(start, end);
+    this.#map.eachLanding(start, end, (offset) => a.code.mark(offset));
+    decodeX64(module.bytes, start, end, a.code);
     this.#own = module.functionSignature[index + module.importedFunctions];
     a.begin();
     this.#findCuts();
@@ -289,11 +290,13 @@ export class X64Verifier {
         return arithmetic.compareExchange(a);
       case KIND.SET_CONDITION:
         return arithmetic.setCondition(a);
+      case KIND.FILL:
+        return arithmetic.fill(a);
       case KIND.CONDITIONAL_MOVE:
         return arithmetic.conditionalMove(a);
     }
     if (kind >= KIND.VECTOR && kind <= KIND.VECTOR_TO_GENERAL) return arithmetic.vector(a);
-    a.fail(REASON.INSTRUCTION);
+    a.fail(kind === KIND.DATA ? REASON.DECODE : REASON.INSTRUCTION);
   }
 
   /** Does the instruction read the poll page? Placing the image writes its displacement. */
@@ -388,6 +391,7 @@ export class X64Verifier {
     const a = this.#a;
     const { facts, module: { bytes } } = a;
     const table = facts.id[register], low = facts.low[register], high = facts.high[register];
+    if (facts.kind[register] === VALUE.JUMP_PLACE) return this.#jumpToJump(table, low, high);
     if (facts.kind[register] !== VALUE.JUMP_TARGET || !(high - low < MAX_TABLE)) return this.#fail(REASON.SWITCH);
     if (low < 0 || table + low * 4 < 0 || table + high * 4 + 4 > bytes.length) return this.#fail(REASON.SWITCH);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -395,6 +399,15 @@ export class X64Verifier {
       const target = table + view.getInt32(table + k * 4, true);
       this.#cutAt(target, a.n);
       this.#reachOffset(target);
+    }
+    return false;
+  }
+
+  /** A jump to one of the jumps of a table. */
+  #jumpToJump(table: number, low: number, high: number): boolean {
+    for (let k = low; k <= high; k++) {
+      this.#cutAt(table + k * JUMP_BYTES, this.#a.n);
+      this.#reachOffset(table + k * JUMP_BYTES);
     }
     return false;
   }

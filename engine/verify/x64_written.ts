@@ -23,10 +23,13 @@ function written(code: X64Instructions, n: number): number {
     case KIND.VECTOR_FROM_GENERAL:
     case KIND.VECTOR_STORE:
     case KIND.NOP:
+    case KIND.DATA:
       return 0;
     case KIND.WIDE_ARITHMETIC:
     case KIND.SIGN_OF_RAX:
       return 0b101;
+    case KIND.FILL:
+      return 0b10000010;
     case KIND.EXCHANGE:
     case KIND.EXCHANGE_ADD:
       return own | (1 << reg[n]);
@@ -39,7 +42,7 @@ function written(code: X64Instructions, n: number): number {
   return isRegister ? 1 << reg[n] : own;
 }
 
-/** A mask of registers per defined function. Code that cannot be decoded writes all of them. */
+/** A mask of registers per defined function. */
 export function writtenRegisters(module: MachineModule, map: CodeMap): Int32Array {
   const { bytes, tables: { functionStart, functionEnd }, replaceable } = module;
   const count = functionStart.length;
@@ -47,9 +50,13 @@ export function writtenRegisters(module: MachineModule, map: CodeMap): Int32Arra
   const callers: number[][] = Array.from({ length: count }, () => []);
   const code = new X64Instructions();
   for (let f = 0; f < count; f++) {
-    const isKnown = functionStart[f] >= 0 && replaceable?.[f] !== 1 &&
-      decodeX64(bytes, functionStart[f], functionEnd[f], code) === functionEnd[f];
-    masks[f] = isKnown ? ownWrites(code, map, f, callers) : ALL_WRITTEN;
+    masks[f] = ALL_WRITTEN;
+    if (functionStart[f] < 0 || replaceable?.[f] === 1) continue;
+    // Bytes that are no instruction change nothing: verification fails if control reaches them.
+    code.begin(functionStart[f], functionEnd[f]);
+    map.eachLanding(functionStart[f], functionEnd[f], (offset) => code.mark(offset));
+    decodeX64(bytes, functionStart[f], functionEnd[f], code);
+    masks[f] = ownWrites(code, map, f, callers);
   }
   propagate(masks, callers);
   return masks;

@@ -49,9 +49,17 @@ function memoryOf(text: string): number[] | undefined {
 }
 
 function decoded({ bytes, text }: Line): X64Instructions {
-  const into = new X64Instructions();
-  equal(decodeX64(bytes, 0, bytes.length, into), bytes.length, text);
+  const into = decodedBytes(bytes);
   equal(into.count, 1, text);
+  ok(into.kind[0] !== KIND.DATA, text);
+  return into;
+}
+
+/** The instructions of `bytes` as those of a function. */
+function decodedBytes(bytes: Uint8Array): X64Instructions {
+  const into = new X64Instructions();
+  into.begin(0, bytes.length);
+  decodeX64(bytes, 0, bytes.length, into);
   return into;
 }
 
@@ -111,17 +119,25 @@ Deno.test("the verifier's decoder refuses what no backend emits", () => {
   ];
   for (const hex of refused) {
     const bytes = Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
-    ok(decodeX64(bytes, 0, bytes.length, new X64Instructions()) < bytes.length, hex);
+    const { kind, count } = decodedBytes(bytes);
+    ok(kind.subarray(0, count).includes(KIND.DATA), hex);
   }
 });
 
 Deno.test("the verifier's decoder refuses instructions that end beyond the function", () => {
   for (const { bytes, text } of FUNCTION_LINES) {
     for (let n = 1; n < bytes.length; n++) {
-      const into = new X64Instructions();
-      // A shorter instruction may be a prefix of a longer one, but never across the end.
-      ok(decodeX64(bytes, 0, n, into) <= n, text);
-      ok(into.count === 0 || into.at[into.count] <= n, text);
+      const { kind, at, count } = decodedBytes(bytes.subarray(0, n));
+      equal(at[count], n, text);
+      // The first bytes of an instruction may be an instruction, too, but never one that ends elsewhere.
+      for (let k = 0; k < count; k++) ok(at[k] < at[k + 1] && (kind[k] !== KIND.NONE), text);
     }
   }
+});
+
+Deno.test("an instruction across the target of a branch is data, and so is what follows up to the target", () => {
+  // jmp +3; then the first three bytes of a longer instruction; then ret at the target.
+  const { kind, at, count } = decodedBytes(Uint8Array.of(0xeb, 3, 0x48, 0xb8, 0, 0xc3));
+  deepEqual([...kind.subarray(0, count)], [KIND.JUMP, KIND.DATA, KIND.RETURN]);
+  deepEqual([...at.subarray(0, count + 1)], [0, 2, 5, 6]);
 });

@@ -268,6 +268,7 @@ function frameOf(code: X64Instructions): number {
 export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant> {
   const { functionStart, functionEnd } = module.tables;
   const code = new X64Instructions();
+  code.begin(functionStart[index], functionEnd[index]);
   decodeX64(module.bytes, functionStart[index], functionEnd[index], code);
   const traps = trapCalls(module, code);
   const frame = frameOf(code);
