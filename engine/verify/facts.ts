@@ -304,8 +304,8 @@ export class SavedFacts {
   }
 
   /**
-   * Gives every location of block `k` a name of that block; locations with one name share it. Facts that refer to a name
-   * are lost.
+   * Gives every location of block `k` a name of that block: that of the first location with its name. Facts that refer to
+   * a name are lost.
    */
   #rename(k: number): void {
     const { name, delta, kind } = this.#facts;
@@ -314,10 +314,10 @@ export class SavedFacts {
     for (let l = end - 1; l >= first; l--) {
       if (name[l] === 0) continue;
       let same = first;
-      while (same < l && (name[same] !== name[l] || delta[same] !== delta[l])) same++;
+      while (name[same] !== name[l]) same++;
       name[l] = base + same;
+      delta[l] = same === l ? 0 : delta[l] - delta[same];
     }
-    for (let l = first; l < end; l++) delta[l] = 0;
   }
 
   /** Weakens the facts of block `k` to those that also hold in `facts`; returns whether any was lost. */
@@ -327,6 +327,7 @@ export class SavedFacts {
     let changed = false;
     const count = Math.min(this.count[k], facts.count);
     for (let l = 0; l < count; l++) if (this.#joinLocation(k, first + l, facts, l)) changed = true;
+    if (this.#joinNames(k, facts, count)) changed = true;
     for (let l = count; l < this.count[k]; l++) {
       if (this.#isKnown(first + l)) {
         this.#facts.forget(first + l);
@@ -344,29 +345,28 @@ export class SavedFacts {
   #joinLocation(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     if (own.kind[n] !== facts.kind[l]) return this.#loseKind(k, n);
-    if (own.kind[n] === VALUE.RECORD) return this.#joinRecord(k, n, facts, l);
+    if (own.kind[n] === VALUE.RECORD) return this.#joinRecord(n, facts, l);
     if (own.id[n] !== facts.id[l]) return this.#loseKind(k, n);
     let changed = this.#joinBounds(k, n, facts, l);
     if (this.#joinRoom(k, n, facts, l)) changed = true;
-    if (this.#joinName(k, n, facts, l)) changed = true;
     return changed;
   }
 
   #loseKind(k: number, n: number): boolean {
     const changed = this.#isKnown(n);
     this.#facts.forget(n);
-    this.#facts.name[n] = this.nameBase[k] + n - this.first[k];
+    // A name that no other location has: a number and the distance of an address may have had one name.
+    this.#facts.name[n] = this.nameBase[k] + this.count[k] + n - this.first[k];
     return changed;
   }
 
-  #joinRecord(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinRecord(n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     const id = own.id[n] === facts.id[l] ? own.id[n] : 0;
     const known = own.low[n] & facts.low[l];
-    let changed = id !== own.id[n] || known !== own.low[n];
+    const changed = id !== own.id[n] || known !== own.low[n];
     own.id[n] = id;
     own.low[n] = known;
-    if (this.#joinName(k, n, facts, l)) changed = true;
     return changed;
   }
 
@@ -398,24 +398,63 @@ export class SavedFacts {
     return true;
   }
 
-  /** Different names, or values at different distances from one, get a name of the block. */
-  #joinName(k: number, n: number, facts: Facts, l: number): boolean {
+  /**
+   * Names that differ between the paths become names of the block. Locations keep one name if the distance between them
+   * is the same on both paths.
+   */
+  #joinNames(k: number, facts: Facts, count: number): boolean {
     const own = this.#facts;
-    const name = this.nameBase[k] + l;
-    if (own.name[n] === name && own.delta[n] === 0) return false;
-    if (own.name[n] === facts.name[l] && own.delta[n] === facts.delta[l]) return false;
-    // Locations that share a name of this block stay equal if they are equal on this path, too.
-    const shared = own.name[n] - this.nameBase[k];
-    if (shared >= 0 && shared < l) {
-      if (facts.name[shared] === facts.name[l] && facts.name[l] !== 0 && facts.delta[shared] === facts.delta[l]) {
-        return false;
+    const first = this.first[k];
+    let groups = 0;
+    let changed = false;
+    for (let l = 0; l < count; l++) {
+      const n = first + l;
+      if (this.#isStable(k, n, facts, l)) continue;
+      const group = this.#groupOf(own.name[n], own.delta[n], facts.name[l], facts.delta[l], groups);
+      if (group === groups && groups < MAX_GROUPS) {
+        GROUP_PLACE[groups] = l;
+        GROUP_OWN[groups] = own.name[n];
+        GROUP_OTHER[groups] = facts.name[l];
+        GROUP_OWN_DELTA[groups] = own.delta[n];
+        GROUP_OTHER_DELTA[groups++] = facts.delta[l];
       }
+      own.delta[n] = group < groups ? own.delta[n] - GROUP_OWN_DELTA[group] : 0;
+      own.name[n] = this.nameBase[k] + (group < groups ? GROUP_PLACE[group] : l);
+      changed = true;
     }
-    own.name[n] = name;
-    own.delta[n] = 0;
-    return true;
+    return changed;
+  }
+
+  /** The group of locations at the same distance on both paths, or `groups` for none. */
+  #groupOf(own: number, ownDelta: number, other: number, otherDelta: number, groups: number): number {
+    if (own === 0 || other === 0) return groups;
+    let g = 0;
+    while (
+      g < groups && (GROUP_OWN[g] !== own || GROUP_OTHER[g] !== other ||
+        ownDelta - GROUP_OWN_DELTA[g] !== otherDelta - GROUP_OTHER_DELTA[g])
+    ) g++;
+    return g;
+  }
+
+  /** Does the name of location `l` hold on the other path, too? */
+  #isStable(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    const base = this.nameBase[k], count = this.count[k];
+    const place = own.name[n] - base;
+    if (place === l || place === count + l) return true;
+    if (place < 0 || place >= count) return own.name[n] === facts.name[l] && own.delta[n] === facts.delta[l];
+    if (own.name[this.first[k] + place] !== own.name[n] || facts.name[l] === 0) return false;
+    return facts.name[place] === facts.name[l] && facts.delta[l] - facts.delta[place] === own.delta[n];
   }
 }
+
+/** Groups of locations that keep a common name in one join. */
+const MAX_GROUPS = 64;
+const GROUP_PLACE = new Int32Array(MAX_GROUPS);
+const GROUP_OWN = new Int32Array(MAX_GROUPS);
+const GROUP_OTHER = new Int32Array(MAX_GROUPS);
+const GROUP_OWN_DELTA = new Float64Array(MAX_GROUPS);
+const GROUP_OTHER_DELTA = new Float64Array(MAX_GROUPS);
 
 /** Visits of a block after which bounds that still grow are widened. */
 const NARROW_VISITS = 3;

@@ -150,6 +150,7 @@ export function loadAddress(a: Analysis): void {
     const index = code.base[n];
     return facts.set(to, VALUE.JUMP_OFFSET, 0, facts.low[index], facts.high[index], 0);
   }
+  if (code.base[n] >= 0) needName(a, code.base[n], 2);
   evaluateAddress(a);
   // A negative sum of numbers wraps.
   if (facts.isNumber(ADDRESS) && (facts.low[ADDRESS] < 0 || facts.high[ADDRESS] > EXACT)) facts.forget(ADDRESS);

@@ -83,6 +83,8 @@ function shortValues(a: Analysis, types: Uint8Array, registers: readonly number[
     const r = registers[next++];
     if (r === undefined) return;
     a.facts.number(r, 0, type === TY.I32 ? MAX32 : Infinity, 0);
+    // There are no more results in registers than an instruction has names; parameters get names of the first block.
+    if (registers === RESULTS) a.facts.name[r] = a.name(next - 1);
   }
 }
 

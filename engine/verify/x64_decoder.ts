@@ -132,6 +132,10 @@ export class X64Instructions {
     if (offset >= this.#start && offset < this.#end) this.#targets[offset - this.#start] = 1;
   }
 
+  isMarked(offset: number): boolean {
+    return this.#targets[offset - this.#start] === 1;
+  }
+
   /** The first marked offset in [from, end), or `end`. */
   nextTarget(from: number, end: number): number {
     const start = this.#start;
@@ -175,28 +179,33 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
 }
 
 /**
- * Decodes [start, end) of `bytes` into `into`. Bytes that are no instruction, and those that would overlap a place to
- * which a branch leads, become an entry of KIND.DATA up to the next such place. `into.mark` may name more such places
- * before. Returns the offset of the first byte of data, or `end`.
+ * Decodes [start, end) of `bytes` into `into`, which has begun. Bytes that are no instruction become an entry of
+ * KIND.DATA up to the next place to which a branch leads; so do those behind an instruction that does not go on, if they
+ * would overlap such a place. `into.mark` may name more such places before.
  */
-export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X64Instructions): number {
+export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X64Instructions): void {
   into.count = 0;
-  let data = end;
+  // Nothing is known to lead to the bytes at `at`: they may be constants.
+  let isOpen = false;
   for (let at = start; at < end;) {
     into.reserve();
     const n = into.count++;
     into.at[n] = at;
+    if (isOpen && into.isMarked(at)) isOpen = false;
     let next = decodeOne(bytes, at, into, n);
-    if (next < 0 || next > end || into.nextTarget(at + 1, next) < next) {
+    if (next < 0 || next > end || (isOpen && into.nextTarget(at + 1, next) < next)) {
       next = into.nextTarget(at + 1, end);
       into.kind[n] = KIND.DATA;
-      data = Math.min(data, at);
-    } else if (into.kind[n] === KIND.BRANCH || into.kind[n] === KIND.JUMP) into.mark(next + into.immediate[n]);
+      isOpen = true;
+    } else {
+      const kind = into.kind[n];
+      if (kind === KIND.BRANCH || kind === KIND.JUMP) into.mark(next + into.immediate[n]);
+      if (kind >= KIND.JUMP && kind <= KIND.RETURN && kind !== KIND.CALL_INDIRECT) isOpen = true;
+    }
     at = next;
   }
   into.at[into.count] = end;
   into.clear();
-  return data;
 }
 
 /** Decodes the instruction at `at` into entry `n`; returns the offset of the next one, or −1. */

@@ -213,7 +213,8 @@ export class X64Verifier {
     const k = this.#blockAt[n] - 1;
     if (!this.#saved.has(k)) {
       this.#saved.save(k, a.facts, this.#nextName, this.#cut[n] === 2);
-      this.#nextName += a.facts.count;
+      // Two names per location (SavedFacts).
+      this.#nextName += 2 * a.facts.count;
       this.#depth[k] = a.depth;
       this.#fence[k] = a.fence;
     } else {

@@ -111,7 +111,7 @@ const MUTATORS = {
   "call into the middle": (p) => p.code.kind[p.n] === KIND.CALL ? withWord(p, 4, p.code.immediate[p.n] + 1) : undefined,
   "jump into the middle": (p) => isLongJump(p) ? withWord(p, 4, p.code.immediate[p.n] + 1) : undefined,
   "call of another word": (p) => isRecordCall(p) ? withDisplacement8(p) : undefined,
-  "foreign byte": (p) => p.n % 7 === 0 ? Uint8Array.of(0xf4) : undefined,
+  "foreign byte": (p) => p.n % 7 === 1 && goesOn(p.code, p.n - 1) ? Uint8Array.of(0xf4) : undefined,
 } as const satisfies Readonly<Record<string, Mutate>>;
 
 export type MutantKind = keyof typeof MUTATORS;
@@ -176,7 +176,7 @@ function isUnsignedCheck({ code, n, trap }: Place): boolean {
 }
 
 function isStackChange({ code, n }: Place, operation: number): boolean {
-  return code.kind[n] === KIND.ALU && code.sub[n] === operation && code.rm[n] === RSP && code.hasImmediate[n] !== 0;
+  return code.kind[n] === KIND.ALU && code.sub[n] === operation && code.rm[n] === RSP && code.immediate[n] !== 0;
 }
 
 function withImmediate(place: Place, more: number): Uint8Array | undefined {
@@ -214,9 +214,15 @@ function isGlobalStore(place: Place): boolean {
 
 function isLongJump({ code, n }: Place): boolean {
   const isJump = code.kind[n] === KIND.JUMP || code.kind[n] === KIND.BRANCH;
-  const target = code.at[n + 1] + code.immediate[n];
-  // An instruction of one byte has no middle.
-  return isJump && code.at[n + 1] - code.at[n] >= 5 && !code.at.subarray(0, code.count).includes(target + 1);
+  if (!isJump || code.at[n + 1] - code.at[n] < 5) return false;
+  const target = code.at.subarray(0, code.count).indexOf(code.at[n + 1] + code.immediate[n]);
+  // An instruction of one byte has no middle; without a way from above, the middle may begin other code that is proven.
+  return target > 0 && code.at[target + 1] > code.at[target] + 1 && goesOn(code, target - 1);
+}
+
+/** Does instruction `n` go on to the next one? */
+function goesOn({ kind }: X64Instructions, n: number): boolean {
+  return kind[n] !== KIND.DATA && (kind[n] < KIND.JUMP || kind[n] > KIND.RETURN || kind[n] === KIND.CALL_INDIRECT);
 }
 
 function isRecordCall({ code, n }: Place): boolean {
@@ -274,6 +280,7 @@ export function* mutantsOf(module: MachineModule, index: number): Generator<Muta
   const frame = frameOf(code);
   const calls = callsOthers(module, code);
   for (let n = 0; n < code.count; n++) {
+    if (code.kind[n] === KIND.DATA) continue;
     const trap = traps.get(code.at[n + 1] + code.immediate[n]) ?? 0;
     for (const kind of MUTANT_KINDS) {
       const bytes = MUTATORS[kind]({ module, code, n, trap, frame, calls });
