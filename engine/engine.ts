@@ -70,6 +70,7 @@ import { Memory } from "./runtime/memory/memory.ts";
 import { STRING_MODULE } from "./runtime/strings/generated_strings.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
+import type { Profiler } from "./profile/profiler.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
 import { machineName } from "./artifact/description.ts";
 import { serializeCode, serializeModule } from "./artifact/write_module.ts";
@@ -594,6 +595,37 @@ export class Engine implements Settings {
         plan?.finished(optimized, statistics);
       },
     });
+  }
+
+  /**
+   * Starts to sample the compiled code of this thread, of all engines, every `interval` milliseconds (default 1), until
+   * `stop()` of the result returns the profile. The code runs unchanged, a few percent slower at most. Inlined
+   * functions and exact lines are known of code that an engine with the same options has compiled.
+   *
+   * Rejects with RangeError for an interval that is not 0.1 to 1000, and with Error on systems other than Linux.
+   *
+   * @example
+   * ```ts
+   * import { NewEngine } from "@waft/engine";
+   *
+   * const engine = NewEngine();
+   * const instance = engine.compile(`(module (func (export "count") (param i32) (loop $l
+   *   (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))`).instantiate();
+   * const profiler = await engine.profile();
+   * instance.call({}, "count", 100_000_000);
+   * const [busiest] = profiler.stop().functions();
+   * if (busiest?.name !== "count") throw new Error("wrong result");
+   * ```
+   */
+  async profile({ interval = 1 }: { readonly interval?: number } = {}): Promise<Profiler> {
+    const { Profiler } = await import("./profile/profiler.ts");
+    const { features, optimizations } = this;
+    const store = realmStore();
+    return new Profiler(
+      store,
+      { features, optimizations, target: TARGET, cpu: cpuFeatures(store.thread.host) },
+      interval,
+    );
   }
 
   /**

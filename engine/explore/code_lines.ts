@@ -5,54 +5,11 @@
  * baseline code keeps none for plain arithmetic.
  */
 import type { ListedLine } from "../codegen/code_listing.ts";
-import type { CodeTables } from "../link/image.ts";
-
-/** A wasm position: byte offset in the module, 0 for none, and inline site. */
-interface CodePosition {
-  readonly pos: number;
-  readonly site: number;
-}
+import { type CodePosition, NO_POSITION, type PositionOf } from "../link/code_positions.ts";
 
 /** A line of machine code. */
 interface CodeLine extends CodePosition {
   readonly text: string;
-}
-
-/** The position of the instruction in bytes [at, end). */
-type PositionOf = (at: number, end: number) => CodePosition;
-
-const NOWHERE: CodePosition = { pos: 0, site: 0 };
-
-/** Index of the last of `count` ascending values that is at most `value`; −1 if there is none. */
-function lastAtMost(count: number, valueAt: (k: number) => number, value: number): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (valueAt(middle) <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-/** Positions by the rows of `MachineCode.positions`. */
-export function optimizedPositions(rows: Int32Array): PositionOf {
-  return (at) => {
-    const k = 3 * lastAtMost(rows.length / 3, (n) => rows[3 * n], at);
-    return k < 0 ? NOWHERE : { pos: rows[k + 1], site: rows[k + 2] };
-  };
-}
-
-/** Positions of calls, by their return addresses, and of instructions that may trap. */
-export function baselinePositions(
-  { callReturn, callPos, callSite, trapAt, trapPos, trapSite }: CodeTables,
-): PositionOf {
-  return (at, end) => {
-    const trap = lastAtMost(trapAt.length, (k) => trapAt[k], at);
-    if (trapAt[trap] === at) return { pos: trapPos[trap], site: trapSite[trap] };
-    const call = lastAtMost(callReturn.length, (k) => callReturn[k], end);
-    return callReturn[call] === end ? { pos: callPos[call], site: callSite[call] } : NOWHERE;
-  };
 }
 
 /** The function that a listing shows. */
@@ -70,7 +27,7 @@ export function codeLines(
   { start, end, nameAt, positionOf }: ListedFunction,
 ): CodeLine[] {
   return listed.map(({ at, text, isLabel, target }, k) => {
-    if (isLabel === true) return { text, ...NOWHERE };
+    if (isLabel === true) return { text, ...NO_POSITION };
     const next = listed.slice(k + 1, k + 3).find((line) => line.at > at)?.at ?? end;
     const head = (at - start).toString(16).padStart(4, "0");
     const shown = target === undefined ? text : withTarget(text, target - start, end - start, nameAt(target));

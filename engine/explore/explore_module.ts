@@ -20,6 +20,7 @@ import { currentHost } from "../host/current.ts";
 import { IrFunction } from "../ir/function.ts";
 import { printFunction } from "../ir/print.ts";
 import type { InlineSite } from "../link/code_description.ts";
+import { baselinePositions, optimizedPositions } from "../link/code_positions.ts";
 import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { optimize } from "../optimize/passes.ts";
 import { debugLines } from "../runtime/traps/debug_lines.ts";
@@ -31,7 +32,7 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import type { FeatureSet } from "../features.ts";
 import type { Module } from "../wasm/module.ts";
 import { codeNames } from "./code_names.ts";
-import { baselinePositions, codeLines, optimizedPositions } from "./code_lines.ts";
+import { codeLines } from "./code_lines.ts";
 import { type SourceMapFile, sourceMapOf } from "./source_map.ts";
 
 /** A line of a stage. */

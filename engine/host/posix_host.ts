@@ -114,9 +114,9 @@ class PosixHost extends PosixMemory implements Host {
     threads.pthread_detach(id[0]!);
   }
 
-  installSignalHandler(signal: number, handler: number): number {
+  installSignalHandler(signal: number, handler: number, isTimer = false): number {
     const old = new Uint8Array(this.system.SIGACTION_SIZE);
-    if (this.calls.sigaction(signal, this.system.sigactionBytes(handler), old) !== 0) {
+    if (this.calls.sigaction(signal, this.system.sigactionBytes(handler, isTimer), old) !== 0) {
       throw new Error(`Cannot install a handler for signal ${signal}`);
     }
     return handlerIn(old);

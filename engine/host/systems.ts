@@ -74,8 +74,11 @@ export interface PosixFacts extends SystemFacts {
   /** The function that returns the address of errno. */
   readonly errnoFunction: string;
   readonly SIGACTION_SIZE: number;
-  /** A struct sigaction with SA_SIGINFO | SA_ONSTACK | SA_NODEFER and an empty mask. */
-  sigactionBytes(handler: number): Uint8Array<ArrayBuffer>;
+  /**
+   * A struct sigaction with SA_SIGINFO | SA_ONSTACK, an empty mask, and SA_NODEFER; for a timer's signal, which comes at
+   * any time, SA_RESTART in its place.
+   */
+  sigactionBytes(handler: number, isTimer?: boolean): Uint8Array<ArrayBuffer>;
   /** stack_t saying SS_DISABLE? */
   isSignalStackDisabled(stack: Uint8Array): boolean;
   signalStackBytes(address: number, size: number): Uint8Array<ArrayBuffer>;
@@ -110,11 +113,11 @@ const LINUX: PosixFacts = {
   SIGSEGV: 11,
   faultSignals: [11, 7],
   SIGACTION_SIZE: 152,
-  sigactionBytes: (handler) => {
+  sigactionBytes: (handler, isTimer = false) => {
     const bytes = new Uint8Array(152); // sa_sigaction, sa_mask (128), sa_flags, sa_restorer
     const view = new DataView(bytes.buffer);
     view.setBigUint64(0, BigInt(handler), true);
-    view.setInt32(136, 0x4 | 0x08000000 | 0x40000000, true);
+    view.setInt32(136, 0x4 | 0x08000000 | (isTimer ? 0x10000000 : 0x40000000), true);
     return bytes;
   },
   isSignalStackDisabled: (stack) => (new DataView(stack.buffer, stack.byteOffset).getInt32(8, true) & 2) !== 0,
@@ -159,11 +162,11 @@ const DARWIN: PosixFacts = {
   SIGSEGV: 11,
   faultSignals: [10, 11],
   SIGACTION_SIZE: 16,
-  sigactionBytes: (handler) => {
+  sigactionBytes: (handler, isTimer = false) => {
     const bytes = new Uint8Array(16); // sa_sigaction, sa_mask, sa_flags
     const view = new DataView(bytes.buffer);
     view.setBigUint64(0, BigInt(handler), true);
-    view.setInt32(12, 0x40 | 0x1 | 0x10, true);
+    view.setInt32(12, 0x40 | 0x1 | (isTimer ? 0x2 : 0x10), true);
     return bytes;
   },
   isSignalStackDisabled: (stack) => (new DataView(stack.buffer, stack.byteOffset).getInt32(16, true) & 4) !== 0,

@@ -1,0 +1,126 @@
+/**
+ * Profiling of the compiled code of this thread: `engine.profile()`. In: the store of the realm, and the options with
+ * which an engine compiles. Out: a profile. Invariant: the code that runs is the same with and without a profiler;
+ * positions in it come from compiling the module once more when the profiler stops.
+ */
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { Target } from "../codegen/target.ts";
+import { compileModule } from "../compile.ts";
+import type { CompileOptions } from "../compile_options.ts";
+import type { CodeTables } from "../link/image.ts";
+import { optimizedPositions, type PositionOf } from "../link/code_positions.ts";
+import type { CompiledModule } from "../runtime/code/compiled_module.ts";
+import type { Store } from "../runtime/instance/store.ts";
+import type { ImageOwner } from "../runtime/traps/trap_error.ts";
+import { type Profile, ProfileBuilder } from "./profile.ts";
+import { StackReader } from "./sample_stacks.ts";
+import { Sampler } from "./sampler.ts";
+
+/** The options with which a module was compiled, but for those that its code describes. */
+type EngineCodeOptions = Pick<CompileOptions, "features" | "optimizations" | "cpu"> & { readonly target: Target };
+
+/** The shortest and the longest interval in milliseconds. */
+const SHORTEST = 0.1;
+const LONGEST = 1000;
+
+/** Samples the compiled code of this thread from its creation until `stop`. */
+export class Profiler {
+  readonly #store: Store;
+  readonly #options: EngineCodeOptions;
+  readonly #interval: number;
+  readonly #sampler: Sampler;
+  #profile: Profile | undefined;
+
+  /** @internal */
+  constructor(store: Store, options: EngineCodeOptions, interval: number) {
+    if (!(interval >= SHORTEST && interval <= LONGEST)) {
+      throw new RangeError(`The interval of a profile must be ${SHORTEST} to ${LONGEST} milliseconds, not ${interval}`);
+    }
+    this.#store = store;
+    this.#options = options;
+    this.#interval = interval;
+    this.#sampler = new Sampler(store.thread, interval);
+  }
+
+  /** Stops the samples and returns the profile; further calls return the same one. */
+  stop(): Profile {
+    return this.#profile ??= this.#read();
+  }
+
+  #read(): Profile {
+    const { samples, dropped } = this.#sampler.stop();
+    const reader = new StackReader(new RealmCode(this.#store, this.#options));
+    const builder = new ProfileBuilder();
+    let ticks = 0;
+    for (const sample of samples) {
+      ticks += 1 + sample.missed;
+      builder.add(reader.read(sample), (ticks - 1) * this.#interval);
+    }
+    return builder.build(this.#interval, dropped);
+  }
+}
+
+/** Positions by defined function; undefined if the module cannot be compiled to the same code again. */
+type Positions = ReadonlyMap<number, Int32Array> | undefined;
+
+/** The code of a realm, as the stacks of samples need it. */
+class RealmCode {
+  readonly arch: "x64" | "arm64";
+  readonly tailReturn: number;
+  readonly #store: Store;
+  readonly #options: EngineCodeOptions;
+  readonly #positions = new Map<object, Positions>();
+  readonly #code = new Map<object, DataView>();
+
+  constructor(store: Store, options: EngineCodeOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.arch = store.thread.host.arch;
+    this.tailReturn = store.thread.tailReturn;
+  }
+
+  readonly lookup = (address: number): CompiledModule | undefined => this.#store.moduleAt(address);
+
+  readonly hostName = (context: number, index: number): string | undefined => {
+    try {
+      return this.#store.instanceOfContext(context).hostServices[index]?.label;
+    } catch {
+      return undefined; // the instance is gone
+    }
+  };
+
+  readonly codeOf = ({ image }: ImageOwner): DataView => {
+    const known = this.#code.get(image);
+    if (known !== undefined) return known;
+    const view = new DataView(this.#store.thread.host.view(image.base, image.size));
+    this.#code.set(image, view);
+    return view;
+  };
+
+  readonly positionsOf = (owner: ImageOwner, defined: number): PositionOf | undefined => {
+    if (!this.#positions.has(owner.image)) {
+      this.#positions.set(owner.image, this.#compileAgain(owner as CompiledModule));
+    }
+    const rows = this.#positions.get(owner.image)?.get(defined);
+    return rows === undefined || rows.length === 0 ? undefined : optimizedPositions(rows);
+  };
+
+  /** Compiles a module as its code was compiled, for the positions. */
+  #compileAgain(compiled: CompiledModule): Positions {
+    const { valid, image, explicitBounds, interruptible, fuel, deterministic } = compiled;
+    if (compiled.internal || valid.funcs.some(({ body }) => body.bytes.length === 0)) return undefined;
+    const positions = new Map<number, Int32Array>(valid.funcs.map((_, k) => [k, new Int32Array(0)]));
+    const observe = (code: MachineCode) => {
+      code.positions = positions;
+    };
+    const options = { ...this.#options, explicitBounds, interruptible, fuel, deterministic, observe };
+    const again = compileModule(valid, options);
+    return isSameCode(again.tables, image.tables) ? positions : undefined;
+  }
+}
+
+/** Are the functions at the same places? */
+function isSameCode(a: CodeTables, b: CodeTables): boolean {
+  const same = (x: Int32Array, y: Int32Array) => x.length === y.length && x.every((value, k) => value === y[k]);
+  return same(a.functionStart, b.functionStart) && same(a.functionEnd, b.functionEnd);
+}
