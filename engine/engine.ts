@@ -600,7 +600,8 @@ export class Engine implements Settings {
   /**
    * Starts to sample the compiled code of this thread, of all engines, every `interval` milliseconds (default 1), until
    * `stop()` of the result returns the profile. The code runs unchanged, a few percent slower at most. Inlined
-   * functions and exact lines are known of code that an engine with the same options has compiled.
+   * functions and exact lines are known of code that an engine with the same options has compiled. Time outside of calls
+   * into compiled code is not part of the profile.
    *
    * Rejects with RangeError for an interval that is not 0.1 to 1000, and with Error on systems other than Linux.
    *

@@ -35,6 +35,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "artifacts",
       "inspecting",
       "exploring",
+      "profiling",
       "recording",
       "control",
       "manifest",

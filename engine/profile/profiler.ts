@@ -54,7 +54,9 @@ export class Profiler {
     let ticks = 0;
     for (const sample of samples) {
       ticks += 1 + sample.missed;
-      builder.add(reader.read(sample), (ticks - 1) * this.#interval);
+      const frames = reader.read(sample);
+      // Other samples are of the program around the calls into compiled code.
+      if (frames.some(({ kind }) => kind === "wasm")) builder.add(frames, (ticks - 1) * this.#interval);
     }
     return builder.build(this.#interval, dropped);
   }

@@ -194,9 +194,11 @@ export class StackReader {
         at += 1 + (site.frame >> 3);
         continue;
       }
-      // Not a frame of a function: a thunk, or the end of an activation.
-      at = this.#nextReturn(words, at + 1, PARKED_WORDS);
-      if (at >= 0 && this.#frames.at(-1)?.kind !== "host") this.#frames.push(JAVASCRIPT);
+      // Not a frame of a function: a stub whose caller's frame follows (loop entries), or the end of an activation.
+      const next = site === undefined ? -1 : at + 1 + (site.frame >> 3);
+      const isStub = next >= 0 && this.#nextReturn(words, next, 1) >= 0;
+      at = isStub ? next : this.#nextReturn(words, at + 1, PARKED_WORDS);
+      if (!isStub && at >= 0 && this.#frames.at(-1)?.kind !== "host") this.#frames.push(JAVASCRIPT);
     }
   }
 }

@@ -37,6 +37,11 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: "Write a page that shows how functions are compiled",
     load: () => import("./explore.ts"),
   },
+  {
+    name: "profile",
+    summary: "Run a program and show where its time goes",
+    load: () => import("./profile.ts"),
+  },
   { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
   { name: "component", summary: "Make components of core modules", load: () => import("./component.ts") },
   { name: "compose", summary: "Connect components with each other", load: () => import("./compose.ts") },

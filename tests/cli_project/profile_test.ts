@@ -1,0 +1,120 @@
+/** `waft profile` as a process: table, page, file for the Firefox profiler; programs that fail; refusals. */
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+
+function profileTest(
+  name: string,
+  run: (folder: string, waft: (...args: string[]) => { status: number | null; stdout: string; stderr: string }) => void,
+): void {
+  Deno.test({
+    name: `profile command: ${name}`,
+    ignore: process.platform !== "linux",
+    fn() {
+      const folder = mkdtempSync(join(tmpdir(), "profile-"));
+      const env = { ...process.env, WAFT_HOME: join(folder, "home") };
+      try {
+        run(folder, (...args) => {
+          const options = { cwd: folder, encoding: "utf8", env } as const;
+          const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], options);
+          return { status, stdout, stderr };
+        });
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  });
+}
+
+/** Turns of a loop that take some tenths of a second. */
+const TURNS = 300_000_000;
+
+const SPIN = `(func $spin (param i32) (result i32) (local $s i32)
+    (loop $l (local.set $s (i32.xor (i32.mul (local.get $s) (i32.const 31)) (local.get 0)))
+      (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    (local.get $s))`;
+
+profileTest("the table names the busiest function, and the program's result is printed", (folder, waft) => {
+  writeFileSync(
+    join(folder, "m.wat"),
+    `(module ${SPIN} (func (export "run") (param i32) (result i32) (call $spin (local.get 0))))`,
+  );
+  const { status, stdout, stderr } = waft(
+    "profile",
+    "--firefox",
+    "p.json",
+    "-o",
+    "p.html",
+    "--invoke",
+    "run",
+    "m.wat",
+    `${TURNS}`,
+  );
+  assert.equal(status, 0, stderr);
+  assert.equal(stdout, waft("run", "--invoke", "run", "m.wat", `${TURNS}`).stdout);
+  assert.match(stderr, /^\d+ samples, \d+ ms\n own % {2}all % {2}function\n +(9\d|100)\.\d +(9\d|100)\.\d {2}spin\n/);
+  const file = JSON.parse(readFileSync(join(folder, "p.json"), "utf8"));
+  assert.deepEqual([file.meta.product, file.meta.interval, file.threads.length], ["m.wat", 1, 1]);
+  const [, data] = /<script type="application\/json" id="profile">([^<]*)</.exec(
+    readFileSync(join(folder, "p.html"), "utf8"),
+  )!;
+  const { frames, nodes } = JSON.parse(data!);
+  assert.ok(frames.some(({ name }: { name: string }) => name.startsWith("spin")));
+  nodes.forEach(([, parent]: number[], k: number) => assert.ok(k === 0 || parent! < k, "callers come first"));
+});
+
+profileTest("a program that traps or ends with a status has its profile and its status", (folder, waft) => {
+  writeFileSync(
+    join(folder, "trap.wat"),
+    `(module ${SPIN} (func (export "run") (drop (call $spin (i32.const ${TURNS}))) unreachable))`,
+  );
+  const trapped = waft("profile", "--invoke", "run", "trap.wat", "--firefox", "x");
+  assert.equal(trapped.status, 2, "options come before the file");
+  const { status, stderr } = waft("profile", "-o", "trap.html", "--invoke", "run", "trap.wat");
+  assert.equal(status, 134);
+  assert.match(stderr, / spin\n[\s\S]*trap\.html: flame graph\nwaft: trap\.wat: trap: unreachable/);
+  writeFileSync(
+    join(folder, "exit.wat"),
+    `(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))) (memory (export "memory") 1)
+      ${SPIN} (func (export "_start") (drop (call $spin (i32.const ${TURNS}))) (call $exit (i32.const 7))))`,
+  );
+  assert.equal(waft("profile", "exit.wat").status, 7);
+});
+
+profileTest("hostile names in the page are text", (folder, waft) => {
+  const name = "</script><img src=x onerror=alert(1)>\\u{202e}";
+  writeFileSync(
+    join(folder, "m.wat"),
+    `(module ${
+      SPIN.replace("$spin", `$spin (@name "${name}")`)
+    } (func (export "run") (drop (call $spin (i32.const ${TURNS})))))`,
+  );
+  const { status, stderr } = waft("profile", "-o", "p.html", "--invoke", "run", "m.wat");
+  assert.equal(status, 0, stderr);
+  assert.ok(!stderr.includes("\u202e"));
+  const html = readFileSync(join(folder, "p.html"), "utf8");
+  assert.ok(!html.includes("<img") && !html.includes("\u202e"));
+  assert.equal(html.match(/<\/script>/g)?.length, 2);
+});
+
+profileTest("threads, intervals and missing files are refused", (folder, waft) => {
+  writeFileSync(
+    join(folder, "t.wat"),
+    `(module (import "env" "memory" (memory 1 2 shared)) (import "wasi" "thread-spawn" (func (param i32) (result i32)))
+      (func (export "wasi_thread_start") (param i32 i32)) (func (export "_start")))`,
+  );
+  assert.match(
+    waft("profile", "t.wat").stderr,
+    /^waft: t\.wat starts threads; a profile has the samples of one thread/,
+  );
+  assert.match(waft("profile", "--interval", "0", "t.wat").stderr, /--interval "0" is not 0\.1 to 1000 milliseconds/);
+  assert.match(waft("profile", "none.wasm", "-o", "p").stderr, /^waft: none\.wasm: /);
+  assert.ok(!existsSync(join(folder, "p")));
+});
