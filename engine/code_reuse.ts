@@ -2,7 +2,8 @@
  * Compiled code that modules of one realm have in common. In: the bytes of a module, and everything else that decides
  * its code. Out: the code that was compiled from equal bytes with equal settings, while something uses it.
  *
- * Invariant: bytes are compared with a copy that no program can change, so code never belongs to other bytes.
+ * Invariants: bytes are compared with a copy that no program can change, so code never belongs to other bytes; the cost
+ * of a look-up does not grow with the number of modules that are alive, however similar they are.
  */
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { TierUp } from "./tier_up.ts";
@@ -22,6 +23,9 @@ interface Entry {
 
 /** Bytes that are looked at for a key: the whole bytes are compared afterwards. */
 const SAMPLES = 64;
+
+/** Entries of one key: modules that differ only in bytes that are not looked at push each other out. */
+const MOST_ENTRIES = 4;
 
 /** Values refer to their keys, which is why entries do not hold them. */
 const TIER_UPS = new WeakMap<CompiledModule, TierUp>();
@@ -66,6 +70,6 @@ export function rememberCode(
   if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
   const key = keyOf(bytes, settings);
   const entry: Entry = { bytes: bytes.slice(), code: new WeakRef(compiled), statistics };
-  ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry]);
+  ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry].slice(-MOST_ENTRIES));
   GONE.register(compiled, key);
 }

@@ -192,3 +192,18 @@ Deno.test("equal bytes are compiled once", () => {
   again.unshare();
   assert.deepEqual(first.share(), token, "a module that another one unshares stays shared");
 });
+
+Deno.test("many modules that differ in few bytes do not make the search for equal bytes slower", () => {
+  const long = "a".repeat(100_000);
+  const bytes = new Uint8Array(NewEngine().parse(`(module (memory 2) (data (i32.const 0) "${long}"))`).bytes);
+  const engine = NewEngine();
+  const state = (module: ReturnType<typeof engine.compile>) => module.instantiate().internal.module;
+  const modules = Array.from({ length: 12 }, (_, k) => {
+    bytes[bytes.length - 2] = k;
+    return engine.compile(bytes);
+  });
+  // The last ones alone are compared: a search looks at a bounded number of modules.
+  assert.equal(state(engine.compile(bytes)), state(modules[11]));
+  bytes[bytes.length - 2] = 0;
+  assert.notEqual(state(engine.compile(bytes)), state(modules[0]));
+});
