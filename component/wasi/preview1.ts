@@ -61,6 +61,12 @@ export const CHUNK_BYTES = 1 << 16;
 const AT = { STRUCT: 0, OUT: 4096, PATH: 8192, PATH2: 16384, DATA: 32768 } as const;
 const MAX_PATH_BYTES = 8192;
 
+/** Size of a subscription of poll_oneoff; the events go to the data area. */
+const SUBSCRIPTION_BYTES = 48;
+const MOST_SUBSCRIPTIONS = Math.floor((AT.OUT - AT.STRUCT) / SUBSCRIPTION_BYTES);
+/** The time between two looks at descriptors that do not fit into one call, in nanoseconds. */
+const LOOK_NS = 5_000_000n;
+
 /** The functions of preview 1, by name. */
 type Functions = Readonly<Record<string, (...args: (number | bigint)[]) => number>>;
 
@@ -287,12 +293,18 @@ export class Preview1 {
     return bytes;
   }
 
-  /** Waits until one of the subscriptions is ready. */
+  /**
+   * Waits until one of the subscriptions is ready, or for a short time if there are more of descriptors than fit: the
+   * caller looks at all of them again.
+   */
   poll(subscriptions: readonly Subscription[]): void {
-    // Structures of 48 bytes from the start, events of 32 bytes in the data area.
-    const most = Math.floor(AT.OUT / 48);
-    const list = subscriptions.slice(0, most);
-    list.forEach((subscription, k) => this.#subscribe(k * 48, k, subscription));
+    const streams = subscriptions.filter((subscription) => subscription.kind !== "clock");
+    const list: Subscription[] = streams.slice(0, MOST_SUBSCRIPTIONS - 1);
+    const times = subscriptions.flatMap((subscription) => subscription.kind === "clock" ? [subscription.until] : []);
+    if (list.length < streams.length) times.push(this.time(1) + LOOK_NS);
+    // Of the clocks only the earliest counts.
+    if (times.length > 0) list.push({ kind: "clock", until: times.reduce((a, b) => a < b ? a : b) });
+    list.forEach((subscription, k) => this.#subscribe(k * SUBSCRIPTION_BYTES, k, subscription));
     this.#call("poll_oneoff", AT.STRUCT, AT.DATA, list.length, AT.OUT);
   }
 
