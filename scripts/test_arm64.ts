@@ -6,6 +6,7 @@
  *     spec       the specification suite in both bounds modes, as groups of files in separate processes
  *     tests      the runtime's own tests and WASI programs
  *     replay     random modules, compared with V8's results on this host (tests/arm64/replay.ts)
+ *     recordings runs recorded on this host, replayed there (tests/arm64/recordings.ts)
  *     artifacts  equal artifacts from both hosts, each run on the other (tests/arm64/artifacts.ts)
  *     atomics    the suite's threads files on a processor without atomic instructions
  *
@@ -297,6 +298,25 @@ function replayJob(): Job {
   };
 }
 
+function recordingsJob(): Job {
+  return {
+    name: `recordings: runs of this host, replayed there`,
+    work: async () => {
+      const folder = Deno.makeTempDirSync({ prefix: "waft-recordings-" });
+      const script = "tests/arm64/recordings.ts";
+      try {
+        runHere([script, "record", folder, String(SEEDS)]);
+        const { code, output } = await run(["run", "-A", "--no-check", script, "replay", folder]);
+        return code === 0 && /^recordings: [1-9]\d*, different: 0$/m.test(output)
+          ? ""
+          : `${output}\nexit status ${code}`;
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  };
+}
+
 // A processor without atomic instructions: the code uses loops of exclusive loads and stores.
 
 function oldProcessorJobs(): Job[] {
@@ -316,10 +336,10 @@ function all(): Job[] {
   if (!existsSync(suite)) {
     console.log(`The specification's suite is not at ${suite}: ${suiteHint(suiteNamed("wasm"))}.`);
     if (process.env["CI"] !== undefined) process.exit(1);
-    return [replayJob(), ...testJobs(), artifactsJob()];
+    return [replayJob(), recordingsJob(), ...testJobs(), artifactsJob()];
   }
   if (filters.length > 0) return specJobs();
-  return [...specJobs(), ...testJobs(), replayJob(), artifactsJob(), ...oldProcessorJobs()];
+  return [...specJobs(), ...testJobs(), replayJob(), recordingsJob(), artifactsJob(), ...oldProcessorJobs()];
 }
 
 const start = performance.now();

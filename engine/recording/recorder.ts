@@ -168,14 +168,15 @@ export class Recorder implements CallRecorder {
 
   /**
    * Ends the recording and returns the log; the instance runs on without it. Suspended calls are recorded as far as
-   * they have come. Throws an Error while a call is running, before the instantiation, and after `close`.
+   * they have come. Throws the TypeError of a table or global into which the host has put a function or an object of
+   * another instance, and an Error while a call is running, before the instantiation, and after `close`.
    */
   finish(): RecordingEnd {
     const instance = this.#instance;
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#isFinished) throw new Error("The recording has ended already");
     if (instance === undefined) throw new Error("The recorder has no instance: pass it as record to instantiate");
     if (this.#depth > 0) throw new Error("The recording cannot end while a call of the instance is running");
-    if (this.#failure !== undefined) throw this.#failure;
     if (instance.closed) {
       throw new Error("The recording cannot end after the instance was closed");
     }
@@ -277,11 +278,18 @@ export class Recorder implements CallRecorder {
     }
   }
 
+  /** The run goes on without its recording: the host has done something that no recording can hold. */
+  #abandon(failure: unknown): void {
+    this.#failure = failure;
+    this.#isFinished = true;
+    this.#changes.end();
+  }
+
   #writeHostError(out: ByteWriter, error: unknown): void {
     try {
       this.#values.checkError(error);
     } catch (failure) {
-      this.#failure ??= failure;
+      this.#abandon(failure);
     }
     this.#values.writeError(out, error);
   }
@@ -290,8 +298,7 @@ export class Recorder implements CallRecorder {
     try {
       this.#changes.write(out, fuel);
     } catch (error) {
-      this.#failure ??= error;
-      throw error;
+      this.#abandon(error);
     }
   }
 
