@@ -9,3 +9,7 @@ Deno.test("docs/inspecting.md shows the output of its commands", () => {
 Deno.test("docs/exploring.md shows the output of its commands", () => {
   assert.equal(followPage("exploring.md", ["norm.wat"]), 1);
 });
+
+Deno.test("docs/recording.md shows the output of its commands", () => {
+  assert.equal(followPage("recording.md", ["roll.wat"]), 1);
+});
