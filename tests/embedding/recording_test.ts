@@ -383,3 +383,18 @@ Deno.test("observers see each call of the host with the memory that it wrote", (
   assert.deepEqual(seen, [["env", "put", 3, 30], ["env", "put", 4, 40]]);
   assert.ok(Buffer.from(log).subarray(1, 8).toString() === "waftrec");
 });
+
+Deno.test("the error for a value of another type names no number that differs between processes", () => {
+  // Other types first: the types of the module have other numbers in each process.
+  const message = (types: number) => {
+    const text = `(module ${"(type (struct (field i32) (field i64) (field f32)))".repeat(types)}
+      (type $t (struct (field f64) (field i8)))
+      (func (export "f") (param (ref $t))))`;
+    const { instance, recorder } = recorded(text);
+    const error = messageOf(() => instance.call({}, "f", {}));
+    requireSame(recorder.finish(), [], error);
+    return error;
+  };
+  assert.equal(message(0), "Cannot pass object as a reference of a type of the module");
+  assert.equal(message(1), message(0));
+});

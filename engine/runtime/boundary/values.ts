@@ -100,8 +100,8 @@ export function defaultValue(type: ValType): unknown {
 /** The TypeError for a value that does not have reference type `type`. */
 export function referenceMismatch(value: unknown, type: ValType): TypeError {
   const what = value === null ? "null" : typeof value;
-  const wants = isNullable(type) ? " or null" : "";
-  return new TypeError(
-    `Cannot pass ${what} as ${valTypeName(type)}${wants === "" ? "" : ` (a matching value${wants})`}`,
-  );
+  const wants = isNullable(type) ? " (a matching value or null)" : "";
+  // The number of a closed type differs between processes.
+  const name = heapOf(type) >= 0 ? "a reference of a type of the module" : valTypeName(type);
+  return new TypeError(`Cannot pass ${what} as ${name}${wants}`);
 }
