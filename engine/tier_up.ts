@@ -9,7 +9,8 @@
  *
  * Frames that are in a loop at that time continue in optimized code as well (loop_entries.ts).
  *
- * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls.
+ * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
+ * keep it alive: a module that nothing can run any more is neither optimized nor held in memory.
  */
 import type { Target } from "./codegen/target.ts";
 import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
@@ -71,7 +72,32 @@ export interface OptimizingCompiler {
 
 const STAGE = { IDLE: 0, WARMING: 1, COMPILING: 2, DONE: 3 } as const;
 
-export class TierUp implements PendingWork {
+/** Tier-ups in progress by their modules, baseline and optimized, for as long as one of these can run. */
+const IN_PROGRESS = new WeakMap<CompiledModule, TierUp>();
+
+/** The part of a tier-up that ends with it. */
+interface Request {
+  job: PlacingJob | undefined;
+}
+
+const GONE = new FinalizationRegistry<Request>(({ job }) => job?.abandon());
+
+/** The work of a tier-up, while its module exists. */
+class TierUpWork implements PendingWork {
+  readonly #tierUp: WeakRef<TierUp>;
+  readonly eager: boolean;
+
+  constructor(tierUp: TierUp) {
+    this.#tierUp = new WeakRef(tierUp);
+    this.eager = tierUp.eager;
+  }
+
+  advance(now: number, atPoll?: boolean): number | undefined {
+    return this.#tierUp.deref()?.advance(now, atPoll);
+  }
+}
+
+export class TierUp {
   readonly #store: Store;
   readonly #baseline: CompiledModule;
   readonly #replaceable: Uint8Array;
@@ -82,7 +108,7 @@ export class TierUp implements PendingWork {
   #turns = 0;
   #isCompiledHere = false;
   #steps: PollSteps | undefined;
-  #job: PlacingJob | undefined;
+  readonly #request: Request = { job: undefined };
   #binary: SharedArrayBuffer | undefined;
   #loops: LoopEntries | undefined;
   #optimized: CompiledModule | undefined;
@@ -115,14 +141,29 @@ export class TierUp implements PendingWork {
     if (this.#stage !== STAGE.IDLE) return;
     this.#stage = STAGE.WARMING;
     this.#since = performance.now();
-    this.#store.thread.addWork(this);
+    IN_PROGRESS.set(this.#baseline, this);
+    GONE.register(this, this.#request);
+    this.#store.thread.addWork(new TierUpWork(this));
   }
 
   get eager(): boolean {
     return this.#compiler.afterCalls !== undefined || this.#compiler.afterTurns !== undefined;
   }
 
+  /** As PendingWork says it. */
   advance(now: number, atPoll = false): number | undefined {
+    const next = this.#advance(now, atPoll);
+    if (next === undefined) this.#release();
+    return next;
+  }
+
+  /** Leaves the lifetime of the modules to their instances. */
+  #release(): void {
+    IN_PROGRESS.delete(this.#baseline);
+    if (this.#optimized !== undefined) IN_PROGRESS.delete(this.#optimized);
+  }
+
+  #advance(now: number, atPoll: boolean): number | undefined {
     const { afterCalls, afterTurns } = this.#compiler;
     if (afterTurns !== undefined) return this.#countTurn(afterTurns, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
@@ -187,7 +228,7 @@ export class TierUp implements PendingWork {
       const due = this.#since + this.#baseline.valid.bytes.length * MS_PER_BYTE_WITHOUT_THREAD;
       return now < due ? due : this.#tryHere();
     }
-    this.#job = new PlacingJob(job, this.#store.thread.arena, now);
+    this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);
     this.#stage = STAGE.COMPILING;
     return now + LOOK_MS;
   }
@@ -206,7 +247,7 @@ export class TierUp implements PendingWork {
   }
 
   #look(now: number): number | undefined {
-    const code = this.#job!.advance(now);
+    const code = this.#request.job!.advance(now);
     if (code === "waiting") return now + LOOK_MS;
     if (code === "failed") this.#stage = STAGE.DONE;
     else this.#adopt(code.description, new CodeImage(code.base, code.codeBytes, code.tables), code.statistics);
@@ -247,7 +288,8 @@ export class TierUp implements PendingWork {
     this.#optimized = optimized;
     this.#statistics = statistics;
     this.#stage = STAGE.DONE;
-    this.#job = undefined;
+    this.#request.job = undefined;
+    IN_PROGRESS.set(optimized, this);
     this.#loops = LoopEntries.of(this.#store, baseline, optimized, {
       target: this.#compiler.target,
       compile: (place) => this.#compileLoop(place),
@@ -256,7 +298,7 @@ export class TierUp implements PendingWork {
   }
 
   #abandon(): void {
-    this.#job?.abandon();
-    this.#job = undefined;
+    this.#request.job?.abandon();
+    this.#request.job = undefined;
   }
 }

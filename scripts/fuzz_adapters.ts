@@ -23,16 +23,20 @@ const first = Number(values.seed);
 const count = Number(values.count);
 const outcomes = new Map<string, number>();
 
-/** Calls of one process: the code of their adapters stays in its memory. */
+/** Calls of one process, so that a long run does not depend on one process's memory. */
 const BATCH = 500;
 
 function add(outcome: string, calls: number): void {
   outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + calls);
 }
 
+/** Calls between two turns of the event loop: nothing that a weak reference names is freed before a turn. */
+const CALLS_PER_TURN = 16;
+
 /** Makes the calls of the seeds from `from`. */
-function compare(from: number): void {
+async function compare(from: number): Promise<void> {
   for (let seed = from; seed < from + count; seed++) {
+    if (seed % CALLS_PER_TURN === 0) await new Promise((resolve) => setTimeout(resolve));
     const slow = observe(seed, false);
     assert.deepEqual(comparable(observe(seed, true), slow), comparable(slow, slow), `seed ${seed}, ${slow.fault}`);
     const { throws = "returns" } = slow.outcome as { throws?: string };
@@ -52,7 +56,7 @@ function compareInChild(from: number, calls: number): void {
   for (const [, number, outcome] of stdout.matchAll(/^ *(\d+) {2}(.*)$/gm)) add(outcome, Number(number));
 }
 
-if (count <= BATCH) compare(first);
+if (count <= BATCH) await compare(first);
 else {
   for (let done = 0; done < count; done += BATCH) {
     progress(`${done} of ${count}`);

@@ -26,7 +26,12 @@ const UNDER_WAY = new Set<() => boolean>();
 
 /** Keeps idle Workers alive while a job is in progress. */
 export function keepWorkersWhile(isUnderWay: () => boolean): void {
+  forgetEnded(); // a program that is never idle would keep all of its jobs
   UNDER_WAY.add(isUnderWay);
+}
+
+function forgetEnded(): void {
+  for (const isUnderWay of UNDER_WAY) if (!isUnderWay()) UNDER_WAY.delete(isUnderWay);
 }
 
 /** The number of threads that this machine runs at once. */
@@ -72,7 +77,7 @@ function endLater(): void {
     return;
   }
   const timer = nodeModule("node:timers").setTimeout(() => {
-    for (const isUnderWay of UNDER_WAY) if (!isUnderWay()) UNDER_WAY.delete(isUnderWay);
+    forgetEnded();
     if (UNDER_WAY.size > 0) timer.refresh();
     else void endWorkers();
   }, IDLE_MS);

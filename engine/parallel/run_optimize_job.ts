@@ -20,6 +20,8 @@ export function runOptimizeJob(job: OptimizeJob, target: Target): void {
   const output = new Output(job.output);
   const state = new Int32Array(job.output, 0, WORD.COUNT);
   output.take(WORD.COUNT);
+  // Its requester may have abandoned it while it waited for its turn.
+  if (Atomics.load(state, WORD.STATE) !== JOB.RUNNING) return;
   try {
     const bytes = new Uint8Array(job.binary).slice();
     const code = compileJob(job, decodeModule(bytes), target);
