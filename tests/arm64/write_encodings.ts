@@ -12,7 +12,13 @@ const PER_ROW = 5;
 const TRIES = 400;
 const BATCH = 24;
 
-let seed = 1;
+let seed = 0;
+/** Starts the random numbers of a row, so that the lines of a row do not depend on the rows before it. */
+function seedWith(key: string): void {
+  seed = 1;
+  for (const char of key) seed = (Math.imul(seed, 31) + char.charCodeAt(0)) | 0;
+}
+
 function random(): number {
   seed = (Math.imul(seed, 1103515245) + 12345) | 0;
   return (seed >>> 8) & 0xffffff;
@@ -32,6 +38,7 @@ function isCanonical(row: number, word: number): boolean {
 function wordsOf(row: number): number[] {
   if (ROW_MASK[row] === -1) return [ROW_BITS[row]];
   const words: number[] = [];
+  seedWith(INSTRUCTION_ROWS[row].key);
   for (let t = 0; t < TRIES && words.length < BATCH; t++) {
     const word = ROW_BITS[row] | ((random() ^ (random() << 12)) & ~ROW_MASK[row]);
     if (decode(word)?.row === row && isCanonical(row, word)) words.push(word);
