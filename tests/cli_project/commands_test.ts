@@ -549,7 +549,7 @@ commandTest("the command line that a missing review shows decides it as it stand
 });
 
 commandTest(
-  "every command that prints JSON prints what its published schema says",
+  "every command that prints JSON conforms to its published schema",
   async ({ project, run, json }) => {
     const ok = async (...args: string[]): Promise<void> => {
       const { code, diagnostics } = await json(...args);
