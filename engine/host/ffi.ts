@@ -1,6 +1,6 @@
 /**
  * The FFI of a JavaScript runtime: opening a library with typed symbols, and viewing memory as an ArrayBuffer. It holds
- * the differences between Deno, Node and Bun; {@linkcode Host} is built on it (native_host.ts).
+ * the differences between Deno, Node and Bun; {@linkcode Host} is built on it (base_host.ts).
  */
 import type { Host, NativeFunction, NativeType } from "./host.ts";
 import type { LentViews } from "./lent_views.ts";
@@ -20,7 +20,7 @@ export type ForeignFunction = (...args: (number | bigint | Uint8Array | BigUint6
 
 /** The foreign function interface of one JavaScript runtime. */
 export interface Ffi {
-  readonly name: "deno" | "node" | "bun";
+  readonly name: Host["name"];
   readonly os: SystemName;
   /** The facts about the operating system. */
   readonly system: SystemFacts;
