@@ -5,6 +5,7 @@
  */
 import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
+import process from "node:process";
 import { OPTIMIZING_ARM64 as ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { compileModule } from "../engine/compile.ts";
@@ -45,13 +46,15 @@ const optimizations = optimizationSet({
   ...optimizationSwitches(task, "--off", flags.off, false),
   ...optimizationSwitches(task, "--on", flags.on, true),
 });
-const module = NewEngine().parse(readFileSync(file));
-const valid = validateModule(module, featureSet());
+const { module, valid } = readModule(file);
 const control = { interruptible: flags.interruptible, fuel: flags.fuel };
 const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });
 const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
 const selected = wanted === undefined ? undefined : exported ?? named ?? Number(wanted);
+if (selected !== undefined && valid.funcs[selected - valid.importedFuncCount] === undefined) {
+  endWith(`${file} defines no function ${wanted}`);
+}
 const code = compileModule(module, {
   target,
   features: featureSet(),
@@ -70,6 +73,21 @@ for (let i = 0; i < valid.funcs.length; i++) {
   optimize(f, optimizations, new Statistics(), flags.passes ? passPrinter(f) : undefined);
   console.log(printFunction(f));
   console.log(target.disassemble(code.bytes, code.tables.functionStart[i], code.tables.functionEnd[i]));
+}
+
+/** Reads a module and validates it; an error ends the process. */
+function readModule(path: string) {
+  try {
+    const module = NewEngine().parse(readFileSync(path));
+    return { module, valid: validateModule(module, featureSet()) };
+  } catch (error) {
+    return endWith(`${path}: ${(error as Error).message}`);
+  }
+}
+
+function endWith(message: string): never {
+  console.error(`dump: ${message}`);
+  process.exit(1);
 }
 
 /** Prints the function after each pass whose result differs from the text before it. */
