@@ -23,23 +23,29 @@ interface Edit {
 type FunctionValue = MethodDefinition["value"];
 
 /**
- * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Private methods
- * only with `asFields`: modules that create many objects pay for fields in each.
+ * The methods that become functions: all, with private ones as fields, for which modules that create many objects pay
+ * in each; public ones; or none, because programs can see that a function is no method.
  */
-export function compileEagerly(text: string, chosen: Chosen, asFields = true): string {
+export type MovedMethods = "all" | "public" | "none";
+
+/**
+ * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Functions keep
+ * their names.
+ */
+export function compileEagerly(text: string, chosen: Chosen, moved: MovedMethods = "all"): string {
   const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
-  return new Rewriter(text, chosen, asFields).rewritten(program);
+  return new Rewriter(text, chosen, moved).rewritten(program);
 }
 
 class Rewriter {
   readonly #text: string;
   readonly #chosen: Chosen;
-  readonly #asFields: boolean;
+  readonly #moved: MovedMethods;
 
-  constructor(text: string, chosen: Chosen, asFields: boolean) {
+  constructor(text: string, chosen: Chosen, moved: MovedMethods) {
     this.#text = text;
     this.#chosen = chosen;
-    this.#asFields = asFields;
+    this.#moved = moved;
   }
 
   /** The text of a node with everything inside it rewritten. */
@@ -95,7 +101,9 @@ class Rewriter {
 
   /** A method becomes a property with a function value; an accessor stays. */
   #visitMethod(node: Property, edits: Edit[]): void {
-    if (!node.method || node.computed || !this.#isChosen(node) || usesSuper(node)) return this.#visitParts(node, edits);
+    if (!node.method || node.computed || this.#moved === "none" || !this.#isChosen(node) || usesSuper(node)) {
+      return this.#visitParts(node, edits);
+    }
     const text = `${this.#keyOf(node)}:(${this.#functionOf(node.value as FunctionValue)})`;
     edits.push({ start: node.start, end: node.end, text });
   }
@@ -120,7 +128,9 @@ class Rewriter {
       if (member.key.type === "PrivateIdentifier") fields.push(`${key}=${text};`);
       else {
         const parts = properties.get(key) ?? [];
-        parts.push(...member.kind === "method" ? [`value:${text}`, "writable:true"] : [`${member.kind}:${text}`]);
+        const isMethod = member.kind === "method";
+        const name = isMethod ? nameOf(member.key) : `${member.kind} ${nameOf(member.key)}`;
+        parts.push(`${isMethod ? "value" : member.kind}:${named(name, text)}`, ...isMethod ? ["writable:true"] : []);
         properties.set(key, parts);
       }
       edits.push({ start: member.start, end: member.end, text: ";" });
@@ -133,9 +143,10 @@ class Rewriter {
 
   #canMove(member: MethodDefinition): boolean {
     const { kind, key } = member;
-    if (kind === "constructor" || member.static || member.computed || !this.#isChosen(member)) return false;
+    if (this.#moved === "none" || kind === "constructor" || member.static || member.computed) return false;
     const isPrivate = key.type === "PrivateIdentifier";
-    return (!isPrivate || (kind === "method" && this.#asFields)) && !usesSuper(member);
+    if (isPrivate && (kind !== "method" || this.#moved === "public")) return false;
+    return this.#isChosen(member) && !usesSuper(member);
   }
 
   #keyOf({ key }: MethodDefinition | Property): string {
@@ -146,6 +157,17 @@ class Rewriter {
   #functionOf(value: FunctionValue): string {
     return `${value.async ? "async " : ""}function${value.generator ? "*" : ""}${this.rewritten(value)}`;
   }
+}
+
+/** The name of a property that is not computed. */
+function nameOf(key: AnyNode): string {
+  return key.type === "Identifier" ? key.name : String((key as { value?: unknown }).value);
+}
+
+/** The anonymous function expression `text` with a name that is visible, but no binding. */
+function named(name: string, text: string): string {
+  const key = JSON.stringify(name);
+  return `{${key}:${text}}[${key}]`;
 }
 
 function isFunction({ type }: AnyNode): boolean {

@@ -80,6 +80,9 @@ const FIRST_MODULES = {
         (i32.const 0))))`,
 };
 
+/** Modules whose classes are an interface that programs examine, down to the kind of its functions. */
+const EXAMINED = /(?:^|\/)webassembly[\w/]*\.js$/;
+
 /** Makes the functions of the engine's npm package that run before a first result compile eagerly. */
 export function compileFirstEagerly(files: Map<string, Uint8Array>): void {
   const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
@@ -145,7 +148,8 @@ function rewriteCalled(
   if (called.size === 0) throw new Error("the profile names no module");
   for (const [path, positions] of called) {
     const text = new TextDecoder().decode(files.get(path));
-    const eager = compileEagerly(text, (start, end) => positions.has(`${start} ${end}`), false);
+    const moved = EXAMINED.test(path) ? "none" : "public";
+    const eager = compileEagerly(text, (start, end) => positions.has(`${start} ${end}`), moved);
     files.set(path, new TextEncoder().encode(eager));
   }
 }

@@ -36,8 +36,17 @@ async function behavior(text: string): Promise<unknown> {
       Object.keys(c),
       Object.keys(B.prototype),
       Object.getOwnPropertyNames(C.prototype).sort(),
+      namesOf(B.prototype),
+      namesOf(o),
     ],
   ];
+}
+
+/** The names of the functions of an object. */
+function namesOf(object: object): string[] {
+  return Object.values(Object.getOwnPropertyDescriptors(object))
+    .flatMap(({ value, get, set }) => [value, get, set].flatMap((f) => typeof f === "function" ? [f.name] : []))
+    .sort();
 }
 
 function twiceNamed({ name }: { name: string }): boolean {
@@ -61,9 +70,13 @@ Deno.test("compileEagerly() preserves the behaviour of a module, for every choic
   }
   assert.equal(starts.length, 19);
   assert.equal(compileEagerly(MODULE, () => false), MODULE);
-  const shared = compileEagerly(MODULE, () => true, false);
+  const shared = compileEagerly(MODULE, () => true, "public");
   assert.match(shared, /;#plus\(x\)\{|\n#plus\(x\)\{/, "a private method stays a method");
   assert.deepEqual(await behavior(shared), expected);
+  const examined = compileEagerly(MODULE, () => true, "none");
+  assert.match(examined, /[{;]n\(\)\{return this.*get half\(\)[^]*\{m\(x\)/, "methods stay methods");
+  assert.match(examined, /^var twice=/);
+  assert.deepEqual(await behavior(examined), expected);
 });
 
 Deno.test("functions of a package that run before its first result are compiled eagerly, others are not", () => {

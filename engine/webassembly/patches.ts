@@ -75,15 +75,29 @@ function emitting(original: AnyFunction): AnyFunction {
 /** Methods of Node's ports that take listeners. */
 const NODE_LISTENING = ["on", "once", "addListener", "off", "removeListener"];
 
+/** The classes of the web whose objects post messages, and dispatch events of the messages that they receive. */
+const ENDPOINTS = ["Worker", "MessagePort", "BroadcastChannel"];
+
 /** Patches the web's messaging functions. */
 export function patchWebMessages(): void {
   const globals = globalThis as Endpoint;
   patch(globals, "structuredClone", cloning);
   patch(globals, "postMessage", posting);
-  for (const name of ["Worker", "MessagePort", "BroadcastChannel"]) {
-    patch(globals[name]?.prototype, "postMessage", posting);
-  }
-  const { prototype } = globals["MessageEvent"] ?? {};
+  const prototypes = ENDPOINTS.flatMap((name) => globals[name]?.prototype as Endpoint | undefined ?? []);
+  for (const prototype of prototypes) patch(prototype, "postMessage", posting);
+  if (isNode()) { for (const prototype of prototypes) patchEventsLater(prototype); }
+  else patchEvents();
+}
+
+function isNode(): boolean {
+  const { process } = globalThis as { process?: { versions?: Record<string, string> } };
+  return !("Deno" in globalThis) && process?.versions?.["node"] !== undefined &&
+    process.versions["bun"] === undefined;
+}
+
+/** Opens envelopes in `MessageEvent.data`, or at dispatch where that is no accessor. */
+function patchEvents(): void {
+  const prototype = (globalThis as Endpoint)["MessageEvent"]?.prototype;
   const data = prototype === undefined ? undefined : Object.getOwnPropertyDescriptor(prototype, "data");
   if (data?.get === undefined) return patchDispatch();
   if (PATCHED.has(data.get)) return;
@@ -93,6 +107,27 @@ export function patchWebMessages(): void {
   };
   PATCHED.add(opened);
   Object.defineProperty(prototype, "data", { ...data, get: opened });
+}
+
+/**
+ * Calls `patchEvents` before the first listener of messages is added: on Node the first mention of MessageEvent loads
+ * its HTTP client, which takes 50 ms and 18 MB.
+ */
+function patchEventsLater(prototype: Endpoint): void {
+  patch(prototype, "addEventListener", (original) =>
+    function (this: unknown, ...args: unknown[]): unknown {
+      if (args[0] === "message") patchEvents();
+      return Reflect.apply(original, this, args);
+    });
+  const handler = Object.getOwnPropertyDescriptor(prototype, "onmessage");
+  if (handler?.set === undefined || PATCHED.has(handler.set)) return;
+  const { set } = handler;
+  const setter = function (this: unknown, value: unknown): void {
+    patchEvents();
+    Reflect.apply(set, this, [value]);
+  };
+  PATCHED.add(setter);
+  Object.defineProperty(prototype, "onmessage", { ...handler, set: setter });
 }
 
 /** Opens the envelope of an event whose `data` is an own property, as on Deno. */

@@ -164,3 +164,35 @@ try {
   const expected = "logged 4\n42 9 20 a name, with spaces,answer,default\ntrue true\ntrue\n";
   assert.equal(outputOf(files, "main.mjs"), expected);
 });
+
+/** Posts a module to itself through a channel, for a handler, a listener, and a listener of node:worker_threads. */
+const MESSAGES = `
+import { readFileSync } from "node:fs";
+import { MessageChannel } from "node:worker_threads";
+import process from "node:process";
+const isLoaded = () => process.moduleLoadList?.some((name) => name.endsWith("undici/undici")) ?? false;
+const before = isLoaded();
+const module = new WebAssembly.Module(readFileSync(new URL("guest.wasm", import.meta.url)));
+console.log(before);
+const RECEIVERS = {
+  handler: (port, take) => port.onmessage = ({ data }) => take(data),
+  listener: (port, take) => port.addEventListener("message", ({ data }) => take(data)),
+  node: (port, take) => port.on("message", take),
+};
+for (const [name, receive] of Object.entries(RECEIVERS)) {
+  const { port1, port2 } = new MessageChannel();
+  const received = await new Promise((resolve) => {
+    receive(port2, resolve);
+    port2.start?.();
+    port1.postMessage({ module });
+  });
+  console.log(name, received.module instanceof WebAssembly.Module);
+  port1.close();
+  port2.close();
+}
+`;
+
+Deno.test("modules in messages arrive as modules; Node's HTTP client is not loaded without a listener", () => {
+  const output = outputOf({ "main.mjs": MESSAGES, "guest.wasm": wasm("(module)") }, "main.mjs");
+  assert.equal(output, "false\nhandler true\nlistener true\nnode true\n");
+});
