@@ -26,7 +26,7 @@ type FunctionValue = MethodDefinition["value"];
  * The methods that become functions: all, with private ones as fields, for which modules that create many objects pay
  * in each; public ones; or none, because programs can see that a function is no method.
  */
-export type MovedMethods = "all" | "public" | "none";
+type MovedMethods = "all" | "public" | "none";
 
 /**
  * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Functions keep
