@@ -464,7 +464,8 @@ function widened(high: number): number {
   return high <= 0x7fffffff ? 0x7fffffff : high <= MAX32 ? MAX32 : Infinity;
 }
 
-function copyFacts(to: Facts, at: number, from: Facts, first: number, count: number): void {
+/** Copies `count` locations of `from` from `first` on to those of `to` from `at` on. */
+export function copyFacts(to: Facts, at: number, from: Facts, first: number, count: number): void {
   for (let k = 0; k < count; k++, at++, first++) {
     to.kind[at] = from.kind[first];
     to.id[at] = from.id[first];

@@ -7,8 +7,8 @@
  * interpretation; if one is found in the middle of a block, the function is interpreted again with the new cut.
  */
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
-import type { CodeMap } from "./code_map.ts";
-import { Facts, JUMP_BYTES, PLACE, SavedFacts, VALUE } from "./facts.ts";
+import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
+import { copyFacts, Facts, JUMP_BYTES, PLACE, SavedFacts, VALUE } from "./facts.ts";
 import type { MachineModule } from "./machine_module.ts";
 import * as arithmetic from "./x64_arithmetic.ts";
 import { assume } from "./x64_conditions.ts";
@@ -343,6 +343,10 @@ export class X64Verifier {
   #branch(): boolean {
     const a = this.#a;
     const condition = a.code.condition[a.n];
+    if (this.#leadsToTrap()) {
+      if (a.flags !== FLAGS.NONE) assume(a, condition ^ 1);
+      return true;
+    }
     if (a.flags === FLAGS.NONE) {
       this.#reachOffset(this.#target());
       return true;
@@ -360,6 +364,15 @@ export class X64Verifier {
     a.ownRecord = 0;
     assume(a, condition ^ 1);
     return true;
+  }
+
+  /** Does the branch lead to the call of a trap stub? It needs no facts. */
+  #leadsToTrap(): boolean {
+    const { code } = this.#a;
+    const n = this.#instructionAt(this.#target());
+    if (n < 0 || code.kind[n] !== KIND.CALL) return false;
+    const stub = this.#map.stubAt(code.at[n + 1] + code.immediate[n]);
+    return stub >= 0 && stubKind(stub) === STUB_KIND.TRAP && this.#map.isTrapSite(code.at[n + 1]);
   }
 
   #jump(): boolean {
@@ -445,13 +458,5 @@ export class X64Verifier {
 function copyAll(to: Facts, from: Facts): void {
   to.reserve(from.count);
   to.count = from.count;
-  const { count } = from;
-  to.kind.set(from.kind.subarray(0, count));
-  to.id.set(from.id.subarray(0, count));
-  to.low.set(from.low.subarray(0, count));
-  to.high.set(from.high.subarray(0, count));
-  to.name.set(from.name.subarray(0, count));
-  to.delta.set(from.delta.subarray(0, count));
-  to.room.set(from.room.subarray(0, count));
-  to.of.set(from.of.subarray(0, count));
+  copyFacts(to, 0, from, 0, from.count);
 }
