@@ -71,6 +71,8 @@ export const VALUE = {
   /** A number that is JUMP_BYTES times one in low … high, and the address of such a jump in the code at offset `id`. */
   JUMP_OFFSET: 28,
   JUMP_PLACE: 29,
+  /** The low byte is 0 or 1; nothing is known of the others. */
+  LOW_FLAG: 30,
 } as const;
 
 /** 1: column `id` of such values is a name. */
@@ -105,11 +107,19 @@ export const PLACE = {
   /** The result of the load, or the address, that is being evaluated. */
   RESULT: 18,
   ADDRESS: 19,
-  /** Lower bounds of the lengths of the first memories, in `low`. */
+  /** Lower bounds of the lengths of the first memories and tables, in `low` (lengthPlace). */
   LENGTHS: 20,
   SLOTS: 28,
 } as const;
-export const KNOWN_LENGTHS: number = PLACE.SLOTS - PLACE.LENGTHS;
+/** Number of memories, and of tables, whose lengths have lower bounds. */
+export const KNOWN_LENGTHS: number = (PLACE.SLOTS - PLACE.LENGTHS) / 2;
+
+/** The location of the lower bound of length `limit`, 0: none. */
+export function lengthPlace(limit: number): number {
+  if (limit < KNOWN_LENGTHS) return PLACE.LENGTHS + limit;
+  const table = limit - LIMIT.TABLE;
+  return table >= 0 && table < KNOWN_LENGTHS ? PLACE.LENGTHS + KNOWN_LENGTHS + table : 0;
+}
 
 /** The largest value in 32 bits. */
 export const MAX32 = 0xffffffff;

@@ -5,7 +5,7 @@
  * they cannot wrap, so that a bound of one bounds the other.
  */
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
-import { EXACT, type Facts, MAX32, PLACE, VALUE } from "./facts.ts";
+import { EXACT, type Facts, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
 import { OPERANDS } from "./x64_decoder.ts";
 import { ALU, KIND, SHIFT } from "./x64_forms.ts";
 import { addNumber, evaluateAddress, load, modify, scaled, store } from "./x64_memory.ts";
@@ -123,6 +123,7 @@ export function extend(a: Analysis, isSigned: boolean): void {
   if (from < 0) load(a, size);
   const source = from < 0 ? RESULT : from;
   const limit = 2 ** (size * 8) - 1;
+  if (facts.kind[source] === VALUE.LOW_FLAG && size === 1) return facts.number(to, 0, 1, a.name());
   if (facts.isNumber(source) && facts.high[source] <= (isSigned ? limit / 2 : limit)) return assign(a, to, source, 8);
   if (from < 0 && isSigned && wide && isJumpTable(a)) {
     return facts.set(to, VALUE.JUMP_ENTRY, facts.id[ADDRESS], facts.low[ADDRESS], facts.high[ADDRESS], 0);
@@ -200,11 +201,11 @@ function moveStack(a: Analysis, bytes: number): void {
 export function arithmetic(a: Analysis): void {
   const { code, n } = a;
   const to = destinationOf(a);
+  a.flags = FLAGS.NONE;
   if (to === RSP) return arithmeticOfStack(a);
   if (to < 0) return modify(a, code.size[n]);
   const size = code.size[n];
   const from = sourceOf(a);
-  a.flags = FLAGS.NONE;
   if (size < 4) return writeLow(a, to, size);
   switch (code.sub[n]) {
     case ALU.ADD:
@@ -300,7 +301,8 @@ function addToConstant(a: Analysis, to: number, from: number): void {
   const { facts } = a;
   const amount = facts.low[to];
   const name = facts.name[from], delta = facts.delta[from];
-  if (facts.high[from] + amount <= EXACT) {
+  const isBelowLength = facts.of[from] >= 0 && facts.of[from] < LIMIT.TABLE && facts.room[from] >= amount;
+  if (facts.high[from] + amount <= EXACT || isBelowLength) {
     facts.copy(to, from);
     facts.shift(to, amount);
     return;
@@ -327,7 +329,7 @@ function subtract(a: Analysis, to: number, from: number, size: number): void {
 /** The number of location `l` as at most `size` bytes see it: its largest value. */
 function highOf(a: Analysis, l: number, size: number): number {
   const { facts } = a;
-  const high = facts.isNumber(l) ? facts.high[l] : Infinity;
+  const high = facts.isNumber(l) || facts.kind[l] === VALUE.LENGTH ? facts.high[l] : Infinity;
   return size === 4 ? Math.min(high, MAX32) : high;
 }
 
@@ -459,7 +461,7 @@ export function setCondition(a: Analysis): void {
   if (to < 0) return store(a, 1, -1);
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
   if (facts.isNumber(to) && facts.high[to] <= 255) facts.number(to, 0, 1, a.name());
-  else writeLow(a, to, 1);
+  else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
 }
 
 /** XCHG, XADD: the register gets the old value of r/m. */

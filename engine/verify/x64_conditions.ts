@@ -10,7 +10,7 @@
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.
  */
 import { type Analysis, FLAGS } from "./analysis.ts";
-import { KNOWN_LENGTHS, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
+import { lengthPlace, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
 
 const { LEFT, RIGHT } = PLACE;
 
@@ -105,9 +105,8 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
 function assumeInside({ facts, ranges }: Analysis, x: number, limit: number, room: number): void {
   facts.boundByLength(x, room, limit);
   ranges.bound(facts.name[x], limit);
-  const least = facts.low[x] + room;
-  if (limit >= KNOWN_LENGTHS || !(least > facts.low[PLACE.LENGTHS + limit])) return;
-  facts.low[PLACE.LENGTHS + limit] = least;
+  const least = facts.low[x] + room, place = lengthPlace(limit);
+  if (place !== 0 && least > facts.low[place]) facts.low[place] = least;
 }
 
 /** The stack limit is below location `y`. */

@@ -18,9 +18,9 @@ import { STUB } from "../codegen/machine_code.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { KNOWN_LENGTHS, LIMIT, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
+import { LIMIT, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
 import { ALL_WRITTEN, NATIVE_WRITES } from "./x64_written.ts";
-import { evaluateAddress, recordName } from "./x64_memory.ts";
+import { evaluateAddress, isBelow, recordName } from "./x64_memory.ts";
 
 // The calling convention (backend_x64/abi.ts describes the same).
 const PARAMETERS = [0, 1, 2, 6, 7, 8, 9];
@@ -176,9 +176,8 @@ function isProvenRange(a: Analysis, name: string): boolean {
 function isRange({ facts, module, ranges }: Analysis, register: number, count: number): boolean {
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
   const m = facts.id[register];
-  const last = facts.high[register] + facts.high[count];
-  if (last <= module.memoryBytes[m] || (m < KNOWN_LENGTHS && last <= facts.low[PLACE.LENGTHS + m])) return true;
-  const limit = LIMIT.MEMORY + m;
+  const last = facts.high[register] + facts.high[count], limit = LIMIT.MEMORY + m;
+  if (last <= module.memoryBytes[m] || isBelow(facts, last, limit)) return true;
   if (facts.of[register] === limit && facts.room[register] >= facts.high[count]) return true;
   const isFixed = facts.low[register] === facts.high[register];
   if (isFixed && facts.of[count] === limit && facts.room[count] >= facts.low[register]) return true;

@@ -8,7 +8,7 @@
  */
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { copyFacts, Facts, JUMP_BYTES, PLACE, SavedFacts, VALUE } from "./facts.ts";
+import { copyFacts, Facts, JUMP_BYTES, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
 import type { MachineModule } from "./machine_module.ts";
 import * as arithmetic from "./x64_arithmetic.ts";
 import { assume } from "./x64_conditions.ts";
@@ -181,12 +181,12 @@ export class X64Verifier {
     }
   }
 
-  /** Lower bounds of the lengths of memories. */
+  /** Lower bounds of the lengths of memories and tables. */
   #enterLengths(): void {
     const { facts, module } = this.#a;
-    for (let m = 0; PLACE.LENGTHS + m < PLACE.SLOTS; m++) {
-      const least = module.memoryBytes[m] ?? 0;
-      facts.number(PLACE.LENGTHS + m, least, Infinity, 0);
+    for (let k = 0; k < KNOWN_LENGTHS; k++) {
+      facts.number(lengthPlace(LIMIT.MEMORY + k), module.memoryBytes[k] ?? 0, Infinity, 0);
+      facts.number(lengthPlace(LIMIT.TABLE + k), module.tableLength[k] ?? 0, Infinity, 0);
     }
   }
 

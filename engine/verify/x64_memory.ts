@@ -13,8 +13,9 @@
 import { CONTEXT, GLOBAL_SIZE, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
-import { EXACT, type Facts, KNOWN_LENGTHS, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
+import { EXACT, type Facts, lengthPlace, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
 import { BASE_RIP } from "./x64_decoder.ts";
+import { ALU, KIND } from "./x64_forms.ts";
 
 /** Bytes behind the base of a memory with guard pages: 2^32 for the index, as much for the offset, and a guard. */
 const GUARDED_BYTES = 2 ** 33 + 0x10000;
@@ -103,12 +104,9 @@ export function scaled(facts: Facts, l: number, scale: number): Addend {
 /** Adds a number to the value of location `l`, a number or an address; forgets the sum where it may wrap. */
 export function addNumber(facts: Facts, l: number, addend: Addend): void {
   const { low, high, name, delta, room, of } = addend;
-  if (low === high) {
-    shiftExactly(facts, l, low);
-    return;
-  }
   const constant = facts.low[l];
   const isConstant = constant === facts.high[l];
+  if (low === high && !(isConstant && of >= 0)) return shiftExactly(facts, l, low);
   const sumLow = constant + low, sumHigh = facts.high[l] + high;
   if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT)) return facts.forget(l);
   facts.low[l] = sumLow;
@@ -160,9 +158,17 @@ export function store(a: Analysis, size: number, from: number): void {
 
 /** Proves a read-modify-write access of `size` bytes. */
 export function modify(a: Analysis, size: number): void {
+  if (isFence(a)) return;
   load(a, size);
   access(a, size, true);
   if (a.facts.kind[ADDRESS] === VALUE.STACK && a.reason === "") a.forgetSlots(-a.facts.low[ADDRESS], size);
+}
+
+/** Is the instruction a locked OR of the word at the stack pointer with zero, which orders accesses and changes nothing? */
+function isFence({ code, n }: Analysis): boolean {
+  const isOr = code.kind[n] === KIND.ALU && code.sub[n] === ALU.OR && code.locked[n] !== 0;
+  const isNothing = code.hasImmediate[n] !== 0 && code.immediate[n] === 0;
+  return isOr && isNothing && code.base[n] === RSP && code.index[n] < 0 && code.displacement[n] === 0;
 }
 
 /** Proves the access at PLACE.ADDRESS, or fails. */
@@ -204,7 +210,7 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
       return at >= 0 && at + size <= GLOBAL_SIZE ? undefined : a.fail(REASON.ADDRESS);
     case VALUE.LENGTH_CELL:
       if (at !== 0 || size !== 8 || isStore) return a.fail(REASON.ADDRESS);
-      return facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + id, 0, Infinity, a.name());
+      return facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + id, 0, longest(a, id), a.name());
     case VALUE.CELLS:
       if (at !== CELLS.TYPES || size !== 8 || isStore) return a.fail(REASON.OBJECT);
       return facts.set(RESULT, VALUE.DESCRIPTORS, 0, 0, 0, 0);
@@ -239,14 +245,22 @@ function accessMemory(a: Analysis, m: number, size: number): void {
   if (isGuarded(a, m) && last <= GUARDED_BYTES) return;
   if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
   if (last <= a.module.memoryBytes[m]) return;
-  if (m < KNOWN_LENGTHS && last <= facts.low[PLACE.LENGTHS + m]) return;
+  if (isBelow(facts, last, LIMIT.MEMORY + m)) return;
   a.fail(REASON.MEMORY);
+}
+
+/** Is `last` at most the lower bound of length `limit`? */
+export function isBelow(facts: Facts, last: number, limit: number): boolean {
+  const place = lengthPlace(limit);
+  return place !== 0 && last <= facts.low[place];
 }
 
 function accessTable(a: Analysis, t: number, size: number, isStore: boolean): void {
   const { facts, module } = a;
   const isBounded = facts.of[ADDRESS] === LIMIT.TABLE_BYTES + t && facts.room[ADDRESS] >= size;
-  if (!isBounded && facts.high[ADDRESS] + size > module.tableLength[t] * 8) return a.fail(REASON.TABLE);
+  const last = facts.high[ADDRESS] + size;
+  const isInside = isBounded || last <= module.tableLength[t] * 8 || isBelow(facts, last / 8, LIMIT.TABLE + t);
+  if (!isInside) return a.fail(REASON.TABLE);
   if (facts.low[ADDRESS] < 0 || size !== 8) return a.fail(REASON.TABLE);
   if (isStore) a.writtenTables[t] = 1;
   else if (module.tableHoldsFunctions[t]) {
@@ -328,7 +342,12 @@ function loadMemoryField(a: Analysis, at: number, size: number): void {
   const m = Math.floor(at / MEMORY.SIZE);
   if (at % 8 !== 0 || size !== 8) return;
   if (at % MEMORY.SIZE === MEMORY.BASE) facts.set(RESULT, VALUE.MEMORY, m, 0, 0, 0);
-  else facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + m, 0, Infinity, a.name());
+  else facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + m, 0, longest(a, m), a.name());
+}
+
+/** The largest length of memory `m`. */
+function longest(a: Analysis, m: number): number {
+  return a.module.memoryIs64[m] === false ? 2 ** 32 : Infinity;
 }
 
 function loadTableField(a: Analysis, at: number, size: number): void {

@@ -1,5 +1,5 @@
 /**
- * The verifier of machine code: proves the code of programs in guard mode, names what it cannot prove, and catches every
+ * The verifier of machine code: proves the code of programs, names what it cannot prove, and catches every
  * mutant of proven code.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
@@ -14,6 +14,10 @@ import { REASON } from "../../engine/verify/analysis.ts";
 import { MUTANT_KINDS, mutantsOf } from "../../engine/verify/testing/mutants.ts";
 import { x64Verifier } from "../../engine/verify/verify_code.ts";
 import { machineModuleOf, verifyCompiled } from "../../engine/verify_module.ts";
+import { STUB } from "../../engine/codegen/machine_code.ts";
+import { TRAP } from "../../engine/traps.ts";
+import { COMPILED_FEATURES } from "../fuzz/compare.ts";
+import { generateModules } from "../fuzz/generate_module.ts";
 
 await prepareBodyCompiler("x64");
 
@@ -46,6 +50,59 @@ const PROGRAMS = [
 
 Deno.test("optimized code of programs is proven", () => {
   for (const name of PROGRAMS) deepEqual(verifyCompiled(compiled(program(name)), OPTIONS), [], name);
+});
+
+Deno.test("baseline code of programs is proven, with guard pages and with explicit bounds", () => {
+  for (const explicitBounds of [false, true]) {
+    const options: CompileOptions = { ...OPTIONS, tier: "baseline", explicitBounds };
+    for (const name of PROGRAMS) deepEqual(verifyCompiled(compiled(program(name), options), options), [], name);
+  }
+});
+
+/** Features whose code accesses heap objects or calls through typed references, which the verifier cannot prove. */
+const UNPROVEN_FEATURES = ["gc", "reference-types", "typed-function-references"];
+
+Deno.test("code of random modules is proven", () => {
+  const features = COMPILED_FEATURES.filter((name) => !UNPROVEN_FEATURES.includes(name));
+  let functions = 0;
+  for (let seed = 1; seed <= 12; seed++) {
+    const control = { interruptible: seed % 3 === 0, fuel: seed % 4 === 0 };
+    for (const bytes of generateModules(seed, features)) {
+      for (const tier of ["optimizing", "baseline"] as const) {
+        const options: CompileOptions = { ...OPTIONS, ...control, tier };
+        const code = compiled(bytes, options);
+        functions += code.tables.functionStart.length;
+        deepEqual(verifyCompiled(code, options), [], `seed ${seed}, ${tier}`);
+      }
+    }
+  }
+  ok(functions > 50);
+});
+
+Deno.test("a compare is forgotten when an instruction changes the flags", () => {
+  const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
+  const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
+  const explicit = { ...module, code: { ...module.code, explicitBounds: true } };
+  const start = module.tables.functionStart[0];
+  // lea r11, [rax + 4]; cmp r11, r14; X; ja to a trap; mov eax, [rbx + rax]; ret
+  const trap = module.stubs.start[STUB.TRAP + TRAP.MEMORY_OUT_OF_BOUNDS];
+  const verify = (between: readonly number[]) => {
+    const bytes = [0x4c, 0x8d, 0x58, 4, 0x4d, 0x39, 0xf3, ...between, 0x77, 4, 0x8b, 4, 3, 0xc3, 0xe8];
+    const call = start + bytes.length + 4;
+    const code = Uint8Array.of(...bytes, ...new Uint8Array(Int32Array.of(trap - call).buffer));
+    const image = new Uint8Array(start + 64);
+    image.set(module.bytes.subarray(0, start));
+    image.set(code, start);
+    const functionEnd = Int32Array.of(call);
+    const trapAt = Int32Array.of(call);
+    return x64Verifier({ ...explicit, bytes: image, tables: { ...module.tables, functionEnd, trapAt } }).verify(0)
+      ?.reason;
+  };
+  equal(verify([]), undefined);
+  equal(verify([0x41, 0x83, 0x47, 0x60, 1]), REASON.CONTEXT); // add [r15 + 96], 1: no global
+  equal(verify([0x83, 0xc1, 1]), REASON.MEMORY); // add ecx, 1
+  equal(verify([0x48, 0x81, 0xc4, 0, 0, 0, 0]), REASON.MEMORY); // add rsp, 0
+  equal(verify([0x89, 0xc9]), undefined); // mov ecx, ecx
 });
 
 Deno.test("code without AVX and BMI is proven, too", () => {
