@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { waft } from "./waft.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
@@ -75,7 +76,10 @@ function get(url: string): Promise<{ status: number; body: string }> {
   });
 }
 
-Deno.test("waft serve answers requests, writes a line per event, and stops gracefully on SIGTERM", async () => {
+Deno.test({
+  name: "waft serve answers requests, writes a line per event, and stops gracefully on SIGTERM",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
   await inHome(async (home) => {
     const served = new Served(home, ["--addr", "127.0.0.1:0", "--json", "--timeout", "60000", HTTP]);
     await served.until(() => served.out.includes("\n"));
@@ -121,7 +125,10 @@ Deno.test("waft serve answers requests, writes a line per event, and stops grace
   });
 });
 
-Deno.test("without --json only failures are logged, and a second signal ends at once", async () => {
+Deno.test({
+  name: "without --json only failures are logged, and a second signal ends at once",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
   await inHome(async (home) => {
     const served = new Served(home, ["--addr", "127.0.0.1:0", HTTP]);
     await served.until(() => served.err.includes("\n"));
