@@ -44,7 +44,7 @@ export function readSourceMap(text: string): SourceMapFile | undefined {
     const map: unknown = JSON.parse(text);
     const { mappings, sources, sourceRoot, sourcesContent } = map as Record<string, unknown>;
     if (typeof mappings !== "string" || !isTexts(sources)) return undefined;
-    const root = typeof sourceRoot === "string" ? sourceRoot : "";
+    const root = typeof sourceRoot === "string" ? sourceRoot.replace(/[^/]$/, "$&/") : "";
     const names = sources.map((source) => `${root}${source ?? ""}`);
     const texts: unknown[] = Array.isArray(sourcesContent) ? sourcesContent : [];
     const known = names.flatMap((name, k): [string, string][] => {

@@ -20,6 +20,12 @@ Deno.test("offsets have the places of the last segment before them", () => {
   assert.deepEqual([...map.contents], [["b.ts", "text"]]);
 });
 
+Deno.test("a slash separates the root from the names of sources", () => {
+  for (const [sourceRoot, file] of [["", "a.ts"], ["src", "src/a.ts"], ["src/", "src/a.ts"]]) {
+    assert.equal(readSourceMap(JSON.stringify({ ...MAP, sourceRoot }))?.placeOf(10)?.file, file);
+  }
+});
+
 Deno.test("malformed maps are ignored", () => {
   const texts = ["", "null", "[]", "{}", '{"mappings":1,"sources":[]}', '{"mappings":"A","sources":[1]}'];
   const mappings = ["UAAA,V", "U!AA", "UAAA,H", "g".repeat(50)];

@@ -60,7 +60,8 @@ export function addCommand(program: Command): void {
       ...guestInputs(flags),
     }, interval);
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
-    await writeProfile(file, profile, flags);
+    // A program that could not start has no profile.
+    if (failure === undefined || profile.sampleStacks.length > 0) await writeProfile(file, profile, flags);
     if (failure !== undefined) throw failure;
   });
 }

@@ -115,6 +115,8 @@ profileTest("threads, intervals and missing files are refused", (folder, waft) =
     /^waft: t\.wat starts threads; a profile has the samples of one thread/,
   );
   assert.match(waft("profile", "--interval", "0", "t.wat").stderr, /--interval "0" is not 0\.1 to 1000 milliseconds/);
-  assert.match(waft("profile", "none.wasm", "-o", "p").stderr, /^waft: none\.wasm: /);
+  assert.match(waft("profile", "-o", "p", "none.wasm").stderr, /^waft: none\.wasm: /);
+  writeFileSync(join(folder, "i.wat"), `(module (import "a" "b" (func)) (func (export "_start")))`);
+  assert.match(waft("profile", "-o", "p", "i.wat").stderr, /^waft: i\.wat: 1 unknown import/);
   assert.ok(!existsSync(join(folder, "p")));
 });
