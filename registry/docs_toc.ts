@@ -17,6 +17,7 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-threads",
   "reference-node-wasi",
   "reference-webassembly",
+  "reference-recording",
   "reference-component",
 ];
 
@@ -36,6 +37,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "inspecting",
       "exploring",
       "profiling",
+      "debugging",
       "recording",
       "control",
       "manifest",

@@ -67,7 +67,7 @@ export function report(error: unknown): void {
 }
 
 /** The lines for an error. */
-function describe(error: unknown): string {
+export function describe(error: unknown): string {
   if (error instanceof FileFailure) {
     const { cause, file } = error;
     if (cause instanceof TrapError) return trapLines(file, cause);

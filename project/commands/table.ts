@@ -42,6 +42,11 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: "Run a program and show where its time goes",
     load: () => import("./profile.ts"),
   },
+  {
+    name: "debug",
+    summary: "Run a module under the debugger, in the terminal or an editor",
+    load: () => import("./debug.ts"),
+  },
   { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
   { name: "component", summary: "Make components of core modules", load: () => import("./component.ts") },
   { name: "compose", summary: "Connect components with each other", load: () => import("./compose.ts") },

@@ -156,7 +156,7 @@ function loadArtifact(engine: Engine, bytes: Uint8Array, { allowPrecompiled }: R
  * Refuses a module with imports that neither WASI nor a plugin provides, or returns functions that trap in their place.
  * Imports of a namespace that plugins serve are left to the plugin host, which compares types, too.
  */
-function checkImports(
+export function checkImports(
   file: string,
   shape: PlacedShape,
   project: LoadedProject | undefined,

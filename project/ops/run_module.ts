@@ -40,7 +40,7 @@ interface PlannedCall {
 }
 
 /** The export that initializes a WASI reactor. It runs once, before every other export. */
-const INITIALIZE = "_initialize";
+export const INITIALIZE = "_initialize";
 
 /** How many exports an error names. */
 const MOST_LISTED = 40;

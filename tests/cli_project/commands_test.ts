@@ -603,7 +603,7 @@ commandTest(
     assert.deepEqual(codes(await json("component", "new", "no.wat", "-o", "x.wasm")), ["component.unreadable"]);
     assert.deepEqual((await run("component", "new", "p.wat", "--world", "w", "-o", "x.wasm")).code, 2);
     assert.deepEqual((await run("component", "new", "p.wat", "--adapt", "x", "-o", "x.wasm")).code, 2);
-    assert.equal((await run("run", "--record", "log", "m.wat")).code, 134);
+    assert.equal((await run("run", "--bare", "--record", "log", "m.wat")).code, 134);
     await ok("inspect", "log");
     await ok("replay", "log");
     project.write("m.wat", "(module)");

@@ -13,3 +13,7 @@ Deno.test("docs/exploring.md shows the output of its commands", () => {
 Deno.test("docs/recording.md shows the output of its commands", () => {
   assert.equal(followPage("recording.md", ["roll.wat"]), 1);
 });
+
+Deno.test("docs/debugging.md shows the output of its commands", () => {
+  assert.equal(followPage("debugging.md", []), 1);
+});

@@ -98,7 +98,7 @@ function lastBelow(count: number, holds: (k: number) => boolean): number {
 }
 
 /** Reads a fixed-size little-endian number. */
-function fixed(reader: ByteReader, size: number): number {
+export function fixed(reader: ByteReader, size: number): number {
   const bytes = reader.take(size);
   let value = 0;
   for (let k = size - 1; k >= 0; k--) value = value * 256 + bytes[k];
@@ -109,7 +109,7 @@ function text(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
-function cString(reader: ByteReader): string {
+export function cString(reader: ByteReader): string {
   const end = reader.bytes.indexOf(0, reader.pos);
   if (end < 0 || end >= reader.end) reader.fail("unterminated string");
   const string = text(reader.take(end - reader.pos));
@@ -117,7 +117,7 @@ function cString(reader: ByteReader): string {
   return string;
 }
 
-function stringAt(section: Uint8Array, offset: number): string {
+export function stringAt(section: Uint8Array, offset: number): string {
   if (offset >= section.length) return "";
   const end = section.indexOf(0, offset);
   return text(section.subarray(offset, end < 0 ? section.length : end));

@@ -1,0 +1,419 @@
+/**
+ * The debugger for editors: the Debug Adapter Protocol on top of {@linkcode Debugger}. In: requests, and a function that
+ * prepares the program that a `launch` request names. Out: the protocol's events and bodies of responses.
+ *
+ * References to variables, frames and threads are those of the protocol: valid while the program is stopped.
+ */
+import type { Context, Instance } from "@waft/engine";
+import { existsSync } from "node:fs";
+import { basename, dirname, isAbsolute, resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debugger.ts";
+import type { Program } from "./program.ts";
+import { type Arguments, Connection, isRecord } from "./protocol.ts";
+import type { Frame, PlannedCall, Stop } from "./session.ts";
+import { matchingSource } from "./source_paths.ts";
+import type { Place, Source } from "./sources.ts";
+import type { Variable } from "./variable.ts";
+import { scopesOf } from "./variables.ts";
+
+/** A program that is ready to run. */
+export interface Launched {
+  readonly program: Program;
+  readonly instance: Instance;
+  readonly calls: readonly PlannedCall[];
+  readonly context: Context;
+  /** The path of the module's file. */
+  readonly path: string;
+  /** The exit status and the lines to print at the end, or the error that the run ended with. */
+  readonly outcome: (end: { readonly result: unknown } | { readonly error: unknown }) => Outcome;
+}
+
+/** The end of a program. */
+export interface Outcome {
+  readonly status: number;
+  readonly output: string;
+  readonly message: string;
+}
+
+/** Prepares the program that the arguments of a `launch` request name; `write` takes what it prints. */
+export type Launch = (
+  args: Arguments,
+  write: (category: "stdout" | "stderr", text: string) => void,
+) => Promise<Launched>;
+
+/** The only thread. */
+const THREAD = 1;
+const CAPABILITIES = [
+  "supportsConfigurationDoneRequest",
+  "supportsFunctionBreakpoints",
+  "supportsConditionalBreakpoints",
+  "supportsHitConditionalBreakpoints",
+  "supportsLogPoints",
+  "supportsInstructionBreakpoints",
+  "supportsSteppingGranularity",
+  "supportsSetVariable",
+  "supportsReadMemoryRequest",
+  "supportsWriteMemoryRequest",
+  "supportsExceptionInfoRequest",
+  "supportsLoadedSourcesRequest",
+  "supportsBreakpointLocationsRequest",
+  "supportsTerminateRequest",
+  "supportsEvaluateForHovers",
+] as const;
+
+/** Serves one editor on two streams; resolves to the exit status once it is gone. */
+export function serveAdapter(input: Readable, output: Writable, launch: Launch): Promise<number> {
+  return new Promise((done) => new Adapter(input, output, launch, done));
+}
+
+class Adapter {
+  readonly #connection: Connection;
+  readonly #launch: Launch;
+  readonly #done: (status: number) => void;
+  #launched: (Launched & { readonly debugger: Debugger }) | undefined;
+  #stopOnEntry = false;
+  #stop: Stop | undefined;
+  #status = 0;
+  #started = false;
+  /** Lists of variables by reference − 1, for the current stop. */
+  #variables: (() => readonly Variable[])[] = [];
+  #frames: Frame[] = [];
+  /** Paths of source files as the editor names them. */
+  readonly #paths = new Map<Source, string>();
+
+  constructor(input: Readable, output: Writable, launch: Launch, done: (status: number) => void) {
+    this.#launch = launch;
+    this.#done = done;
+    this.#connection = new Connection(
+      input,
+      output,
+      (command, args) => this.#request(command, args),
+      () => this.#end(),
+    );
+  }
+
+  /** The requests that are served. */
+  readonly #requests: Readonly<Record<string, (args: Arguments) => object | void | Promise<object | void>>> = {
+    initialize: () => Object.fromEntries(CAPABILITIES.map((name) => [name, true])),
+    launch: (args) => this.#prepare(args),
+    setBreakpoints: (args) => this.#setBreakpoints(args),
+    setFunctionBreakpoints: (args) => this.#setFunctionBreakpoints(args),
+    setInstructionBreakpoints: (args) => this.#setInstructionBreakpoints(args),
+    setExceptionBreakpoints: () => ({ breakpoints: [] }),
+    breakpointLocations: (args) => this.#breakpointLocations(args),
+    configurationDone: () => this.#start(),
+    threads: () => ({ threads: [{ id: THREAD, name: "main" }] }),
+    stackTrace: (args) => this.#stackTrace(args),
+    scopes: (args) => this.#scopes(args),
+    variables: (args) => this.#listVariables(args),
+    setVariable: (args) => this.#setVariable(args),
+    evaluate: (args) => this.#evaluate(args),
+    source: (args) => this.#source(args),
+    loadedSources: () => ({ sources: this.#debugger.program.sources.files.map((source) => this.#sourceOf(source)) }),
+    readMemory: (args) => this.#readMemory(args),
+    writeMemory: (args) => this.#writeMemory(args),
+    exceptionInfo: () => this.#exceptionInfo(),
+    continue: () => {
+      this.#resume(({ session }) => session.continue());
+      return { allThreadsContinued: true };
+    },
+    next: (args) => this.#step("over", args),
+    stepIn: (args) => this.#step("into", args),
+    stepOut: (args) => this.#step("out", args),
+    pause: () => this.#debugger.session.pause(),
+    terminate: () => this.#started ? this.#debugger.session.terminate() : this.#connection.event("terminated"),
+    disconnect: () => this.#end(),
+  };
+
+  async #request(command: string, args: Arguments): Promise<object | undefined> {
+    const serve = Object.hasOwn(this.#requests, command) ? this.#requests[command] : undefined;
+    if (serve === undefined) throw new Error(`the request ${command} is not supported`);
+    return await serve(args) ?? undefined;
+  }
+
+  get #debugger(): Debugger {
+    if (this.#launched === undefined) throw new Error("no program is launched");
+    return this.#launched.debugger;
+  }
+
+  async #prepare(args: Arguments): Promise<void> {
+    if (this.#launched !== undefined) throw new Error("a program is launched already");
+    const launched = await this.#launch(
+      args,
+      (category, output) => this.#connection.event("output", { category, output }),
+    );
+    this.#stopOnEntry = args.stopOnEntry === true;
+    const observer = {
+      stopped: (stop: Stop) => this.#stopped(stop),
+      logged: (text: string, place: Place) =>
+        this.#connection.event("output", {
+          category: "console",
+          output: `${text}\n`,
+          source: this.#sourceOf(place.source),
+          line: place.line,
+        }),
+    };
+    this.#launched = { ...launched, debugger: new Debugger(launched.program, observer) };
+    this.#connection.event("initialized");
+  }
+
+  #start(): void {
+    const { instance, calls, context, outcome } = this.#launched ?? this.#notLaunched();
+    if (this.#started) throw new Error("the program has started already");
+    this.#started = true;
+    this.#debugger.start(instance, calls, context, this.#stopOnEntry).then(
+      (result) => this.#ended(outcome({ result })),
+      (error) => this.#ended(outcome({ error })),
+    );
+  }
+
+  #notLaunched(): never {
+    throw new Error("no program is launched");
+  }
+
+  #ended({ status, output, message }: Outcome): void {
+    if (output !== "") this.#connection.event("output", { category: "stdout", output });
+    if (message !== "") this.#connection.event("output", { category: "stderr", output: `waft: ${message}\n` });
+    this.#status = status;
+    this.#connection.event("exited", { exitCode: status });
+    this.#connection.event("terminated");
+  }
+
+  #end(): void {
+    if (this.#started) this.#debugger.session.terminate();
+    // The response to the request that ends the session goes out first.
+    setTimeout(() => this.#done(this.#status), 0);
+  }
+
+  #stopped(stop: Stop): void {
+    this.#stop = stop;
+    const { reason, text } = stop;
+    this.#connection.event("stopped", {
+      reason,
+      threadId: THREAD,
+      allThreadsStopped: true,
+      ...(text === undefined ? {} : { text, description: text }),
+    });
+  }
+
+  /** Forgets the references of the stop, and resumes the program once the request is answered. */
+  #resume(go: (program: Debugger) => void): void {
+    if (!this.#debugger.session.isStopped) throw new Error("the program is running");
+    this.#variables = [];
+    this.#frames = [];
+    this.#stop = undefined;
+    setTimeout(() => go(this.#debugger), 0);
+  }
+
+  #step(step: "into" | "over" | "out", { granularity }: Arguments): void {
+    this.#resume((program) => program.step(step, granularity === "instruction"));
+  }
+
+  #setBreakpoints({ source, breakpoints }: Arguments): object {
+    const wanted = records(breakpoints);
+    const found = isRecord(source) ? this.#sourceNamed(source) : undefined;
+    if (found === undefined) return { breakpoints: wanted.map(() => ({ verified: false, message: "no such source" })) };
+    const placed = this.#debugger.breakInSource(
+      found,
+      wanted.map((each) => ({ ...requestOf(each), line: wholeNumber(each.line, "line") })),
+    );
+    return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
+  }
+
+  #setFunctionBreakpoints({ breakpoints }: Arguments): object {
+    const placed = this.#debugger.breakAtFunctions(
+      records(breakpoints).map((each) => ({ ...requestOf(each), name: String(each.name) })),
+    );
+    return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
+  }
+
+  #setInstructionBreakpoints({ breakpoints }: Arguments): object {
+    const placed = this.#debugger.breakAtOffsets(
+      records(breakpoints).map((each) => ({
+        ...requestOf(each),
+        offset: Number(each.instructionReference) + Number(each.offset ?? 0),
+      })),
+    );
+    return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
+  }
+
+  #breakpoint({ place }: PlacedBreakpoint): object {
+    if (place === undefined) return { verified: false, message: "no code is there" };
+    return { verified: true, line: place.line, column: place.column, source: this.#sourceOf(place.source) };
+  }
+
+  #breakpointLocations({ source, line, endLine }: Arguments): object {
+    const found = isRecord(source) ? this.#sourceNamed(source) : undefined;
+    if (found === undefined) return { breakpoints: [] };
+    const last = endLine === undefined ? wholeNumber(line, "line") : wholeNumber(endLine, "endLine");
+    const lines: { line: number }[] = [];
+    for (let at = wholeNumber(line, "line"); at <= last;) {
+      const next = this.#debugger.program.sources.locationsOf(found, at);
+      if (next === undefined || next.line > last) break;
+      lines.push({ line: next.line });
+      at = next.line + 1;
+    }
+    return { breakpoints: lines };
+  }
+
+  #stackTrace({ startFrame, levels }: Arguments): object {
+    const { session, program } = this.#debugger;
+    if (!session.isStopped) throw new Error("the program is running");
+    this.#frames = session.frames();
+    const from = Number(startFrame ?? 0);
+    const count = Number(levels ?? 0);
+    const shown = this.#frames.slice(from, count > 0 ? from + count : undefined);
+    return {
+      totalFrames: this.#frames.length,
+      stackFrames: shown.map((frame, k) => {
+        const place = this.#debugger.placeOf(frame);
+        return {
+          id: from + k + 1,
+          name: program.functionName(frame.func.index),
+          source: this.#sourceOf(place.source),
+          line: place.line,
+          column: place.column,
+          instructionPointerReference: `0x${program.instrumented.offsets[frame.location]!.toString(16)}`,
+        };
+      }),
+    };
+  }
+
+  #frame(id: unknown): Frame {
+    const frame = this.#frames[Number(id) - 1] ?? this.#debugger.session.frames()[0];
+    if (frame === undefined) throw new Error("the program has no frames now");
+    return frame;
+  }
+
+  #scopes({ frameId }: Arguments): object {
+    return {
+      scopes: scopesOf(this.#debugger.session, this.#frame(frameId)).map(({ name, expensive, variables }) => ({
+        name,
+        expensive,
+        variablesReference: this.#variables.push(variables),
+        ...(name === "Locals" ? { presentationHint: "locals" } : {}),
+      })),
+    };
+  }
+
+  #variable(variable: Variable): object {
+    const { name, type, text, parts, address } = variable;
+    return {
+      name,
+      type,
+      value: text,
+      variablesReference: parts === undefined ? 0 : this.#variables.push(parts),
+      ...(address === undefined ? {} : { memoryReference: `0x${address.toString(16)}` }),
+    };
+  }
+
+  #listed(reference: unknown): readonly Variable[] {
+    const list = this.#variables[Number(reference) - 1];
+    if (list === undefined) throw new Error("these variables belong to an earlier stop");
+    return list();
+  }
+
+  #listVariables({ variablesReference, start, count }: Arguments): object {
+    const from = Number(start ?? 0);
+    const some = this.#listed(variablesReference).slice(
+      from,
+      Number(count ?? 0) > 0 ? from + Number(count) : undefined,
+    );
+    return { variables: some.map((variable) => this.#variable(variable)) };
+  }
+
+  #setVariable({ variablesReference, name, value }: Arguments): object {
+    const find = () => this.#listed(variablesReference).find((variable) => variable.name === name);
+    const variable = find();
+    if (variable?.set === undefined) throw new Error(`${String(name)} cannot be changed`);
+    variable.set(String(value));
+    const changed = find() ?? variable;
+    return { value: changed.text, type: changed.type };
+  }
+
+  #evaluate({ expression, frameId }: Arguments): object {
+    const found = this.#debugger.evaluate(this.#frame(frameId), String(expression));
+    const { value, ...rest } = this.#variable(found) as { value: string };
+    return { ...rest, result: value };
+  }
+
+  #source({ source, sourceReference }: Arguments): object {
+    const reference = isRecord(source) ? source.sourceReference ?? sourceReference : sourceReference;
+    if (reference !== 1) throw new Error("no such source");
+    return { content: this.#debugger.program.sources.disassembly.text ?? "", mimeType: "text/plain" };
+  }
+
+  #memory(reference: unknown, offset: unknown): { bytes: Uint8Array; at: number } {
+    const bytes = this.#debugger.session.memories[0]?.bytes;
+    if (bytes === undefined) throw new Error("the module has no memory");
+    return { bytes, at: Number(reference) + Number(offset ?? 0) };
+  }
+
+  #readMemory({ memoryReference, offset, count }: Arguments): object {
+    const { bytes, at } = this.#memory(memoryReference, offset);
+    const wanted = wholeNumber(count, "count");
+    const from = Math.min(Math.max(at, 0), bytes.length);
+    const read = bytes.slice(from, Math.max(from, Math.min(bytes.length, at + wanted)));
+    return {
+      address: `0x${from.toString(16)}`,
+      data: Buffer.from(read).toString("base64"),
+      unreadableBytes: wanted - read.length,
+    };
+  }
+
+  #writeMemory({ memoryReference, offset, data }: Arguments): object {
+    const { bytes, at } = this.#memory(memoryReference, offset);
+    const written = Buffer.from(String(data), "base64");
+    if (!(at >= 0 && at + written.length <= bytes.length)) throw new Error("that is beyond the end of the memory");
+    bytes.set(written, at);
+    return { bytesWritten: written.length };
+  }
+
+  #exceptionInfo(): object {
+    const description = this.#stop?.text ?? "";
+    return { exceptionId: "trap", description, breakMode: "always" };
+  }
+
+  #sourceNamed({ path, sourceReference }: Arguments): Source | undefined {
+    const { sources } = this.#debugger.program;
+    if (sourceReference === 1) return sources.disassembly;
+    if (typeof path !== "string") return undefined;
+    const found = matchingSource(path, sources.files);
+    if (found !== undefined) this.#paths.set(found, path);
+    return found;
+  }
+
+  #sourceOf(source: Source): object {
+    if (source.text !== undefined) return { name: basename(source.name), sourceReference: 1 };
+    const path = this.#paths.get(source) ?? this.#pathOf(source.name);
+    return { name: basename(source.name), path };
+  }
+
+  /** The path of a source file: as the module names it, if there is such a file, or beside the module. */
+  #pathOf(name: string): string {
+    const folder = dirname(this.#launched?.path ?? "");
+    const beside = resolve(folder, name);
+    if (isAbsolute(name) && existsSync(name)) return name;
+    const near = resolve(folder, basename(name));
+    return existsSync(beside) || !existsSync(near) ? beside : near;
+  }
+}
+
+function records(value: unknown): Arguments[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function wholeNumber(value: unknown, name: string): number {
+  if (typeof value !== "number" || !Number.isInteger(value)) throw new Error(`${name} must be a whole number`);
+  return value;
+}
+
+function requestOf({ condition, hitCondition, logMessage }: Arguments): BreakpointRequest {
+  const hits = typeof hitCondition === "string" ? Number(/\d+/.exec(hitCondition)?.[0] ?? NaN) : NaN;
+  return {
+    ...(typeof condition === "string" && condition !== "" ? { condition } : {}),
+    ...(Number.isNaN(hits) ? {} : { hits }),
+    ...(typeof logMessage === "string" && logMessage !== "" ? { log: logMessage } : {}),
+  };
+}

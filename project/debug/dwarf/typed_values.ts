@@ -1,0 +1,304 @@
+/**
+ * Values of source types. In: a type's entry, and the place of a value. Out: a variable with its text, its parts, and a
+ * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums are read;
+ * strings behind pointers to characters, and Rust's `&str`, are shown.
+ *
+ * Parts are made when they are asked for, so types that contain pointers to themselves have no end and need none.
+ */
+import { F32, F64, I32, I64 } from "@waft/engine/internal/wasm/types";
+import type { Variable } from "../variable.ts";
+import { type Value, valueText, writeNumber } from "../values.ts";
+import { AT, ATE, TAG } from "./constants.ts";
+import type { Entry, Unit } from "./entries.ts";
+
+/** The memory of a program, which may grow while it runs. */
+export type MemoryOf = () => Uint8Array;
+
+/** A value's type and bytes, or bits for one that is in no memory. */
+interface Place {
+  readonly unit: Unit;
+  readonly type: Entry | undefined;
+  readonly address?: number;
+  readonly bits?: bigint;
+  readonly set?: (text: string) => void;
+  /** Of a bit field: its first bit, and its width. */
+  readonly field?: { readonly shift: number; readonly width: number };
+}
+
+/** The most elements of an array, and characters of a text, that are shown. */
+const MOST_ELEMENTS = 1000;
+const MOST_CHARACTERS = 200;
+/** The most typedefs and qualifiers around a type. */
+const MOST_NAMES = 64;
+const QUALIFIERS: ReadonlySet<number> = new Set([
+  TAG.TYPEDEF,
+  TAG.CONST_TYPE,
+  TAG.VOLATILE_TYPE,
+  TAG.RESTRICT_TYPE,
+  TAG.ATOMIC_TYPE,
+]);
+const POINTERS: ReadonlySet<number> = new Set([TAG.POINTER_TYPE, TAG.REFERENCE_TYPE, TAG.RVALUE_REFERENCE_TYPE]);
+const AGGREGATES: ReadonlySet<number> = new Set([TAG.STRUCTURE_TYPE, TAG.CLASS_TYPE, TAG.UNION_TYPE]);
+const PREFIXES: ReadonlyMap<number, string> = new Map([
+  [TAG.CONST_TYPE, "const "],
+  [TAG.VOLATILE_TYPE, "volatile "],
+]);
+
+function nameOf(entry: Entry | undefined): string | undefined {
+  const name = entry?.attributes.get(AT.NAME);
+  return typeof name === "string" ? name : undefined;
+}
+
+function numberOf(entry: Entry | undefined, attribute: number): number | undefined {
+  const value = entry?.attributes.get(attribute);
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) : undefined;
+}
+
+/** Reads values of one program. */
+export class TypedValues {
+  readonly #units: readonly Unit[];
+  readonly #memory: MemoryOf;
+
+  constructor(units: readonly Unit[], memory: MemoryOf) {
+    this.#units = units;
+    this.#memory = memory;
+  }
+
+  /** The entry that an attribute refers to. */
+  referred(unit: Unit, entry: Entry | undefined, attribute: number): Entry | undefined {
+    const offset = numberOf(entry, attribute);
+    if (offset === undefined) return undefined;
+    return (unit.has(offset) ? unit : this.#units.find((each) => each.has(offset)))?.entryAt(offset);
+  }
+
+  /** A variable. */
+  variable(name: string, place: Place): Variable {
+    const type = this.typeName(place.unit, place.type);
+    const core = this.#core(place.unit, place.type);
+    const { address } = place;
+    const common = { name, type, ...(address === undefined ? {} : { address }) };
+    if (address !== undefined && address >= this.#memory().length) {
+      return { ...common, text: "(outside of the memory)" };
+    }
+    if (core === undefined) return { ...common, text: "void" };
+    if (core.tag === TAG.ENUMERATION_TYPE) return { ...common, ...this.#enumeration(place, core) };
+    if (POINTERS.has(core.tag)) return { ...common, ...this.#pointer(place, core) };
+    if (core.tag === TAG.BASE_TYPE) return { ...common, ...this.#base(place, core) };
+    if (address === undefined) return { ...common, text: "(in pieces)" };
+    if (core.tag === TAG.ARRAY_TYPE) return { ...common, ...this.#array(place.unit, core, address) };
+    if (AGGREGATES.has(core.tag)) return { ...common, ...this.#aggregate(place.unit, core, address) };
+    return { ...common, text: "(a type that the debugger does not know)" };
+  }
+
+  /** The type without typedefs and qualifiers. */
+  #core(unit: Unit, type: Entry | undefined): Entry | undefined {
+    let core = type;
+    for (let k = 0; core !== undefined && QUALIFIERS.has(core.tag); k++) {
+      core = k < MOST_NAMES ? this.referred(unit, core, AT.TYPE) : undefined;
+    }
+    return core;
+  }
+
+  /** A type as C would write it, near enough. */
+  typeName(unit: Unit, type: Entry | undefined, depth = 0): string {
+    if (type === undefined || depth > MOST_NAMES) return "void";
+    const name = nameOf(type);
+    if (name !== undefined) return name;
+    const target = () => this.typeName(unit, this.referred(unit, type, AT.TYPE), depth + 1);
+    if (type.tag === TAG.POINTER_TYPE) return `${target()} *`;
+    if (POINTERS.has(type.tag)) return `${target()} &`;
+    if (type.tag === TAG.ARRAY_TYPE) return `${target()}${lengthsOf(type).map((length) => `[${length}]`).join("")}`;
+    if (QUALIFIERS.has(type.tag)) return `${PREFIXES.get(type.tag) ?? ""}${target()}`;
+    return type.tag === TAG.UNION_TYPE ? "union" : type.tag === TAG.ENUMERATION_TYPE ? "enum" : "struct";
+  }
+
+  #bits({ address, bits, field }: Place, size: number): bigint {
+    let all = bits ?? 0n;
+    if (address !== undefined) {
+      const bytes = this.#memory().subarray(address, address + Math.min(size, 16));
+      all = bytes.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+    }
+    return field === undefined ? all : BigInt.asUintN(field.width, all >> BigInt(field.shift));
+  }
+
+  #base(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set"> {
+    const size = numberOf(type, AT.BYTE_SIZE) ?? 4;
+    const encoding = numberOf(type, AT.ENCODING);
+    const value = baseValue(this.#bits(place, size), place.field?.width ?? size * 8, encoding);
+    const text = encoding === ATE.BOOLEAN ? String(value !== 0n) : characterText(value, encoding);
+    return { text, value, ...this.#setter(place, size, encoding === ATE.FLOAT) };
+  }
+
+  #setter({ address, set, field }: Place, size: number, isFloat: boolean): Pick<Variable, "set"> {
+    if (set !== undefined) return { set };
+    const type = isFloat ? (size === 4 ? F32 : F64) : size === 8 ? I64 : I32;
+    if (address === undefined || field !== undefined || (isFloat && size > 8)) return {};
+    return {
+      set: (text) => {
+        const scratch = new DataView(new ArrayBuffer(8));
+        writeNumber(scratch, 0, type, text);
+        const bytes = new Uint8Array(scratch.buffer, 0, Math.min(size, 8));
+        if (!isFloat && size < 4) requireFit(scratch.getInt32(0, true), size, text);
+        this.#memory().set(bytes, address);
+      },
+    };
+  }
+
+  #enumeration(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set"> {
+    const size = numberOf(type, AT.BYTE_SIZE) ?? 4;
+    const bits = this.#bits(place, size);
+    const value = BigInt.asIntN(size * 8, bits);
+    const found = type.children.find((each) => {
+      const constant = numberOf(each, AT.CONST_VALUE);
+      return constant !== undefined && (BigInt(constant) === value || BigInt(constant) === bits);
+    });
+    return { text: nameOf(found) ?? String(value), value, ...this.#setter(place, size, false) };
+  }
+
+  #pointer(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set" | "element" | "parts"> {
+    const { unit } = place;
+    const size = numberOf(type, AT.BYTE_SIZE) ?? unit.addressBytes;
+    const value = this.#bits(place, size);
+    const target = this.referred(unit, type, AT.TYPE);
+    const common = { value, ...this.#setter(place, size, false) };
+    const address = Number(value);
+    const hex = `0x${value.toString(16)}`;
+    if (target === undefined || address === 0 || address >= this.#memory().length) return { ...common, text: hex };
+    const text = isCharacter(this.#core(unit, target)) ? `${hex} ${JSON.stringify(this.#textAt(address))}` : hex;
+    const element = (index: number) =>
+      this.variable(`[${index}]`, { unit, type: target, address: address + index * this.#sizeOf(unit, target) });
+    return { ...common, text, element, parts: () => [{ ...element(0), name: "*" }] };
+  }
+
+  /** The text at an address, up to a zero. */
+  #textAt(address: number): string {
+    const bytes = this.#memory().subarray(address, address + MOST_CHARACTERS);
+    const end = bytes.indexOf(0);
+    return new TextDecoder().decode(bytes.slice(0, end < 0 ? bytes.length : end)) + (end < 0 ? "…" : "");
+  }
+
+  #array(unit: Unit, type: Entry, address: number): Pick<Variable, "text" | "parts"> {
+    return this.#elements(unit, this.referred(unit, type, AT.TYPE), lengthsOf(type), address);
+  }
+
+  #elements(
+    unit: Unit,
+    element: Entry | undefined,
+    [length = 0, ...inner]: readonly number[],
+    address: number,
+  ): Pick<Variable, "text" | "parts"> {
+    const size = inner.reduce((product, each) => product * each, this.#sizeOf(unit, element));
+    const isText = inner.length === 0 && isCharacter(this.#core(unit, element));
+    const count = Math.min(length, MOST_ELEMENTS);
+    const parts = () =>
+      Array.from({ length: count }, (_, k): Variable => {
+        const at = address + k * size;
+        if (inner.length === 0) return this.variable(`[${k}]`, { unit, type: element, address: at });
+        return {
+          name: `[${k}]`,
+          type: `${this.typeName(unit, element)}${inner.map((each) => `[${each}]`).join("")}`,
+          address: at,
+          ...this.#elements(unit, element, inner, at),
+        };
+      });
+    return { text: isText ? JSON.stringify(this.#textAt(address).slice(0, length)) : `[${length}]`, parts };
+  }
+
+  #sizeOf(unit: Unit, type: Entry | undefined): number {
+    const core = this.#core(unit, type);
+    const size = numberOf(core, AT.BYTE_SIZE);
+    if (size !== undefined || core === undefined) return size ?? 1;
+    if (POINTERS.has(core.tag)) return unit.addressBytes;
+    if (core.tag !== TAG.ARRAY_TYPE) return 1;
+    return lengthsOf(core).reduce(
+      (product, each) => product * each,
+      this.#sizeOf(unit, this.referred(unit, core, AT.TYPE)),
+    );
+  }
+
+  #aggregate(unit: Unit, type: Entry, address: number): Pick<Variable, "text" | "parts"> {
+    const parts = () => this.#members(unit, type, address);
+    return { text: this.#summary(unit, type, address) ?? `{…}`, parts };
+  }
+
+  /** The text of a Rust `&str`: a pointer and a length. */
+  #summary(unit: Unit, type: Entry, address: number): string | undefined {
+    if (nameOf(type) !== "&str") return undefined;
+    const [data, length] = this.#members(unit, type, address).map(({ value }) => Number(value ?? 0));
+    const bytes = this.#memory().subarray(data, (data ?? 0) + Math.min(length ?? 0, MOST_CHARACTERS));
+    return JSON.stringify(new TextDecoder().decode(bytes.slice()));
+  }
+
+  #members(unit: Unit, type: Entry, address: number): Variable[] {
+    const members = type.children.filter(({ tag }) => tag === TAG.MEMBER);
+    const variants = type.children.filter(({ tag }) => tag === TAG.VARIANT_PART)
+      .flatMap((part) => this.#variant(unit, part, address));
+    return [...members, ...variants].map((member, k) => this.#member(unit, member, k, address));
+  }
+
+  #member(unit: Unit, member: Entry, index: number, address: number): Variable {
+    const type = this.referred(unit, member, AT.TYPE);
+    const width = numberOf(member, AT.BIT_SIZE);
+    const name = nameOf(member) ?? `(unnamed ${index})`;
+    const at = address + (numberOf(member, AT.DATA_MEMBER_LOCATION) ?? 0);
+    if (width === undefined) return this.variable(name, { unit, type, address: at });
+    const bit = firstBit(member, width, this.#sizeOf(unit, type));
+    return this.variable(name, { unit, type, address: at + (bit >> 3), field: { shift: bit & 7, width } });
+  }
+
+  /** The member of the variant that is in use (Rust's enums). */
+  #variant(unit: Unit, part: Entry, address: number): Entry[] {
+    const discriminant = this.referred(unit, part, AT.DISCR);
+    const value = discriminant === undefined ? undefined : this.#member(unit, discriminant, 0, address).value;
+    const variants = part.children.filter(({ tag }) => tag === TAG.VARIANT);
+    const number = (variant: Entry) => numberOf(variant, AT.DISCR_VALUE);
+    const chosen = variants.find((each) => typeof value === "bigint" && number(each) === Number(value)) ??
+      variants.find((each) => number(each) === undefined);
+    return chosen?.children.filter(({ tag }) => tag === TAG.MEMBER) ?? [];
+  }
+}
+
+/** The lengths of an array's dimensions, outermost first. */
+function lengthsOf(type: Entry): number[] {
+  return type.children.filter(({ tag }) => tag === TAG.SUBRANGE_TYPE).map((range) => {
+    const count = numberOf(range, AT.COUNT);
+    return count ?? (numberOf(range, AT.UPPER_BOUND) ?? -1) + 1;
+  });
+}
+
+/** The first bit of a bit field. Up to DWARF 3 bits were counted from the most significant one of their storage. */
+function firstBit(member: Entry, width: number, typeBytes: number): number {
+  const fromTop = numberOf(member, AT.BIT_OFFSET);
+  if (fromTop === undefined) return numberOf(member, AT.DATA_BIT_OFFSET) ?? 0;
+  return Math.max(0, (numberOf(member, AT.BYTE_SIZE) ?? typeBytes) * 8 - fromTop - width);
+}
+
+function isCharacter(type: Entry | undefined): boolean {
+  if (type?.tag !== TAG.BASE_TYPE || numberOf(type, AT.BYTE_SIZE) !== 1) return false;
+  const encoding = numberOf(type, AT.ENCODING);
+  return encoding === ATE.SIGNED_CHAR || encoding === ATE.UNSIGNED_CHAR;
+}
+
+function baseValue(bits: bigint, width: number, encoding: number | undefined): Value {
+  if (encoding === ATE.FLOAT) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setBigUint64(0, BigInt.asUintN(64, bits), true);
+    return width === 32 ? view.getFloat32(0, true) : view.getFloat64(0, true);
+  }
+  const isSigned = encoding === ATE.SIGNED || encoding === ATE.SIGNED_CHAR;
+  return isSigned ? BigInt.asIntN(width, bits) : BigInt.asUintN(width, bits);
+}
+
+/** A number; a character with its sign, as in C. */
+function characterText(value: Value, encoding: number | undefined): string {
+  const isText = encoding === ATE.SIGNED_CHAR || encoding === ATE.UNSIGNED_CHAR || encoding === ATE.UTF;
+  const code = Number(value);
+  if (!isText || !(code >= 0x20 && code < 0x110000) || code === 0x7f) return valueText(value);
+  return `${value} '${String.fromCodePoint(code)}'`;
+}
+
+/** Refuses a number that does not fit into the bytes of a small type. */
+function requireFit(value: number, size: number, text: string): void {
+  const limit = 2 ** (8 * size);
+  if (value < -limit / 2 || value >= limit) throw new RangeError(`${text} does not fit into ${size} bytes`);
+}

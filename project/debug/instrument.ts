@@ -1,0 +1,514 @@
+/**
+ * Instrumentation for the debugger. In: a valid module. Out: a module that does the same and can be stopped before each
+ * of its instructions, whose activations and locals are in a memory that the debugger reads and writes.
+ *
+ * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
+ * with the function that stops, two globals, four functions. The added memory begins with one byte per location, which
+ * is not zero where the program shall stop; records of activations follow, oldest first.
+ *
+ * A location is an instruction, or the end of a function. Invariants: while a function runs, the global `current` is
+ * the address of its record; numeric locals are read from and written to the record alone, so a change of the record is
+ * a change of the local. References stay in locals, where the debugger does not see them.
+ */
+import { ByteWriter } from "@waft/engine/internal/base/bytes";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
+import { encodeModule } from "@waft/engine/internal/binary/encode";
+import { writeValType } from "@waft/engine/internal/binary/types";
+import { CodeReader } from "@waft/engine/internal/wasm/code_reader";
+import type { Export, Module, RawBytes } from "@waft/engine/internal/wasm/module";
+import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes";
+import {
+  byteSize,
+  F32,
+  F64,
+  FUNCREF,
+  type FuncType,
+  I32,
+  I64,
+  isRef,
+  V128,
+  type ValType,
+} from "@waft/engine/internal/wasm/types";
+
+/** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
+export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;
+const PAGE = 65536;
+/** The number of pages by which the added memory grows, and its limit: 256 MiB of activations. */
+const GROWTH = 16;
+const MOST_PAGES = 4096;
+
+/** A local: its type, and its offset in the record; −1 for a reference. */
+export interface LocalSlot {
+  readonly type: ValType;
+  readonly offset: number;
+}
+
+/** A function that the module defines. */
+export interface DebuggedFunction {
+  /** The function index. */
+  readonly index: number;
+  /** The number of its first location; the next function's first location is the end. */
+  readonly firstLocation: number;
+  /** Parameters, then declared locals. */
+  readonly locals: readonly LocalSlot[];
+}
+
+/** An instrumented module. */
+export interface Instrumented {
+  readonly bytes: Uint8Array;
+  /** The offset of each location in the binary form of the module, ascending. */
+  readonly offsets: Int32Array;
+  readonly functions: readonly DebuggedFunction[];
+  /** The address of the first record. */
+  readonly records: number;
+  /** The offset in the instrumented binary form at which each location's own code begins, ascending. */
+  readonly positions: Int32Array;
+  /** Names of the exports that the debugger uses. */
+  readonly names: {
+    readonly memory: string;
+    readonly table: string;
+    readonly current: string;
+    readonly top: string;
+    readonly start: string | undefined;
+    readonly globals: readonly string[];
+    readonly memories: readonly string[];
+  };
+}
+
+/** The indices of everything that is added. */
+interface Added {
+  readonly memory: number;
+  readonly table: number;
+  readonly current: number;
+  readonly top: number;
+  readonly stopType: number;
+  readonly enter: number;
+  readonly resume: number;
+  readonly leave: number;
+  readonly stop: number;
+}
+
+const LOAD: ReadonlyMap<ValType, Mnemonic> = new Map<ValType, Mnemonic>([
+  [I32, "i32.load"],
+  [I64, "i64.load"],
+  [F32, "f32.load"],
+  [F64, "f64.load"],
+  [V128, "v128.load"],
+]);
+const STORE: ReadonlyMap<ValType, Mnemonic> = new Map<ValType, Mnemonic>([
+  [I32, "i32.store"],
+  [I64, "i64.store"],
+  [F32, "f32.store"],
+  [F64, "f64.store"],
+  [V128, "v128.store"],
+]);
+
+/** How the writer treats an instruction; 0: it copies it. */
+const CALL = 1;
+const TAIL_CALL = 2;
+const LOCAL = 3;
+const CATCH = 4;
+const OPEN = 5;
+const CLOSE = 6;
+const ELSE = 7;
+const THROW = 8;
+const LOOP = 9;
+const TREATMENT = new Uint8Array(OPCODES.length);
+for (
+  const [treatment, ...names] of [
+    [CALL, "call", "call_indirect", "call_ref"],
+    [TAIL_CALL, "return_call", "return_call_indirect", "return_call_ref"],
+    [LOCAL, "local.get", "local.set", "local.tee"],
+    [CATCH, "catch", "catch_all"],
+    [OPEN, "block", "if", "try", "try_table"],
+    [LOOP, "loop"],
+    [CLOSE, "end", "delegate"],
+    [ELSE, "else"],
+    [THROW, "throw", "throw_ref", "rethrow"],
+  ] as const
+) for (const name of names) TREATMENT[idOf(name)] = treatment;
+const TRY_TABLE = idOf("try_table");
+const LOCAL_GET = idOf("local.get");
+const LOCAL_SET = idOf("local.set");
+
+/** A writer of instructions. */
+class Assembler extends ByteWriter {
+  readonly #memory: number;
+
+  constructor(memory: number, capacity = 64) {
+    super(capacity);
+    this.#memory = memory;
+  }
+
+  /** An instruction and its indices. */
+  op(name: Mnemonic, ...indices: number[]): this {
+    const { prefix, code } = OPCODES[idOf(name)]!;
+    if (prefix === 0) this.u8(code);
+    else {
+      this.u8(prefix);
+      this.u32(code);
+    }
+    for (const index of indices) this.u32(index);
+    return this;
+  }
+
+  /** `i32.const`. */
+  constant(value: number): this {
+    this.op("i32.const").s32(value);
+    return this;
+  }
+
+  /** An access to the added memory at `offset` from the address on the stack. */
+  access(name: Mnemonic, offset: number): this {
+    return this.op(name, 0x40, this.#memory, offset);
+  }
+
+  /** `if` without parameters or results. */
+  when(): this {
+    this.op("if").u8(0x40);
+    return this;
+  }
+}
+
+/** The locations of a module: the offsets of its instructions in the binary form, function by function. */
+export function locationOffsets(module: Module): Int32Array {
+  const offsets: number[] = [];
+  for (const { body } of module.funcs) {
+    const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
+    reader.locals();
+    for (let depth = 0; depth >= 0;) {
+      const treatment = TREATMENT[reader.next()]!;
+      if (treatment === OPEN || treatment === LOOP) depth++;
+      else if (treatment === CLOSE) depth--;
+      if (depth < 0 || (treatment !== ELSE && treatment !== CATCH && treatment !== CLOSE)) offsets.push(reader.at);
+    }
+  }
+  return Int32Array.from(offsets);
+}
+
+/** Instruments the module with the binary form `bytes`. Throws an Error for modules with shared memories. */
+export function instrument(bytes: Uint8Array): Instrumented {
+  return new Instrumenter(decodeModule(bytes)).run();
+}
+
+class Instrumenter {
+  readonly #module: Module;
+  readonly #imported = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+  readonly #types: Module["types"];
+  readonly #recGroups: Module["recGroups"];
+  readonly #prefix: string;
+  readonly #offsets: Int32Array;
+  /** The position of each location in the new body of its function. */
+  readonly #positions: number[] = [];
+  readonly #functions: DebuggedFunction[] = [];
+
+  constructor(module: Module) {
+    this.#module = module;
+    this.#offsets = locationOffsets(module);
+    this.#types = [...module.types];
+    this.#recGroups = [...module.recGroups];
+    for (const { desc } of module.imports) this.#imported[desc.kind]++;
+    let prefix = "waft.debug.";
+    while (module.exports.some(({ name }) => name.startsWith(prefix))) prefix += "_";
+    this.#prefix = prefix;
+    const memories = module.imports.flatMap(({ desc }) => desc.kind === "memory" ? [desc.type] : []);
+    if ([...memories, ...module.memories].some(({ shared }) => shared)) {
+      throw new Error(
+        "a module with shared memories cannot be debugged: its threads would have to be stopped together",
+      );
+    }
+  }
+
+  run(): Instrumented {
+    const module = this.#module;
+    const imported = this.#imported;
+    const funcs = imported.func + module.funcs.length;
+    const added: Added = {
+      memory: imported.memory + module.memories.length,
+      table: imported.table + module.tables.length,
+      current: imported.global + module.globals.length,
+      top: imported.global + module.globals.length + 1,
+      stopType: this.#type([I32], []),
+      enter: funcs,
+      resume: funcs + 1,
+      leave: funcs + 2,
+      stop: funcs + 3,
+    };
+    const bodies = module.funcs.map(({ typeIndex, body }, k) => this.#body(imported.func + k, typeIndex, body, added));
+    const records = (this.#offsets.length + 15) & ~15;
+    const pages = BigInt(Math.ceil(records / PAGE) + GROWTH);
+    const frameType = this.#type([I32], []);
+    const names = this.#names(added);
+    const output: Module = {
+      ...module,
+      types: this.#types,
+      recGroups: this.#recGroups,
+      funcs: [
+        ...module.funcs.map(({ typeIndex }, k) => ({ typeIndex, body: bodies[k]! })),
+        { typeIndex: this.#type([I32, I32], [I32]), body: enterBody(added) },
+        { typeIndex: frameType, body: resumeBody(added) },
+        { typeIndex: frameType, body: leaveBody(added) },
+        { typeIndex: this.#type([I32, I32], []), body: stopBody(added) },
+      ],
+      tables: [...module.tables, { type: { limits: { address: I32, min: 1n, max: 1n }, element: FUNCREF } }],
+      memories: [...module.memories, {
+        limits: { address: I32, min: pages, max: BigInt(MOST_PAGES) > pages ? BigInt(MOST_PAGES) : pages },
+        shared: false,
+      }],
+      globals: [
+        ...module.globals,
+        ...[0, records].map((value) => ({
+          type: { type: I32, mutable: true },
+          init: expression(added, value),
+        })),
+      ],
+      exports: [...module.exports, ...this.#exports(names, added)],
+      customs: [],
+    };
+    delete output.start;
+    const encoded = encodeModule(output);
+    return {
+      bytes: encoded,
+      offsets: this.#offsets,
+      functions: this.#functions,
+      records,
+      positions: this.#absolutePositions(encoded),
+      names,
+    };
+  }
+
+  /** The index of a new function type. */
+  #type(params: ValType[], results: ValType[]): number {
+    const composite: FuncType = { kind: "func", params, results };
+    this.#recGroups.push({ start: this.#types.length, count: 1 });
+    return this.#types.push({ final: true, supertypes: [], composite }) - 1;
+  }
+
+  #names({ memory, current }: Added): Instrumented["names"] {
+    const named = (kind: string, count: number) =>
+      Array.from({ length: count }, (_, k) => `${this.#prefix}${kind}.${k}`);
+    return {
+      memory: `${this.#prefix}records`,
+      table: `${this.#prefix}stop`,
+      current: `${this.#prefix}current`,
+      top: `${this.#prefix}top`,
+      start: this.#module.start === undefined ? undefined : `${this.#prefix}start`,
+      globals: named("global", current),
+      memories: named("memory", memory),
+    };
+  }
+
+  #exports(names: Instrumented["names"], added: Added): Export[] {
+    const { start } = this.#module;
+    const entry = (name: string, kind: Export["kind"], index: number): Export => ({ name, kind, index, offset: 0 });
+    return [
+      entry(names.memory, "memory", added.memory),
+      entry(names.table, "table", added.table),
+      entry(names.current, "global", added.current),
+      entry(names.top, "global", added.top),
+      ...(start === undefined || names.start === undefined ? [] : [entry(names.start, "func", start)]),
+      ...names.globals.map((name, index) => entry(name, "global", index)),
+      ...names.memories.map((name, index) => entry(name, "memory", index)),
+    ];
+  }
+
+  #body(index: number, typeIndex: number, body: RawBytes, added: Added): RawBytes {
+    const type = this.#module.types[typeIndex]!.composite as FuncType;
+    const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
+    const declared: ValType[] = [];
+    reader.locals(declared);
+    const locals = slotsOf([...type.params, ...declared]);
+    const writer = new BodyWriter(added, locals, this.#offsets, this.#positions);
+    this.#functions.push({ index, firstLocation: this.#positions.length, locals });
+    writer.begin(index, type.params.length, declared);
+    writer.instructions(reader);
+    return { bytes: writer.finish(), offset: 0 };
+  }
+
+  #absolutePositions(encoded: Uint8Array): Int32Array {
+    const { funcs } = decodeModule(encoded);
+    const positions = Int32Array.from(this.#positions);
+    this.#functions.forEach(({ firstLocation }, k) => {
+      const end = this.#functions[k + 1]?.firstLocation ?? positions.length;
+      for (let at = firstLocation; at < end; at++) positions[at]! += funcs[k]!.body.offset;
+    });
+    return positions;
+  }
+}
+
+/** The places of locals in a record: numeric ones by size, in order. */
+function slotsOf(types: readonly ValType[]): LocalSlot[] {
+  let next: number = RECORD.LOCALS;
+  return types.map((type) => {
+    if (isRef(type)) return { type, offset: -1 };
+    const offset = next;
+    next += Math.max(8, byteSize(type));
+    return { type, offset };
+  });
+}
+
+/** The size of a record with these locals. */
+function recordSize(locals: readonly LocalSlot[]): number {
+  const end = locals.reduce((end, { type, offset }) => offset < 0 ? end : offset + Math.max(8, byteSize(type)), 0);
+  return Math.max(RECORD.LOCALS, (end + 15) & ~15);
+}
+
+/** Writes the instrumented body of one function. */
+class BodyWriter extends Assembler {
+  readonly #added: Added;
+  readonly #locals: readonly LocalSlot[];
+  /** The local with the address of the record. */
+  readonly #record: number;
+  readonly #offsets: Int32Array;
+  readonly #positions: number[];
+  /** True if control may arrive at the end of a block from a catch clause. */
+  #catches = false;
+
+  constructor(added: Added, locals: readonly LocalSlot[], offsets: Int32Array, positions: number[]) {
+    super(added.memory, 1024);
+    this.#added = added;
+    this.#locals = locals;
+    this.#record = locals.length;
+    this.#offsets = offsets;
+    this.#positions = positions;
+  }
+
+  /** Local declarations, and the code that makes the record. */
+  begin(index: number, params: number, declared: readonly ValType[]): void {
+    this.#declare([...declared, I32]);
+    this.constant(index).constant(recordSize(this.#locals)).op("call", this.#added.enter).op("local.set", this.#record);
+    for (let k = 0; k < params; k++) this.#save(k);
+  }
+
+  #declare(types: readonly ValType[]): void {
+    const runs: { type: ValType; count: number }[] = [];
+    for (const type of types) {
+      const last = runs.at(-1);
+      if (last?.type === type) last.count++;
+      else runs.push({ type, count: 1 });
+    }
+    this.u32(runs.length);
+    for (const { type, count } of runs) {
+      this.u32(count);
+      writeValType(this, type);
+    }
+  }
+
+  /** Copies a numeric local into the record. */
+  #save(local: number): void {
+    const { type, offset } = this.#locals[local]!;
+    if (offset < 0) return;
+    this.op("local.get", this.#record).op("local.get", local).access(STORE.get(type)!, offset);
+  }
+
+  /** The instructions of the body that `reader` is in. */
+  instructions(reader: CodeReader): void {
+    const { bytes } = reader;
+    while (!reader.done) {
+      const from = reader.pos;
+      const id = reader.next();
+      const treatment = TREATMENT[id]!;
+      const location = reader.at === this.#offsets[this.#positions.length] ? this.#location() : -1;
+      if (id === TRY_TABLE) this.#catches = true;
+      if (treatment === CALL || treatment === THROW) this.#storeLocation(location);
+      else if (treatment === TAIL_CALL) this.op("local.get", this.#record).op("call", this.#added.leave);
+      if (treatment === LOCAL && this.#locals[reader.imm.index]!.offset >= 0) this.#local(id, reader.imm.index);
+      else this.raw(bytes.subarray(from, reader.pos));
+      if (reader.done) return;
+      if (treatment === CALL || treatment === CATCH || (this.#catches && (treatment === CLOSE || treatment === LOOP))) {
+        this.op("local.get", this.#record).op("call", this.#added.resume);
+      }
+    }
+  }
+
+  /** The code that stops at the next location, whose number it returns. */
+  #location(): number {
+    const location = this.#positions.push(this.length) - 1;
+    this.constant(0).access("i32.load8_u", location).when();
+    this.op("local.get", this.#record).constant(location).op("call", this.#added.stop).op("end");
+    return location;
+  }
+
+  #storeLocation(location: number): void {
+    this.op("local.get", this.#record).constant(location).access("i32.store", RECORD.LOCATION);
+  }
+
+  /** An access to a numeric local, which is in the record. */
+  #local(id: number, local: number): void {
+    const { type, offset } = this.#locals[local]!;
+    if (id === LOCAL_GET) {
+      this.op("local.get", this.#record).access(LOAD.get(type)!, offset);
+      return;
+    }
+    this.op(id === LOCAL_SET ? "local.set" : "local.tee", local);
+    this.#save(local);
+  }
+}
+
+function expression({ memory }: Added, value: number): RawBytes {
+  return { bytes: new Assembler(memory).constant(value).op("end").finish(), offset: 0 };
+}
+
+function codeOf({ memory }: Added, locals: readonly ValType[], write: (out: Assembler) => void): RawBytes {
+  const out = new Assembler(memory);
+  out.u32(locals.length);
+  for (const type of locals) {
+    out.u32(1);
+    writeValType(out, type);
+  }
+  write(out);
+  out.op("end");
+  return { bytes: out.finish(), offset: 0 };
+}
+
+/** `enter(func, size)`: makes the record of an activation and returns its address. */
+function enterBody(added: Added): RawBytes {
+  const { memory, current, top } = added;
+  return codeOf(added, [I32], (out) => {
+    out.op("global.get", top).op("local.set", 2);
+    // Grow if the end of the record is beyond the last page.
+    out.op("local.get", 2).op("local.get", 1).op("i32.add").constant(PAGE - 1).op("i32.add").constant(16).op(
+      "i32.shr_u",
+    );
+    out.op("memory.size", memory).op("i32.gt_u").when();
+    out.constant(GROWTH).op("memory.grow", memory).constant(-1).op("i32.eq").when().op("unreachable").op("end").op(
+      "end",
+    );
+    out.op("local.get", 2).constant(0).op("local.get", 1).op("memory.fill", memory);
+    out.op("local.get", 2).op("local.get", 0).access("i32.store", RECORD.FUNC);
+    out.op("local.get", 2).op("global.get", current).access("i32.store", RECORD.CALLER);
+    out.op("local.get", 2).constant(-1).access("i32.store", RECORD.LOCATION);
+    out.op("local.get", 2).op("local.get", 1).access("i32.store", RECORD.SIZE);
+    out.op("local.get", 2).op("global.set", current);
+    out.op("local.get", 2).op("local.get", 1).op("i32.add").op("global.set", top);
+    out.op("local.get", 2);
+  });
+}
+
+/** `resume(record)`: the activation with this record runs again; later ones have ended. */
+function resumeBody(added: Added): RawBytes {
+  const { current, top } = added;
+  return codeOf(added, [], (out) => {
+    out.op("local.get", 0).op("global.set", current);
+    out.op("local.get", 0).op("local.get", 0).access("i32.load", RECORD.SIZE).op("i32.add").op("global.set", top);
+  });
+}
+
+/** `leave(record)`: the activation with this record is about to be replaced by a tail call. */
+function leaveBody(added: Added): RawBytes {
+  const { current, top } = added;
+  return codeOf(added, [], (out) => {
+    out.op("local.get", 0).access("i32.load", RECORD.CALLER).op("global.set", current);
+    out.op("local.get", 0).op("global.set", top);
+  });
+}
+
+/** `stop(record, location)`: tells the debugger. */
+function stopBody(added: Added): RawBytes {
+  const { stopType, table, resume } = added;
+  return codeOf(added, [], (out) => {
+    out.op("local.get", 0).op("local.get", 1).access("i32.store", RECORD.LOCATION);
+    out.op("local.get", 0).op("call", resume);
+    out.op("local.get", 1).constant(0).op("call_indirect", stopType, table);
+  });
+}

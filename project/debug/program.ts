@@ -1,0 +1,115 @@
+/**
+ * A program for the debugger: a valid module with its instrumented form, its names and its sources. In: the module's
+ * binary form, and its text if it was written as one. Out: functions, locations and names by their numbers.
+ */
+import { metadataOf } from "@waft/engine/internal/artifact/module_metadata";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
+import type { Names } from "@waft/engine/internal/wasm/module";
+import { SourceVariables } from "./dwarf/source_variables.ts";
+import { type DebuggedFunction, instrument, type Instrumented } from "./instrument.ts";
+import { Sources } from "./sources.ts";
+
+/** A program. */
+export class Program {
+  /** The name of the module's file. */
+  readonly name: string;
+  readonly instrumented: Instrumented;
+  readonly sources: Sources;
+  /** The variables that the module's debugging information describes, if it has some. */
+  readonly sourceVariables: SourceVariables | undefined;
+  /** The offset of the code section's contents, where the addresses of debugging information begin. */
+  readonly codeOffset: number;
+  readonly #names: Names;
+  /** Function index → name of an export, for functions without a name. */
+  readonly #exported: ReadonlyMap<number, string>;
+  readonly #firsts: readonly number[];
+
+  /** Throws an Error for a module that cannot be debugged. `text` is the module as it was written. */
+  constructor(name: string, bytes: Uint8Array, text?: string) {
+    const module = decodeModule(bytes);
+    this.name = name;
+    this.#names = module.names;
+    this.#exported = new Map(
+      module.exports.filter(({ kind }) => kind === "func").map(({ index, name }) => [index, name]),
+    );
+    this.instrumented = instrument(bytes);
+    this.#firsts = this.instrumented.functions.map(({ firstLocation }) => firstLocation);
+    this.sourceVariables = SourceVariables.of(module.customs);
+    this.codeOffset = metadataOf(bytes).codeOffset;
+    this.sources = new Sources(name, bytes, text, this.instrumented.offsets, this.#firsts);
+  }
+
+  /** The number of locations. */
+  get locations(): number {
+    return this.instrumented.offsets.length;
+  }
+
+  /** The function that a location is in. */
+  functionAt(location: number): DebuggedFunction {
+    return this.instrumented.functions[lastAtMost(this.#firsts, location)]!;
+  }
+
+  /** The function with this index; undefined for one that the module imports or does not have. */
+  functionWithIndex(index: number): DebuggedFunction | undefined {
+    const { functions } = this.instrumented;
+    return functions[index - (functions[0]?.index ?? 0)];
+  }
+
+  /** The functions with this name. */
+  functionsNamed(name: string): DebuggedFunction[] {
+    return this.instrumented.functions.filter(({ index }) => this.functionName(index) === name);
+  }
+
+  /** The number of the location after the last one of a function. */
+  endOf(func: DebuggedFunction): number {
+    return this.functionWithIndex(func.index + 1)?.firstLocation ?? this.locations;
+  }
+
+  /** The location at which a function's body begins, after the code that its language puts before its first line. */
+  bodyOf(func: DebuggedFunction): number {
+    const { sources } = this;
+    if (!sources.hasLines(func.firstLocation)) return func.firstLocation;
+    const end = this.endOf(func);
+    for (let location = func.firstLocation + 1; location < end; location++) {
+      if (sources.isShown(location) && sources.beginsLine(location)) return location;
+    }
+    return func.firstLocation;
+  }
+
+  /** The name of a function: from the name section, from an export, or `$funcN`. */
+  functionName(index: number): string {
+    return this.#names.funcs.get(index) ?? this.#exported.get(index) ?? `$func${index}`;
+  }
+
+  /** The name of a local, or `$varN`. */
+  localName({ index }: DebuggedFunction, local: number): string {
+    return this.#names.locals.get(index)?.get(local) ?? `$var${local}`;
+  }
+
+  /** The name of a global, or `$globalN`. */
+  globalName(index: number): string {
+    return this.#names.globals.get(index) ?? `$global${index}`;
+  }
+
+  /** The location of the instruction at `offset` in the binary form, or of the last one before it. */
+  locationAt(offset: number): number {
+    return lastAtMost(this.instrumented.offsets, offset);
+  }
+
+  /** The location of the code at `position` in the instrumented binary form. */
+  locationAtPosition(position: number): number {
+    return lastAtMost(this.instrumented.positions, position);
+  }
+}
+
+/** The index of the last number that is at most `limit`, among ascending numbers; −1 if there is none. */
+function lastAtMost(numbers: ArrayLike<number>, limit: number): number {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle]! <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

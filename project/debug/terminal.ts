@@ -1,0 +1,386 @@
+/**
+ * The debugger in a terminal: a prompt. In: a launched program and two streams. Out: the answers to commands; at the end
+ * the program's exit status.
+ *
+ * One command at a time: while the program runs, only the interrupt key is heard, which stops it. Names and text of the
+ * program are escaped.
+ */
+import { readFileSync } from "node:fs";
+import { createInterface, type Interface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { resolve } from "node:path";
+import { safe } from "../base/terminal.ts";
+import type { Launched, Outcome } from "./adapter.ts";
+import { type BreakpointRequest, Debugger } from "./debugger.ts";
+import type { Frame, Step, Stop } from "./session.ts";
+import { matchingSource } from "./source_paths.ts";
+import type { Place, Source } from "./sources.ts";
+import type { Variable } from "./variable.ts";
+import { scopesOf } from "./variables.ts";
+
+const PROMPT = "(waft) ";
+/** Lines around the current one that `list` shows, and bytes per line of `x`. */
+const CONTEXT_LINES = 5;
+const ROW_BYTES = 16;
+/** The most parts of an aggregate that `print` shows. */
+const MOST_PARTS = 100;
+
+interface CommandRow {
+  readonly names: readonly string[];
+  readonly args: string;
+  readonly about: string;
+  /** Returns the text of the answer; a promise if it resumes the program. */
+  readonly run: (terminal: Terminal, words: string) => string | Promise<string>;
+}
+
+/** The commands. The words are gdb's. */
+const COMMANDS: readonly CommandRow[] = [
+  {
+    names: ["break", "b"],
+    args: "FILE:LINE | FUNCTION | *OFFSET [if EXPRESSION]",
+    about: "stop there",
+    run: (terminal, words) => terminal.addBreakpoint(words),
+  },
+  {
+    names: ["delete", "d"],
+    args: "[N]",
+    about: "remove a breakpoint, or all",
+    run: (t, words) => t.removeBreakpoints(words),
+  },
+  { names: ["run", "r"], args: "", about: "start the program", run: (t) => t.start() },
+  { names: ["continue", "c"], args: "", about: "go on", run: (t) => t.continue() },
+  { names: ["next", "n"], args: "", about: "to the next line, over calls", run: (t) => t.step("over", false) },
+  { names: ["step", "s"], args: "", about: "to the next line, into calls", run: (t) => t.step("into", false) },
+  { names: ["finish"], args: "", about: "to the caller", run: (t) => t.step("out", false) },
+  { names: ["nexti", "ni"], args: "", about: "to the next instruction, over calls", run: (t) => t.step("over", true) },
+  { names: ["stepi", "si"], args: "", about: "to the next instruction, into calls", run: (t) => t.step("into", true) },
+  { names: ["backtrace", "bt"], args: "", about: "the stack", run: (t) => t.backtrace() },
+  { names: ["frame", "f"], args: "N", about: "choose a frame", run: (t, words) => t.chooseFrame(words) },
+  { names: ["locals"], args: "", about: "variables of the frame", run: (t) => t.scope("Locals") },
+  { names: ["globals"], args: "", about: "globals of the module", run: (t) => t.scope("Globals") },
+  { names: ["print", "p"], args: "EXPRESSION", about: "a value", run: (t, words) => t.print(words) },
+  { names: ["set"], args: "NAME = VALUE", about: "change a variable", run: (t, words) => t.set(words) },
+  { names: ["x"], args: "ADDRESS [BYTES]", about: "memory", run: (t, words) => t.memory(words) },
+  { names: ["list", "l"], args: "", about: "the source around the current line", run: (t) => t.list() },
+  { names: ["help", "h"], args: "", about: "this list", run: () => help() },
+  { names: ["quit", "q"], args: "", about: "end the program and the debugger", run: (t) => t.quit() },
+];
+
+function help(): string {
+  const rows = COMMANDS.map(({ names, args, about }) => ({ usage: `${names.join(", ")} ${args}`.trim(), about }));
+  const width = Math.max(...rows.map(({ usage }) => usage.length));
+  return rows.map(({ usage, about }) => `  ${usage.padEnd(width)}  ${about}`).join("\n");
+}
+
+/** Runs the prompt; resolves to the exit status. */
+export function runTerminal(launched: Launched, input: Readable, output: Writable): Promise<number> {
+  return new Terminal(launched, input, output).run();
+}
+
+class Terminal {
+  readonly #launched: Launched;
+  readonly #debugger: Debugger;
+  readonly #lines: Interface;
+  readonly #output: Writable;
+  /** A person types; otherwise the commands are repeated in the output. */
+  readonly #isTerminal: boolean;
+  #breakpoints: { readonly place: Target; readonly request: BreakpointRequest; readonly text: string }[] = [];
+  #frame = 0;
+  #started = false;
+  #outcome: Outcome | undefined;
+  #quit = false;
+  #atEnd = false;
+  /** Settles the command that has resumed the program. */
+  #settle: ((answer: string) => void) | undefined;
+
+  constructor(launched: Launched, input: Readable, output: Writable) {
+    this.#launched = launched;
+    this.#output = output;
+    this.#debugger = new Debugger(launched.program, {
+      stopped: (stop) => this.#stopped(stop),
+      logged: (text) => this.#write(safe(text)),
+    });
+    this.#isTerminal = (input as { isTTY?: boolean }).isTTY === true;
+    this.#lines = createInterface({ input, output, terminal: this.#isTerminal });
+    this.#lines.on("SIGINT", () => this.#interrupt());
+  }
+
+  async run(): Promise<number> {
+    this.#write(`${safe(this.#launched.program.name)}: "run" starts it, "help" lists the commands.`);
+    this.#lines.setPrompt(PROMPT);
+    this.#lines.once("close", () => this.#atEnd = true);
+    this.#prompt();
+    let last = "";
+    for await (const line of this.#lines) {
+      if (!this.#isTerminal) this.#write(safe(line));
+      const words = line.trim() === "" ? last : line.trim();
+      last = words;
+      const answer = await this.#answer(words);
+      if (answer !== "") this.#write(answer);
+      if (this.#quit) break;
+      this.#prompt();
+    }
+    this.#lines.close();
+    if (!this.#quit) this.#write("");
+    if (this.#started && this.#outcome === undefined) this.#debugger.session.terminate();
+    return this.#outcome?.status ?? 0;
+  }
+
+  /** Lines that came before the end of the input are still read after it. */
+  #prompt(): void {
+    if (this.#atEnd) this.#output.write(PROMPT);
+    else this.#lines.prompt();
+  }
+
+  async #answer(words: string): Promise<string> {
+    if (words === "") return "";
+    const [name = "", rest = ""] = /^(\S+)\s*(.*)$/.exec(words)?.slice(1) ?? [];
+    const row = COMMANDS.find(({ names }) => names.includes(name));
+    if (row === undefined) return `There is no command "${safe(name)}"; "help" lists them.`;
+    try {
+      return await row.run(this, rest);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      return safe(error.message);
+    }
+  }
+
+  #write(text: string): void {
+    this.#output.write(`${text}\n`);
+  }
+
+  #interrupt(): void {
+    if (this.#settle !== undefined) this.#debugger.session.pause();
+    else this.#lines.close();
+  }
+
+  #stopped({ reason, text }: Stop): void {
+    this.#frame = 0;
+    const why = reason === "exception" ? `Trap: ${safe(text ?? "")}\n` : text === undefined ? "" : `${safe(text)}\n`;
+    this.#answerWith(`${why}${this.#describe(this.#frames()[0]!, 0)}\n${this.#sourceLine()}`);
+  }
+
+  #answerWith(answer: string): void {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    settle?.(answer);
+  }
+
+  #resumed(resume: () => void): Promise<string> {
+    return new Promise((settle) => {
+      this.#settle = settle;
+      resume();
+    });
+  }
+
+  /** Starts the program, up to its first stop or its end. */
+  start(): Promise<string> {
+    if (this.#started) throw new Error("The program has started already.");
+    this.#started = true;
+    const { instance, calls, context, outcome } = this.#launched;
+    return this.#resumed(() => {
+      this.#debugger.start(instance, calls, context, false).then(
+        (result) => this.#ended(outcome({ result })),
+        (error) => this.#ended(outcome({ error })),
+      );
+    });
+  }
+
+  #ended(outcome: Outcome): void {
+    this.#outcome = outcome;
+    const { status, output, message } = outcome;
+    const lines = [output.trimEnd(), message].filter((text) => text !== "");
+    this.#answerWith([...lines, `The program ended with status ${status}.`].join("\n"));
+  }
+
+  continue(): Promise<string> {
+    this.#requireStopped();
+    return this.#resumed(() => this.#debugger.session.continue());
+  }
+
+  step(step: Step, byInstruction: boolean): string | Promise<string> {
+    this.#requireStopped();
+    return this.#resumed(() => this.#debugger.step(step, byInstruction));
+  }
+
+  #requireStopped(): void {
+    if (!this.#started) throw new Error('The program has not started: "run" starts it.');
+    if (this.#outcome !== undefined || !this.#debugger.session.isStopped) throw new Error("The program has ended.");
+  }
+
+  #frames(): Frame[] {
+    this.#requireStopped();
+    return this.#debugger.session.frames();
+  }
+
+  #current(): Frame {
+    const frame = this.#frames()[this.#frame];
+    if (frame === undefined) throw new Error("There is no such frame.");
+    return frame;
+  }
+
+  #describe(frame: Frame, index: number): string {
+    const { program } = this.#debugger;
+    const { source, line, column } = this.#debugger.placeOf(frame);
+    return `#${index} ${safe(program.functionName(frame.func.index))} at ${safe(source.name)}:${line}:${column}`;
+  }
+
+  backtrace(): string {
+    return this.#frames().map((frame, k) => `${k === this.#frame ? "*" : " "} ${this.#describe(frame, k)}`).join("\n");
+  }
+
+  chooseFrame(words: string): string {
+    const chosen = Number(words);
+    const frame = this.#frames()[chosen];
+    if (frame === undefined) throw new Error("There is no such frame.");
+    this.#frame = chosen;
+    return `${this.#describe(frame, chosen)}\n${this.#sourceLine()}`;
+  }
+
+  #textOf({ source }: Place): string[] | undefined {
+    if (source.text !== undefined) return source.text.split("\n");
+    for (const path of [source.name, resolve(this.#launched.path, "..", source.name)]) {
+      try {
+        return readFileSync(path, "utf8").split("\n");
+      } catch {
+        // The file may be elsewhere, or not on this machine.
+      }
+    }
+    return undefined;
+  }
+
+  #sourceLine(around = 0): string {
+    const place = this.#debugger.placeOf(this.#current());
+    const text = this.#textOf(place);
+    if (text === undefined) return `  (the source ${safe(place.source.name)} is not on this machine)`;
+    const from = Math.max(1, place.line - around);
+    const to = Math.min(text.length, place.line + around);
+    const lines: string[] = [];
+    for (let line = from; line <= to; line++) {
+      lines.push(
+        `${line === place.line ? ">" : " "} ${String(line).padStart(5)}  ${safe((text[line - 1] ?? "").trimEnd())}`,
+      );
+    }
+    return lines.join("\n");
+  }
+
+  list(): string {
+    return this.#sourceLine(CONTEXT_LINES);
+  }
+
+  scope(name: string): string {
+    const scope = scopesOf(this.#debugger.session, this.#current()).find((each) => each.name === name);
+    const rows = scope?.variables() ?? [];
+    return rows.length === 0 ? "  (none)" : rows.map((variable) => this.#line(variable)).join("\n");
+  }
+
+  #line({ name, type, text }: Variable): string {
+    return `  ${safe(name)}: ${safe(type)} = ${safe(text)}`;
+  }
+
+  print(expression: string): string {
+    if (expression === "") throw new Error("print takes an expression.");
+    const found = this.#debugger.evaluate(this.#current(), expression);
+    const parts = found.parts?.() ?? [];
+    const more = parts.length > MOST_PARTS ? `\n  … ${parts.length - MOST_PARTS} more` : "";
+    return [safe(found.text), ...parts.slice(0, MOST_PARTS).map((part) => this.#line(part))].join("\n") + more;
+  }
+
+  set(words: string): string {
+    const [, name, value] = /^(.*?)\s*=\s*(.*)$/.exec(words) ?? [];
+    if (name === undefined || value === undefined) throw new Error("set takes NAME = VALUE.");
+    const variable = this.#debugger.evaluate(this.#current(), name);
+    if (variable.set === undefined) throw new Error(`${name} cannot be changed.`);
+    variable.set(value);
+    return "";
+  }
+
+  memory(words: string): string {
+    const [where = "", length] = words.split(/\s+/);
+    const found = this.#debugger.evaluate(this.#current(), where);
+    const at = found.address ?? Number(found.value ?? NaN);
+    const bytes = this.#debugger.session.memories[0]?.bytes;
+    if (bytes === undefined) throw new Error("The module has no memory.");
+    if (!(at >= 0 && at < bytes.length)) throw new Error(`The memory has ${bytes.length} bytes.`);
+    const end = Math.min(bytes.length, at + Math.min(4096, Number(length ?? 4 * ROW_BYTES) || 0));
+    const rows: string[] = [];
+    for (let row = at; row < end; row += ROW_BYTES) {
+      rows.push(memoryRow(bytes.subarray(row, Math.min(end, row + ROW_BYTES)), row));
+    }
+    return rows.join("\n");
+  }
+
+  addBreakpoint(words: string): string {
+    const [, place = "", condition] = /^(.*?)(?:\s+if\s+(.*))?$/.exec(words) ?? [];
+    const target = this.#target(place);
+    const request = condition === undefined ? {} : { condition };
+    this.#breakpoints.push({ place: target, request, text: words });
+    const placed = this.#place(target).at(-1);
+    if (placed?.place === undefined) {
+      this.#breakpoints.pop();
+      this.#place(target);
+      throw new Error(`There is no code at ${place}.`);
+    }
+    const { source, line } = placed.place;
+    return `Breakpoint ${this.#breakpoints.length} at ${safe(source.name)}:${line}`;
+  }
+
+  removeBreakpoints(words: string): string {
+    const gone = words === "" ? this.#breakpoints.splice(0) : this.#breakpoints.splice(Number(words) - 1, 1);
+    if (gone.length === 0) throw new Error("There is no such breakpoint.");
+    for (const { place } of gone) this.#place(place);
+    return "";
+  }
+
+  #target(words: string): Target {
+    const [, file, line] = /^(.*):(\d+)$/.exec(words) ?? [];
+    if (file !== undefined) {
+      const { sources } = this.#debugger.program;
+      const source = matchingSource(file, [...sources.files, sources.disassembly]);
+      if (source === undefined) throw new Error(`No source is called ${file}.`);
+      return { kind: "line", source, line: Number(line) };
+    }
+    if (words.startsWith("*")) return { kind: "offset", offset: Number(words.slice(1)) };
+    if (words === "") throw new Error("break takes FILE:LINE, a function, or *OFFSET.");
+    return { kind: "function", name: words };
+  }
+
+  /** Gives the debugger all breakpoints of a kind, or of a source. */
+  #place(target: Target) {
+    const alike = this.#breakpoints.filter(({ place }) => place.kind === target.kind);
+    switch (target.kind) {
+      case "line": {
+        const lines = alike.flatMap(({ place, request }) =>
+          place.kind === "line" && place.source === target.source ? [{ ...request, line: place.line }] : []
+        );
+        return this.#debugger.breakInSource(target.source, lines);
+      }
+      case "function":
+        return this.#debugger.breakAtFunctions(
+          alike.flatMap(({ place, request }) => place.kind === "function" ? [{ ...request, name: place.name }] : []),
+        );
+      case "offset":
+        return this.#debugger.breakAtOffsets(
+          alike.flatMap(({ place, request }) => place.kind === "offset" ? [{ ...request, offset: place.offset }] : []),
+        );
+    }
+  }
+
+  quit(): string {
+    this.#quit = true;
+    return "";
+  }
+}
+
+/** Where a breakpoint shall be. */
+type Target =
+  | { readonly kind: "line"; readonly source: Source; readonly line: number }
+  | { readonly kind: "function"; readonly name: string }
+  | { readonly kind: "offset"; readonly offset: number };
+
+/** `00000010  61 62 …  ab…` */
+function memoryRow(bytes: Uint8Array, address: number): string {
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  const text = [...bytes].map((byte) => byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".").join("");
+  return `  ${address.toString(16).padStart(8, "0")}  ${hex.padEnd(ROW_BYTES * 3 - 1)}  ${text}`;
+}

@@ -1,0 +1,95 @@
+/**
+ * Variables of a stopped program as people see them. In: a session and a frame. Out: trees of named values, which are
+ * read when they are asked for.
+ */
+import type { ExternGlobal } from "@waft/engine";
+import { V128, valTypeName } from "@waft/engine/internal/wasm/types";
+import type { FrameAccess } from "./dwarf/locations.ts";
+import type { Frame, Session } from "./session.ts";
+import { bitsOf, valueText } from "./values.ts";
+import type { Variable } from "./variable.ts";
+
+/** A group of variables. */
+interface VariableScope {
+  readonly name: string;
+  /** Reading it is slow, or the list is long. */
+  readonly expensive: boolean;
+  readonly variables: () => readonly Variable[];
+}
+
+/** The groups of variables that a frame sees: those of the source, where they are known, before the module's. */
+export function scopesOf(session: Session, frame: Frame): VariableScope[] {
+  const own = () => localsOf(session, frame);
+  const { sourceVariables } = session.program;
+  const access = accessOf(session, frame);
+  const memory = () => session.memories[0]?.bytes ?? new Uint8Array(0);
+  const known = sourceVariables?.locals(access, memory);
+  const globals = { name: "Globals", expensive: true, variables: () => globalsOf(session) };
+  if (sourceVariables === undefined || known === undefined) {
+    return [{ name: "Locals", expensive: false, variables: own }, globals];
+  }
+  return [
+    { name: "Locals", expensive: false, variables: () => sourceVariables.locals(access, memory) ?? [] },
+    { name: "Statics", expensive: true, variables: () => sourceVariables.statics(access, memory) },
+    { name: "Module locals", expensive: true, variables: own },
+    globals,
+  ];
+}
+
+/** A frame as the expressions of debugging information see it. */
+function accessOf(session: Session, frame: Frame): FrameAccess {
+  const { program } = session;
+  const slotOf = (index: number) => frame.func.locals[index];
+  return {
+    pc: program.instrumented.offsets[frame.location]! - program.codeOffset,
+    local: (index) => {
+      const slot = slotOf(index);
+      const value = slot === undefined ? undefined : session.local(frame, slot);
+      return slot === undefined || value === undefined ? undefined : bitsOf(value, slot.type);
+    },
+    global: (index) => {
+      const value = session.globals[index]?.value;
+      return typeof value === "number" || typeof value === "bigint" ? BigInt(value) : undefined;
+    },
+    setLocal: (index, text) => {
+      const slot = slotOf(index);
+      if (slot !== undefined) session.setLocal(frame, slot, text);
+    },
+    memory: session.memories[0]?.bytes ?? new Uint8Array(0),
+  };
+}
+
+function localsOf(session: Session, frame: Frame): Variable[] {
+  return frame.func.locals.map((slot, index) => {
+    const name = session.program.localName(frame.func, index);
+    const type = valTypeName(slot.type);
+    const value = session.local(frame, slot);
+    if (value === undefined) return { name, type, text: "(reference)" };
+    return { name, type, text: valueText(value), value, set: (text) => session.setLocal(frame, slot, text) };
+  });
+}
+
+function globalsOf(session: Session): Variable[] {
+  return session.globals.map((global, index) => globalVariable(session.program.globalName(index), global));
+}
+
+function globalVariable(name: string, global: ExternGlobal): Variable {
+  const type = global.type;
+  if (type.endsWith(valTypeName(V128))) return { name, type, text: "(vector)" };
+  const { value } = global;
+  if (typeof value !== "number" && typeof value !== "bigint") {
+    return { name, type, text: value === null ? "null" : "(reference)" };
+  }
+  const isInteger = type.endsWith("i32");
+  return {
+    name,
+    type,
+    text: valueText(value),
+    value: isInteger ? BigInt(value) : value,
+    ...(type.startsWith("mut ") ? { set: (text: string) => setGlobal(global, text) } : {}),
+  };
+}
+
+function setGlobal(global: ExternGlobal, text: string): void {
+  global.value = global.type.endsWith("i64") ? BigInt(text) : Number(text);
+}

@@ -1,0 +1,106 @@
+/**
+ * Prepares a program for the debugger. In: a module's file, the words of its command line, its grants, and a function
+ * that takes what it prints. Out: an instance of its instrumented form with the calls to make, and a reader of its end.
+ *
+ * The guest has no standard input, since the debugger's fronts read that of the process.
+ */
+import { featureSet, type Instance, NewEngine, TrapError } from "@waft/engine";
+import { WasiExit } from "@waft/engine/wasi";
+import { decodeModule, isBinary } from "@waft/engine/internal/binary/decode";
+import { describeTrap } from "@waft/engine/internal/errors";
+import { readFile } from "@waft/engine/internal/host/files";
+import { parseModule } from "@waft/engine/internal/text_format";
+import { validateModule } from "@waft/engine/internal/validate/module";
+import type { Launched, Outcome } from "../debug/adapter.ts";
+import { Program } from "../debug/program.ts";
+import { describe, exitStatus, FileFailure, oneLine } from "../base/failure.ts";
+import { absolutePath } from "../base/system_path.ts";
+import { componentBytes } from "./component_bytes.ts";
+import { printResult } from "./arguments.ts";
+import { inputPath } from "./input_path.ts";
+import { readShape } from "./module_shape.ts";
+import { type Print, withOutput } from "./captured_output.ts";
+import { checkImports } from "./run.ts";
+import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } from "./run_module.ts";
+
+/** What to debug, beside the file and its arguments. */
+export interface DebugOptions extends GuestInputs {
+  readonly invoke?: string;
+  /** Treatment of unsatisfied imports: functions that trap, or refusal. */
+  readonly unknownImports?: "trap" | "refuse";
+}
+
+/** Prepares the program. Throws FileFailure and UsageError as a run of it would. */
+export async function prepareProgram(
+  file: string,
+  args: readonly string[],
+  options: DebugOptions,
+  print: Print,
+): Promise<Launched> {
+  const { bytes, text } = await readModule(file);
+  const shape = readShape(bytes);
+  inFile(file, () => requireValid(bytes, text));
+  if (shape === undefined) throw new FileFailure(file, new Error("it cannot be read"));
+  const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
+  const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
+  const program = inFile(file, () => new Program(file, bytes, text));
+  const module = NewEngine({ interruptible: true }).compile(program.instrumented.bytes);
+  const { wasi, imports } = wasiFor(module, [file, ...args], options, undefined);
+  const instance: Instance = inFile(
+    file,
+    () => module.instantiate(options.context, withStubs(withOutput(imports, () => instance, print), stubs)),
+  );
+  wasi?.attach(instance);
+  return {
+    program,
+    instance,
+    calls: [...(initialize ? [{ name: INITIALIZE, args: [] }] : []), { name, args: values }],
+    context: options.context,
+    path: absolutePath(file),
+    outcome: (end) => "error" in end ? failed(file, end.error) : succeeded(end.result, printed),
+  };
+}
+
+/** The binary form of a module, and its text if the file is one. */
+async function readModule(file: string): Promise<{ bytes: Uint8Array; text: string | undefined }> {
+  let content: Uint8Array;
+  try {
+    content = readFile(inputPath(file));
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  if (await inFile(file, () => componentBytes(content)) !== undefined) {
+    throw new FileFailure(file, new Error("components cannot be debugged, only modules"));
+  }
+  if (isBinary(content)) return { bytes: content, text: undefined };
+  const { bytes } = inFile(file, () => parseModule(content));
+  return { bytes, text: new TextDecoder().decode(content) };
+}
+
+/** Throws the error of an invalid module, with its place in the text if there is one. */
+function requireValid(bytes: Uint8Array, text: string | undefined): void {
+  try {
+    validateModule(decodeModule(bytes), featureSet());
+  } catch (error) {
+    if (text !== undefined) NewEngine().compile(text);
+    throw error;
+  }
+}
+
+/** The result lines as a run prints them. */
+function succeeded(result: unknown, printed: readonly number[] | undefined): Outcome {
+  const results = printed?.length === 1 ? [result] : printed === undefined ? [] : (result ?? []) as unknown[];
+  const output = results.map((value, k) => `${printResult(value, printed![k]!)}\n`).join("");
+  return { status: 0, output, message: "" };
+}
+
+function failed(file: string, error: unknown): Outcome {
+  if (error instanceof WasiExit) return { status: error.status, output: "", message: "" };
+  const aborted = error instanceof DOMException && error.name === "AbortError";
+  const status = aborted ? 0 : exitStatus(error);
+  // The frames of a trap are those of the instrumented module; people have seen the program stop at it.
+  const message = error instanceof TrapError
+    ? `${oneLine(file)}: trap: ${oneLine(describeTrap(error))}`
+    : describe(new FileFailure(file, error)).replace(/^waft: /, "");
+  return { status, output: "", message: aborted ? "" : message };
+}

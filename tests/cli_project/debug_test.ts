@@ -1,0 +1,204 @@
+/**
+ * `waft debug` as a process: the prompt with mistakes and hostile names, programs of WASI, modules that are refused, and
+ * an editor on standard input and output, with messages that are not the protocol's.
+ */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
+import { removeFolder } from "../support/remove_folder.ts";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+
+const SUM = `(module
+  (memory (export "memory") 1)
+  (data (i32.const 16) "hello")
+  (global $turns (mut i64) (i64.const 0))
+  (func $add (param $a i32) (param $b i32) (result i32)
+    (i32.add (local.get $a) (local.get $b)))
+  (func (export "sum") (param $n i32) (result i32) (local $total i32) (local $rest f64)
+    (loop $again
+      (local.set $total (call $add (local.get $total) (local.get $n)))
+      (global.set $turns (i64.add (global.get $turns) (i64.const 1)))
+      (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+    (local.get $total)))`;
+
+const HELLO = `(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\\10\\00\\00\\00\\06\\00\\00\\00")
+  (data (i32.const 16) "hello\\0a")
+  (func (export "_start")
+    (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (call $exit (i32.const 7))))`;
+
+function inFolder(files: Record<string, string>, run: (folder: string) => void | Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "debug-"));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return Promise.resolve(run(folder)).finally(() => removeFolder(folder));
+}
+
+/** The session's output without the first line; commands are lines. */
+function session(folder: string, args: readonly string[], commands: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), "debug", ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    input: commands.join("\n") + "\n",
+  });
+  assert.equal(stderr, "");
+  return `${stdout.slice(stdout.indexOf("\n") + 1).trimEnd()}\nstatus ${status}`;
+}
+
+Deno.test("the prompt answers mistakes, and changes of variables take effect", () =>
+  inFolder({ "sum.wat": SUM }, (folder) => {
+    const commands = [
+      "x 16",
+      "fly",
+      "break nowhere",
+      "break sum.wat:900",
+      "step",
+      "break add if c > 1",
+      "run",
+      "set a = x",
+    ];
+    const more = [
+      "delete 9",
+      "delete",
+      "break sum.wat:10 if total > 100",
+      "set a = 100",
+      "continue",
+      "print total",
+      "globals",
+    ];
+    const last = ["x 16 5", "frame 3", "print 1 / 0", "print (", "delete", "continue", "continue"];
+    assert.equal(
+      session(folder, ["sum.wat", "3"], [...commands, ...more, ...last]).replaceAll("(waft) ", "> "),
+      `> x 16
+The program has not started: "run" starts it.
+> fly
+There is no command "fly"; "help" lists them.
+> break nowhere
+There is no code at nowhere.
+> break sum.wat:900
+There is no code at sum.wat:900.
+> step
+The program has not started: "run" starts it.
+> break add if c > 1
+Breakpoint 1 at sum.wat:6
+> run
+condition: no variable is called c
+#0 add at sum.wat:6:15
+>     6      (i32.add (local.get $a) (local.get $b)))
+> set a = x
+"x" is no integer
+> delete 9
+There is no such breakpoint.
+> delete
+> break sum.wat:10 if total > 100
+Breakpoint 1 at sum.wat:10
+> set a = 100
+> continue
+#0 sum at sum.wat:10:36
+>    10        (global.set $turns (i64.add (global.get $turns) (i64.const 1)))
+> print total
+103
+> globals
+  turns: mut i64 = 0
+> x 16 5
+  00000010  68 65 6c 6c 6f                                   hello
+> frame 3
+There is no such frame.
+> print 1 / 0
+division by zero
+> print (
+cannot read "(": Unclosed ( at character 1
+> delete
+> continue
+106
+The program ended with status 0.
+> continue
+The program has ended.
+(waft)
+status 0`,
+    );
+  }));
+
+Deno.test("a program of WASI prints, reads nothing and ends with its status", () =>
+  inFolder({ "hello.wat": HELLO }, (folder) => {
+    const output = session(folder, ["hello.wat"], ["run", "quit"]);
+    assert.equal(output, "(waft) run\nhello\nThe program ended with status 7.\n(waft) quit\nstatus 7");
+  }));
+
+Deno.test("modules that cannot be debugged are refused, and names cannot forge output", () =>
+  inFolder({
+    "shared.wat": '(module (memory 1 1 shared) (func (export "f")))',
+    "part.wat": "(component)",
+    "bad.wat": '(module (func (export "f") (result i32)))',
+    "evil.wat": '(module (func $"a\\1b[2Jb" (export "f") unreachable))',
+  }, (folder) => {
+    const refused = (...args: string[]) => {
+      const { status, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), "debug", ...args], {
+        cwd: folder,
+        encoding: "utf8",
+      });
+      return `${status} ${stderr.trimEnd()}`;
+    };
+    assert.match(refused("shared.wat"), /^1 waft: shared\.wat: a module with shared memories cannot be debugged/);
+    assert.match(refused("part.wat"), /^1 waft: part\.wat: components cannot be debugged/);
+    assert.match(refused("bad.wat"), /^1 waft: bad\.wat:1:\d+: type mismatch/);
+    assert.match(refused("gone.wat"), /^1 waft: gone\.wat: /);
+    assert.match(refused(), /^2 waft: waft debug takes a FILE/);
+    const output = session(folder, ["evil.wat"], ["run", "continue"]);
+    assert.match(output, /Trap: unreachable/);
+    assert(!output.includes("\u001b"));
+    assert.match(output, /status 134$/);
+  }));
+
+/** A message of the protocol. */
+function message(seq: number, command: string, args: object = {}): string {
+  const body = JSON.stringify({ seq, type: "request", command, arguments: args });
+  return `Content-Length: ${new TextEncoder().encode(body).length}\r\n\r\n${body}`;
+}
+
+/** Sends `input` to `waft debug --dap`; ends it once the output contains `until`. Returns the output and the status. */
+async function converse(
+  folder: string,
+  input: string,
+  until: string,
+): Promise<{ output: string; status: number | null }> {
+  const child = spawn(process.execPath, [...hostArguments(CLI), "debug", "--dap"], { cwd: folder });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+    if (output.includes(until)) child.stdin.end();
+  });
+  child.stdin.on("error", () => {}); // it may be gone
+  child.stdin.write(input);
+  const status = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { output, status };
+}
+
+Deno.test("an editor on standard input and output", () =>
+  inFolder({ "hello.wat": HELLO }, async (folder) => {
+    const input = message(1, "initialize", { adapterID: "waft" }) + message(2, "launch", { program: "hello.wat" }) +
+      message(3, "configurationDone");
+    const { output, status } = await converse(folder, input, '"terminated"');
+    assert.match(output, /"category":"stdout","output":"hello\\n"/);
+    assert.match(output, /"event":"exited","body":{"exitCode":7}/);
+    assert.equal(status, 7);
+  }));
+
+Deno.test("input that is not the protocol ends the adapter with a sentence", () =>
+  inFolder({}, async (folder) => {
+    for (const input of ["Content-Length: x\r\n\r\n{}", "Content-Length: 4\r\n\r\nnull", "x".repeat(5000)]) {
+      const { output } = await converse(folder, input, "waft: ");
+      assert.match(output, /"category":"stderr","output":"waft: /);
+    }
+  }));

@@ -1,0 +1,318 @@
+/**
+ * The debugger as an editor uses it, driven by an independent client of the Debug Adapter Protocol: breakpoints by line,
+ * function and offset, conditions, log points, steps, stacks, variables of the source and of the module, memory, traps,
+ * pausing. The programs are in programs/, made by programs/build.sh.
+ */
+import { DebugClient } from "@vscode/debugadapter-testsupport";
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:net";
+import { fileURLToPath } from "node:url";
+import { serveAdapter } from "../../project/debug/adapter.ts";
+import { prepareProgram } from "../../project/ops/debug_program.ts";
+
+const SHAPES = fileURLToPath(new URL("./programs/shapes.c", import.meta.url));
+const MAIN = 1;
+const HANG_MS = 60_000;
+
+/** The path of a file in programs/. */
+function program(name: string): string {
+  return fileURLToPath(new URL(`./programs/${name}`, import.meta.url));
+}
+
+/** Serves one client on a free port, and runs `use` with it. */
+async function withClient(use: (client: DebugClient) => Promise<void>): Promise<void> {
+  const server: Server = createServer((socket) => {
+    serveAdapter(
+      socket,
+      socket,
+      (request, print) =>
+        prepareProgram(String(request.program), (request.args ?? []) as string[], {
+          context: {},
+          preopens: [],
+          env: [],
+          ...(typeof request.invoke === "string" ? { invoke: request.invoke } : {}),
+        }, print),
+    ).then(() => socket.end());
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const client = new DebugClient("", "", "waft");
+  try {
+    await client.start((server.address() as { port: number }).port);
+    await client.initializeRequest();
+    await guarded(use(client));
+  } finally {
+    // The connection ends before the client has heard of it.
+    client.stop().catch(() => {});
+    await new Promise((closed) => server.close(closed));
+  }
+}
+
+/** Fails instead of waiting for ever for an event that does not come. */
+async function guarded(session: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((_, fail) => {
+    timer = setTimeout(() => fail(new Error("the session has hung")), HANG_MS);
+  });
+  await Promise.race([session, late]).finally(() => clearTimeout(timer));
+}
+
+/** Launches a program, stopped nowhere, with what `configure` sets. */
+async function launch(
+  client: DebugClient,
+  args: Record<string, unknown>,
+  configure: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  const initialized = client.waitForEvent("initialized");
+  await client.launchRequest(args);
+  await initialized;
+  await configure();
+  await client.configurationDoneRequest();
+}
+
+/** The next stop: its reason and the place of its innermost frame. */
+async function stopped(client: DebugClient, resume: () => Promise<unknown>): Promise<string> {
+  const ended = client.waitForEvent("terminated").then(() => assert.fail("the program ended"));
+  const event = Promise.race([client.waitForEvent("stopped"), ended]);
+  await resume();
+  const { body } = await event;
+  const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+  return `${body.reason} ${stackFrames[0]?.name}:${stackFrames[0]?.line}`;
+}
+
+/** The variables of a scope of the innermost frame, `name` → text. */
+async function variables(client: DebugClient, scope: string, frame = 0): Promise<Map<string, string>> {
+  const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+  const { scopes } = (await client.scopesRequest({ frameId: stackFrames[frame]!.id })).body;
+  const { variablesReference } = scopes.find(({ name }) => name === scope)!;
+  const list = (await client.variablesRequest({ variablesReference })).body.variables;
+  return new Map(list.map(({ name, value }) => [name, value]));
+}
+
+async function evaluated(client: DebugClient, expression: string): Promise<string> {
+  const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+  return (await client.evaluateRequest({ expression, frameId: stackFrames[0]!.id })).body.result;
+}
+
+const RUN = { program: program("shapes5.wasm"), invoke: "run", args: ["4"] };
+
+Deno.test("a breakpoint in a line stops there each time, and steps go line by line", () =>
+  withClient(async (client) => {
+    const stop = stopped(client, () =>
+      launch(client, RUN, async () => {
+        const { breakpoints } =
+          (await client.setBreakpointsRequest({ source: { path: SHAPES }, breakpoints: [{ line: 28 }, { line: 18 }] }))
+            .body;
+        assert.deepEqual(breakpoints.map(({ verified, line }) => [verified, line]), [[true, 28], [true, 19]]);
+      }));
+    assert.equal(await stop, "breakpoint add:28");
+    const step = (request: () => Promise<unknown>) => stopped(client, request);
+    assert.equal(await step(() => client.nextRequest({ threadId: MAIN })), "step add:27");
+    assert.equal(await step(() => client.nextRequest({ threadId: MAIN })), "breakpoint add:28");
+    await client.setBreakpointsRequest({ source: { path: SHAPES }, breakpoints: [] });
+    assert.equal(await step(() => client.stepOutRequest({ threadId: MAIN })), "step run:38");
+    assert.equal(await step(() => client.nextRequest({ threadId: MAIN })), "step run:39");
+    assert.equal(await step(() => client.nextRequest({ threadId: MAIN })), "step run:40");
+    assert.equal(await step(() => client.stepInRequest({ threadId: MAIN })), "step factorial:20");
+    const ended = client.waitForEvent("terminated");
+    await client.continueRequest({ threadId: MAIN });
+    await ended;
+  }));
+
+Deno.test("steps over a call do not stop inside, and the stack of a recursion is whole", () =>
+  withClient(async (client) => {
+    const source = { path: SHAPES };
+    const at = await stopped(
+      client,
+      () =>
+        launch(
+          client,
+          RUN,
+          () => client.setBreakpointsRequest({ source, breakpoints: [{ line: 20, condition: "n == 1" }] }),
+        ),
+    );
+    assert.equal(at, "breakpoint factorial:20");
+    const { stackFrames, totalFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+    assert.equal(totalFrames, 5);
+    assert.deepEqual(stackFrames.map(({ name, line }) => `${name}:${line}`), [
+      "factorial:20",
+      "factorial:21",
+      "factorial:21",
+      "factorial:21",
+      "run:40",
+    ]);
+    assert.equal((await variables(client, "Locals", 2)).get("n"), "3");
+    assert.equal(await stopped(client, () => client.stepOutRequest({ threadId: MAIN })), "step factorial:21");
+    assert.equal(await stopped(client, () => client.nextRequest({ threadId: MAIN })), "step factorial:22");
+    assert.equal(await evaluated(client, "rest"), "1");
+  }));
+
+Deno.test("conditions, hit counts and log points", () =>
+  withClient(async (client) => {
+    const source = { path: SHAPES };
+    const output = client.waitForEvent("output");
+    const stop = stopped(client, () =>
+      launch(client, RUN, () =>
+        client.setBreakpointsRequest({
+          source,
+          breakpoints: [
+            { line: 31, logMessage: "the sum is {sum}, of {length}" },
+            { line: 28, hitCondition: "3" },
+          ],
+        })));
+    assert.equal(await stop, "breakpoint add:28");
+    assert.equal(await evaluated(client, "i"), "2");
+    assert.equal(await evaluated(client, "sum + values[0] == 10 * 4 && i < length"), "1");
+    const ended = client.waitForEvent("terminated");
+    await client.continueRequest({ threadId: MAIN });
+    assert.equal((await output).body.output, "the sum is 34, of 3\n");
+    await ended;
+  }));
+
+Deno.test("a condition that cannot be evaluated stops and says why", () =>
+  withClient(async (client) => {
+    const event = client.waitForEvent("stopped");
+    await launch(client, RUN, () =>
+      client.setBreakpointsRequest({
+        source: { path: SHAPES },
+        breakpoints: [{ line: 28, condition: "missing > 1" }],
+      }));
+    assert.match((await event).body.text, /no variable is called missing/);
+  }));
+
+Deno.test("a trap is a stop, with the place, the frames and the exit status", () =>
+  withClient(async (client) => {
+    const at = await stopped(client, () => launch(client, { ...RUN, invoke: "divide", args: ["7", "0"] }));
+    assert.equal(at, "exception divide:44");
+    const { description } = (await client.customRequest("exceptionInfo", { threadId: MAIN })).body;
+    assert.match(description, /integer divide by zero/);
+    assert.equal(await evaluated(client, "a"), "7");
+    const exited = client.waitForEvent("exited");
+    await client.continueRequest({ threadId: MAIN });
+    assert.equal((await exited).body.exitCode, 134);
+  }));
+
+Deno.test("a running program can be paused, inspected and ended", () =>
+  withClient(async (client) => {
+    await launch(client, { ...RUN, invoke: "spin", args: [] });
+    assert.match(await stopped(client, () => client.pauseRequest({ threadId: MAIN })), /^pause spin:(49|5\d)$/);
+    const exited = client.waitForEvent("exited");
+    await client.terminateRequest();
+    await exited;
+  }));
+
+Deno.test("functions, offsets and memory; a variable that was changed has its value in the program", () =>
+  withClient(async (client) => {
+    const at = await stopped(
+      client,
+      () =>
+        launch(
+          client,
+          { ...RUN, invoke: "divide", args: ["7", "2"] },
+          () => client.setFunctionBreakpointsRequest({ breakpoints: [{ name: "divide" }, { name: "nothing" }] }),
+        ),
+    );
+    assert.equal(at, "breakpoint divide:44");
+    const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+    const { scopes } = (await client.scopesRequest({ frameId: stackFrames[0]!.id })).body;
+    const { variablesReference } = scopes.find(({ name }) => name === "Locals")!;
+    await client.setVariableRequest({ variablesReference, name: "a", value: "30" });
+    const output = client.waitForEvent("output");
+    await client.continueRequest({ threadId: MAIN });
+    assert.equal((await output).body.output, "15\n");
+  }));
+
+Deno.test("requests that make no sense are refused in words", () =>
+  withClient(async (client) => {
+    const refused = (request: Promise<unknown>) => request.then(() => "served", (error: Error) => error.message);
+    assert.match(await refused(client.threadsRequest()), /served/);
+    assert.match(await refused(client.continueRequest({ threadId: MAIN })), /no program is launched/);
+    assert.match(await refused(client.launchRequest({ program: "/nowhere.wasm" } as object)), /no such file/i);
+    assert.match(await refused(client.customRequest("fly")), /the request fly is not supported/);
+  }));
+
+/** A variable with its parts to a depth: texts, and lists of `name: parts`. */
+async function tree(client: DebugClient, expression: string, depth: number): Promise<unknown> {
+  const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+  const { body } = await client.evaluateRequest({ expression, frameId: stackFrames[0]!.id });
+  return await partsOf(client, body.result, body.variablesReference, depth);
+}
+
+async function partsOf(client: DebugClient, text: string, reference: number, depth: number): Promise<unknown> {
+  if (reference === 0 || depth === 0) return text;
+  const { variables: parts } = (await client.variablesRequest({ variablesReference: reference })).body;
+  const entries = await Promise.all(
+    parts.map(async ({ name, value, variablesReference }) => [
+      name,
+      await partsOf(client, value, variablesReference, depth - 1),
+    ]),
+  );
+  return Object.fromEntries(entries);
+}
+
+for (const version of [4, 5]) {
+  Deno.test(`variables of the source, DWARF ${version}: structures, arrays, pointers, enumerations, bit fields`, () =>
+    withClient(async (client) => {
+      const at = await stopped(
+        client,
+        () =>
+          launch(
+            client,
+            { ...RUN, program: program(`shapes${version}.wasm`) },
+            () => client.setBreakpointsRequest({ source: { path: SHAPES }, breakpoints: [{ line: 38 }] }),
+          ),
+      );
+      assert.equal(at, "breakpoint run:38");
+      assert.deepEqual([...(await variables(client, "Locals")).keys()], ["n", "first", "values", "ratio", "sum"]);
+      assert.equal((await variables(client, "Statics")).get("count"), "41");
+      const { name, ...first } = await tree(client, "first", 3) as { name: unknown };
+      assert.match(String(await tree(client, "first.name", 0)), /^0x[0-9a-f]+ "first"$/);
+      assert.deepEqual(first, {
+        corners: { "[0]": { x: "1", y: "2.5" }, "[1]": { x: "3", y: "-4" } },
+        next: { "*": { ...(first as { next: { "*": object } }).next["*"] } },
+        color: "BLUE",
+        visible: "0",
+        layer: "2",
+      });
+      assert.deepEqual(name, { "*": "102 'f'" });
+      assert.deepEqual(await tree(client, "first.next", 2), {
+        "*": {
+          ...(await tree(client, "*first.next", 1) as object),
+          color: "GREEN",
+          layer: "5",
+        },
+      });
+      assert.equal(await evaluated(client, "first.next.corners[1].y * 2"), "3");
+      assert.deepEqual(await tree(client, "values", 1), { "[0]": "10", "[1]": "20", "[2]": "4" });
+      assert.equal(await evaluated(client, "ratio"), "0.25");
+      assert.equal(await evaluated(client, "first.color == 6 && n == 4 ? 1 : 2"), "1");
+    }));
+}
+
+Deno.test("damaged debugging information gives fewer variables, and no error", async () => {
+  const { SourceVariables } = await import("../../project/debug/dwarf/source_variables.ts");
+  const { decodeModule } = await import("../../engine/binary/decode.ts");
+  const { readFileSync } = await import("node:fs");
+  const memory = new Uint8Array(1 << 17);
+  const frame = { local: () => 1n, global: () => 2n, setLocal: () => {}, memory };
+  let seed = 1;
+  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 8;
+  for (const version of [4, 5]) {
+    const { customs } = decodeModule(new Uint8Array(readFileSync(program(`shapes${version}.wasm`))));
+    let found = 0;
+    for (let round = 0; round < 400; round++) {
+      const damaged = customs.map((section) => {
+        const bytes = section.bytes.slice(0, round % 3 === 0 ? random() % (section.bytes.length + 1) : undefined);
+        for (let k = 0; k < round % 5 && bytes.length > 0; k++) bytes[random() % bytes.length] = random();
+        return { ...section, bytes };
+      });
+      const variables = SourceVariables.of(damaged);
+      for (let pc = 3; pc < 1300; pc += 97) {
+        const list = variables?.locals({ ...frame, pc }, () => memory) ?? [];
+        found += list.length;
+        for (const each of list) void each.parts?.().length;
+        void variables?.statics({ ...frame, pc }, () => memory);
+      }
+    }
+    assert(found > 100, `${found} variables`);
+  }
+});

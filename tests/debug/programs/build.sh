@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Builds the programs of the debugger's tests with clang and lld: DWARF 4 and 5, not optimized.
+set -euo pipefail
+cd "$(dirname "$0")"
+for version in 4 5; do
+  clang --target=wasm32 "-gdwarf-$version" -O0 -nostdlib -Wl,--no-entry -fdebug-prefix-map="$PWD"=/src \
+    -fdebug-compilation-dir=/src shapes.c -o "shapes$version.wasm"
+done
