@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ASYNC_ROWS } from "./async_rows.ts";
-import { BORDER_ROWS } from "./border_rows.ts";
+import { BOUNDARY_ROWS } from "./boundary_rows.ts";
 import { DETAIL_ROWS } from "./detail_rows.ts";
 import { INTERFACE_ROWS } from "./interface_rows.ts";
 import { MODULE_ROWS } from "./module_rows.ts";
@@ -18,7 +18,7 @@ export const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   INTERFACE_ROWS,
   MODULE_ROWS,
   OBJECT_ROWS,
-  BORDER_ROWS,
+  BOUNDARY_ROWS,
   STRING_ROWS,
   ASYNC_ROWS,
   DETAIL_ROWS,

@@ -63,7 +63,7 @@ function throwing(value: unknown): () => never {
   };
 }
 
-export const BORDER_ROWS: readonly Row[] = [
+export const BOUNDARY_ROWS: readonly Row[] = [
   ...TYPES.map((type): Row => [`arguments for ${type}`, (W) => {
     const { f } = run(W, `(module (func (export "f") (param ${type}) (result ${type}) (local.get 0)))`);
     return [...VALUES.map((value) => thrown(W, () => f(value))), thrown(W, () => f())];
