@@ -76,7 +76,7 @@ const LISTINGS: readonly Listing[] = [
   { name: "arm64 baseline", target: OPTIMIZING_ARM64, tier: "baseline" },
 ];
 
-/** Machine code of the module with what a listing reads of it. */
+/** Machine code of the module with the facts that a listing shows. */
 interface CompiledListing extends Listing {
   readonly compiled: CompiledCode;
   readonly code: MachineCode;

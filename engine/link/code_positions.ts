@@ -47,7 +47,7 @@ export function baselinePositions(
   };
 }
 
-/** A site in code: what its position is, and the size of the frame there. */
+/** A site in code: its position, and the size of the frame there. */
 interface NearSite extends CodePosition {
   readonly frame: number;
 }

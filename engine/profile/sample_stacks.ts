@@ -25,7 +25,7 @@ export type SampleFrame =
   /** A function of the host, a builtin or intrinsic code of the engine, or other JavaScript. */
   | { readonly kind: "host" | "engine"; readonly name: string };
 
-/** What the stacks are read with. */
+/** The parts of the host that reading stacks needs. */
 interface StackSources {
   readonly arch: "x64" | "arm64";
   readonly lookup: (address: number) => ImageOwner | undefined;

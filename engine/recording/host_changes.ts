@@ -99,7 +99,7 @@ class WatchedMemory {
     this.writeNonzero(out, common);
   }
 
-  /** Writes what is not zero from byte `from` on. */
+  /** Writes the nonzero bytes from byte `from` on. */
   writeNonzero(out: ByteWriter, from: number): void {
     const { bytes } = this.#memory;
     const zeros = new Uint8Array(Math.min(BLOCK_BYTES, bytes.length - from));

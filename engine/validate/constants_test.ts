@@ -1,6 +1,6 @@
 /**
- * The quick validation of constant expressions accepts what the rules of instructions accept, with the same uses of
- * features and the same declared functions, and leaves errors to them.
+ * The quick validation of constant expressions accepts the same expressions as the rules of instructions, with the same
+ * uses of features and the same declared functions, and leaves errors to them.
  */
 import assert from "node:assert/strict";
 import { type FeatureSet, featureSet } from "../features.ts";

@@ -6,7 +6,7 @@
 import { STUB } from "../codegen/machine_code.ts";
 import type { MachineModule } from "./machine_module.ts";
 
-/** What a stub does when it is entered. */
+/** The effect of entering a stub. */
 export const STUB_KIND = { NONE: 0, TRAP: 1, ALLOCATE: 2, BUILTIN: 3 } as const;
 
 export class CodeMap {

@@ -3,13 +3,13 @@
  * pseudo-locations) at one point of a function. Facts are columns of small numbers; nothing is allocated per
  * instruction.
  *
- *     kind, id      what the value is (VALUE): a number, or an address in a known object
+ *     kind, id      the kind of the value (VALUE): a number, or an address in a known object
  *     low, high     bounds of the number, or of the distance from the start of the object; high is Infinity if unknown
  *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without wrapping.
  *                   Locations with one name change together when a branch refines one of them. 0: no name
  *     room, of      value + room is at most the length `of` (LIMIT); of < 0: nothing is known
  *
- * A name stands for one value: the result of an instruction, or that of a location at a join. A join that closes a loop
+ * A name denotes one value: the result of an instruction, or that of a location at a join. A join that closes a loop
  * renames all locations, so a name never denotes values of two iterations. Lengths of memories and tables never
  * decrease, so room and lower bounds of lengths hold for good.
  *

@@ -1,7 +1,8 @@
 /**
  * Decoder of the verifier for x86-64. In: bytes of one function. Out: columns with one entry per instruction.
  * Invariant: an accepted instruction is decoded in full, with every prefix, register, displacement and immediate;
- * instructions do not overlap, and what begins no form of x64_forms.ts is an entry of its own that must not be reached.
+ * instructions do not overlap, and bytes that begin no form of x64_forms.ts are an entry of their own that must not be
+ * reached.
  *
  *     [F0] [66|F2|F3] [REX] [0F [38|3A]] opcode [ModRM [SIB] [displacement]] [immediate]
  *     C5 or C4 prefix, opcode, ModRM …                                          VEX, 128 bits

@@ -297,7 +297,7 @@ function accessDescriptor(a: Analysis, name: number, at: number, size: number, i
   if (at !== DESCRIPTOR.KIND || size !== 4) a.fail(REASON.OBJECT);
 }
 
-/** The context of a record that may belong to another instance: what a call needs. */
+/** The context of a record that may belong to another instance, which a call needs. */
 function accessOtherContext(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
   if (isStore) return a.fail(REASON.CONTEXT);

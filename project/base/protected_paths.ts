@@ -31,7 +31,8 @@ export function protectedPaths({ root, artifact }: ProtectedRun, paths: MachineP
       // A single executable is waft itself, or an application with its program.
       ...(isSingleExecutable() ? [process.execPath] : []),
     ],
-    // The cache as a whole: the code of compiled modules, and what the JavaScript runtime compiled of waft itself.
+    // The cache as a whole: the code of compiled modules, and the code that the JavaScript runtime compiled of waft
+    // itself.
     directories: [paths.config, paths.state, paths.bin, paths.versions, paths.cache],
   };
 }

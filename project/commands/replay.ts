@@ -1,6 +1,6 @@
 /**
  * `waft replay FILE`: repeats the run in a recording of `waft run --record`, without the files, clocks and streams that
- * the program had. Prints what the run printed and ends with its exit status; with `--json` prints one document in the
+ * the program had. Prints the output of the run and ends with its exit status; with `--json` prints one document in the
  * envelope of output_schemas.ts, and the status says whether the run repeated.
  */
 import type { Command } from "commander";

@@ -26,7 +26,7 @@ export interface ReplayedRun {
   readonly hash: string;
 }
 
-/** Receives what the program writes to a descriptor, 1 or 2. */
+/** Receives the bytes that the program writes to a descriptor, 1 or 2. */
 type Output = (descriptor: 1 | 2, bytes: Uint8Array) => void;
 
 /** Replays `file`. Throws FileFailure if the log cannot be read or the run does not repeat. */
@@ -67,7 +67,7 @@ function outcomeOf(error: unknown): Pick<ReplayedRun, "outcome" | "message" | "s
   return { outcome: error instanceof TrapError ? "trapped" : "failed", message };
 }
 
-/** Passes on what a successful fd_write of WASI wrote to stdout or stderr. */
+/** Passes on the bytes that a successful fd_write of WASI wrote to stdout or stderr. */
 function repeatOutput({ module, name, args, results, memory }: ReplayedHostCall, output: Output): void {
   const [descriptor, vectors, count, writtenAt] = args.map((arg) => Number(arg) >>> 0) as [
     number,

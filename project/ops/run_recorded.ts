@@ -31,7 +31,7 @@ export function startRecorded(
   };
 }
 
-/** Runs `start`. If it fails after the instance was linked, writes what was recorded. */
+/** Runs `start`. If it fails after the instance was linked, writes the recording so far. */
 function orRecorded(start: () => Runnable, recorder: Recorder, write: (log: Uint8Array) => void): Runnable {
   try {
     return start();

@@ -1,7 +1,7 @@
 /**
- * The script of the page of `waft profile`, as text: it runs in browsers, not here. In: the data block of flame_page.ts.
- * Out: a flame graph, root at the top, and a table of functions. Invariant: names enter the document as text nodes only,
- * and frames are made for what is visible at the chosen zoom.
+ * The script of the page of `waft profile`, as text: it runs in browsers, not here. In: the data block of
+ * flame_page.ts. Out: a flame graph, root at the top, and a table of functions. Invariant: names enter the document as
+ * text nodes only, and frames are made only for the part that is visible at the chosen zoom.
  */
 
 /** JavaScript of a classic script. */

@@ -203,7 +203,7 @@ for (const allocator of [REALLOC, ""]) {
     assert.equal(text, "hi");
     assert.equal(stack % 8, 0);
     assert.equal(go(), stack);
-    // What the module does not use is neither imported nor required.
+    // Interfaces that the module does not use are neither imported nor required.
     assert.match(new TextDecoder().decode(component), /sink/);
     const [root] = witOfComponent(validateComponent(decodeComponent(component))).root.worlds.values();
     assert.doesNotMatch(JSON.stringify(describeWorld(root)), /never/);

@@ -63,7 +63,7 @@ for (const [mark, core] of [["", SYNC], ["async ", ASYNC]]) {
       await assert.rejects(async () => await shelf.take(book, file, 5 as unknown as object, "title"), TypeError);
     }
     assert.deepEqual(disposed, ["a"]);
-    // The book is still owned here, and the tables have no entries that nobody knows.
+    // The book is still owned here, and the tables have no unreachable entries.
     assert.equal(await shelf.take(book, file, other, "title"), first);
     assert.deepEqual(disposed, ["a", "a"]);
     await assert.rejects(async () => await shelf.take(book, file, other, "title"), /passed on or disposed of/);

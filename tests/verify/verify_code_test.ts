@@ -1,6 +1,6 @@
 /**
- * The verifier of machine code: proves the code of programs, names what it cannot prove, and catches every
- * mutant of proven code.
+ * The verifier of machine code: proves the code of programs, names the unproven accesses, and catches every mutant of
+ * proven code.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -58,7 +58,7 @@ const ROWS: readonly (readonly [operation: keyof typeof OPERATIONS, path: string
   ["make a new file", "dir/", "isdir"],
 ];
 
-/** Can this system do what the row needs? A guest makes no links on Windows. */
+/** Whether this system supports the row: a guest makes no links on Windows. */
 function isPossible([operation, path]: (typeof ROWS)[number]): boolean {
   return !(LACKS_LINKS && path.includes("_link")) && !(LACKS_POSIX_FILES && operation === "symlink");
 }
