@@ -497,8 +497,8 @@ export function promising(
 /**
  * Calls an exported function as `Instance.callAsync` does, but reports the end to `done` or `failed` at the moment at
  * which the guest returns. Together with {@linkcode Suspension}, a host can schedule suspended calls itself: unless
- * `preempts`, the guest is never preempted, so that it stops only where a host function suspends it. Calls that name the
- * same `account` share its processor time, in place of the context's.
+ * `preempts`, the guest is never preempted, so that it stops only where a host function suspends it. Calls that name
+ * the same `account` share its processor time, in place of the context's.
  *
  * Throws TypeError if `exported` is not an exported function of an instance.
  */

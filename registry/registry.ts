@@ -1,8 +1,8 @@
 /**
  * A registry, from database to listener.
  *
- * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, creates keys
- * and, the first time, an administrator whose token is shown once.
+ * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, creates
+ * keys and, the first time, an administrator whose token is shown once.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -77,7 +77,9 @@ interface Comparison {
   readonly memoryRatio: number;
 }
 
-/** Compares both sides in `rounds` pairs of processes; `empty` has the processor times of processes without a package. */
+/**
+ * Compares both sides in `rounds` pairs of processes; `empty` has the processor times of processes without a package.
+ */
 function compare(
   run: (side: Side) => Run,
   name: string,

@@ -1,6 +1,7 @@
 /**
- * House rules, checked on the source text: unused exports, non-null assertions on elements, variables at module level, examples and documentation of public entry points, instruction rows without users. Each check lists the
- * folders that it covers; add folders once they comply.
+ * House rules, checked on the source text: unused exports, non-null assertions on elements, variables at module level,
+ * examples and documentation of public entry points, instruction rows without users. Each check lists the folders that
+ * it covers; add folders once they comply.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,7 +1,8 @@
 /**
  * Limits of a call whose tasks may outlive a turn of the event loop. In: the context of the call. Out: a deadline for
- * every core function that its tasks call, accounts of fuel and processor time that they share, and a timer and a signal that end the
- * call while nothing runs. Invariant: a limit that the code cannot enforce is refused before anything runs.
+ * every core function that its tasks call, accounts of fuel and processor time that they share, and a timer and a
+ * signal that end the call while nothing runs. Invariant: a limit that the code cannot enforce is refused before
+ * anything runs.
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import { type Context, ProcessorAccount, TrapError, underLimits } from "@waft/engine";

@@ -68,8 +68,8 @@ export type Take = (part: Uint8Array) => void | Promise<void>;
 type Done = (error?: unknown) => void | Promise<void>;
 
 /**
- * Passes all bytes of `stream` to `take`, each part before the write that made it is complete. `done` is called once: at
- * the end of the stream, or with the error that `take` threw or that ended the component.
+ * Passes all bytes of `stream` to `take`, each part before the write that made it is complete. `done` is called once:
+ * at the end of the stream, or with the error that `take` threw or that ended the component.
  */
 export function consume(stream: ReadableStream<Uint8Array>, take: Take, done: Done): void {
   const unread = stream.locked ? undefined : UNREAD.get(stream);

@@ -156,8 +156,8 @@ const STACK: PropertyDescriptor & ThisType<WithParts> = {
 };
 
 /**
- * Gives an error a stack that is composed when it is read; a program may set another. `isPrepared`: the error was created
- * between {@linkcode prepareStack} and {@linkcode limitStacks}.
+ * Gives an error a stack that is composed when it is read; a program may set another. `isPrepared`: the error was
+ * created between {@linkcode prepareStack} and {@linkcode limitStacks}.
  */
 export function defineGuestStack(
   error: Error,

@@ -1,11 +1,11 @@
 /**
  * The stages of compilation of single functions, for people: text, IR after each pass, machine code of each processor
- * and tier. In: a module. Out: per function lines of text, each with the offset in the module of the instruction that it
- * belongs to.
+ * and tier. In: a module. Out: per function lines of text, each with the offset in the module of the instruction that
+ * it belongs to.
  *
- * The whole module is compiled once per listing, because the code of a function depends on its callees; the other stages
- * are made when a function is explored. Invariant: the machine code is that of the engine with the same options, byte
- * for byte.
+ * The whole module is compiled once per listing, because the code of a function depends on its callees; the other
+ * stages are made when a function is explored. Invariant: the machine code is that of the engine with the same options,
+ * byte for byte.
  */
 import { metadataOf } from "../artifact/module_metadata.ts";
 import { OPTIMIZING_ARM64 } from "../backend_arm64/optimizing_target.ts";

@@ -1,6 +1,6 @@
 /**
- * The calls of linux_calls.ts on Windows. WASI and the plugins' files speak Linux's calls, with Linux's numbers for flags
- * and errors and Linux's structures; this file translates them to functions of ntdll and kernel32. In: calls of
+ * The calls of linux_calls.ts on Windows. WASI and the plugins' files speak Linux's calls, with Linux's numbers for
+ * flags and errors and Linux's structures; this file translates them to functions of ntdll and kernel32. In: calls of
  * functions with their addresses (WindowsMachine). Out: the result, or −errno as Linux numbers it.
  *
  * Names are opened relative to the handle of their directory, one component at a time, by the functions of NT, which

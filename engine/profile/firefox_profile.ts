@@ -1,6 +1,6 @@
 /**
- * Profiles in the format that the Firefox profiler opens: its processed profile, version 49. In: a profile. Out: the JSON
- * value. Invariant: every table has columns of one length, whose indices are within the tables that they refer to.
+ * Profiles in the format that the Firefox profiler opens: its processed profile, version 49. In: a profile. Out: the
+ * JSON value. Invariant: every table has columns of one length, whose indices are within the tables that they refer to.
  */
 import type { Profile, ProfileFrame } from "./profile.ts";
 

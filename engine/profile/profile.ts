@@ -1,6 +1,7 @@
 /**
- * A profile: samples of stacks, with shared frames. In: frames of samples. Out: the share of each function, and the file
- * format of the Firefox profiler (firefox_profile.ts). Invariant: frame, stack and sample tables refer to earlier rows.
+ * A profile: samples of stacks, with shared frames. In: frames of samples. Out: the share of each function, and the
+ * file format of the Firefox profiler (firefox_profile.ts). Invariant: frame, stack and sample tables refer to earlier
+ * rows.
  */
 import type { SourcePlace } from "../errors.ts";
 import { firefoxProfile } from "./firefox_profile.ts";

@@ -1,7 +1,7 @@
 /**
- * Samples of the guest stack of one thread, without JavaScript: a timer of the system sends a signal to the thread, whose
- * handler (sampler_code.ts) copies the program counter and the top of the guest stack into a buffer. In: the thread and
- * the interval. Out: the samples, read after the timer has stopped.
+ * Samples of the guest stack of one thread, without JavaScript: a timer of the system sends a signal to the thread,
+ * whose handler (sampler_code.ts) copies the program counter and the top of the guest stack into a buffer. In: the
+ * thread and the interval. Out: the samples, read after the timer has stopped.
  *
  * Invariant: the handler touches nothing but the buffer and the sampler's state, which stay mapped for the life of the
  * process, because a signal may arrive late.

@@ -1,12 +1,13 @@
 /**
- * Machine code of the sampler (sampler.ts) for each architecture: the handler of the timer's signal on Linux. Data only.
+ * Machine code of the sampler (sampler.ts) for each architecture: the handler of the timer's signal on Linux. Data
+ * only.
  *
  *     void handler(int signal, siginfo_t *info, ucontext_t *context)
  *
- * The timer's value, in `info`, is the address of the sampler's state (SAMPLER). The handler appends one record (SAMPLE)
- * with the interrupted program counter and the top of the guest stack. Code outside of the arena is the host's: then
- * the program counter is 0 and the guest stack is that of the parked code. A signal that no timer sent has no effect.
- * The handler uses no stack and calls nothing.
+ * The timer's value, in `info`, is the address of the sampler's state (SAMPLER). The handler appends one record
+ * (SAMPLE) with the interrupted program counter and the top of the guest stack. Code outside of the arena is the
+ * host's: then the program counter is 0 and the guest stack is that of the parked code. A signal that no timer sent has
+ * no effect. The handler uses no stack and calls nothing.
  */
 
 // deno-fmt-ignore

@@ -9,7 +9,9 @@ export const EVENT = {
   BEGIN: 1,
   /** The segments have run. */
   READY: 2,
-  /** A call of an exported function: index, fuel left + 1 or 0 for no limit, depth left + 1 or 0, arguments, changes. */
+  /**
+   * A call of an exported function: index, fuel left + 1 or 0 for no limit, depth left + 1 or 0, arguments, changes.
+   */
   CALL: 3,
   /** The beginning of an asynchronous call: index, fuel of its context + 1 or 0, arguments, changes. */
   START: 4,

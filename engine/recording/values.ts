@@ -136,7 +136,9 @@ export class Values {
     else writeNumber(out, type, value);
   }
 
-  /** Throws TypeError for a value of the host that no recording can hold: a function or an object of another instance. */
+  /**
+   * Throws TypeError for a value of the host that no recording can hold: a function or an object of another instance.
+   */
   check(type: ValType, value: unknown): void {
     if (!isRef(type)) return;
     const instance = this.#instance();

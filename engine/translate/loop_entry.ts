@@ -1,7 +1,7 @@
 /**
  * The rest of a function from a loop header on, as a function of its own: on-stack replacement. In: a body, and the
- * offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at that
- * header, and whose results are those of the body.
+ * offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at
+ * that header, and whose results are those of the body.
  *
  *     entry    loads the locals and operands from their homes in the frame
  *     block B  becomes the block from the loop on:            block … loop … end … end

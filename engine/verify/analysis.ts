@@ -77,7 +77,9 @@ export class Analysis {
   reason = "";
   reasonAt = 0;
 
-  /** Location by position × 2 + (1 for eight bytes), 0: none. Position: distance below the entry, in words of 4 bytes. */
+  /**
+   * Location by position × 2 + (1 for eight bytes), 0: none. Position: distance below the entry, in words of 4 bytes.
+   */
   #slotAt: Int32Array = new Int32Array(256);
   #slotEnd = 0;
   #slots = 0;

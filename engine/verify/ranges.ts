@@ -1,6 +1,6 @@
 /**
- * Facts about sums of two values, for copies and fills: start + count is at most a length. They hold from where a branch
- * shows them to the end of straight-line code: where paths meet, they are dropped.
+ * Facts about sums of two values, for copies and fills: start + count is at most a length. They hold from where a
+ * branch shows them to the end of straight-line code: where paths meet, they are dropped.
  */
 import type { Facts } from "./facts.ts";
 

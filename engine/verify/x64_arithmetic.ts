@@ -1,8 +1,8 @@
 /**
  * Rules for moves and arithmetic of x86-64. In: an instruction without control flow. Out: facts about its results.
  *
- * A write of 32 bits clears the upper half of a register; narrower writes keep the rest. Sums keep their name only where
- * they cannot wrap, so that a bound of one bounds the other.
+ * A write of 32 bits clears the upper half of a register; narrower writes keep the rest. Sums keep their name only
+ * where they cannot wrap, so that a bound of one bounds the other.
  */
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { EXACT, type Facts, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";

@@ -63,7 +63,10 @@ export class X64Verifier {
     this.#masks = masks;
   }
 
-  /** Tables that were taken to be constant and are written by the verified code are so no longer; returns whether any was. */
+  /**
+   * Tables that were taken to be constant and are written by the verified code are so no longer; returns whether any
+   * was.
+   */
   dropWrittenTables(): boolean {
     const { constantTables, writtenTables } = this.#a;
     let any = false;

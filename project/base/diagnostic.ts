@@ -167,8 +167,8 @@ export function escapeHostile(text: string): string {
 }
 
 /**
- * A value as one line of JSON for people and programs: hostile characters in its strings are escaped as JSON's `\\uXXXX`,
- * so that a terminal shows the line as it is, and parsing returns the same value.
+ * A value as one line of JSON for people and programs: hostile characters in its strings are escaped as JSON's
+ * `\\uXXXX`, so that a terminal shows the line as it is, and parsing returns the same value.
  */
 export function jsonLine(value: unknown): string {
   const unit = (k: number, text: string): string => `\\u${text.charCodeAt(k).toString(16).padStart(4, "0")}`;

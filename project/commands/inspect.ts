@@ -1,6 +1,6 @@
 /**
- * `waft inspect FILE`: facts about a module, component, core dump, recording or artifact, as text, or with `--json` as one
- * document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
+ * `waft inspect FILE`: facts about a module, component, core dump, recording or artifact, as text, or with `--json` as
+ * one document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
 import process from "node:process";

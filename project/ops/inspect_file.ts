@@ -1,6 +1,6 @@
 /**
- * The kind of a file, and its facts: a core module, a core dump, a recording, an artifact, a component and its world, or WIT. In: a
- * path. Out: plain data, and packages of WIT. Nothing is compiled.
+ * The kind of a file, and its facts: a core module, a core dump, a recording, an artifact, a component and its world,
+ * or WIT. In: a path. Out: plain data, and packages of WIT. Nothing is compiled.
  */
 import { readFileSync, statSync } from "node:fs";
 import { NewEngine } from "@waft/engine";

@@ -1,6 +1,7 @@
 /**
- * Runs a module with a recorder. In: the module and its inputs, as for startGuest of run_module.ts. Out: the guest, whose
- * log is written when it is closed, also after a trap; a guest that cannot be instantiated leaves the log up to there.
+ * Runs a module with a recorder. In: the module and its inputs, as for startGuest of run_module.ts. Out: the guest,
+ * whose log is written when it is closed, also after a trap; a guest that cannot be instantiated leaves the log up to
+ * there.
  */
 import type { Module } from "@waft/engine";
 import { Recorder } from "@waft/engine/recording";

@@ -176,7 +176,10 @@ async function missingParents(directories: readonly string[]): Promise<string[]>
   return [...missing];
 }
 
-/** Names that waft gives to the entries of its directories; all other entries belong to others. install.ps1 has them, too. */
+/**
+ * Names that waft gives to the entries of its directories; all other entries belong to others. install.ps1 has them,
+ * too.
+ */
 export const OWN_NAMES: { readonly [directory in "cache" | "state" | "config"]: RegExp } = {
   // `deno` is the cache of the Deno that an installed version brings (installer/start.sh).
   cache: /^(?:blobs|compiled|deno|downloads|indexes|records)$/,

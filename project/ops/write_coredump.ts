@@ -17,8 +17,8 @@ function trapOf(error: unknown): TrapError | undefined {
 }
 
 /**
- * The directory of a file without symbolic links, or the error of finding it. A guest that can write above the directory
- * could replace it by a symbolic link during the run.
+ * The directory of a file without symbolic links, or the error of finding it. A guest that can write above the
+ * directory could replace it by a symbolic link during the run.
  */
 function directoryOf(path: string): string | Error {
   try {

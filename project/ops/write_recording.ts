@@ -9,8 +9,8 @@ import { oneLine, UsageError } from "../base/failure.ts";
 import { replaceFile } from "../base/replace_file.ts";
 
 /**
- * Returns a function that writes a log to `path`, and throws the errors of the file system; `note` gets a line about the
- * result. Throws UsageError if the directory of `path` does not exist.
+ * Returns a function that writes a log to `path`, and throws the errors of the file system; `note` gets a line about
+ * the result. Throws UsageError if the directory of `path` does not exist.
  */
 export function recordingWriter(path: string, note: (line: string) => void): (log: Uint8Array) => void {
   if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true) {

@@ -1,7 +1,8 @@
 /**
- * Self-contained HTML pages: one file with its style, script and data, which loads nothing. In: trusted style and script,
- * and data that may come from hostile modules. Out: the page. Invariant: the content security policy allows this style
- * and this script alone, data blocks cannot end their elements, and text from outside has no invisible characters.
+ * Self-contained HTML pages: one file with its style, script and data, which loads nothing. In: trusted style and
+ * script, and data that may come from hostile modules. Out: the page. Invariant: the content security policy allows
+ * this style and this script alone, data blocks cannot end their elements, and text from outside has no invisible
+ * characters.
  */
 import { createHash } from "node:crypto";
 import { escapeHostile } from "../base/diagnostic.ts";

@@ -1,6 +1,6 @@
 /**
- * `waft run --coredump`: the file after a trap, after other ends, and where it cannot be written; `waft inspect` of core
- * dumps, damaged ones included.
+ * `waft run --coredump`: the file after a trap, after other ends, and where it cannot be written; `waft inspect` of
+ * core dumps, damaged ones included.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

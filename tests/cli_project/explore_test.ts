@@ -1,5 +1,6 @@
 /**
- * `waft explore` as a process: the content of its pages, the choice of functions, hostile names, source files, refusals.
+ * `waft explore` as a process: the content of its pages, the choice of functions, hostile names, source files,
+ * refusals.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,6 @@
-/** `waft run --record` and `waft replay`: exit statuses, results, damaged files and programs that cannot be recorded. */
+/**
+ * `waft run --record` and `waft replay`: exit statuses, results, damaged files and programs that cannot be recorded.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

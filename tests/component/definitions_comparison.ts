@@ -1,7 +1,7 @@
 /**
- * Lifting and lowering compared with the specification's definitions.py: each lifts the values that the other has lowered.
- * In: a layer of the canonical ABI and seeds. Out: the number of compared lists of values by string encoding; throws at the first
- * difference.
+ * Lifting and lowering compared with the specification's definitions.py: each lifts the values that the other has
+ * lowered. In: a layer of the canonical ABI and seeds. Out: the number of compared lists of values by string encoding;
+ * throws at the first difference.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

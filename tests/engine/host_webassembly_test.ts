@@ -1,6 +1,6 @@
 /**
- * The host's own WebAssembly beside the engine: its bounds checks are faults of its own reservations, which the engine's
- * fault handlers must leave to it.
+ * The host's own WebAssembly beside the engine: its bounds checks are faults of its own reservations, which the
+ * engine's fault handlers must leave to it.
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";

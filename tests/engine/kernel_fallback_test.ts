@@ -1,6 +1,6 @@
 /**
- * The baseline tier where the host's WebAssembly is missing, replaced, or refuses to compile. Packages have the kernel as
- * machine code, which needs none of it.
+ * The baseline tier where the host's WebAssembly is missing, replaced, or refuses to compile. Packages have the kernel
+ * as machine code, which needs none of it.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,7 +1,7 @@
 /**
  * Importing the engine and running a module with baseline code load neither the optimizing compiler nor the table of
- * opcodes with the rules of instructions, nor the text format, nor the collector (host/late_module.ts); synchronous code
- * gets them on first use, with and without `require`.
+ * opcodes with the rules of instructions, nor the text format, nor the collector (host/late_module.ts); synchronous
+ * code gets them on first use, with and without `require`.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

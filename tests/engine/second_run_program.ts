@@ -1,6 +1,6 @@
 /**
- * A program for explain_test.ts. In: the folder of a cache, and the bytes by which a custom section enlarges the module.
- * Out: a line with the tiers of the compilations up to the first result, in order.
+ * A program for explain_test.ts. In: the folder of a cache, and the bytes by which a custom section enlarges the
+ * module. Out: a line with the tiers of the compilations up to the first result, in order.
  */
 import process from "node:process";
 import { NewEngine } from "@waft/engine";

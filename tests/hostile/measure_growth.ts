@@ -1,6 +1,7 @@
 /**
- * Measures how the cost of every stage grows with a count of a module. In: nothing, or the word `quadratic`. Out: a line
- * of JSON per family and stage, a `Growth`; with `quadratic` only that of a stage whose cost is the square of its count.
+ * Measures how the cost of every stage grows with a count of a module. In: nothing, or the word `quadratic`. Out: a
+ * line of JSON per family and stage, a `Growth`; with `quadratic` only that of a stage whose cost is the square of its
+ * count.
  *
  * The measure is the processor time of this process, which other processes do not change, and in which nothing else
  * runs. A quadratic stage costs GROWTH² = 256 times as much for GROWTH times the count; the bound is three times the

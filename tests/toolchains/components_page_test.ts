@@ -1,7 +1,7 @@
 /**
  * Follows docs/components.md: saves sources under their names, runs the commands and the program, and compares their
- * output with the next block. The sections on commands, hosts and core modules need nothing else; each language's section
- * runs if its compiler is on this machine or in the folder WASM_TOOLCHAINS (install.sh).
+ * output with the next block. The sections on commands, hosts and core modules need nothing else; each language's
+ * section runs if its compiler is on this machine or in the folder WASM_TOOLCHAINS (install.sh).
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

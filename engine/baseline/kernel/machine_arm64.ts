@@ -2,8 +2,8 @@
  * The target machine arm64 (Armv8.0), with the same exports as machine_x64.ts.
  *
  * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of
- * backend_arm64/abi.ts. A macro-instruction changes its destination, the flags, x17 and v31, and x16 where it says so or
- * takes an address or value there; atomic operations also change x24 and x29. `home` is the offset of a home in the
+ * backend_arm64/abi.ts. A macro-instruction changes its destination, the flags, x17 and v31, and x16 where it says so
+ * or takes an address or value there; atomic operations also change x24 and x29. `home` is the offset of a home in the
  * frame. i32 values in registers are always zero-extended.
  *
  *     frame of N bytes, a multiple of 16   [sp + N − 8] return address, [sp + N − 16] padding, homes from [sp] on

@@ -186,7 +186,9 @@ class AsyncCall {
   #account: ProcessorAccount | undefined;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
-  /** True if the call has ended while its code was not running: by its deadline, its signal, or the end of its instance. */
+  /**
+   * True if the call has ended while its code was not running: by its deadline, its signal, or the end of its instance.
+   */
   wasStopped = false;
   /** The host function whose promise suspends the call, and the value or reason of that promise. */
   #service: HostService | undefined;

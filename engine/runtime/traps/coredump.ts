@@ -59,8 +59,8 @@ interface DumpedInstance {
 type PlacedFrame = TrapFrame & { readonly instance: number };
 
 /**
- * Writes the core dump of a trap in `instance` with `stack`, for a program called `name`. Throws a RangeError if the memories hold
- * more than one buffer can.
+ * Writes the core dump of a trap in `instance` with `stack`, for a program called `name`. Throws a RangeError if the
+ * memories hold more than one buffer can.
  */
 export function writeCoredump(stack: GuestStack, instance: DumpedInstance, name: string): Uint8Array<ArrayBuffer> {
   const { memories, globals } = instance;

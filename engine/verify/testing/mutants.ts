@@ -125,9 +125,9 @@ function flipped(place: Place, bits: number): Uint8Array {
 }
 
 /**
- * A branch to a trap on which the sandbox depends. Others may be redundant: a compare with a constant, the stack check of
- * a function that calls no other, the type check in front of a direct call, and with guard pages the bounds of a copy
- * that is loads and stores.
+ * A branch to a trap on which the sandbox depends. Others may be redundant: a compare with a constant, the stack check
+ * of a function that calls no other, the type check in front of a direct call, and with guard pages the bounds of a
+ * copy that is loads and stores.
  */
 function isCheck(place: Place): boolean {
   const { module, code, n, trap, calls } = place;

@@ -53,7 +53,9 @@ class Address {
   }
 }
 
-/** Forms of addresses by weight; a form that does not apply returns undefined. The order is part of a seed's meaning. */
+/**
+ * Forms of addresses by weight; a form that does not apply returns undefined. The order is part of a seed's meaning.
+ */
 const ADDRESSES: readonly { readonly weight: number; readonly write: (a: Address) => Offset | undefined }[] = [
   { weight: 30, write: maskedAddress },
   { weight: 12, write: nearInitialEnd },
