@@ -137,15 +137,12 @@ async function start() {
 `;
 
 /**
- * Bundles the modules of a tree with `entry` as the entry module `waft.js`; returns their files, and leaves none in the
- * tree.
+ * Bundles the modules of a tree with `entry` as the entry module `waft.js`, or with the bundle's own and the modules of
+ * the fast paths, which that loads; returns their files, and leaves none in the tree.
  */
-export function bundleModules(
-  tree: string,
-  version: string,
-  entry: string = ENTRY(version),
-): Map<string, Uint8Array> {
-  const entries: [string, string][] = [["waft", entry], ["first_run", `export * from "./${FIRST_SOURCE}";\n`]];
+export function bundleModules(tree: string, version: string, entry?: string): Map<string, Uint8Array> {
+  const entries: [string, string][] = [["waft", entry ?? ENTRY(version)]];
+  if (entry === undefined) entries.push(["first_run", `export * from "./${FIRST_SOURCE}";\n`]);
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
   for (const [name, , source] of LATE) entries.push([name, `export * from "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
@@ -162,6 +159,7 @@ export function bundleModules(
   try {
     const rest = names.filter((name) => name !== "first_run.ts");
     run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...rest], tree);
+    if (entry !== undefined) return filesBelow(out);
     run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
     const parts = names.filter(isFirst);
     run(process.execPath, ["bundle", ...options, first, "--minify", "--code-splitting", ...parts], tree);
