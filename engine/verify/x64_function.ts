@@ -31,6 +31,8 @@ const RSP = 4, CONTEXT_REGISTER = 15;
 const MAX_VISITS = 64;
 /** Times a function is cut anew. */
 const MAX_CUTS = 16;
+/** Condition code of JE. */
+const JUMP_EQUAL = 4;
 /** Longest jump table. */
 const MAX_TABLE = 1 << 16;
 
@@ -346,7 +348,12 @@ export class X64Verifier {
   #branch(): boolean {
     const a = this.#a;
     const condition = a.code.condition[a.n];
-    if (this.#leadsToTrap()) {
+    const isTrap = this.#leadsToTrap();
+    if (this.#isTaken(condition)) {
+      if (!isTrap) this.#reachOffset(this.#target());
+      return false;
+    }
+    if (isTrap) {
       if (a.flags !== FLAGS.NONE) assume(a, condition ^ 1);
       return true;
     }
@@ -367,6 +374,13 @@ export class X64Verifier {
     a.ownRecord = 0;
     assume(a, condition ^ 1);
     return true;
+  }
+
+  /** Is the branch one that is always taken: JE after the compare of a register with itself? */
+  #isTaken(condition: number): boolean {
+    const { code, flags, n } = this.#a;
+    if (flags !== FLAGS.COMPARED || condition !== JUMP_EQUAL || code.kind[n - 1] !== KIND.COMPARE) return false;
+    return code.rm[n - 1] >= 0 && code.rm[n - 1] === code.reg[n - 1] && code.hasImmediate[n - 1] === 0;
   }
 
   /** Does the branch lead to the call of a trap stub? It needs no facts. */

@@ -175,6 +175,12 @@ Deno.test("a table that the code writes is not taken to be constant", () => {
   equal(finding?.reason, REASON.CALL_TARGET);
 });
 
+Deno.test("a branch after the compare of a register with itself is taken", () => {
+  const options: CompileOptions = { ...OPTIONS, tier: "baseline" };
+  const code = compiled(`(module (func (param f32) (result i32) (i32.trunc_f32_u (local.get 0))))`, options);
+  deepEqual(verifyCompiled(code, options), []);
+});
+
 Deno.test("an index of 64 bits is not taken for one of 32", () => {
   // The load is proven because its address is an i32; with the type of its parameter changed, nothing bounds it.
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
