@@ -238,8 +238,10 @@ function specJob(name: string, files: readonly string[], extra?: Record<string, 
 
 /** Components: the canonical ABI, adapters, suspended frames, and violations of their rules. */
 const COMPONENT_TESTS = [
+  "tests/component/build_test.ts",
   "tests/component/hostile_guest_test.ts",
   "tests/component/limits_test.ts",
+  "tests/component/passing_test.ts",
   "tests/component/reset_test.ts",
   "tests/component/streams_test.ts",
 ];
