@@ -242,6 +242,52 @@ Deno.test("nested calls, traps, exceptions of the host and limits end in the sam
   }
 });
 
+/** Endless loops whose state differs at every poll: with calls, inlined or not, recursion, and bulk instructions. */
+const ENDLESS = `(module (memory (export "memory") 1)
+  (func $leaf (param i32) (result i32)
+    (i32.store offset=16 (i32.const 0) (local.get 0)) (i32.add (local.get 0) (i32.const 1)))
+  (func $middle (param i32) (result i32) (local $k i32)
+    (local.set $k (call $leaf (local.get 0)))
+    (if (i32.and (local.get $k) (i32.const 3))
+      (then (i32.store offset=20 (i32.const 0) (local.get $k)))
+      (else (i32.store offset=24 (i32.const 0) (call $leaf (local.get $k)))))
+    (loop $in
+      (i32.store offset=28 (i32.const 0) (i32.add (i32.load offset=28 (i32.const 0)) (i32.const 1)))
+      (local.set $k (i32.add (local.get $k) (i32.const 1)))
+      (br_if $in (i32.lt_u (i32.rem_u (local.get $k) (i32.const 7)) (i32.const 5))))
+    (local.get $k))
+  (func $recursive (param i32) (result i32)
+    (i32.store offset=32 (i32.const 0) (local.get 0))
+    (if (result i32) (i32.eqz (local.get 0))
+      (then (i32.const 1))
+      (else (i32.add (call $recursive (i32.sub (local.get 0) (i32.const 1))) (call $leaf (local.get 0))))))
+  (func (export "count") (local $i i32)
+    (loop $l (i32.store (i32.const 0) (local.tee $i (i32.add (local.get $i) (i32.const 1)))) (br $l)))
+  (func (export "call") (local $i i32)
+    (loop $l (i32.store (i32.const 4) (local.tee $i (call $middle (local.get $i)))) (br $l)))
+  (func (export "recurse") (local $i i32)
+    (loop $l
+      (i32.store (i32.const 8)
+        (call $recursive (i32.and (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 31))))
+      (br $l)))
+  (func (export "fill")
+    (loop $l (memory.fill (i32.const 100) (i32.load (i32.const 40)) (i32.const 5000))
+      (i32.store (i32.const 40) (i32.add (i32.const 1) (i32.load (i32.const 40)))) (br $l))))`;
+
+Deno.test("an interruption happens at the same place in code of every tier", () => {
+  for (const tier of ["optimizing", "baseline"] as const) {
+    const module = NewEngine({ ...OPTIONS, tier }).compile(ENDLESS);
+    for (const name of ["count", "call", "recurse", "fill"]) {
+      const recorder = new Recorder(ENDLESS);
+      const instance = module.instantiate({ record: recorder });
+      for (let round = 0; round < 3; round++) {
+        assert.equal(messageOf(() => instance.call({ deadline: 1 + Math.random() }, name)), "interrupted");
+      }
+      requireSame(recorder.finish(), [], "interrupted");
+    }
+  }
+});
+
 Deno.test("a replayed trap has the guest's frames and a core dump", () => {
   const { instance, recorder } = recorded(CALLS, callImports(() => instance));
   const error = messageOf(() => instance.call({ deadline: 3 }, "spin"));
