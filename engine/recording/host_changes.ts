@@ -17,7 +17,7 @@ import type { Global } from "../runtime/instance/global.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
 import type { Memory } from "../runtime/memory/memory.ts";
 import { readValue, type ReferenceBoundary } from "../runtime/boundary/values.ts";
-import { F32, I32, isRef, V128, type ValType } from "../wasm/types.ts";
+import { F32, I32, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { sha256 } from "./log_file.ts";
 import type { Values } from "./values.ts";
 
@@ -180,6 +180,18 @@ function writeChecked(out: ByteWriter, type: ValType, value: unknown, values: Va
   values.write(out, type, value);
 }
 
+/** Reads a reference of `type` as its word. */
+function readWord(reader: ByteReader, type: ValType, toWord: (value: unknown) => number, values: Values): number {
+  const at = reader.pos;
+  const value = values.read(reader);
+  try {
+    return toWord(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return reader.fail(`a value that is no ${valTypeName(type)}`, at);
+  }
+}
+
 /** Reads the value of a global, and writes it to its cell. */
 export function readGlobalValue(
   reader: ByteReader,
@@ -190,7 +202,7 @@ export function readGlobalValue(
   const { region, offset, type: { type } } = global;
   const at = reader.pos;
   if (isRef(type)) {
-    region.setWord(offset, boundary.toWord(values.read(reader), type, global));
+    region.setWord(offset, readWord(reader, type, (value) => boundary.toWord(value, type, global), values));
     return;
   }
   const bytes = reader.take(reader.count());
@@ -359,7 +371,8 @@ function applyPart(reader: ByteReader, part: number, at: number, instance: Insta
       const table = itemAt(reader, instance.tables, at);
       const index = reader.u32();
       if (index >= table.length) reader.fail("an element outside of a table", at);
-      table.set(index, instance.boundary.toWord(values.read(reader), table.type.element));
+      const { element } = table.type;
+      table.set(index, readWord(reader, element, (value) => instance.boundary.toWord(value, element), values));
       return;
     }
     default:

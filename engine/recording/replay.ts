@@ -12,7 +12,7 @@ import { THREAD } from "../abi/context_layout.ts";
 import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { NewEngine } from "../engine.ts";
-import { TrapError } from "../errors.ts";
+import { MalformedError, TrapError } from "../errors.ts";
 import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
 import { Tag } from "../runtime/exceptions/exception.ts";
 import type { ControlContext } from "../runtime/suspension/call_limits.ts";
@@ -23,7 +23,7 @@ import { Global } from "../runtime/instance/global.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
 import { type Imports, type InstanceLimits, instantiate } from "../runtime/instance/instantiate.ts";
 import type { Store } from "../runtime/instance/store.ts";
-import { Table } from "../runtime/instance/table.ts";
+import { MAX_TABLE_ELEMENTS, Table } from "../runtime/instance/table.ts";
 import { readValue } from "../runtime/boundary/values.ts";
 import { Memory } from "../runtime/memory/memory.ts";
 import { realmStore } from "../runtime/realm_store.ts";
@@ -171,11 +171,12 @@ class Replay implements CallRecorder {
     const { observe: _, ...engine } = this.#options;
     const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, fuel })
       .compile(this.#log.module).internal;
-    const imports = this.#readImports(reader, module);
     try {
+      const imports = this.#readImports(reader, module);
       instantiate(this.#store, module, imports, limits, { record: this }, undefined, true);
     } catch (error) {
-      if (this.#begun === undefined) throw error;
+      if (error instanceof RecordingError || error instanceof MalformedError) throw error;
+      if (this.#begun === undefined) this.#log.fail(`its instance cannot be made: ${(error as Error).message}`);
     }
     const failure = this.#begun?.error;
     this.#error = failure;
@@ -491,7 +492,7 @@ class Replay implements CallRecorder {
 
   #readIndex(reader: ByteReader): number {
     const index = reader.u32();
-    return index < this.#instance!.module.funcTypes.length ? index : reader.fail(`unknown function ${index}`);
+    return this.#instance!.module.hasEntryThunk(index) ? index : reader.fail(`unknown function ${index}`);
   }
 
   /** Compares an event of the guest with the log. */
@@ -558,7 +559,8 @@ const READERS = {
   table: (reader, module, index, { thread: { contexts } }) => {
     const type = module.tableTypes[index];
     const length = reader.u32();
-    const most = reader.u32();
+    const most = Math.min(reader.u32(), MAX_TABLE_ELEMENTS);
+    if (length > most) reader.fail(`a table of ${length} elements`);
     const max = type.limits.max === undefined ? {} : { max: BigInt(Math.max(most, length)) };
     return new Table(contexts, { ...type, limits: { ...type.limits, min: BigInt(length), ...max } }, most);
   },

@@ -169,7 +169,7 @@ export class Values {
       case FORM.FUNCTION: {
         const index = reader.u32();
         const instance = this.#instance();
-        if (index >= instance.module.funcTypes.length) reader.fail(`unknown function ${index}`, at);
+        if (!instance.module.hasEntryThunk(index)) reader.fail(`unknown function ${index}`, at);
         return instance.exportedFunc(index);
       }
       case FORM.KNOWN: {

@@ -110,6 +110,11 @@ export class CompiledModule implements ImageOwner {
     return base + offset;
   }
 
+  /** True if JavaScript can enter function `funcIndex`. */
+  hasEntryThunk(funcIndex: number): boolean {
+    return this.image.tables.entryThunk[this.signatureIds[funcIndex]] >= 0;
+  }
+
   /** The data segments, prepared by the first instantiation. */
   get datas(): readonly PreparedData[] {
     return this.#datas ??= this.valid.datas.map(({ bytes, mode }) => ({

@@ -1,0 +1,72 @@
+/** Logs with right checksums and wrong contents: one bit of each byte of the events changed, in replays and in descriptions. */
+import assert from "node:assert/strict";
+import { host, NewEngine } from "../mod.ts";
+import { recordingFacts } from "./describe.ts";
+import { LogReader, LogWriter, RecordingError } from "./log_file.ts";
+import { Recorder } from "./recorder.ts";
+import { replay } from "./replay.ts";
+
+const TEXT = `(module
+  (import "env" "f" (func $f (param i32 externref) (result i64)))
+  (import "env" "memory" (memory 1 4)) (import "env" "table" (table 1 3 externref))
+  (global (export "g") (mut externref) (ref.null extern)) (table (export "t") 2 funcref)
+  (func $run (export "run") (param i32) (result i64)
+    (i32.store8 (i32.const 9) (local.get 0)) (call $f (local.get 0) (table.get 0 (i32.const 0)))))`;
+
+/** A log with host calls, exceptions, and changes of every kind. */
+function sampleLog(): Uint8Array {
+  const recorder = new Recorder(TEXT);
+  const memory = host.memory(1, 4);
+  const table = host.table("externref", 1, 3);
+  const f = (n: number) => {
+    new Uint8Array(memory.buffer)[n] = n;
+    if (n === 3) throw new RangeError("three");
+    if (n === 2) memory.grow(1);
+    table.set(0, { n });
+    return BigInt(n);
+  };
+  const { exports } = NewEngine({ deterministic: true, fuel: true }).compile(TEXT)
+    .instantiate({ record: recorder }, { env: { f, memory, table } });
+  const { run, g, t } = exports as unknown as {
+    run: (n: number) => bigint;
+    g: { value: unknown };
+    t: { set(index: number, value: unknown): void };
+  };
+  run(1);
+  g.value = "text";
+  t.set(1, run);
+  table.grow(1, 5n);
+  run(2);
+  assert.throws(() => run(3), RangeError);
+  return recorder.finish().log;
+}
+
+/** The error of `action`; undefined if it succeeds. */
+function errorOf(action: () => unknown): unknown {
+  try {
+    action();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+Deno.test("wrong contents are a RecordingError, or another run that is possible", () => {
+  const reader = new LogReader(sampleLog());
+  assert.equal(reader.kind, 1);
+  const events = reader.current.bytes.slice();
+  let refused = 0;
+  for (let at = 0; at < events.length; at++) {
+    const bytes = events.slice();
+    bytes[at] ^= 1 << (at * 3 % 8);
+    const writer = new LogWriter(reader.module);
+    writer.event(bytes[0]);
+    writer.out.raw(bytes.subarray(1));
+    const log = writer.finish();
+    for (const error of [errorOf(() => replay(log)), errorOf(() => recordingFacts(log))]) {
+      assert.ok(error === undefined || error instanceof RecordingError, `byte ${at}: ${error}`);
+      if (error !== undefined) refused++;
+    }
+  }
+  assert.ok(refused > events.length / 2);
+});
