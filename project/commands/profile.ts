@@ -50,7 +50,12 @@ export function addCommand(program: Command): void {
     if (flags.unknownImports !== undefined && flags.unknownImports !== "trap") {
       throw new UsageError(`--unknown-imports takes trap, not "${flags.unknownImports}"`);
     }
-    const { profileFile } = await import("../ops/profile.ts");
+    const [{ profileFile }, { planFile }] = await Promise.all([
+      import("../ops/profile.ts"),
+      import("../base/replace_file.ts"),
+    ]);
+    const plan = (path: string | undefined) => path === undefined ? undefined : { path, write: planFile(path) };
+    const files = { output: plan(flags.output), firefox: plan(flags.firefox) };
     const { lines, failure, profile } = await profileFile(file, args, {
       engine: controlledEngine(engineOptions(flags), flags),
       allowPrecompiled: flags.allowPrecompiled === true,
@@ -61,7 +66,7 @@ export function addCommand(program: Command): void {
     }, interval);
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
     // A program that could not start has no profile.
-    if (failure === undefined || profile.sampleStacks.length > 0) await writeProfile(file, profile, flags);
+    if (failure === undefined || profile.sampleStacks.length > 0) await writeProfile(file, profile, files);
     if (failure !== undefined) throw failure;
   });
 }
@@ -72,18 +77,28 @@ function intervalOf(text = "1"): number {
   throw new UsageError(`--interval ${JSON.stringify(text)} is not 0.1 to 1000 milliseconds`);
 }
 
-async function writeProfile(file: string, profile: Profile, { output, firefox }: ProfileFlags): Promise<void> {
+/** A file to write after the run. */
+interface PlannedFile {
+  readonly path: string;
+  readonly write: (content: string) => void;
+}
+
+interface PlannedFiles {
+  readonly output: PlannedFile | undefined;
+  readonly firefox: PlannedFile | undefined;
+}
+
+async function writeProfile(file: string, profile: Profile, { output, firefox }: PlannedFiles): Promise<void> {
   const name = basename(file);
   writeText(2, profileTable(profile));
-  const { replaceFile } = await import("../base/replace_file.ts");
   if (output !== undefined) {
     const { flamePageHtml } = await import("../pages/flame_page.ts");
-    replaceFile(output, flamePageHtml(profile, name));
-    writeText(2, `${oneLine(output)}: flame graph\n`);
+    output.write(flamePageHtml(profile, name));
+    writeText(2, `${oneLine(output.path)}: flame graph\n`);
   }
   if (firefox !== undefined) {
-    replaceFile(firefox, JSON.stringify(profile.toFirefox(name)));
-    writeText(2, `${oneLine(firefox)}: profile for profiler.firefox.com\n`);
+    firefox.write(JSON.stringify(profile.toFirefox(name)));
+    writeText(2, `${oneLine(firefox.path)}: profile for profiler.firefox.com\n`);
   }
 }
 

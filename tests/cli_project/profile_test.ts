@@ -1,6 +1,6 @@
 /** `waft profile` as a process: table, page, file for the Firefox profiler; programs that fail; refusals. */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -119,4 +119,23 @@ profileTest("threads, intervals and missing files are refused", (folder, waft) =
   writeFileSync(join(folder, "i.wat"), `(module (import "a" "b" (func)) (func (export "_start")))`);
   assert.match(waft("profile", "-o", "p", "i.wat").stderr, /^waft: i\.wat: 1 unknown import/);
   assert.ok(!existsSync(join(folder, "p")));
+});
+
+/** A guest that renames `out` and links it to `outside`. */
+const REDIRECTS = `(module
+  (import "wasi_snapshot_preview1" "path_rename" (func $rename (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_symlink" (func $link (param i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "out") (data (i32.const 8) "moved") (data (i32.const 16) "../outside")
+  (func (export "_start")
+    (drop (call $rename (i32.const 3) (i32.const 0) (i32.const 3) (i32.const 3) (i32.const 8) (i32.const 5)))
+    (drop (call $link (i32.const 16) (i32.const 10) (i32.const 3) (i32.const 0) (i32.const 3)))))`;
+
+profileTest("a guest cannot redirect the files to another directory", (folder, waft) => {
+  for (const path of ["outside", "work", "work/out"]) mkdirSync(join(folder, path));
+  writeFileSync(join(folder, "work/m.wat"), REDIRECTS);
+  const { status, stderr } = waft("profile", "--dir", "work::/", "-o", "work/out/page.html", "work/m.wat");
+  assert.equal(status, 1, stderr);
+  assert.match(stderr, /the directory of work\/out\/page\.html was replaced during the run/);
+  assert.deepEqual(readdirSync(join(folder, "outside")), []);
 });
