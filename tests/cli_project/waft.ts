@@ -2,8 +2,13 @@
  * Runs the command `waft` as a process with a separate home directory, with or without a terminal. Tests only.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { removeFolder } from "../support/remove_folder.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const TYPIST = fileURLToPath(new URL("./typist.py", import.meta.url));
@@ -29,12 +34,37 @@ function environment(home: string, more: { readonly [name: string]: string }): {
   };
 }
 
+/** Runs a program with its output in files: under Wine, Deno's thread for pipes fails now and then. */
+function runToFiles(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: { readonly [name: string]: string },
+): Promise<Run> {
+  const folder = mkdtempSync(join(tmpdir(), "waft-output-"));
+  const paths = [join(folder, "out"), join(folder, "err")] as const;
+  const files = paths.map((path) => openSync(path, "w"));
+  const ended = new Promise<number | null>((resolve, reject) => {
+    const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", files[0]!, files[1]!] });
+    child.on("error", reject);
+    child.on("close", resolve);
+  });
+  return ended.then((code) => {
+    const [out, err] = paths.map((path) => readFileSync(path, "utf8"));
+    return { code: code ?? -1, out: out!, err: err! };
+  }).finally(() => {
+    for (const file of files) closeSync(file);
+    removeFolder(folder);
+  });
+}
+
 function run(
   command: string,
   args: readonly string[],
   cwd: string,
   env: { readonly [name: string]: string },
 ): Promise<Run> {
+  if (process.platform === "win32") return runToFiles(command, args, cwd, env);
   return new Promise((resolve, reject) => {
     const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     let out = "";
