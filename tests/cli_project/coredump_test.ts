@@ -120,7 +120,7 @@ const REDIRECTS = `(module
     (unreachable)))`;
 
 Deno.test({
-  name: "a guest cannot redirect its core dump to another directory",
+  name: "a guest cannot redirect its core dump or recording to another directory",
   ignore: process.platform === "win32",
   fn: () => {
     inFolder((folder) => {
@@ -137,6 +137,12 @@ Deno.test({
         assert.deepEqual(lstatSync(join(work, "out")).isSymbolicLink(), true);
         rmSync(join(work, "out"));
       }
+      // The same for a recording.
+      mkdirSync(join(work, "out"));
+      rmSync(join(work, "moved"), { recursive: true });
+      const { stderr } = start(work, ["run", "--dir", ".::/", "--record", "out/log", "redirect.wat"]);
+      assert.match(stderr, /no recording was written: the directory of out\/log was replaced during the run/);
+      assert.deepEqual(readdirSync(outside), []);
     });
   },
 });
