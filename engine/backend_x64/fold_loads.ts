@@ -11,9 +11,19 @@ function mayTrap(s: X64Lowering, id: number): boolean {
   return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 
+/**
+ * May a load that can trap be part of the instruction that `user` becomes? An instruction has one place, so a load with
+ * another one than the explicit trap that `user` is folded into must remain an instruction.
+ */
+function sharesPlace({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
+  const trap = trapUser[user];
+  return trap === 0 || (pos[id] === pos[trap] && site[id] === site[trap]);
+}
+
 /** May load `id` be executed at `user` (or at the instruction into which `user` is folded)? */
 export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
-  return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
+  if (!mayTrap(s, id)) return s.writeGroup[id] === s.writeGroup[user];
+  return s.trapGroup[id] === s.trapGroup[user] && sharesPlace(s, id, user);
 }
 
 /** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */

@@ -52,6 +52,11 @@ function foldCondition(s: X64Lowering, id: number, user: number): void {
   }
 }
 
+function foldTrapCondition(s: X64Lowering, id: number): void {
+  s.trapUser[id] = id;
+  foldCondition(s, s.a[id], id);
+}
+
 /** Does the compare `id` of narrow load `load` with constant `bound` mean the same in the load's own width? */
 function narrowCompare(s: X64Lowering, id: number, load: number, bound: number): boolean {
   if (!s.isImmediate(bound)) return false;
@@ -209,7 +214,8 @@ const RULES = foldRules<X64Lowering>([
   [[OP.CONVERT_S, OP.BITCAST], foldOperandLoad],
   [[OP.FEQ, OP.FNE, OP.FGT, OP.FGE, OP.FLT, OP.FLE], foldFloatCompare],
   [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
-  [[OP.BRANCH, OP.TRAP_IF], (s, id) => foldCondition(s, s.a[id], id)],
+  [[OP.BRANCH], (s, id) => foldCondition(s, s.a[id], id)],
+  [[OP.TRAP_IF], foldTrapCondition],
   [operationRange(OP.VSPLAT, OP.VBITSELECT), foldVector],
 ]);
 

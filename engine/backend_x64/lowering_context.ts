@@ -64,8 +64,8 @@ export class X64Lowering extends LoweringContext {
   trap = 0;
   poolSize = 0;
   /**
-   * Does the source read memory for the sake of value `origin` (a folded load)? Then its position is that of the
-   * access.
+   * Does the source read memory for the sake of value `origin` (a folded load)? Then the instruction's position is that
+   * of the access, if the access may trap.
    */
   origin = 0;
   /** May the source register be a stack slot? */
@@ -106,7 +106,7 @@ export class X64Lowering extends LoweringContext {
     const word = this.mode | (this.scale << AUX_SCALE_SHIFT) | (this.trap << AUX_TRAP_SHIFT) |
       (this.poolSize << AUX_POOL_SHIFT) | aux;
     const i = v.beginInstruction(row, this.mode === MODE.POOL && this.poolSize < 2 ? this.high : imm, this.disp, word);
-    const at = this.origin !== 0 ? this.origin : this.current;
+    const at = this.origin !== 0 && this.trap !== 0 ? this.origin : this.current;
     v.pos[i] = f.pos[at];
     v.site[i] = f.site[at];
     return i;

@@ -134,6 +134,7 @@ export function fold(s: LoweringContext, id: number, user: number, how: number):
   s.folded[id] = how;
   s.trapGroup[id] = s.trapGroup[user];
   s.writeGroup[id] = s.writeGroup[user];
+  s.trapUser[id] = s.trapUser[user];
 }
 
 /** Folds a single-use pure value of the same block. */

@@ -88,6 +88,8 @@ export abstract class LoweringContext {
   trapGroup: Int32Array = NO_VALUES;
   /** Equal write groups: nothing between them writes memory or calls. */
   writeGroup: Int32Array = NO_VALUES;
+  /** The TRAP_IF into which a value is folded, itself for a TRAP_IF; 0 for none. */
+  trapUser: Int32Array = NO_VALUES;
   /** For a CONST: the block (plus one) for which vregs[] holds; −1: it holds everywhere. */
   constantBlock: Int32Array = NO_VALUES;
 
@@ -126,6 +128,7 @@ export abstract class LoweringContext {
       this.blockOf = new Int32Array(size);
       this.trapGroup = new Int32Array(size);
       this.writeGroup = new Int32Array(size);
+      this.trapUser = new Int32Array(size);
       this.constantBlock = new Int32Array(size);
     } else {
       this.uses.fill(0, 0, count);
@@ -133,6 +136,7 @@ export abstract class LoweringContext {
       this.folded.fill(0, 0, count);
       this.vregs.fill(0, 0, count);
       this.blockOf.fill(0, 0, count);
+      this.trapUser.fill(0, 0, count);
       this.constantBlock.fill(0, 0, count);
     }
   }

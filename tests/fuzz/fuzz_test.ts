@@ -109,6 +109,8 @@ const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
   "explicit bounds": { bounds: "explicit", verify: true },
   "no optimizations": ALL_OFF,
   "no optimizations, explicit bounds": { ...ALL_OFF, bounds: "explicit" },
+  "baseline": { tier: "baseline" },
+  "baseline, explicit bounds": { tier: "baseline", bounds: "explicit" },
 };
 
 const REGRESSIONS = new URL("./regressions/", import.meta.url);

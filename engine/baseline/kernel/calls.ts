@@ -241,9 +241,10 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   machine.loadElement(machine.RECORD_REGISTER, machine.SCRATCH, index);
   operands.release(entry);
   operands.claim(machine.RECORD_REGISTER);
+  // Before the scratch register is used: an entry that makes room may need it for a home far away.
+  const t = operands.allocate(0);
   machine.faultSite(TRAP_UNINITIALIZED_ELEMENT, instructionOffset);
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
-  const t = operands.allocate(0);
   compareType(typeIndex, t);
   operands.freeRegister(t);
   machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);

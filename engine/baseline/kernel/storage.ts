@@ -199,8 +199,9 @@ export function emitTableGet(): void {
   const entry = operands.popEntry();
   const register = operands.toRegister(entry);
   checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
-  loadTableBase(index);
+  // Before the scratch register is used: choosing a destination may move homes.
   const d = operands.destination(0, entry, 0);
+  loadTableBase(index);
   machine.loadElement(d, machine.SCRATCH, register);
   operands.pushRegister(load32(tableRow(index) + layout.TABLE_ELEMENT), d);
 }
