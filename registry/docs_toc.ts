@@ -18,7 +18,6 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-recording",
   "reference-node-wasi",
   "reference-webassembly",
-  "reference-recording",
   "reference-component",
 ];
 
