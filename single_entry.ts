@@ -21,6 +21,6 @@ async function start(args: string[]): Promise<number> {
   return await runApplication(application, process.execPath, args);
 }
 
-// Started by engine/host/self_test.ts with the path of a module, which this executable contains.
+// Started by engine/host/self_check.ts with the path of a module, which this executable contains.
 if (process.env["WAFT_SELF_TEST"] === "running") await import("./engine/self_test_program.ts");
 else await exitProcess(await start(process.argv.slice(2)));

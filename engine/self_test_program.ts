@@ -1,6 +1,6 @@
 /**
  * The self-test of the engine on this machine, as a program: compiles a module and runs the parts that depend most on
- * the system. Started by host/self_test.ts. Ends with status 0, with an error, or with a crash.
+ * the system. Started by host/self_check.ts. Ends with status 0, with an error, or with a crash.
  */
 import { NewEngine, TrapError } from "./mod.ts";
 

@@ -131,3 +131,13 @@ Deno.test("lockedVersions() reads resolved versions without their peer suffixes"
   );
   assert.deepEqual([...versions], [["@c/typings", "14.0.0"], ["ajv", "8.20.0"]]);
 });
+
+Deno.test("both packages can be published: all exports have explicit types, and no module is missing", () => {
+  for (const folder of ["engine", "."]) {
+    const { success, stderr } = new Deno.Command(Deno.execPath(), {
+      args: ["publish", "--dry-run", "--allow-dirty", "--no-check", "--quiet"],
+      cwd: new URL(`../${folder}/`, import.meta.url),
+    }).outputSync();
+    assert.ok(success, new TextDecoder().decode(stderr));
+  }
+});

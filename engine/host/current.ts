@@ -7,14 +7,14 @@ import type { Ffi } from "./ffi.ts";
 import type { Host } from "./host.ts";
 import { posixHost } from "./posix_host.ts";
 import { nodeFfi } from "./node.ts";
-import { requireSelfTest } from "./self_test.ts";
+import { requireSelfTest } from "./self_check.ts";
 import { SYSTEM_PARTS } from "./system_parts.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
 
 /** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI,
- * and one with the reason when the self-test of a system on which waft has not been run fails (self_test.ts). */
+ * and one with the reason when the self-test of a system on which waft has not been run fails (self_check.ts). */
 export function currentHost(): Host {
   if (host === undefined) {
     const ffi = currentFfi();

@@ -16,7 +16,7 @@ export interface SystemFacts {
   readonly name: SystemName;
   /** The name of the system in messages. */
   readonly title: string;
-  /** Has the engine been run on this system? Otherwise a self-test precedes the first use (self_test.ts). */
+  /** Has the engine been run on this system? Otherwise a self-test precedes the first use (self_check.ts). */
   readonly isProven: boolean;
   /** The software in place of the system under which the engine has been run, if it has not been run on the system. */
   readonly emulatedBy?: string;

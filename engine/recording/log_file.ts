@@ -52,7 +52,7 @@ export class LogWriter {
   readonly #chunks: Uint8Array[] = [];
   #checksum: Uint8Array = new Uint8Array(0);
   /** The event that is being written; {@linkcode LogWriter.event} begins it. */
-  out = new ByteWriter(CHUNK_BYTES);
+  out: ByteWriter = new ByteWriter(CHUNK_BYTES);
   /** The number of events. */
   count = 0;
 

@@ -49,7 +49,7 @@ const RUST = ["rustc", "/usr/bin/rustc"].find((path) => {
 });
 
 function sh(line: string, folder: string): string {
-  const shims = `waft() { ${DENO} "${join(ROOT, "cli.ts")}" "$@"; }; rustc() { ${RUST} "$@"; }; ` +
+  const shims = `waft() { ${DENO} "${join(ROOT, "cli.ts")}" "$@"; }; rustc() { command ${RUST} "$@"; }; ` +
     `PATH="${TOOLCHAINS ?? ""}/python/bin:$PATH"; `;
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", shims + line], {
     cwd: folder,

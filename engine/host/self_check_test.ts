@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ChildOutcome, requireSelfTest } from "./self_test.ts";
+import { type ChildOutcome, requireSelfTest } from "./self_check.ts";
 import { SYSTEMS } from "./systems.ts";
 
 const MAC = { name: "deno", arch: "arm64", system: SYSTEMS.darwin } as const;
