@@ -12,7 +12,7 @@ import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debug
 import type { Program } from "./program.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
 import type { Frame, PlannedCall, Stop } from "./session.ts";
-import { matchingSource } from "./source_paths.ts";
+import { isRemote, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
@@ -392,6 +392,7 @@ class Adapter {
 
   /** The path of a source file: as the module names it, if there is such a file, or beside the module. */
   #pathOf(name: string): string {
+    if (isRemote(name)) return name;
     const folder = dirname(this.#launched?.path ?? "");
     const beside = resolve(folder, name);
     if (isAbsolute(name) && existsSync(name)) return name;

@@ -5,15 +5,13 @@
  * One command at a time: while the program runs, only the interrupt key is heard, which stops it. Names and text of the
  * program are escaped.
  */
-import { readFileSync } from "node:fs";
 import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { resolve } from "node:path";
 import { safe } from "../base/terminal.ts";
 import type { Launched, Outcome } from "./adapter.ts";
 import { type BreakpointRequest, Debugger } from "./debugger.ts";
 import type { Frame, Step, Stop } from "./session.ts";
-import { matchingSource } from "./source_paths.ts";
+import { candidatePaths, firstText, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
@@ -239,14 +237,7 @@ class Terminal {
 
   #textOf({ source }: Place): string[] | undefined {
     if (source.text !== undefined) return source.text.split("\n");
-    for (const path of [source.name, resolve(this.#launched.path, "..", source.name)]) {
-      try {
-        return readFileSync(path, "utf8").split("\n");
-      } catch {
-        // The file may be elsewhere, or not on this machine.
-      }
-    }
-    return undefined;
+    return firstText(candidatePaths(source.name, this.#launched.path))?.split("\n");
   }
 
   #sourceLine(around = 0): string {

@@ -3,11 +3,13 @@
  * read when they are asked for.
  */
 import type { ExternGlobal } from "@waft/engine";
-import { V128, valTypeName } from "@waft/engine/internal/wasm/types";
+import { F32, F64, I32, I64, V128, valTypeName } from "@waft/engine/internal/wasm/types";
 import type { FrameAccess } from "./dwarf/locations.ts";
 import type { Frame, Session } from "./session.ts";
-import { bitsOf, valueText } from "./values.ts";
+import { bitsOf, readNumber, valueText, writeNumber } from "./values.ts";
 import type { Variable } from "./variable.ts";
+
+const NUMERIC = [I32, I64, F32, F64];
 
 /** A group of variables. */
 interface VariableScope {
@@ -90,6 +92,11 @@ function globalVariable(name: string, global: ExternGlobal): Variable {
   };
 }
 
+/** Changes a numeric global. Throws a RangeError or SyntaxError if the text is no value of its type. */
 function setGlobal(global: ExternGlobal, text: string): void {
-  global.value = global.type.endsWith("i64") ? BigInt(text) : Number(text);
+  const type = NUMERIC.find((each) => global.type.endsWith(valTypeName(each))) ?? V128;
+  const scratch = new DataView(new ArrayBuffer(8));
+  writeNumber(scratch, 0, type, text);
+  const value = readNumber(scratch, 0, type);
+  global.value = type === I32 ? Number(value) : value;
 }

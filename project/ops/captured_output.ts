@@ -1,61 +1,107 @@
 /**
  * The output of a guest as text, for a process whose own streams serve another purpose. In: the functions of WASI, and
- * the instance that they serve. Out: the same functions, but what the guest writes to its standard output and error
- * goes to a function, and its standard input is empty.
+ * the instance that they serve. Out: the same functions, but the guest's output on its standard streams goes to a
+ * function.
+ *
+ * The streams are those with which the guest began, under whatever numbers it has given them since. Invariant: no
+ * function of the guest reaches the process's own streams; WASI must therefore have {@linkcode silentStreams} as its
+ * descriptors, to which the functions that are not captured lead.
  */
 import type { Instance, Memory } from "@waft/engine";
+import { currentHost } from "@waft/engine/internal/host/current";
+import { fileCalls } from "@waft/engine/internal/host/file_calls";
+import { openFlags } from "@waft/engine/internal/wasi/abi";
+import { Scratch } from "@waft/engine/internal/wasi/scratch";
+import { Buffer } from "node:buffer";
+import { devNull } from "node:os";
 import { WASI } from "./run_module.ts";
 
 /** Takes what a guest prints. */
 export type Print = (category: "stdout" | "stderr", text: string) => void;
 
-/** The guest's descriptors of its standard streams. */
-const STDIN = 0;
-const STREAMS: ReadonlyMap<number, "stdout" | "stderr"> = new Map([[1, "stdout"], [2, "stderr"]]);
 /** Bytes of an entry in a list of buffers: address and length. */
 const ENTRY = 8;
+/** The most entries of a list, which is WASI's own limit, and the most bytes that one call writes. */
+const MOST_ENTRIES = 1024;
+const MOST_BYTES = 1 << 20;
+/** A descriptor that no process has. */
+const NO_DESCRIPTOR = 0x7fffffff;
+/** `openat` relative to the current directory. */
+const AT_FDCWD = -100;
 
+type WasiFunction = (...args: number[]) => unknown;
 type Functions = Record<string, Record<string, unknown>>;
+
+/** Descriptors for a guest's streams: inputs that are at their end, and outputs that go nowhere. */
+export function silentStreams(): [number, number, number] {
+  const host = currentHost();
+  const { RDWR, CLOEXEC } = openFlags(host.arch);
+  const opened = fileCalls(host)("openat", AT_FDCWD, new Scratch(host).path(devNull), RDWR | CLOEXEC);
+  const fd = opened < 0 ? NO_DESCRIPTOR : opened;
+  return [fd, fd, fd];
+}
 
 /** The imports with captured output. `instance` is called when the guest prints. */
 export function withOutput(imports: Functions, instance: () => Instance, print: Print): Functions {
-  const { fd_write: write, fd_read: read } = imports[WASI] ?? {};
-  if (typeof write !== "function" || typeof read !== "function") return imports;
+  const functions = imports[WASI] as Record<string, WasiFunction> | undefined;
+  if (functions === undefined) return imports;
+  const streams = new Map<number, "stdout" | "stderr">([[1, "stdout"], [2, "stderr"]]);
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
   const memory = () => (instance().exports as { memory?: Memory }).memory?.bytes ?? new Uint8Array(0);
+  /** Calls the function `name`, and `done` if it succeeds. */
+  const call = (name: string, args: number[], done: () => void): unknown => {
+    const status = functions[name]!(...args);
+    if (status === 0) done();
+    return status;
+  };
   return {
     ...imports,
     [WASI]: {
-      ...imports[WASI],
+      ...functions,
       fd_write: (fd: number, list: number, count: number, written: number): unknown => {
-        const category = STREAMS.get(fd);
-        const parts = category === undefined ? undefined : buffersIn(memory(), list, count, written);
-        // The function itself reports descriptors and addresses that are not valid.
-        if (category === undefined || parts === undefined) return write(fd, list, count, written);
-        for (const part of parts) print(category, decoders[category].decode(part, { stream: true }));
-        setWord(memory(), written, parts.reduce((sum, part) => sum + part.length, 0));
+        const category = streams.get(fd);
+        const bytes = category === undefined
+          ? undefined
+          : bytesIn(memory(), { list: list >>> 0, count: count >>> 0, result: written >>> 0 });
+        // The function itself reports descriptors, addresses and counts that are not valid.
+        if (category === undefined || bytes === undefined) return functions.fd_write!(fd, list, count, written);
+        const text = decoders[category].decode(bytes, { stream: true });
+        if (text !== "") print(category, text);
+        setWord(memory(), written >>> 0, bytes.length);
         return 0;
       },
-      fd_read: (fd: number, list: number, count: number, got: number): unknown => {
-        if (fd !== STDIN || buffersIn(memory(), list, count, got) === undefined) return read(fd, list, count, got);
-        setWord(memory(), got, 0);
-        return 0;
-      },
+      fd_close: (fd: number) => call("fd_close", [fd], () => streams.delete(fd)),
+      fd_renumber: (from: number, to: number) =>
+        call("fd_renumber", [from, to], () => {
+          const category = streams.get(from);
+          streams.delete(from);
+          streams.delete(to);
+          if (category !== undefined) streams.set(to, category);
+        }),
     },
   };
 }
 
-/** The buffers of a list; undefined if one of them, the list or the word at `result` is not in the memory. */
-function buffersIn(bytes: Uint8Array, list: number, count: number, result: number): Uint8Array[] | undefined {
-  if (list + count * ENTRY > bytes.length || result + 4 > bytes.length) return undefined;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+/**
+ * The bytes in the buffers of a list, as many of them as one call writes; undefined if a buffer, the list or the word at
+ * `result` is not in the memory, or if the list is too long.
+ */
+function bytesIn(
+  memory: Uint8Array,
+  { list, count, result }: { readonly list: number; readonly count: number; readonly result: number },
+): Uint8Array | undefined {
+  if (count > MOST_ENTRIES || list + count * ENTRY > memory.length || result + 4 > memory.length) return undefined;
+  const view = new DataView(memory.buffer, memory.byteOffset, memory.length);
   const parts: Uint8Array[] = [];
+  let left = MOST_BYTES;
   for (let at = list; at < list + count * ENTRY; at += ENTRY) {
     const [start, length] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
-    if (start + length > bytes.length) return undefined;
-    parts.push(bytes.slice(start, start + length));
+    if (start + length > memory.length) return undefined;
+    const taken = Math.min(length, left);
+    parts.push(memory.subarray(start, start + taken));
+    left -= taken;
   }
-  return parts;
+  return Buffer.concat(parts);
 }
 
 function setWord(bytes: Uint8Array, at: number, value: number): void {

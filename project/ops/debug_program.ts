@@ -19,7 +19,7 @@ import { componentBytes } from "./component_bytes.ts";
 import { printResult } from "./arguments.ts";
 import { inputPath } from "./input_path.ts";
 import { readShape } from "./module_shape.ts";
-import { type Print, withOutput } from "./captured_output.ts";
+import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./run.ts";
 import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } from "./run_module.ts";
 
@@ -45,7 +45,7 @@ export async function prepareProgram(
   const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
   const program = inFile(file, () => new Program(file, bytes, text));
   const module = NewEngine({ interruptible: true }).compile(program.instrumented.bytes);
-  const { wasi, imports } = wasiFor(module, [file, ...args], options, undefined);
+  const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() }, undefined);
   const instance: Instance = inFile(
     file,
     () => module.instantiate(options.context, withStubs(withOutput(imports, () => instance, print), stubs)),

@@ -18,6 +18,8 @@ export interface GuestInputs extends ProtectedRun {
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** Descriptors of the process for the guest's standard streams, if not the process's own. */
+  readonly stdio?: readonly [number, number, number];
   /** Called with the error that ends the guest, before the guest is closed. */
   readonly failed?: (error: unknown) => void;
 }
@@ -117,9 +119,12 @@ export function wasiFor(
   groups: readonly string[] | undefined,
 ): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
-  const { env, preopens } = inputs;
-  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(inputs) };
-  const wasi = new Wasi({ ...narrowedInputs({ args: programArgs, env, preopens }, groups), ...protect });
+  const { env, preopens, stdio } = inputs;
+  const wasi = new Wasi({
+    ...narrowedInputs({ args: programArgs, env, preopens }, groups),
+    ...(preopens.length === 0 ? {} : { protect: protectedPaths(inputs) }),
+    ...(stdio === undefined ? {} : { stdio }),
+  });
   return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
 }
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -12,6 +12,8 @@ import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
 import { removeFolder } from "../support/remove_folder.ts";
 
+/** A session that takes longer has hung. */
+const HANG_MS = 60_000;
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 const SUM = `(module
@@ -51,6 +53,7 @@ function session(folder: string, args: readonly string[], commands: readonly str
     cwd: folder,
     encoding: "utf8",
     input: commands.join("\n") + "\n",
+    timeout: HANG_MS,
   });
   assert.equal(stderr, "");
   return `${stdout.slice(stdout.indexOf("\n") + 1).trimEnd()}\nstatus ${status}`;
@@ -181,7 +184,9 @@ async function converse(
   });
   child.stdin.on("error", () => {}); // it may be gone
   child.stdin.write(input);
+  const timer = setTimeout(() => child.kill("SIGKILL"), HANG_MS);
   const status = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  clearTimeout(timer);
   return { output, status };
 }
 
@@ -193,6 +198,67 @@ Deno.test("an editor on standard input and output", () =>
     assert.match(output, /"category":"stdout","output":"hello\\n"/);
     assert.match(output, /"event":"exited","body":{"exitCode":7}/);
     assert.equal(status, 7);
+  }));
+
+/** Gives a stream another number, uses it, and ends with the number of bytes of that. */
+function moved(from: number, to: number, use: "read" | "write"): string {
+  return `(module
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_renumber" (func $renumber (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (memory (export "memory") 1)
+    (data (i32.const 0) "\\10\\00\\00\\00\\06\\00\\00\\00")
+    (data (i32.const 16) "hello\\0a")
+    (func (export "_start")
+      (drop (call $renumber (i32.const ${from}) (i32.const ${to})))
+      (drop (call $${use} (i32.const ${to}) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (call $exit (i32.load (i32.const 8)))))`;
+}
+
+/** The text from the first place on where a message of the protocol should begin and does not. */
+function outsideOfMessages(output: string): string {
+  let rest = new TextEncoder().encode(output);
+  for (;;) {
+    const [header, length] = /^Content-Length: (\d+)\r\n\r\n/.exec(new TextDecoder().decode(rest)) ?? [];
+    if (header === undefined) return new TextDecoder().decode(rest);
+    rest = rest.slice(header.length + Number(length));
+  }
+}
+
+Deno.test("a guest that renumbers its streams does not reach those of the editor", () =>
+  inFolder({ "write.wat": moved(1, 0, "write"), "read.wat": moved(0, 2, "read") }, async (folder) => {
+    const run = (program: string) =>
+      converse(folder, message(1, "launch", { program }) + message(2, "configurationDone"), '"terminated"');
+    const { output, status } = await run("write.wat");
+    assert.equal(outsideOfMessages(output), "");
+    assert.match(output, /"category":"stdout","output":"hello\\n"/);
+    assert.equal(status, 6);
+    assert.equal((await run("read.wat")).status, 0);
+  }));
+
+Deno.test("a source that is a device is not read", () =>
+  inFolder({}, (folder) => {
+    const shapes = readFileSync(new URL("../debug/programs/shapes5.wasm", import.meta.url), "latin1");
+    const evil = shapes.replace("/src\0shapes.c\0", "/dev\0zero\0\0\0\0\0");
+    assert.notEqual(evil, shapes);
+    writeFileSync(join(folder, "evil.wasm"), evil, "latin1");
+    const output = session(folder, ["--invoke", "run", "evil.wasm", "4"], ["break run", "run", "list", "quit"]);
+    assert.match(output, /the source \/dev\/zero is not on this machine/);
+    assert.match(output, /status 0$/);
+  }));
+
+Deno.test("globals take numbers of their type only", () =>
+  inFolder({
+    "globals.wat": `(module (global $g (mut i32) (i32.const 5)) (global $f (mut f64) (f64.const 1))
+      (func (export "f") (result i32) (global.get $g)))`,
+  }, (folder) => {
+    const commands = ["break f", "run", "set g = abc", "set g = 9999999999", "set f = ", "set f = 2.5", "globals"];
+    const output = session(folder, ["globals.wat"], [...commands, "set g = 0x10", "continue"]);
+    assert.match(output, /"abc" is no integer/);
+    assert.match(output, /9999999999 is outside of the range of i32/);
+    assert.match(output, /g: mut i32 = 5\n {2}f: mut f64 = 2\.5\n/);
+    assert.match(output, /\n16\n/);
   }));
 
 Deno.test("input that is not the protocol ends the adapter with a sentence", () =>

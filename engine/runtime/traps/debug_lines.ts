@@ -6,7 +6,7 @@
  *
  * The input is untrusted: malformed units are skipped, and so are rows of code that the linker removed (their address
  * is 0 or near the end of the address space). Invariant: work and memory are bounded by a small multiple of the
- * sections' size, because every row needs at least one byte of line-number program.
+ * sections' size, because every row needs at least one byte of line-number program, and no string is decoded twice.
  */
 import { ByteReader } from "../../base/bytes.ts";
 import type { SourcePlace } from "../../errors.ts";
@@ -54,8 +54,42 @@ interface Lines {
 
 /** String sections that line tables refer to. */
 interface Strings {
-  str: Uint8Array;
-  lineStr: Uint8Array;
+  str: TextSection;
+  lineStr: TextSection;
+}
+
+/** The longest path of a file; a longer one is unknown. */
+const MOST_PATH = 1024;
+/** How often the bytes of a section of strings are decoded on average, at most. */
+const MOST_COPIES = 8;
+
+/**
+ * A section of strings that end with a zero. Entries may refer to the same bytes any number of times, so each offset is
+ * decoded once, and all offsets together at most {@linkcode MOST_COPIES} times the section: tools share tails of
+ * strings, but not often.
+ */
+export class TextSection {
+  readonly #bytes: Uint8Array;
+  readonly #texts = new Map<number, string>();
+  #left: number;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#left = MOST_COPIES * bytes.length;
+  }
+
+  /** The text at an offset; empty beyond the end. Throws a RangeError if too much of the section overlaps. */
+  at(offset: number): string {
+    const known = this.#texts.get(offset);
+    if (known !== undefined || offset >= this.#bytes.length) return known ?? "";
+    const zero = this.#left < 0 ? -1 : this.#bytes.indexOf(0, offset);
+    const end = zero < 0 ? this.#bytes.length : zero;
+    this.#left -= end - offset + 1;
+    if (this.#left < 0) throw new RangeError("the strings of the debugging information overlap");
+    const decoded = text(this.#bytes.subarray(offset, end));
+    this.#texts.set(offset, decoded);
+    return decoded;
+  }
 }
 
 /** Reads the line tables of a module; undefined if it has no readable ones. */
@@ -64,7 +98,10 @@ export function debugLines(customs: readonly CustomSection[]): DebugLines | unde
   const section = bytesOf(".debug_line");
   if (section.length === 0) return undefined;
   const lines: Lines = { rows: new Uint32Array(1024), length: 0, files: [], sequences: [] };
-  const strings: Strings = { str: bytesOf(".debug_str"), lineStr: bytesOf(".debug_line_str") };
+  const strings = {
+    str: new TextSection(bytesOf(".debug_str")),
+    lineStr: new TextSection(bytesOf(".debug_line_str")),
+  };
   for (let at = 0; at < section.length;) at = readUnit(section, at, strings, lines);
   if (lines.sequences.length === 0) return undefined;
   const { rows, files, sequences } = lines;
@@ -77,7 +114,7 @@ export function debugLines(customs: readonly CustomSection[]): DebugLines | unde
     const at = (from + lastBelow(to - from, (k) => rows[(from + k) * ROW] <= codeOffset)) * ROW;
     const file = files[rows[at + 1]];
     const line = rows[at + 2];
-    if (file === undefined || line === 0) return undefined;
+    if (file === undefined || file === "" || line === 0) return undefined;
     return { file, line, ...(rows[at + 3] === 0 ? {} : { column: rows[at + 3] }) };
   };
 }
@@ -115,12 +152,6 @@ export function cString(reader: ByteReader): string {
   const string = text(reader.take(end - reader.pos));
   reader.pos++;
   return string;
-}
-
-export function stringAt(section: Uint8Array, offset: number): string {
-  if (offset >= section.length) return "";
-  const end = section.indexOf(0, offset);
-  return text(section.subarray(offset, end < 0 ? section.length : end));
 }
 
 /** Reads the unit at `at` and returns the offset of the next one; adds nothing if the unit is malformed. */
@@ -218,7 +249,9 @@ function addRow(lines: Lines, address: number, file: number, line: number, colum
   lines.length++;
 }
 
+/** The path of a file in a directory; empty if it is too long: many files may share a long directory. */
 function joined(directory: string | undefined, name: string): string {
+  if ((directory?.length ?? 0) + name.length >= MOST_PATH) return "";
   if (directory === undefined || directory === "" || name.startsWith("/")) return name;
   return `${directory.replace(/\/$/, "")}/${name}`;
 }
@@ -270,9 +303,9 @@ function readForm(reader: ByteReader, form: number, offsetSize: number, strings:
     case FORM.STRING:
       return cString(reader);
     case FORM.LINE_STRP:
-      return stringAt(strings.lineStr, fixed(reader, offsetSize));
+      return strings.lineStr.at(fixed(reader, offsetSize));
     case FORM.STRP:
-      return stringAt(strings.str, fixed(reader, offsetSize));
+      return strings.str.at(fixed(reader, offsetSize));
     case FORM.UDATA:
       return reader.u32();
     case FORM.DATA1:

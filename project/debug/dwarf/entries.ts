@@ -3,10 +3,11 @@
  * files). In: the sections of a module. Out: units, and the entries of a unit as a tree, read when they are first needed.
  *
  * The input is untrusted: every read is within its section, a form that is not known ends the unit, and a unit that
- * cannot be read has no entries. Work is bounded by the size of the section.
+ * cannot be read has no entries. Units, abbreviations, attributes of no size and lists may all refer to the same bytes,
+ * so their number is limited for the module as a whole ({@linkcode Limits}).
  */
 import { ByteReader } from "@waft/engine/internal/base/bytes";
-import { cString, fixed, stringAt } from "@waft/engine/internal/runtime/debug_lines";
+import { cString, fixed, TextSection } from "@waft/engine/internal/runtime/debug_lines";
 import { AT, FORM, TAG } from "./constants.ts";
 
 /** The value of an attribute: a number, a text, or bytes (expressions and blocks). References are section offsets. */
@@ -30,11 +31,78 @@ interface Abbreviation {
   readonly tag: number;
   readonly hasChildren: boolean;
   readonly attributes: readonly { readonly name: number; readonly form: number; readonly constant: number }[];
+  readonly forms: ReadonlyMap<number, number>;
 }
 
-/** The most entries of one unit that are read. */
-const MOST_ENTRIES = 1_000_000;
+/** The attributes that the debugger reads. */
+const KNOWN: ReadonlySet<number> = new Set(Object.values(AT));
+
+/** The most entries of a module that are read, the most of their attributes, and the deepest nesting. */
+const MOST_ENTRIES = 4_000_000;
+const MOST_ATTRIBUTES = 32_000_000;
+const MOST_DEPTH = 1000;
+/** The most bytes of abbreviations that are read, as a multiple of their section. */
+const MOST_COPIES = 8;
+/** The most steps in lists of ranges and locations that one look at a frame takes. */
+const MOST_STEPS = 4_000_000;
 const EMPTY = new Uint8Array(0);
+
+/** What the units of a module share: their sections, and what is left of the limits of the work on them. */
+class Limits {
+  readonly sections: DebugSections;
+  readonly #texts = new Map<string, TextSection>();
+  readonly #abbreviations = new Map<number, ReadonlyMap<number, Abbreviation>>();
+  #abbreviationBytes: number;
+  #entries = MOST_ENTRIES;
+  #attributes = MOST_ATTRIBUTES;
+  #steps = MOST_STEPS;
+
+  constructor(sections: DebugSections) {
+    this.sections = sections;
+    this.#abbreviationBytes = MOST_COPIES * this.section(".debug_abbrev").length;
+  }
+
+  section(name: string): Uint8Array {
+    return this.sections.get(name) ?? EMPTY;
+  }
+
+  /** The string at an offset of a section. Throws a RangeError if too many strings overlap. */
+  text(name: string, offset: number): string {
+    let section = this.#texts.get(name);
+    if (section === undefined) {
+      section = new TextSection(this.section(name));
+      this.#texts.set(name, section);
+    }
+    return section.at(offset);
+  }
+
+  /** The abbreviations at an offset. */
+  abbreviations(at: number): ReadonlyMap<number, Abbreviation> {
+    const known = this.#abbreviations.get(at);
+    if (known !== undefined) return known;
+    const reader = new ByteReader(this.section(".debug_abbrev"), at);
+    const found = this.#abbreviationBytes < 0 ? new Map<number, Abbreviation>() : readAbbreviations(reader);
+    this.#abbreviationBytes -= Math.max(0, reader.pos - at);
+    this.#abbreviations.set(at, found);
+    return found;
+  }
+
+  /** Counts an entry with its attributes. Throws a RangeError beyond the limit. */
+  countEntry(attributes: number): void {
+    this.#entries--;
+    this.#attributes -= attributes;
+    if (this.#entries < 0 || this.#attributes < 0) throw new RangeError("too many entries");
+  }
+
+  /** Counts a step in a list. Throws a RangeError beyond the limit since the last {@linkcode beginSteps}. */
+  countStep(): void {
+    if (--this.#steps < 0) throw new RangeError("too many ranges");
+  }
+
+  beginSteps(): void {
+    this.#steps = MOST_STEPS;
+  }
+}
 
 /** A unit: the entries of one compilation. */
 export class Unit {
@@ -42,7 +110,7 @@ export class Unit {
   readonly addressBytes: number;
   /** 4, or 8 in the 64-bit format. */
   readonly offsetBytes: number;
-  readonly #sections: DebugSections;
+  readonly limits: Limits;
   readonly #start: number;
   readonly #entries: number;
   readonly #end: number;
@@ -53,18 +121,23 @@ export class Unit {
 
   /** `entries` is the offset of the first entry of the unit that begins at `start`. */
   constructor(
-    sections: DebugSections,
+    limits: Limits,
     header: { readonly start: number; readonly end: number; readonly entries: number; readonly abbreviations: number },
     format: { readonly version: number; readonly addressBytes: number; readonly offsetBytes: number },
   ) {
-    this.#sections = sections;
+    this.limits = limits;
     this.#start = header.start;
     this.#end = header.end;
     this.#entries = header.entries;
     this.version = format.version;
     this.addressBytes = format.addressBytes;
     this.offsetBytes = format.offsetBytes;
-    this.#abbreviations = readAbbreviations(sections.get(".debug_abbrev") ?? EMPTY, header.abbreviations);
+    this.#abbreviations = limits.abbreviations(header.abbreviations);
+  }
+
+  /** The offset of the unit in .debug_info. */
+  get start(): number {
+    return this.#start;
   }
 
   /** True if the entry at this offset of .debug_info is in the unit. */
@@ -96,7 +169,7 @@ export class Unit {
 
   /** A section of the module. */
   section(name: string): Uint8Array {
-    return this.#sections.get(name) ?? EMPTY;
+    return this.limits.section(name);
   }
 
   #read(rootOnly: boolean): Entry {
@@ -104,7 +177,7 @@ export class Unit {
     const nothing = { offset: this.#entries, tag: 0, attributes: new Map(), forms: new Map(), children: [] };
     const open: Entry[] = [];
     try {
-      for (let count = 0; reader.left > 0 && count < MOST_ENTRIES; count++) {
+      while (reader.left > 0) {
         const offset = reader.pos;
         const code = reader.u32();
         if (code === 0) {
@@ -113,7 +186,8 @@ export class Unit {
           continue;
         }
         const abbreviation = this.#abbreviations.get(code);
-        if (abbreviation === undefined) break;
+        if (abbreviation === undefined || open.length > MOST_DEPTH) break;
+        this.limits.countEntry(abbreviation.attributes.length);
         const entry = this.#entry(reader, offset, abbreviation, open[0] ?? this.#root);
         if (rootOnly) return entry;
         this.#byOffset.set(offset, entry);
@@ -127,14 +201,17 @@ export class Unit {
     return open[0] ?? nothing;
   }
 
-  #entry(reader: ByteReader, offset: number, { tag, attributes }: Abbreviation, root: Entry | undefined): Entry {
+  #entry(
+    reader: ByteReader,
+    offset: number,
+    { tag, attributes, forms }: Abbreviation,
+    root: Entry | undefined,
+  ): Entry {
     const values = new Map<number, AttributeValue>();
-    const forms = new Map<number, number>();
     const base = (name: number) => Number((root?.attributes ?? values).get(name) ?? values.get(name) ?? 0);
     for (const { name, form, constant } of attributes) {
       const value = this.#value(reader, form, constant, base);
-      if (value !== undefined) values.set(name, value);
-      forms.set(name, form);
+      if (value !== undefined && KNOWN.has(name)) values.set(name, value);
     }
     return { offset, tag, attributes: values, forms, children: [] };
   }
@@ -167,9 +244,9 @@ export class Unit {
       case FORM.STRING:
         return cString(reader);
       case FORM.STRP:
-        return stringAt(this.section(".debug_str"), fixed(reader, this.offsetBytes));
+        return this.limits.text(".debug_str", fixed(reader, this.offsetBytes));
       case FORM.LINE_STRP:
-        return stringAt(this.section(".debug_line_str"), fixed(reader, this.offsetBytes));
+        return this.limits.text(".debug_line_str", fixed(reader, this.offsetBytes));
       case FORM.SEC_OFFSET:
       case FORM.REF_ADDR:
         return fixed(reader, this.offsetBytes);
@@ -186,7 +263,7 @@ export class Unit {
         reader.take(8);
         return undefined;
       case FORM.INDIRECT:
-        return this.#value(reader, reader.u32(), 0, base);
+        return this.#value(reader, requireDirect(reader), 0, base);
       case FORM.STRX:
         return this.#string(reader.u32(), base);
       case FORM.ADDRX:
@@ -205,7 +282,7 @@ export class Unit {
 
   #string(index: number, base: (name: number) => number): string {
     const at = (base(AT.STR_OFFSETS_BASE) || 8) + index * this.offsetBytes;
-    return stringAt(this.section(".debug_str"), this.#entryOf(".debug_str_offsets", at, this.offsetBytes));
+    return this.limits.text(".debug_str", this.#entryOf(".debug_str_offsets", at, this.offsetBytes));
   }
 
   #address(index: number, base: (name: number) => number): number {
@@ -245,6 +322,12 @@ const REFERENCES: ReadonlySet<number> = new Set([FORM.REF1, FORM.REF2, FORM.REF4
 /** The forms of an index of a string by their size in bytes. */
 const INDEXED: readonly number[] = [0, FORM.STRX1, FORM.STRX2, FORM.STRX3, FORM.STRX4];
 
+/** The form that follows DW_FORM_indirect; it is not indirect itself. */
+function requireDirect(reader: ByteReader): number {
+  const form = reader.u32();
+  return form === FORM.INDIRECT ? reader.fail("an indirect form of an indirect form") : form;
+}
+
 /** A ULEB128 of up to 64 bits. */
 export function unsigned(reader: ByteReader): number | bigint {
   reader.u64();
@@ -259,10 +342,9 @@ export function signed(reader: ByteReader): number | bigint {
   return hi === lo >> 31 ? lo | 0 : BigInt.asIntN(64, (BigInt(hi) << 32n) | BigInt(lo >>> 0));
 }
 
-function readAbbreviations(section: Uint8Array, at: number): Map<number, Abbreviation> {
+function readAbbreviations(reader: ByteReader): Map<number, Abbreviation> {
   const found = new Map<number, Abbreviation>();
   try {
-    const reader = new ByteReader(section, at);
     for (let code = reader.u32(); code !== 0; code = reader.u32()) {
       const tag = reader.u32();
       const hasChildren = reader.u8() !== 0;
@@ -274,7 +356,8 @@ function readAbbreviations(section: Uint8Array, at: number): Map<number, Abbrevi
         if (name === 0 && form === 0) break;
         attributes.push({ name, form, constant });
       }
-      found.set(code, { tag, hasChildren, attributes });
+      const forms = new Map(attributes.map(({ name, form }) => [name, form]));
+      found.set(code, { tag, hasChildren, attributes, forms });
     }
   } catch {
     // The table ends where it is damaged.
@@ -285,6 +368,7 @@ function readAbbreviations(section: Uint8Array, at: number): Map<number, Abbrevi
 /** The compilation units of a module; those that cannot be read are left out. */
 export function readUnits(sections: DebugSections): Unit[] {
   const info = sections.get(".debug_info") ?? EMPTY;
+  const limits = new Limits(sections);
   const units: Unit[] = [];
   for (let at = 0; at < info.length;) {
     try {
@@ -294,7 +378,7 @@ export function readUnits(sections: DebugSections): Unit[] {
       if (offsetBytes === 8) size = fixed(reader, 8);
       const end = reader.pos + size;
       if (size === 0 || end > info.length) break;
-      const unit = readUnit(sections, reader, { start: at, end, offsetBytes });
+      const unit = readUnit(limits, reader, { start: at, end, offsetBytes });
       if (unit?.root.tag === TAG.COMPILE_UNIT) units.push(unit);
       at = end;
     } catch {
@@ -304,8 +388,20 @@ export function readUnits(sections: DebugSections): Unit[] {
   return units;
 }
 
+/** The unit, among units in the order of their section, that has the entry at an offset of .debug_info. */
+export function unitAt(units: readonly Unit[], offset: number): Unit | undefined {
+  let [low, high] = [0, units.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (units[middle]!.start <= offset) low = middle + 1;
+    else high = middle;
+  }
+  const found = units[low - 1];
+  return found?.has(offset) === true ? found : undefined;
+}
+
 function readUnit(
-  sections: DebugSections,
+  limits: Limits,
   reader: ByteReader,
   { start, end, offsetBytes }: { readonly start: number; readonly end: number; readonly offsetBytes: number },
 ): Unit | undefined {
@@ -317,5 +413,5 @@ function readUnit(
   const abbreviations = fixed(reader, offsetBytes);
   const addressBytes = isNew ? newAddressBytes : reader.u8();
   if (addressBytes !== 4 && addressBytes !== 8) return undefined;
-  return new Unit(sections, { start, end, entries: reader.pos, abbreviations }, { version, addressBytes, offsetBytes });
+  return new Unit(limits, { start, end, entries: reader.pos, abbreviations }, { version, addressBytes, offsetBytes });
 }

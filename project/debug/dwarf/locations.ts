@@ -25,6 +25,8 @@ export interface FrameAccess {
   readonly memory: Uint8Array;
 }
 
+/** The most bytes of a value in an expression: no base type is larger. */
+const MOST_VALUE = 16;
 /** Kinds of places that OP.WASM_LOCATION names. */
 const PLACE = { LOCAL: 0, GLOBAL: 1, GLOBAL_FIXED: 3 } as const;
 /** Kinds of entries in lists of locations (7.7.3). */
@@ -81,6 +83,7 @@ function inList(unit: Unit, at: number, pc: number): Uint8Array | undefined {
   let base = Number(unit.root.attributes.get(AT.LOW_PC) ?? 0);
   let fallback: Uint8Array | undefined;
   for (;;) {
+    unit.limits.countStep();
     const kind = reader.u8();
     if (kind === LLE.END) return fallback;
     if (kind === LLE.BASE_ADDRESSX) base = unit.addressAt(reader.u32());
@@ -120,6 +123,7 @@ function inOldList(unit: Unit, at: number, pc: number): Uint8Array | undefined {
   const reader = new ByteReader(unit.section(".debug_loc"), at);
   let base = Number(unit.root.attributes.get(AT.LOW_PC) ?? 0);
   for (;;) {
+    unit.limits.countStep();
     const from = fixed(reader, unit.addressBytes);
     const to = fixed(reader, unit.addressBytes);
     if (from === 0 && to === 0) return undefined;
@@ -148,6 +152,7 @@ class Expression {
     const reader = new ByteReader(bytes);
     let isValue = false;
     while (reader.left > 0) {
+      this.#unit.limits.countStep();
       const op = reader.u8();
       if (op === OP.STACK_VALUE) isValue = true;
       else if (op === OP.WASM_LOCATION) {
@@ -155,7 +160,7 @@ class Expression {
         isValue ||= reader.left === 0;
       } else if (op === OP.IMPLICIT_VALUE) {
         const value = reader.take(reader.u32());
-        this.#stack.push(value.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n));
+        this.#stack.push(bitsIn(value.subarray(0, MOST_VALUE)));
         isValue = true;
       } else if (!this.#operate(op, reader)) return undefined;
     }
@@ -214,9 +219,14 @@ class Expression {
   }
 }
 
+/** A little-endian number. */
+function bitsIn(bytes: Uint8Array): bigint {
+  return bytes.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+}
+
 /** `DW_OP_const1u` … `DW_OP_const8s`: pairs of unsigned and signed constants of 1, 2, 4 and 8 bytes. */
 function constant(reader: ByteReader, op: number): bigint {
   const bytes = 1 << ((op - OP.CONST1U) >> 1);
-  const bits = reader.take(bytes).reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  const bits = bitsIn(reader.take(bytes));
   return ((op - OP.CONST1U) & 1) === 0 ? bits : BigInt.asIntN(8 * bytes, bits);
 }

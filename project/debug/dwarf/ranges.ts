@@ -40,6 +40,7 @@ function inRanges(unit: Unit, at: number, pc: number): boolean {
   const reader = new ByteReader(unit.section(".debug_rnglists"), at);
   let base = Number(unit.root.attributes.get(AT.LOW_PC) ?? 0);
   for (let kind = reader.u8(); kind !== RLE.END; kind = reader.u8()) {
+    unit.limits.countStep();
     if (kind === RLE.BASE_ADDRESSX) base = unit.addressAt(reader.u32());
     else if (kind === RLE.BASE_ADDRESS) base = fixed(reader, unit.addressBytes);
     else {
@@ -72,6 +73,7 @@ function inOldRanges(unit: Unit, at: number, pc: number): boolean {
   const reader = new ByteReader(unit.section(".debug_ranges"), at);
   let base = Number(unit.root.attributes.get(AT.LOW_PC) ?? 0);
   for (;;) {
+    unit.limits.countStep();
     const from = fixed(reader, unit.addressBytes);
     const to = fixed(reader, unit.addressBytes);
     if (from === 0 && to === 0) return false;

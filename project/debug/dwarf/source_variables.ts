@@ -8,11 +8,14 @@ import { AT, TAG } from "./constants.ts";
 import { type Entry, readUnits, type Unit } from "./entries.ts";
 import { type FrameAccess, locate } from "./locations.ts";
 import { covers } from "./ranges.ts";
-import { type MemoryOf, TypedValues } from "./typed_values.ts";
+import { type MemoryOf, nameOf, TypedValues } from "./typed_values.ts";
 
 /** Where variables may be declared inside of a function. */
 const BLOCKS: ReadonlySet<number> = new Set([TAG.LEXICAL_BLOCK, TAG.INLINED_SUBROUTINE]);
 const VARIABLES: ReadonlySet<number> = new Set([TAG.VARIABLE, TAG.FORMAL_PARAMETER]);
+
+/** The most variables of a frame, or of a unit, that are shown. */
+const MOST_VARIABLES = 10_000;
 
 /** A function at an instruction, and the unit that has it. */
 interface Found {
@@ -44,6 +47,7 @@ export class SourceVariables {
     const names = new Set<string>();
     for (const block of blocksAt(unit, func, frame.pc)) {
       for (const entry of block.children.filter(({ tag }) => VARIABLES.has(tag))) {
+        if (variables.length === MOST_VARIABLES) return variables;
         const variable = this.#variable(unit, entry, func, frame, values);
         // A variable hides those of the same name in outer blocks.
         if (variable === undefined || names.has(variable.name)) continue;
@@ -59,12 +63,14 @@ export class SourceVariables {
     const found = this.#functionAt(frame.pc);
     if (found === undefined) return [];
     const values = new TypedValues(this.#units, memory);
-    return staticEntries(found.unit.tree).flatMap((entry) =>
+    return staticEntries(found.unit.tree).slice(0, MOST_VARIABLES).flatMap((entry) =>
       this.#variable(found.unit, entry, undefined, frame, values) ?? []
     );
   }
 
+  /** Each look at a frame begins here. */
   #functionAt(pc: number): Found | undefined {
+    this.#units[0]?.limits.beginSteps();
     for (const unit of this.#units) {
       const { attributes } = unit.root;
       const hasBounds = attributes.has(AT.RANGES) || attributes.has(AT.HIGH_PC);
@@ -84,8 +90,8 @@ export class SourceVariables {
   ): Variable | undefined {
     // The parts of an inlined or separately declared variable are with its origin.
     const origin = values.referred(unit, entry, AT.ABSTRACT_ORIGIN) ?? values.referred(unit, entry, AT.SPECIFICATION);
-    const name = entry.attributes.get(AT.NAME) ?? origin?.attributes.get(AT.NAME);
-    if (typeof name !== "string") return undefined;
+    const name = nameOf(entry) ?? nameOf(origin);
+    if (name === undefined) return undefined;
     const type = values.referred(unit, entry, AT.TYPE) ?? values.referred(unit, origin, AT.TYPE);
     const constant = entry.attributes.get(AT.CONST_VALUE);
     if (typeof constant === "number" || typeof constant === "bigint") {

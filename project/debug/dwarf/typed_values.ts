@@ -9,7 +9,7 @@ import { F32, F64, I32, I64 } from "@waft/engine/internal/wasm/types";
 import type { Variable } from "../variable.ts";
 import { type Value, valueText, writeNumber } from "../values.ts";
 import { AT, ATE, TAG } from "./constants.ts";
-import type { Entry, Unit } from "./entries.ts";
+import { type Entry, type Unit, unitAt } from "./entries.ts";
 
 /** The memory of a program, which may grow while it runs. */
 export type MemoryOf = () => Uint8Array;
@@ -25,9 +25,15 @@ interface Place {
   readonly field?: { readonly shift: number; readonly width: number };
 }
 
-/** The most elements of an array, and characters of a text, that are shown. */
+/** The most elements of an array, and characters of a text and of a name, that are shown. */
 const MOST_ELEMENTS = 1000;
 const MOST_CHARACTERS = 200;
+const MOST_NAME = 1000;
+/** The most members, enumerators and variants of a type, and dimensions of an array, that are read. */
+const MOST_CHILDREN = 10_000;
+const MOST_DIMENSIONS = 16;
+/** The most bytes of a number. */
+const MOST_BYTES = 16;
 /** The most typedefs and qualifiers around a type. */
 const MOST_NAMES = 64;
 const QUALIFIERS: ReadonlySet<number> = new Set([
@@ -44,14 +50,27 @@ const PREFIXES: ReadonlyMap<number, string> = new Map([
   [TAG.VOLATILE_TYPE, "volatile "],
 ]);
 
-function nameOf(entry: Entry | undefined): string | undefined {
+/** The name of an entry, cut if it is very long. */
+export function nameOf(entry: Entry | undefined): string | undefined {
   const name = entry?.attributes.get(AT.NAME);
-  return typeof name === "string" ? name : undefined;
+  if (typeof name !== "string") return undefined;
+  return name.length > MOST_NAME ? `${name.slice(0, MOST_NAME)}…` : name;
 }
 
 function numberOf(entry: Entry | undefined, attribute: number): number | undefined {
   const value = entry?.attributes.get(attribute);
   return typeof value === "number" || typeof value === "bigint" ? Number(value) : undefined;
+}
+
+/** The size of a number in bytes; `fallback` if it is missing or impossible. */
+function numberSize(type: Entry, fallback: number): number {
+  const size = numberOf(type, AT.BYTE_SIZE) ?? fallback;
+  return size >= 1 && size <= MOST_BYTES ? size : fallback;
+}
+
+/** The children of a type with this tag. */
+function childrenOf(type: Entry, tag: number): Entry[] {
+  return type.children.slice(0, MOST_CHILDREN).filter((child) => child.tag === tag);
 }
 
 /** Reads values of one program. */
@@ -68,7 +87,7 @@ export class TypedValues {
   referred(unit: Unit, entry: Entry | undefined, attribute: number): Entry | undefined {
     const offset = numberOf(entry, attribute);
     if (offset === undefined) return undefined;
-    return (unit.has(offset) ? unit : this.#units.find((each) => each.has(offset)))?.entryAt(offset);
+    return (unit.has(offset) ? unit : unitAt(this.#units, offset))?.entryAt(offset);
   }
 
   /** A variable. */
@@ -77,7 +96,7 @@ export class TypedValues {
     const core = this.#core(place.unit, place.type);
     const { address } = place;
     const common = { name, type, ...(address === undefined ? {} : { address }) };
-    if (address !== undefined && address >= this.#memory().length) {
+    if (address !== undefined && !this.#has(address)) {
       return { ...common, text: "(outside of the memory)" };
     }
     if (core === undefined) return { ...common, text: "void" };
@@ -88,6 +107,11 @@ export class TypedValues {
     if (core.tag === TAG.ARRAY_TYPE) return { ...common, ...this.#array(place.unit, core, address) };
     if (AGGREGATES.has(core.tag)) return { ...common, ...this.#aggregate(place.unit, core, address) };
     return { ...common, text: "(a type that the debugger does not know)" };
+  }
+
+  /** True for the address of a byte in the memory. Addresses of damaged types are negative, or no numbers. */
+  #has(address: number): boolean {
+    return address >= 0 && address < this.#memory().length;
   }
 
   /** The type without typedefs and qualifiers. */
@@ -115,14 +139,14 @@ export class TypedValues {
   #bits({ address, bits, field }: Place, size: number): bigint {
     let all = bits ?? 0n;
     if (address !== undefined) {
-      const bytes = this.#memory().subarray(address, address + Math.min(size, 16));
+      const bytes = this.#memory().subarray(address, address + size);
       all = bytes.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
     }
     return field === undefined ? all : BigInt.asUintN(field.width, all >> BigInt(field.shift));
   }
 
   #base(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set"> {
-    const size = numberOf(type, AT.BYTE_SIZE) ?? 4;
+    const size = numberSize(type, 4);
     const encoding = numberOf(type, AT.ENCODING);
     const value = baseValue(this.#bits(place, size), place.field?.width ?? size * 8, encoding);
     const text = encoding === ATE.BOOLEAN ? String(value !== 0n) : characterText(value, encoding);
@@ -145,10 +169,10 @@ export class TypedValues {
   }
 
   #enumeration(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set"> {
-    const size = numberOf(type, AT.BYTE_SIZE) ?? 4;
+    const size = numberSize(type, 4);
     const bits = this.#bits(place, size);
     const value = BigInt.asIntN(size * 8, bits);
-    const found = type.children.find((each) => {
+    const found = type.children.slice(0, MOST_CHILDREN).find((each) => {
       const constant = numberOf(each, AT.CONST_VALUE);
       return constant !== undefined && (BigInt(constant) === value || BigInt(constant) === bits);
     });
@@ -157,13 +181,13 @@ export class TypedValues {
 
   #pointer(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set" | "element" | "parts"> {
     const { unit } = place;
-    const size = numberOf(type, AT.BYTE_SIZE) ?? unit.addressBytes;
+    const size = numberSize(type, unit.addressBytes);
     const value = this.#bits(place, size);
     const target = this.referred(unit, type, AT.TYPE);
     const common = { value, ...this.#setter(place, size, false) };
     const address = Number(value);
     const hex = `0x${value.toString(16)}`;
-    if (target === undefined || address === 0 || address >= this.#memory().length) return { ...common, text: hex };
+    if (target === undefined || address === 0 || !this.#has(address)) return { ...common, text: hex };
     const text = isCharacter(this.#core(unit, target)) ? `${hex} ${JSON.stringify(this.#textAt(address))}` : hex;
     const element = (index: number) =>
       this.variable(`[${index}]`, { unit, type: target, address: address + index * this.#sizeOf(unit, target) });
@@ -204,15 +228,16 @@ export class TypedValues {
     return { text: isText ? JSON.stringify(this.#textAt(address).slice(0, length)) : `[${length}]`, parts };
   }
 
-  #sizeOf(unit: Unit, type: Entry | undefined): number {
+  /** The size of a type in bytes. `depth` ends arrays of themselves. */
+  #sizeOf(unit: Unit, type: Entry | undefined, depth = 0): number {
     const core = this.#core(unit, type);
     const size = numberOf(core, AT.BYTE_SIZE);
     if (size !== undefined || core === undefined) return size ?? 1;
     if (POINTERS.has(core.tag)) return unit.addressBytes;
-    if (core.tag !== TAG.ARRAY_TYPE) return 1;
+    if (core.tag !== TAG.ARRAY_TYPE || depth > MOST_NAMES) return 1;
     return lengthsOf(core).reduce(
       (product, each) => product * each,
-      this.#sizeOf(unit, this.referred(unit, core, AT.TYPE)),
+      this.#sizeOf(unit, this.referred(unit, core, AT.TYPE), depth + 1),
     );
   }
 
@@ -224,21 +249,30 @@ export class TypedValues {
   /** The text of a Rust `&str`: a pointer and a length. */
   #summary(unit: Unit, type: Entry, address: number): string | undefined {
     if (nameOf(type) !== "&str") return undefined;
-    const [data, length] = this.#members(unit, type, address).map(({ value }) => Number(value ?? 0));
-    const bytes = this.#memory().subarray(data, (data ?? 0) + Math.min(length ?? 0, MOST_CHARACTERS));
+    const [data, length] = childrenOf(type, TAG.MEMBER).map((member) => this.#numberIn(unit, member, address));
+    if (data === undefined || length === undefined || !this.#has(data)) return undefined;
+    const bytes = this.#memory().subarray(data, data + Math.min(length, MOST_CHARACTERS));
     return JSON.stringify(new TextDecoder().decode(bytes.slice()));
   }
 
+  /** The value of a member that is a pointer or a number; undefined for one that has members itself. */
+  #numberIn(unit: Unit, member: Entry, address: number): number | undefined {
+    const core = this.#core(unit, this.referred(unit, member, AT.TYPE));
+    if (core === undefined || AGGREGATES.has(core.tag)) return undefined;
+    const { value } = this.#member(unit, member, 0, address);
+    return value === undefined ? undefined : Number(value);
+  }
+
   #members(unit: Unit, type: Entry, address: number): Variable[] {
-    const members = type.children.filter(({ tag }) => tag === TAG.MEMBER);
-    const variants = type.children.filter(({ tag }) => tag === TAG.VARIANT_PART)
-      .flatMap((part) => this.#variant(unit, part, address));
+    const members = childrenOf(type, TAG.MEMBER);
+    const variants = childrenOf(type, TAG.VARIANT_PART).flatMap((part) => this.#variant(unit, part, address));
     return [...members, ...variants].map((member, k) => this.#member(unit, member, k, address));
   }
 
   #member(unit: Unit, member: Entry, index: number, address: number): Variable {
     const type = this.referred(unit, member, AT.TYPE);
-    const width = numberOf(member, AT.BIT_SIZE);
+    const bits = numberOf(member, AT.BIT_SIZE);
+    const width = bits === undefined || bits < 1 || bits > 64 ? undefined : bits;
     const name = nameOf(member) ?? `(unnamed ${index})`;
     const at = address + (numberOf(member, AT.DATA_MEMBER_LOCATION) ?? 0);
     if (width === undefined) return this.variable(name, { unit, type, address: at });
@@ -250,19 +284,19 @@ export class TypedValues {
   #variant(unit: Unit, part: Entry, address: number): Entry[] {
     const discriminant = this.referred(unit, part, AT.DISCR);
     const value = discriminant === undefined ? undefined : this.#member(unit, discriminant, 0, address).value;
-    const variants = part.children.filter(({ tag }) => tag === TAG.VARIANT);
+    const variants = childrenOf(part, TAG.VARIANT);
     const number = (variant: Entry) => numberOf(variant, AT.DISCR_VALUE);
     const chosen = variants.find((each) => typeof value === "bigint" && number(each) === Number(value)) ??
       variants.find((each) => number(each) === undefined);
-    return chosen?.children.filter(({ tag }) => tag === TAG.MEMBER) ?? [];
+    return chosen === undefined ? [] : childrenOf(chosen, TAG.MEMBER);
   }
 }
 
 /** The lengths of an array's dimensions, outermost first. */
 function lengthsOf(type: Entry): number[] {
-  return type.children.filter(({ tag }) => tag === TAG.SUBRANGE_TYPE).map((range) => {
+  return type.children.slice(0, MOST_DIMENSIONS).filter(({ tag }) => tag === TAG.SUBRANGE_TYPE).map((range) => {
     const count = numberOf(range, AT.COUNT);
-    return count ?? (numberOf(range, AT.UPPER_BOUND) ?? -1) + 1;
+    return Math.max(0, count ?? (numberOf(range, AT.UPPER_BOUND) ?? -1) + 1);
   });
 }
 
