@@ -24,7 +24,7 @@ import { baselinePositions, optimizedPositions } from "../link/code_positions.ts
 import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { optimize } from "../optimize/passes.ts";
 import { debugLines } from "../runtime/traps/debug_lines.ts";
-import { functionPrinter, type FunctionText } from "../text/print.ts";
+import { functionPrinter, type FunctionText, shortName, withShortNames } from "../text/print.ts";
 import { FunctionTranslator } from "../translate/function.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { validateModule } from "../validate/module.ts";
@@ -98,7 +98,7 @@ export interface ExploreOptions {
 /** Opens a module for exploration. Throws the errors of the validator and the compiler. */
 export async function exploreModule(module: Module, options: ExploreOptions): Promise<ModuleExplorer> {
   for (const name of ["x64", "arm64"] as const) await prepareBodyCompiler(name);
-  return new ModuleExplorer(validateModule(module, options.features), options);
+  return new ModuleExplorer(validateModule(withShortNames(module), options.features), options);
 }
 
 export class ModuleExplorer {
@@ -120,7 +120,7 @@ export class ModuleExplorer {
     this.#valid = valid;
     this.#features = features;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
-    this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, name]));
+    this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, shortName(name)]));
     this.#env = compilerState(valid, { ...this.#compileOptions(OPTIMIZING_X64), observe: () => {} }).env;
     this.#textOf = functionPrinter(valid);
     this.#map = sourceMapOf(valid.customs, sourceMap);

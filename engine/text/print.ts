@@ -13,6 +13,44 @@ import { IndexNames, quoteBytes, quoteText } from "./print_names.ts";
 import { TypePrinter } from "./print_types.ts";
 import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";
 
+/** The longest name in texts that are shown for reading. */
+const MOST_NAME = 200;
+
+/** A name, cut if it is very long. */
+export function shortName(name: string): string {
+  if (name.length <= MOST_NAME) return name;
+  // The cut does not divide a surrogate pair.
+  return `${name.slice(0, MOST_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
+/**
+ * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text of
+ * gigabytes from a module of a megabyte.
+ */
+export function withShortNames<M extends Module>(module: M): M {
+  const short = (map: ReadonlyMap<number, string>) => new Map([...map].map(([key, name]) => [key, shortName(name)]));
+  const inner = (maps: ReadonlyMap<number, ReadonlyMap<number, string>>) =>
+    new Map([...maps].map(([key, map]) => [key, short(map)]));
+  const { names } = module;
+  return {
+    ...module,
+    names: {
+      ...(names.module === undefined ? {} : { module: shortName(names.module) }),
+      funcs: short(names.funcs),
+      locals: inner(names.locals),
+      labels: inner(names.labels),
+      types: short(names.types),
+      tables: short(names.tables),
+      memories: short(names.memories),
+      globals: short(names.globals),
+      elems: short(names.elems),
+      datas: short(names.datas),
+      fields: inner(names.fields),
+      tags: short(names.tags),
+    },
+  };
+}
+
 /** The text of a module. */
 export function printModule(module: Module): string {
   return new ModulePrinter(module).print();

@@ -8,7 +8,7 @@
 import { metadataOf } from "@waft/engine/internal/artifact/module_metadata";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { debugLines } from "@waft/engine/internal/runtime/debug_lines";
-import { printModule } from "@waft/engine/internal/text/print";
+import { printModule, withShortNames } from "@waft/engine/internal/text/print";
 import { TextPlaces } from "@waft/engine/internal/text/text_places";
 import { parseModule } from "@waft/engine/internal/text_format";
 import { locationOffsets } from "./instrument.ts";
@@ -119,7 +119,7 @@ export class Sources {
   #disassembly(): Places {
     if (this.#printed !== undefined) return this.#printed;
     // The content of segments may be large, and no location is in it.
-    const text = printModule({ ...decodeModule(this.#bytes), elems: [], datas: [], customs: [] });
+    const text = printModule(withShortNames({ ...decodeModule(this.#bytes), elems: [], datas: [], customs: [] }));
     return this.#printed = placesOfText(text, { name: `${this.#name}.wat`, text });
   }
 }

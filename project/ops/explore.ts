@@ -37,6 +37,9 @@ const MAX_BODIES = 32 << 20;
 /** Largest source file or source map that is read, in bytes. */
 const MAX_SOURCE = 8 << 20;
 const MAX_MAP = 64 << 20;
+/** Most characters of all sources in a page, and most directories of a source's name that are looked for. */
+const MAX_SOURCES = 32 << 20;
+const MAX_STEPS = 64;
 
 /** The page of the module at `path`. Throws the engine's errors, a UsageError, and those of the file system. */
 export async function explorePage(path: string, request: ExploreRequest): Promise<ExploreResult> {
@@ -110,7 +113,8 @@ function readSourceMap(path: string, url: string): string | undefined {
  * compilers record the paths of other machines.
  */
 function readSource(directory: string, name: string): string | undefined {
-  const steps = name.split(/[\\/]/).filter((step) => step !== "" && step !== ".");
+  const steps = name.split(/[\\/]/).filter((step) => step !== "" && step !== ".")
+    .slice(-MAX_STEPS);
   for (let from = 0; from < steps.length; from++) {
     const text = readInside(directory, steps.slice(from).join("/"), MAX_SOURCE);
     if (text !== undefined) return text;
@@ -199,10 +203,16 @@ class PageBuilder {
 
   #sources(): Map<number, string> {
     const { sources: directory } = this.#request;
-    return new Map([...this.#files].flatMap(([name, number]): [number, string][] => {
+    const texts = new Map<number, string>();
+    let left = MAX_SOURCES;
+    for (const [name, number] of this.#files) {
       const text = this.#explorer.sourceText(name) ??
         (directory === undefined ? undefined : readSource(directory, name));
-      return text === undefined ? [] : [[number, text]];
-    }));
+      left -= text?.length ?? 0;
+      // Many names of a module may lead to one file.
+      if (left < 0) break;
+      if (text !== undefined) texts.set(number, text);
+    }
+    return texts;
   }
 }

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { longNameModule } from "../support/long_name.ts";
 import { removeFolder } from "../support/remove_folder.ts";
 
 /** A session that takes longer has hung. */
@@ -245,6 +246,15 @@ Deno.test("a source that is a device is not read", () =>
     writeFileSync(join(folder, "evil.wasm"), evil, "latin1");
     const output = session(folder, ["--invoke", "run", "evil.wasm", "4"], ["break run", "run", "list", "quit"]);
     assert.match(output, /the source \/dev\/zero is not on this machine/);
+    assert.match(output, /status 0$/);
+  }));
+
+Deno.test("calls of a function with a very long name do not make a text that is too long", () =>
+  inFolder({}, (folder) => {
+    writeFileSync(join(folder, "long.wasm"), longNameModule(5000));
+    const output = session(folder, ["--invoke", "f", "long.wasm"], ["break f", "run", "delete", "continue"]);
+    assert.match(output, /Breakpoint 1 at long\.wasm\.wat:\d+\n/);
+    assert.match(output, /ended with status 0/);
     assert.match(output, /status 0$/);
   }));
 

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { longNameModule } from "../support/long_name.ts";
 import { packedBlock, type PageBody, pageIndex, stageLines } from "./explored_page.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
@@ -131,6 +132,24 @@ Deno.test("sources come from the source map, or from the directory that the user
   });
 });
 
+Deno.test("many names of one large source do not make a page that is too large", () => {
+  inFolder((folder, waft) => {
+    const names = Array.from({ length: 200 }, (_, k) => `${k}/a.ts`);
+    // Each byte of the module is in the next source.
+    mapped(folder, "", { sources: names, mappings: names.map((_, k) => k === 0 ? "AAAA" : "CCAA").join() });
+    const body = "nop ".repeat(100);
+    const text = readFileSync(join(folder, "m.wat"), "utf8");
+    writeFileSync(join(folder, "m.wat"), text.replace("nop", body));
+    mkdirSync(join(folder, "src"));
+    writeFileSync(join(folder, "src/a.ts"), "a".repeat(1 << 20));
+    const { status, stderr } = waft("explore", "m.wat", "-o", "m.html", "--sources", "src");
+    assert.equal(status, 0, stderr);
+    const html = readFileSync(join(folder, "m.html"), "utf8");
+    assert.ok(pageIndex(html).files.length > 50);
+    assert.equal(Object.keys(packedBlock<object>(html, "sources")).length, 32);
+  });
+});
+
 Deno.test("a source map elsewhere is not read", () => {
   inFolder((folder, waft) => {
     mkdirSync(join(folder, "inner"));
@@ -182,3 +201,11 @@ Deno.test("a file that cannot be explored leaves no page", () => {
     assert.ok(!existsSync(join(folder, "m.html")) && !existsSync(join(folder, "ok.html")));
   });
 });
+
+Deno.test("calls of a function with a very long name do not make a page that is too large", () =>
+  inFolder((folder, waft) => {
+    writeFileSync(join(folder, "long.wasm"), longNameModule(5000));
+    const { status, stderr } = waft("explore", "long.wasm", "-o", "long.html");
+    assert.equal(status, 0, stderr.slice(0, 2000));
+    assert.ok(readFileSync(join(folder, "long.html")).length < 20_000_000);
+  }));
