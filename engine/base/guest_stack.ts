@@ -25,12 +25,22 @@ const MAX_PERIOD = 8;
 /** The fewest rounds of a recursion that are collapsed. */
 const MIN_ROUNDS = 3;
 
+/** The longest name in texts that are shown for reading: a stack or a listing repeats the names of a module. */
+const MOST_NAME = 200;
+
+/** A name, cut if it is very long. */
+export function shortName(name: string): string {
+  if (name.length <= MOST_NAME) return name;
+  // The cut does not divide a surrogate pair.
+  return `${name.slice(0, MOST_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
 function lineOf({ funcIndex, funcName, moduleName, offset, file, line, column }: StackFrame): string {
-  const module = moduleName ?? "wasm";
+  const module = shortName(moduleName ?? "wasm");
   const place = line === undefined
     ? `wasm://${module}:wasm-function[${funcIndex}]:0x${offset.toString(16)}`
     : `${file ?? module}:${line}:${column ?? 1}`;
-  return `    at ${funcName ?? `wasm-function[${funcIndex}]`} (${place})`;
+  return `    at ${shortName(funcName ?? `wasm-function[${funcIndex}]`)} (${place})`;
 }
 
 /** How often the `period` functions at `from` follow each other. */

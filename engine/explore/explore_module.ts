@@ -24,7 +24,8 @@ import { baselinePositions, optimizedPositions } from "../link/code_positions.ts
 import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { optimize } from "../optimize/passes.ts";
 import { debugLines } from "../runtime/traps/debug_lines.ts";
-import { functionPrinter, type FunctionText, shortName, withShortNames } from "../text/print.ts";
+import { shortName } from "../base/guest_stack.ts";
+import { functionPrinter, type FunctionText, withShortNames } from "../text/print.ts";
 import { FunctionTranslator } from "../translate/function.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { validateModule } from "../validate/module.ts";

@@ -3,7 +3,7 @@
  * file format of the Firefox profiler (firefox_profile.ts). Invariant: frame, stack and sample tables refer to earlier
  * rows.
  */
-import type { SourcePlace } from "../errors.ts";
+import { shortName, type SourcePlace } from "../errors.ts";
 import { firefoxProfile } from "./firefox_profile.ts";
 import type { SampleFrame } from "./sample_stacks.ts";
 
@@ -190,8 +190,9 @@ function placeOf({ owner, offset }: WasmFrame): SourcePlace | undefined {
 function wasmFrame({ owner, funcIndex, isInlined }: WasmFrame, place: SourcePlace | undefined): ProfileFrame {
   return {
     kind: "wasm",
-    name: owner.funcName(funcIndex) ?? `func ${funcIndex}`,
-    ...(owner.moduleName === undefined ? {} : { module: owner.moduleName }),
+    // A report repeats the names in every stack.
+    name: shortName(owner.funcName(funcIndex) ?? `func ${funcIndex}`),
+    ...(owner.moduleName === undefined ? {} : { module: shortName(owner.moduleName) }),
     funcIndex,
     isInlined,
     ...(place?.file === undefined ? {} : { file: place.file }),

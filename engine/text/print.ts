@@ -6,22 +6,13 @@
  * format cannot express: over-long integers, a data count that is not required, local declarations in a longer form.
  * Custom sections become annotations. Throws MalformedError if a body is malformed.
  */
+import { shortName } from "../base/guest_stack.ts";
 import { CodePrinter, indent } from "./print_code.ts";
 import { PLACE_NAMES } from "./custom_annotations.ts";
 import { BRANCH_HINTS, type BranchHints, readBranchHints } from "../wasm/branch_hints.ts";
 import { IndexNames, quoteBytes, quoteText } from "./print_names.ts";
 import { TypePrinter } from "./print_types.ts";
 import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";
-
-/** The longest name in texts that are shown for reading. */
-const MOST_NAME = 200;
-
-/** A name, cut if it is very long. */
-export function shortName(name: string): string {
-  if (name.length <= MOST_NAME) return name;
-  // The cut does not divide a surrogate pair.
-  return `${name.slice(0, MOST_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
-}
 
 /**
  * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text of

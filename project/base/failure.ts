@@ -5,7 +5,7 @@
  * set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
-import { TrapError, WaftError } from "@waft/engine/internal/errors";
+import { shortName, TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
 import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
@@ -121,7 +121,7 @@ function trapLines(file: string, trap: TrapError): string {
   for (const { funcIndex, funcName, offset, file, line, column } of trap.frames) {
     const source = file === undefined ? "" : `${oneLine(file)}:`;
     const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
-    lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(funcName)} (${place})`);
+    lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(shortName(funcName))} (${place})`);
   }
   return lines.join("\n");
 }

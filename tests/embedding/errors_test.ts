@@ -66,6 +66,17 @@ Deno.test("every trap has a stable code", () => {
   assert.equal(trapOf(() => instance.call({}, "load", -1)).code, "memory-out-of-bounds");
 });
 
+Deno.test("a stack repeats very long names in a short form, and keeps the frames' names", () => {
+  const name = `${"n".repeat(199)}\u{1f600}${"n".repeat(1 << 20)}`;
+  const { exports } = NewEngine().compile(`(module (func $"${name}" (export "f") (param i32)
+    (if (i32.eqz (local.get 0)) (then unreachable))
+    (call 0 (i32.sub (local.get 0) (i32.const 1)))))`).instantiate({}, {});
+  const { stack, frames } = trapOf(() => (exports as { f(n: number): void }).f(1));
+  assert.equal(frames[0]!.funcName, name);
+  assert.ok(stack!.length < 20_000, `${stack!.length} characters`);
+  assert.match(stack!, /\n {4}at n{199}… \(wasm:/);
+});
+
 Deno.test("a stack has the guest's frames, then the program's, and nothing of the engine's", () => {
   function caller() {
     instance.call({}, "load", 65536);
