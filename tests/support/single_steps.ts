@@ -77,7 +77,7 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     built("primes", [], PRIMES),
     build("hello.wat", "hello"),
     built("hello", [], /^hello/),
-    build("rewrites.wat", "rewrites", ["--dir", "."]),
+    build("rewrites.wat", "rewrites", ["--dir", ".", "--invoke", "f"]),
     built("rewrites", [], /^63$/m),
   ];
 }
