@@ -59,7 +59,7 @@ export function addCommand(program: Command): void {
   });
 }
 
-/** What the command line gives. */
+/** The part of a launch that the command line gives. */
 interface Given {
   readonly file: string | undefined;
   readonly args: readonly string[];

@@ -36,7 +36,7 @@ export interface Outcome {
   readonly message: string;
 }
 
-/** Prepares the program that the arguments of a `launch` request name; `write` takes what it prints. */
+/** Prepares the program that the arguments of a `launch` request name; `write` takes its output. */
 export type Launch = (
   args: Arguments,
   write: (category: "stdout" | "stderr", text: string) => void,

@@ -63,7 +63,7 @@ export class Debugger {
     return this.#session.run(calls, context);
   }
 
-  /** Replaces the breakpoints of a source: lines and what they want. */
+  /** Replaces the breakpoints of a source: lines with their conditions. */
   breakInSource(source: Source, lines: readonly (BreakpointRequest & { readonly line: number })[]): PlacedBreakpoint[] {
     return this.#replace(source, lines, ({ line }) => this.program.sources.locationsOf(source, line)?.locations ?? []);
   }

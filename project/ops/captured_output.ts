@@ -16,7 +16,7 @@ import { Buffer } from "node:buffer";
 import { devNull } from "node:os";
 import { WASI } from "./run_module.ts";
 
-/** Takes what a guest prints. */
+/** Takes the output of a guest. */
 export type Print = (category: "stdout" | "stderr", text: string) => void;
 
 /** Bytes of an entry in a list of buffers: address and length. */

@@ -1,6 +1,6 @@
 /**
  * Prepares a program for the debugger. In: a module's file, the words of its command line, its grants, and a function
- * that takes what it prints. Out: an instance of its instrumented form with the calls to make, and a reader of its end.
+ * that takes its output. Out: an instance of its instrumented form with the calls to make, and a reader of its end.
  *
  * The guest has no standard input, since the debugger's fronts read that of the process.
  */
@@ -23,7 +23,7 @@ import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./run.ts";
 import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } from "./run_module.ts";
 
-/** What to debug, beside the file and its arguments. */
+/** The grants and the choice of a function, beside the file and its arguments. */
 export interface DebugOptions extends GuestInputs {
   readonly invoke?: string;
   /** Treatment of unsatisfied imports: functions that trap, or refusal. */

@@ -56,7 +56,7 @@ async function guarded(session: Promise<void>): Promise<void> {
   await Promise.race([session, late]).finally(() => clearTimeout(timer));
 }
 
-/** Launches a program, stopped nowhere, with what `configure` sets. */
+/** Launches a program with the breakpoints that `configure` sets. */
 async function launch(
   client: DebugClient,
   args: Record<string, unknown>,

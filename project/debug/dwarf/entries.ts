@@ -19,7 +19,7 @@ export interface Entry {
   readonly offset: number;
   readonly tag: number;
   readonly attributes: ReadonlyMap<number, AttributeValue>;
-  /** The forms of the attributes, which decide what a number means. */
+  /** The forms of the attributes, which decide the meaning of a number. */
   readonly forms: ReadonlyMap<number, number>;
   readonly children: Entry[];
 }
