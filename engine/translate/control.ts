@@ -17,7 +17,7 @@ import { takeDepth } from "./deterministic.ts";
 import { beginFuel } from "./fuel.ts";
 import type { Translation } from "./translation.ts";
 import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
-import { tyOf } from "./module_interface.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import { BODY as CONTAINS } from "./summaries.ts";
 import { ZERO_VECTOR } from "./vector_constants.ts";
 

@@ -26,7 +26,7 @@ import { FRAME_KIND } from "./frames.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { edgeToTry, openJoin } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
-import { tyOf } from "./module_interface.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import { BODY } from "./summaries.ts";
 
 const { I32, I64, NONE } = TY;

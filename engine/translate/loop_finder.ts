@@ -11,7 +11,7 @@ import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { HeapType, ValType } from "../wasm/types.ts";
-import { tyOf } from "./module_interface.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import type { Translation } from "./translation.ts";
 
 /** The type of a frame. */

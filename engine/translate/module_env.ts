@@ -15,7 +15,8 @@ import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, r
 import type { ValidModule } from "../validate/valid_module.ts";
 import { I64 } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
-import { type ModuleInterface, moduleInterface, tyOf } from "./module_interface.ts";
+import { tyOf } from "../wasm/ir_types.ts";
+import { type ModuleInterface, moduleInterface } from "./module_interface.ts";
 import { type ObjectType, objectTypes } from "./object_types.ts";
 import { type Summaries, summarize } from "./summaries.ts";
 import { type TableFacts, tableFacts } from "./table_facts.ts";

@@ -5,10 +5,11 @@
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type ContextLayout, layoutContext } from "../abi/context_layout.ts";
-import { type Signature, TY } from "../ir/types.ts";
+import type { Signature } from "../ir/types.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import { stringImports } from "../wasm/string_imports.ts";
-import { F32, F64, type FuncType, I32, I64, V128, type ValType } from "../wasm/types.ts";
+import type { FuncType } from "../wasm/types.ts";
 
 export interface ModuleInterface {
   readonly layout: ContextLayout;
@@ -28,24 +29,6 @@ export interface ModuleInterface {
   readonly memoryIsShared: readonly boolean[];
   /** By string builtin: index of the imported function that names it, or −1 (string_imports.ts). */
   readonly strings: Int32Array;
-}
-
-/** The IR type of a value type. */
-export function tyOf(type: ValType): number {
-  switch (type) {
-    case I32:
-      return TY.I32;
-    case I64:
-      return TY.I64;
-    case F32:
-      return TY.F32;
-    case F64:
-      return TY.F64;
-    case V128:
-      return TY.V128;
-    default:
-      return TY.REF;
-  }
 }
 
 /** Assigns one id to equal lists of IR types. */

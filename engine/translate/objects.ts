@@ -11,7 +11,7 @@ import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { I16, I8, type ValType } from "../wasm/types.ts";
 import type { Handler, Translation } from "./translation.ts";
-import { tyOf } from "./module_interface.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import { isPacked, type ObjectType } from "./object_types.ts";
 import { ZERO_VECTOR } from "./vector_constants.ts";
 

@@ -25,7 +25,7 @@ export const REASON = {
   MEMORY: "an access to memory without a proven bound",
   TABLE: "an access to a table without a proven bound",
   THREAD: "an access to a field of the thread state that code must not use so",
-  CONSTANTS: "an access to the image that is no load of a constant",
+  CONSTANTS: "an access to the code image other than a load from its constant pool",
   OBJECT: "an access to a heap object or record whose type is not proven",
   ADDRESS: "an access through an address of unknown origin",
   CALL_TARGET: "a call or jump to a place that is no function, stub or tested record",

@@ -5,15 +5,15 @@
  * the validated module, offsets from the layouts of engine/abi/.
  */
 import type { Signature } from "../ir/types.ts";
-import { TY } from "../ir/types.ts";
 import type { CodeDescription } from "../link/code_description.ts";
 import type { CodeTables } from "../link/image.ts";
 import type { AnnotatedModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
+import { tyOf } from "../wasm/ir_types.ts";
 import type { Expr } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import { closeHeapType, subtypeDepth, topHeap } from "../wasm/subtype.ts";
-import { F32, F64, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
+import { HEAP, heapOf, I64, isRef, type ValType } from "../wasm/types.ts";
 
 /** Code that every image carries, in front of its functions. */
 interface KnownStubs {
@@ -57,25 +57,8 @@ export interface MachineModule {
   readonly replaceable: Uint8Array | undefined;
 }
 
-/** IR type of a value type. */
-function machineType(type: ValType): number {
-  switch (type) {
-    case I32:
-      return TY.I32;
-    case I64:
-      return TY.I64;
-    case F32:
-      return TY.F32;
-    case F64:
-      return TY.F64;
-    case V128:
-      return TY.V128;
-  }
-  return TY.REF;
-}
-
 function machineSignature(params: readonly ValType[], results: readonly ValType[]): Signature {
-  return { params: Uint8Array.from(params, machineType), results: Uint8Array.from(results, machineType) };
+  return { params: Uint8Array.from(params, tyOf), results: Uint8Array.from(results, tyOf) };
 }
 
 /** True if a table of this type holds function records. */

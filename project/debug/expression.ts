@@ -31,7 +31,7 @@ export function evaluate(text: string, lookup: Lookup): Variable {
 
 /** True if a value counts as true: any number but zero. */
 export function isTrue({ value, name }: Variable): boolean {
-  if (value === undefined || typeof value === "string") throw new ExpressionError(`${name} is no number`);
+  if (value === undefined || typeof value === "string") throw new ExpressionError(`${name} is not a number`);
   return value !== 0n && value !== 0 && !Number.isNaN(value);
 }
 
@@ -95,7 +95,7 @@ class Evaluation {
     const operand = this.variable(node(argument));
     if (operator === "*") {
       const target = operand.parts?.()[0];
-      if (target === undefined) throw new ExpressionError(`${operand.name} is no pointer`);
+      if (target === undefined) throw new ExpressionError(`${operand.name} is not a pointer`);
       return target;
     }
     if (operator === "!") return computed(isTrue(operand) ? 0n : 1n);
@@ -137,7 +137,7 @@ function node(tree: jsep.Expression): jsep.CoreExpression {
 function literal({ value, raw }: jsep.Literal): Value {
   if (typeof value === "number") return Number.isInteger(value) && /^[\dxa-f]+$/i.test(raw) ? BigInt(raw) : value;
   if (typeof value === "boolean") return truth(value);
-  throw new ExpressionError(`${raw} is no number`);
+  throw new ExpressionError(`${raw} is not a number`);
 }
 
 /** A part of a variable, or of the target of a pointer. */
@@ -148,7 +148,7 @@ function partNamed(owner: Variable, name: string): Variable | undefined {
 }
 
 function numeric({ name, value }: Variable): bigint | number {
-  if (value === undefined || typeof value === "string") throw new ExpressionError(`${name} is no number`);
+  if (value === undefined || typeof value === "string") throw new ExpressionError(`${name} is not a number`);
   return value;
 }
 

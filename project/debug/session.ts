@@ -204,7 +204,9 @@ export class Session {
     return offset < 0 ? undefined : readNumber(this.#view(), record + offset, type);
   }
 
-  /** Changes a numeric local. Throws a RangeError or SyntaxError if the text is no value of its type. */
+  /**
+   * Changes a numeric local. Throws a SyntaxError if the text is not a number, a RangeError if its value does not fit the type.
+   */
   setLocal({ record }: Frame, { type, offset }: LocalSlot, text: string): void {
     if (offset < 0) throw new RangeError("References cannot be changed");
     writeNumber(this.#view(), record + offset, type, text);

@@ -30,13 +30,13 @@ function vectorText(view: DataView, at: number): string {
 
 /**
  * Writes the value that `text` names, such as `-7`, `0xff` or `1.5`. Throws a RangeError if it is outside of the type's
- * range, or if the type is a vector, and a SyntaxError if it is no number.
+ * range, or if the type is a vector, and a SyntaxError if it is not a number.
  */
 export function writeNumber(view: DataView, at: number, type: ValType, text: string): void {
   if (type === F32 || type === F64) {
     const value = Number(text);
     if (text.trim() === "" || (Number.isNaN(value) && text.trim() !== "NaN")) {
-      throw new SyntaxError(`"${text}" is no number`);
+      throw new SyntaxError(`"${text}" is not a number`);
     }
     if (type === F32) view.setFloat32(at, value, true);
     else view.setFloat64(at, value, true);
@@ -56,7 +56,7 @@ function integerOf(text: string): bigint {
   const digits = text.trim();
   const negative = digits.startsWith("-");
   const magnitude = negative ? digits.slice(1) : digits;
-  if (!/^(0x[0-9a-f]+|\d+)$/i.test(magnitude)) throw new SyntaxError(`"${text}" is no integer`);
+  if (!/^(0x[0-9a-f]+|\d+)$/i.test(magnitude)) throw new SyntaxError(`"${text}" is not an integer`);
   return negative ? -BigInt(magnitude) : BigInt(magnitude);
 }
 

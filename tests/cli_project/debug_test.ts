@@ -101,7 +101,7 @@ condition: no variable is called c
 #0 add at sum.wat:6:15
 >     6      (i32.add (local.get $a) (local.get $b)))
 > set a = x
-"x" is no integer
+"x" is not an integer
 > delete 9
 There is no such breakpoint.
 > delete
@@ -265,7 +265,7 @@ Deno.test("globals take numbers of their type only", () =>
   }, (folder) => {
     const commands = ["break f", "run", "set g = abc", "set g = 9999999999", "set f = ", "set f = 2.5", "globals"];
     const output = session(folder, ["globals.wat"], [...commands, "set g = 0x10", "continue"]);
-    assert.match(output, /"abc" is no integer/);
+    assert.match(output, /"abc" is not an integer/);
     assert.match(output, /9999999999 is outside of the range of i32/);
     assert.match(output, /g: mut i32 = 5\n {2}f: mut f64 = 2\.5\n/);
     assert.match(output, /\n16\n/);

@@ -1,0 +1,21 @@
+/** The types of IR values for the value types of WebAssembly. In: a value type. Out: one of TY; references are one type. */
+import { TY } from "../ir/types.ts";
+import { F32, F64, I32, I64, V128, type ValType } from "./types.ts";
+
+/** The IR type of a value type. */
+export function tyOf(type: ValType): number {
+  switch (type) {
+    case I32:
+      return TY.I32;
+    case I64:
+      return TY.I64;
+    case F32:
+      return TY.F32;
+    case F64:
+      return TY.F64;
+    case V128:
+      return TY.V128;
+    default:
+      return TY.REF;
+  }
+}
