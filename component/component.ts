@@ -338,7 +338,7 @@ export function functionTypes(instance: ComponentInstance): Map<string, FuncType
   return instance.functionTypes();
 }
 
-/** How the instances of a component are linked. */
+/** The linking of a component's instances. */
 export interface LinkOptions {
   /**
    * The calls of a function of another component that go through JavaScript before an adapter is compiled for it;

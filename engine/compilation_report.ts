@@ -4,7 +4,7 @@
  */
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 
-/** How one function was compiled. */
+/** The record of one function's compilation. */
 export interface FunctionReport {
   /** Index in the function index space, imports included. */
   readonly index: number;

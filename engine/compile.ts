@@ -54,7 +54,8 @@ export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
 }
 
 /**
- * Has this thread compiled bodies with the optimizing compiler? If so, its compiler is loaded, and partly optimized.
+ * Whether this thread has compiled bodies with the optimizing compiler. If so, its compiler is loaded, and partly
+ * optimized.
  */
 export function hasOptimized(name: Target["name"]): boolean {
   return BODY_COMPILERS[name].isUsed;

@@ -140,7 +140,8 @@ export class TrapError extends WaftError {
   }
 
   /**
-   * Which trap it is, such as `integer-divide-by-zero` or `memory-out-of-bounds`; see the table in docs/embedding.md.
+   * The name of the trap, such as `integer-divide-by-zero` or `memory-out-of-bounds`; see the table in
+   * docs/embedding.md.
    */
   get code(): string {
     return trapName(this.message);

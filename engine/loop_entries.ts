@@ -202,7 +202,7 @@ export class LoopEntries {
     this.entered++;
   }
 
-  /** May there be frames of the baseline code? Their return addresses are on a stack, most likely at its start. */
+  /** Whether frames of the baseline code may exist. Their return addresses are on a stack, most likely at its start. */
   #isRunning(): boolean {
     const { base, size } = this.#baseline.image;
     for (const { region: { u32 }, offset, bytes } of this.#store.thread.guestFrames()) {

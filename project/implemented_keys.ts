@@ -1,5 +1,5 @@
 /**
- * Which setting keys this build implements, from the engine's own tables. Loads no other part of the engine.
+ * The setting keys that this build implements, from the engine's own tables. Loads no other part of the engine.
  */
 import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/internal/features";
 import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/internal/optimizations";

@@ -19,7 +19,7 @@ const SAFE_DIRECTORIES = "WAFT_SAFE_DIRECTORIES";
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 
-/** Why other users could have written a file or directory; undefined when they could not. */
+/** The reason why other users could have written a file or directory; undefined if they could not. */
 function dangerOf({ uid, gid, mode }: FileStatus): string | undefined {
   const user = currentUser();
   if (systemName() === "win32" || user === undefined) return undefined;

@@ -15,7 +15,7 @@ import { findProject } from "./project_root.ts";
 import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
 import { MANIFEST_FILE } from "./base/constants.ts";
 
-/** Where a value came from. */
+/** The origin of a value. */
 export type Provenance = "default" | "manifest" | "flag";
 
 /** A resolved switch. */
@@ -49,7 +49,7 @@ export interface SettingFlags {
   readonly deferredBoundsChecking?: boolean;
 }
 
-/** Which keys a build implements; absent means all. */
+/** The keys that a build implements; an absent set means all. */
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;

@@ -44,7 +44,7 @@ interface Tally {
   /** Answers 503 that are not problems or have no Retry-After. */
   impolite: number;
   lost: number;
-  /** Why there was no answer, or an answer 503, and how often. */
+  /** Causes of missing answers and of answers 503, with their counts. */
   readonly reasons: Map<string, number>;
 }
 
@@ -63,7 +63,7 @@ interface LoadFigures {
   readonly status503: number;
   readonly other5xx: number;
   readonly unanswered: number;
-  /** Of acknowledged requests. */
+  /** Requests that were acknowledged and are missing or stored twice. */
   readonly lostOrDoubled: number;
   readonly processors: number;
   /** Load average of the machine over the minute before the run. */

@@ -26,7 +26,7 @@ export interface Settings {
   readonly readmeBytes: number;
   /** HTML of one rendered README. */
   readonly readmeHtmlBytes: number;
-  /** How long a body may take to arrive. */
+  /** The time that a body may take to arrive. */
   readonly bodyTimeoutMs: number;
   /** Checking one archive: wall clock, memory, how many at once, how many may wait. */
   readonly checkTimeoutMs: number;

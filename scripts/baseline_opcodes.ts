@@ -311,7 +311,7 @@ function checksOf(id: number): number {
     ((checks & CHECK.ATOMIC) !== 0 ? layout.CHECK_ATOMIC : 0);
 }
 
-/** What fuel and determinism need to know of a row. */
+/** The properties of a row that fuel and determinism depend on. */
 function flagsOf({ id, mnemonic }: OpcodeRow): number {
   const endsBefore = /^(if|loop|else|end|catch|catch_all|delegate)$/.test(mnemonic);
   return (ENDS_REGION[id] !== 0 ? layout.FLAG_ENDS_REGION : 0) | (endsBefore ? layout.FLAG_REGION_ENDS_BEFORE : 0) |

@@ -57,7 +57,7 @@ function resolved(path: string, specifier: string): string | undefined {
   return specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : undefined;
 }
 
-/** Does code outside of functions contain an `await`? */
+/** Whether code outside of functions contains an `await`. */
 function awaits(node: AnyNode | Program): boolean {
   if (node.type.includes("Function")) return false;
   if (node.type === "AwaitExpression") return true;

@@ -145,7 +145,7 @@ function run(label: string, runtime: WindowsRuntime, args: readonly string[], sa
 type Outcome = "passed" | "failed" | "unclear";
 const MARKS: Readonly<Record<Outcome, string>> = { passed: "ok    ", failed: "FAILED", unclear: "again " };
 
-/** How a program is run and judged. */
+/** The execution of a program and the criterion of its success. */
 interface RunChoices {
   readonly status?: number;
   readonly variables?: Readonly<Record<string, string>>;
@@ -205,7 +205,7 @@ function commandTests(): string[] {
 const SUITE_PASSES =
   /^guard: [1-9]\d* passed, 0 failed, 0 skipped\r?\n(?:.*\n)*explicit: [1-9]\d* passed, 0 failed, 0 skipped/m;
 
-/** Is the suite there, and do the options want it? */
+/** Whether the suite is present and the options select it. */
 function hasSuite(): boolean {
   if (options.only.length > 0) return false;
   if (existsSync(suiteFolder(SUITE)) && scriptNames(SUITE).length > 0) return true;

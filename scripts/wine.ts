@@ -216,7 +216,7 @@ function unpackSystem(cache: string, folder: string): void {
   }
 }
 
-/** Does the work of the packages' installation scripts. */
+/** Performs the steps of the packages' installation scripts. */
 function completeSystem(system: string): void {
   // libwine's: zlib1.dll with Wine's signature behind its DOS header, so that Wine takes it as its own.
   const dll = readFileSync(join(system, "usr/x86_64-w64-mingw32/lib/zlib1.dll"));

@@ -259,7 +259,7 @@ export function paramTypes(type: FuncType): Type[] {
   return type.params.map((param) => param.type);
 }
 
-/** How a function passes its parameters and its result. */
+/** The passing of a function's parameters and result. */
 interface CallShape {
   readonly params: readonly CoreType[];
   readonly results: readonly CoreType[];

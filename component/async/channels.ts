@@ -133,7 +133,7 @@ export function newChannel(instance: ComponentInstance, type: ChannelType): bigi
   return BigInt(readable) | (BigInt(writable) << 32n);
 }
 
-/** Where a built-in finds the elements of a channel. */
+/** The options of a built-in that copies elements, and their layout. */
 interface CopyOptions {
   readonly isAsync: boolean;
   readonly codec: CodecOf | undefined;

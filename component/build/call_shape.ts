@@ -15,7 +15,7 @@ export interface CallShape {
   readonly usesRealloc: boolean;
 }
 
-/** How a function is lifted: synchronously, with a callback, or with a stack of its own. */
+/** Ways to lift a function: synchronously, with a callback, or with a stack of its own. */
 export type LiftMode = "sync" | "callback" | "stackful";
 
 /** The layout of a handle does not depend on its resource type. */

@@ -33,7 +33,7 @@ export const ADAPTER_FEATURES = [
 /** Compiles the text of a core module, once per text. */
 type CompileAdapter = (text: string) => Module;
 
-/** How adapters are made. */
+/** The means of making adapters. */
 export interface AdapterPolicy {
   readonly compile: CompileAdapter;
   /** The calls through JavaScript that precede the compilation of an adapter for more than numbers. */

@@ -68,7 +68,7 @@ export interface Environment {
   readonly context: Context;
   /** A module that imports a function with one parameter and no results, by which the type of a function is checked. */
   startProbe(parameter: "i32" | "i64"): Module;
-  /** How adapters are made; undefined if all calls go through JavaScript. */
+  /** The means of making adapters; undefined if all calls go through JavaScript. */
   readonly adapters: AdapterPolicy | undefined;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;

@@ -18,7 +18,7 @@ function limitsMatch(a: Limits, b: Limits): boolean {
   return b.max === undefined || (a.max !== undefined && a.max <= b.max);
 }
 
-/** Why `actual` cannot be used where `expected` is imported. */
+/** The reason why `actual` cannot be used where `expected` is imported; undefined if it can. */
 export function coreMismatch(actual: CoreExternType, expected: CoreExternType): string | undefined {
   if (actual.kind === "func" && expected.kind === "func") {
     const matches = isSubtypeId(actual.id, expected.id);
@@ -49,7 +49,10 @@ export function coreMismatch(actual: CoreExternType, expected: CoreExternType): 
   return `expected ${expected.kind}, found ${actual.kind}`;
 }
 
-/** Why a module of type `actual` cannot be used as one of type `expected`: it may import less and export more. */
+/**
+ * The reason why a module of type `actual` cannot be used as one of type `expected`: it may import less and export
+ * more.
+ */
 export function moduleMismatch(actual: ModuleType, expected: ModuleType): string | undefined {
   const offered = new Map(expected.imports.map((row) => [JSON.stringify([row.module, row.name]), row.type]));
   for (const { module, name, type } of actual.imports) {

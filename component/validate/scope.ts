@@ -26,7 +26,7 @@ import { NameSet } from "./name_set.ts";
 import type { Subtyping } from "./subtype.ts";
 import { factsOf } from "./type_facts.ts";
 
-/** What all scopes of one validation share. */
+/** The state that all scopes of one validation share. */
 export interface Session {
   readonly features: FeatureSet;
   /** Whether function bodies of core modules are validated. */

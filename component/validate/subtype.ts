@@ -37,7 +37,7 @@ const KIND_NAMES: Readonly<Record<Extern["kind"], string>> = {
 export class Subtyping {
   readonly #matched = new Map<AnyType, Set<AnyType>>();
 
-  /** Why an import or export of type `actual` cannot be used as `expected`. */
+  /** The reason why an import or export of type `actual` cannot be used as `expected`. */
   extern(actual: Extern, expected: Extern): Mismatch {
     if (actual.kind !== expected.kind) {
       return `expected ${KIND_NAMES[expected.kind]}, found ${KIND_NAMES[actual.kind]}`;
@@ -47,7 +47,7 @@ export class Subtyping {
     return this.type(actual.type as AnyType, expected.type as AnyType);
   }
 
-  /** Why `actual` is not a subtype of `expected`. */
+  /** The reason why `actual` is not a subtype of `expected`. */
   type(actual: AnyType, expected: AnyType): Mismatch {
     if (actual === expected || this.#matched.get(actual)?.has(expected)) return undefined;
     const mismatch = this.#compare(actual, expected);

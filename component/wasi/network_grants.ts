@@ -133,14 +133,14 @@ export class NetworkGrants {
     );
   }
 
-  /** May the guest connect to this address? */
+  /** Whether the guest may connect to this address. */
   mayConnect(address: string, port: number): boolean {
     const host = canonicalAddress(address);
     const ports = this.#resolved.get(host);
     return this.#names(host, port) || ports?.has(port) === true || ports?.has(undefined) === true;
   }
 
-  /** May the guest bind a socket to this address? Port 0 is one that the system chooses. */
+  /** Whether the guest may bind a socket to this address. Port 0 asks the system to choose one. */
   mayListen(address: string, port: number): boolean {
     const host = canonicalAddress(address);
     return this.#listen.some((grant) => grant.host === host && grant.port === port);

@@ -73,7 +73,7 @@ type Functions = Readonly<Record<string, (...args: (number | bigint)[]) => numbe
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** What poll_oneoff waits for. */
+/** A subscription of poll_oneoff. */
 export type Subscription =
   | { readonly kind: "read" | "write"; readonly fd: number }
   | { readonly kind: "clock"; readonly until: bigint };

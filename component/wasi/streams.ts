@@ -201,7 +201,7 @@ export interface ByteInput {
   blockingRead(length: bigint): Uint8Array | Promise<Uint8Array>;
 }
 
-/** Where an output stream writes: the descriptor's own position, an offset, or the end. */
+/** The position that an output stream writes at: the descriptor's own, an offset, or the end. */
 type WritePosition = undefined | bigint | "end";
 
 /** wasi:io/streams output-stream. */

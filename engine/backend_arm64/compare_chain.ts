@@ -51,7 +51,7 @@ export function firstS(disp: number): number {
   return disp >>> S_SHIFT;
 }
 
-/** Is `row` the second comparison of a chain? */
+/** Whether `row` is the second comparison of a chain. */
 export function isChainRow(row: number): boolean {
   return (row >= X.CCMP32 && row <= X.CCMP_I64) || row === X.FCCMP_S || row === X.FCCMP_D;
 }

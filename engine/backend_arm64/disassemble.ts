@@ -29,7 +29,7 @@ function countBits(x: number): number {
 /** Rows, those with the most fixed bits first. */
 const ORDER = INSTRUCTION_ROWS.map((_, row) => row).sort((a, b) => countBits(ROW_MASK[b]) - countBits(ROW_MASK[a]));
 
-/** Is field `letter` in row `row`? */
+/** Whether field `letter` is in row `row`. */
 function has(row: number, letter: string): boolean {
   return INSTRUCTION_ROWS[row].bits.includes(letter);
 }

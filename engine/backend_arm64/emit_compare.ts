@@ -31,7 +31,7 @@ function conditionOf(e: Emission, i: number): number {
   return (e.v.aux[i] >>> AUX_CONDITION_SHIFT) & 15;
 }
 
-/** Is `row` a branch on a register, which needs no flags? */
+/** Whether `row` is a branch on a register, which needs no flags. */
 export function branchesItself(row: number): boolean {
   return row === X.CBNZ32 || row === X.CBNZ64 || row === X.TBNZ;
 }

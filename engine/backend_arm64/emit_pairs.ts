@@ -70,7 +70,7 @@ export function emitAsPair(e: Emission, row: number, t: number, base: number, in
   return true;
 }
 
-/** Can the access trap only if the last one, in front of it, does, and with the same code? */
+/** Whether the access can trap only if the preceding one does, with the same code. */
 function trapsAlike(last: LastAccess, row: number, index: number, trap: number): boolean {
   if (trap !== last.trap) return false;
   // Null is caught by pages that reach further than a pair does.

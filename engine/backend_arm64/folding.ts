@@ -38,12 +38,12 @@ function foldCondition(s: Arm64Lowering, id: number, user: number): void {
   }
 }
 
-/** Could `user` fold value `id`? */
+/** Whether `user` could fold value `id`. */
 function isFoldable(s: Arm64Lowering, id: number, user: number): boolean {
   return s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0;
 }
 
-/** Has compare `id` a form that only the first of a chain can have? */
+/** Whether compare `id` has a form that only the first of a chain can have. */
 function isRich(s: Arm64Lowering, id: number): boolean {
   const x = s.a[id];
   const y = s.b[id];
@@ -80,13 +80,13 @@ function repeatable(s: Arm64Lowering, id: number): boolean {
   return s.uses[id] === 2 && s.op[s.a[id]] !== OP.CONST;
 }
 
-/** Is `id` a shift by a constant (to the left, or either way) that a shifted operand can do? */
+/** Whether `id` is a shift by a constant (to the left, or either way) that a shifted operand can do. */
 export function isConstantShift(s: Arm64Lowering, id: number): boolean {
   const o = s.op[id];
   return (o === OP.SHL || o === OP.SHR_U || o === OP.SHR_S) && s.op[s.b[id]] === OP.CONST;
 }
 
-/** Can `id` be the second operand of an addition or subtraction: shifted, extended? */
+/** Whether `id` can be the second operand, shifted or extended, of an addition or subtraction. */
 function foldOperand(s: Arm64Lowering, id: number, user: number, arithmetic: boolean): boolean {
   if (isConstantShift(s, id)) return foldPure(s, id, user);
   return arithmetic && s.foldsExtensions && foldExtension(s, id, user);
@@ -229,7 +229,7 @@ export function markFolds(s: Arm64Lowering): void {
 /** Depth to which operands of a value are followed. */
 const DEPTH = 3;
 
-/** Is the upper half of the i64 value `id` known to be zero? */
+/** Whether the upper half of the i64 value `id` is known to be zero. */
 export function isHalf(s: Arm64Lowering, id: number, depth: number = DEPTH): boolean {
   const { op, a, b, c, imm } = s;
   switch (op[id]) {
@@ -255,7 +255,7 @@ export function isHalf(s: Arm64Lowering, id: number, depth: number = DEPTH): boo
   return false;
 }
 
-/** Is constant `id` 2^n − 1? */
+/** Whether constant `id` is 2^n − 1. */
 export function isLowMask(s: Arm64Lowering, id: number): boolean {
   const low = s.imm[id];
   const high = s.wide(id) === 1 ? s.c[id] : 0;

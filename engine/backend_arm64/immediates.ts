@@ -74,7 +74,10 @@ export const PLAN = {
 /** The result of {@linkcode constantPlan}, valid until the next call. `count` is the number of instructions. */
 const plan = { kind: 0 as number, wide: 0, field: 0, parts: 0, count: 0 };
 
-/** How to make a constant in a register. `high` is 0 for a 32-bit one, whose upper half is cleared. */
+/**
+ * The plan of the instructions that make a constant in a register. `high` is 0 for a 32-bit one, whose upper half is
+ * cleared.
+ */
 export function constantPlan(low: number, high: number): Readonly<typeof plan> {
   let zeros = 0;
   let ones = 0;
@@ -115,7 +118,7 @@ export function float64Immediate(low: number, high: number): number {
   return ((high >>> 24) & 0x80) | ((high >>> 16) & 0x7f);
 }
 
-/** Does one instruction make the f32 or f64 of these bits? */
+/** Whether one instruction makes the f32 or f64 of these bits. */
 export function isFloatImmediate(low: number, high: number, double: boolean): boolean {
   return (low | high) === 0 || (double ? float64Immediate(low, high) : float32Immediate(low)) >= 0;
 }

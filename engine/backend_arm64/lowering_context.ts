@@ -11,7 +11,7 @@ import type { IrFunction } from "../ir/function.ts";
 import { TY_BANK } from "../ir/types.ts";
 import { ConstantHoister } from "../regalloc/hoist_constants.ts";
 
-/** How a value is folded. */
+/** The form in which a value is folded. */
 export const FOLD = {
   ...FOLDING,
   /** An AND or OR of comparisons, of which the second is made only if the first does not decide (compare_chain.ts). */
@@ -38,7 +38,7 @@ export class Arm64Lowering extends LoweringContext {
   readonly shuffleBytes: Uint8Array = new Uint8Array(16);
   readonly shuffleLanes: Uint8Array = new Uint8Array(16);
   readonly hoister: ConstantHoister = new ConstantHoister();
-  /** Are there atomic instructions that do it all (feature LSE)? */
+  /** Whether single instructions do atomic read-modify-write (feature LSE). */
   lse = false;
   /** Keys three-op-sink, olddest-rhs-sink, uxtw-add. */
   threeOperands = true;

@@ -48,7 +48,7 @@ function mask(...registers: readonly number[]): number {
   return registers.reduce((bits, r) => bits | (1 << (r & 31)), 0);
 }
 
-/** How many vector registers long-lived floats have with legacy-fp-pins. */
+/** The number of vector registers that long-lived floats have with legacy-fp-pins. */
 const LEGACY_FLOATS = 4;
 
 const DENIED: readonly DeniedRegisters[] = [

@@ -38,7 +38,7 @@ function set(s: Arm64Lowering, row: number, first: number, second: number, imm: 
   s.compare.fourth = 0;
 }
 
-/** Does value `id` have no register of its own because the instruction that tests it for zero compares itself? */
+/** Whether value `id` has no register of its own because the instruction that tests it for zero compares itself. */
 function isFoldedCondition(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] === FOLD.CHAIN || isFoldedCompare(s, id);
 }
@@ -88,7 +88,7 @@ function singleBit(s: Arm64Lowering, id: number): number {
   return -1;
 }
 
-/** Are there 1 bits in AND `id`? The condition is the caller's (NE or EQ). */
+/** Tests AND `id` for bits that are 1. The caller chooses the condition (NE or EQ). */
 function resolveTest(s: Arm64Lowering, id: number, jumps: boolean): void {
   let x = s.a[id];
   let y = s.b[id];

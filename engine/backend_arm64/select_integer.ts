@@ -24,7 +24,7 @@ function shiftCount(s: Arm64Lowering, id: number): number {
   return s.imm[s.b[id]] & (s.wide(id) === 1 ? 63 : 31);
 }
 
-/** Is value `id` folded as a shifted operand? */
+/** Whether value `id` is folded as a shifted operand. */
 export function isShifted(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && isConstantShift(s, id);
 }
@@ -75,7 +75,7 @@ function isFolded(s: Arm64Lowering, id: number, op: number): boolean {
   return s.folded[id] !== 0 && s.op[id] === op;
 }
 
-/** Is value `id` folded as an extended operand? */
+/** Whether value `id` is folded as an extended operand. */
 function isExtended(s: Arm64Lowering, id: number): boolean {
   return isFolded(s, id, OP.EXTEND_S) || isFolded(s, id, OP.EXTEND_U);
 }

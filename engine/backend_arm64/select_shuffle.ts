@@ -41,7 +41,7 @@ function rotation(s: Arm64Lowering, modulus: number): number {
   return distance;
 }
 
-/** Do the bytes form lanes of 1 << size? Then `lanes` are those. */
+/** Whether the bytes form lanes of 1 << size bytes; if so, stores them in `lanes`. */
 function widen(s: Arm64Lowering, size: number): boolean {
   const width = 1 << size;
   for (let k = 0; k < 16; k++) {

@@ -36,7 +36,7 @@ function longUnary(s: Arm64Lowering, op: number, x: number): number {
   throw new Error(`Vector operation ${op} has no rule`);
 }
 
-/** Is value `id` a vector negation that was folded? */
+/** Whether value `id` is a vector negation that was folded. */
 function isInverse(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && s.op[id] === OP.VNOT;
 }

@@ -24,7 +24,7 @@ const NO_ALLOCATION = new Allocation();
 const HOST_SAVED = 160;
 
 export class StubCode extends Emission {
-  /** Where the code will begin. */
+  /** The address at which the code will begin. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {

@@ -23,7 +23,7 @@ function claim(s: X64Lowering, id: number, user: number, marking: boolean): bool
   return true;
 }
 
-/** Does a displacement fit the signed 32-bit field? */
+/** Whether a displacement fits the signed 32-bit field. */
 function fits(disp: number): boolean {
   return disp >= -0x80000000 && disp <= 0x7fffffff;
 }

@@ -72,7 +72,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
   return size === 1 ? value << 24 >> 24 : size === 2 ? value << 16 >> 16 : value;
 }
 
-/** Does row `row` accept only memory, or only a register, as its r/m operand? */
+/** Whether row `row` accepts only memory, or only a register, as its r/m operand. */
 function acceptsMode(row: number, memory: boolean): boolean {
   const operand = INSTRUCTION_ROWS[row].operands.find((o) => o.field === FIELD.RM);
   if (operand === undefined) return !memory;
@@ -237,7 +237,7 @@ export function instructionText(d: Decoded): string {
   return operands.length === 0 ? mnemonic : `${mnemonic} ${operands.join(", ")}`;
 }
 
-/** Is `row` a jump or call by a displacement? */
+/** Whether `row` is a jump or call by a displacement. */
 function isRelative(row: number): boolean {
   return INSTRUCTION_ROWS[row].operands.some((operand) => operand.field === FIELD.REL);
 }

@@ -40,7 +40,7 @@ interface Address {
 
 /** Encodes instructions at the end of a buffer. */
 export class Assembler extends CodeBuffer {
-  /** Where the last RIP-relative displacement was written. */
+  /** The position of the last RIP-relative displacement. */
   ripAt = 0;
   /** The one record that the methods below fill, so that an operand costs no object. */
   readonly #address: Address = { base: NO_REGISTER, index: NO_REGISTER, scale: 0, disp: 0 };

@@ -5,22 +5,22 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 
-/** May load `id` trap? */
+/** Whether load `id` may trap. */
 function mayTrap(s: X64Lowering, id: number): boolean {
   const kind = s.c[id] & 0xff;
   return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 
 /**
- * May a load that can trap be part of the instruction that `user` becomes? An instruction has one place, so a load with
- * another one than the explicit trap that `user` is folded into must remain an instruction.
+ * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one place, so a
+ * load whose place differs from that of the explicit trap that `user` is folded into remains an instruction.
  */
 function sharesPlace({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
   const trap = trapUser[user];
   return trap === 0 || (pos[id] === pos[trap] && site[id] === site[trap]);
 }
 
-/** May load `id` be executed at `user` (or at the instruction into which `user` is folded)? */
+/** Whether load `id` may be executed at `user` (or at the instruction into which `user` is folded). */
 export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
   if (!mayTrap(s, id)) return s.writeGroup[id] === s.writeGroup[user];
   return s.trapGroup[id] === s.trapGroup[user] && sharesPlace(s, id, user);

@@ -57,7 +57,7 @@ function foldTrapCondition(s: X64Lowering, id: number): void {
   foldCondition(s, s.a[id], id);
 }
 
-/** Does the compare `id` of narrow load `load` with constant `bound` mean the same in the load's own width? */
+/** Whether the compare `id` of narrow load `load` with constant `bound` means the same in the load's own width. */
 function narrowCompare(s: X64Lowering, id: number, load: number, bound: number): boolean {
   if (!s.isImmediate(bound)) return false;
   const value = s.imm[bound];
@@ -266,7 +266,7 @@ function foldSum(s: X64Lowering, id: number): void {
   if (!foldLoad(s, b[id], id, ty[id])) foldLoad(s, a[id], id, ty[id]);
 }
 
-/** Is `id` a shift to the left by 1, 2 or 3? */
+/** Whether `id` is a shift to the left by 1, 2 or 3. */
 function isShortShift(s: X64Lowering, id: number): boolean {
   const count = s.b[id];
   return s.op[count] === OP.CONST && s.imm[count] >= 1 && s.imm[count] <= 3;

@@ -12,7 +12,7 @@ import { OP } from "../ir/ops.ts";
 import { ROW_VEX_TWIN } from "./instructions.ts";
 import { AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE } from "./machine_ops.ts";
 
-/** How a value is folded. */
+/** The form in which a value is folded. */
 export const FOLD = {
   ...FOLDING,
   /** The arithmetic of a read-modify-write store. */
@@ -64,11 +64,11 @@ export class X64Lowering extends LoweringContext {
   trap = 0;
   poolSize = 0;
   /**
-   * Does the source read memory for the sake of value `origin` (a folded load)? Then the instruction's position is that
-   * of the access, if the access may trap.
+   * Whether the source reads memory for value `origin` (a folded load). The position of an instruction whose access may
+   * trap is that of the access.
    */
   origin = 0;
-  /** May the source register be a stack slot? */
+  /** Whether the source register may be a stack slot. */
   any = true;
 
   begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
@@ -95,7 +95,7 @@ export class X64Lowering extends LoweringContext {
     return this.avx ? ROW_VEX_TWIN[row] : row;
   }
 
-  /** Is value `id` folded as a load? */
+  /** Whether value `id` is folded as a load. */
   isFoldedLoad(id: number): boolean {
     return this.folded[id] !== 0 && this.op[id] >= OP.LOAD && this.op[id] <= OP.LOAD32_U;
   }

@@ -66,7 +66,7 @@ function exchange(s: X64Lowering, row: number, lock: number, value: number, ty: 
   return old;
 }
 
-/** How many operand words the address resolved last has. */
+/** The number of operand words of the address resolved last. */
 function addressWords(s: X64Lowering): number {
   return s.mode === MODE.POINTER_INDEX ? 2 : s.mode === MODE.MEMORY || s.mode === MODE.POINTER ? 1 : 0;
 }

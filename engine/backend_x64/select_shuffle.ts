@@ -69,7 +69,7 @@ const UNPACKS: readonly (readonly [row: number, width: number, high: boolean])[]
   [X.PUNPCKHQDQ, 8, true],
 ];
 
-/** Do the lanes interleave halves of operands whose bytes begin at `first` and `second`? */
+/** Whether the lanes interleave halves of operands whose bytes begin at `first` and `second`. */
 function interleaves(s: X64Lowering, width: number, high: boolean, first: number, second: number): boolean {
   for (let k = 0; k < 16; k++) {
     const element = Math.floor(k / width);

@@ -46,7 +46,7 @@ function inverseOf(s: X64Lowering, id: number): number {
   return EXCHANGED[o] === 1 ? two(s, row, y, x) : two(s, row, x, y);
 }
 
-/** Was value `id` folded as the inverse of a mask? */
+/** Whether value `id` was folded as the inverse of a mask. */
 function isInverse(s: X64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && (s.op[id] === OP.VNOT || invertedComparison(s.op[id], shapeOf(s, id)) !== 0);
 }

@@ -22,7 +22,7 @@ const NO_ALLOCATION = new Allocation();
 const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
 
 export class StubCode extends Emission {
-  /** Where the code will begin. */
+  /** The address at which the code will begin. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {

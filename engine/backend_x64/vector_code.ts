@@ -122,7 +122,7 @@ export function sourceVector(s: X64Lowering, id: number): void {
   s.sourceRegister(s.reg(id), s.avx);
 }
 
-/** Is constant `id` all zeros or all ones? */
+/** Whether constant `id` is all zeros or all ones. */
 function isMade(s: X64Lowering, id: number): boolean {
   const { vectors } = s.f;
   const at = s.imm[id] * 16;
@@ -132,7 +132,7 @@ function isMade(s: X64Lowering, id: number): boolean {
   return true;
 }
 
-/** Is value `id` the vector 0? */
+/** Whether value `id` is the vector 0. */
 export function isZeroVector(s: X64Lowering, id: number): boolean {
   return s.op[id] === OP.CONST && s.f.vectors[s.imm[id] * 16] === 0 && isMade(s, id);
 }

@@ -43,7 +43,7 @@ function lineOf({ funcIndex, funcName, moduleName, offset, file, line, column }:
   return `    at ${shortName(funcName ?? `wasm-function[${funcIndex}]`)} (${place})`;
 }
 
-/** How often the `period` functions at `from` follow each other. */
+/** The number of times that the `period` functions at `from` repeat. */
 function roundsAt(frames: readonly StackFrame[], from: number, period: number): number {
   let k = from + period;
   while (k < frames.length && frames[k].funcIndex === frames[k - period].funcIndex) k++;
@@ -64,7 +64,7 @@ function collapsed(frames: readonly StackFrame[]): string[] {
   return lines;
 }
 
-/** Does a line of a host's stack show the engine? */
+/** Whether a line of a host's stack shows the engine. */
 function isOwn(line: string): boolean {
   return line.includes(ENGINE);
 }

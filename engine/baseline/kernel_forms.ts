@@ -196,7 +196,7 @@ export function kernelForm(): KernelForm {
   return makers[hostArchitecture()].form;
 }
 
-/** Is there a kernel for the processor `target`? */
+/** Whether a kernel exists for the processor `target`. */
 export function isKernelTarget(target: string): target is KernelTarget {
   return target in KERNELS;
 }

@@ -60,7 +60,7 @@ export class Allocation {
     return (slot - (this.halfCount >> 1)) * 8;
   }
 
-  /** Is the slot half a cell? */
+  /** Whether the slot is half a cell. */
   isHalf(slot: number): boolean {
     return slot >= this.halfFirst && slot < this.halfFirst + this.halfCount;
   }

@@ -146,7 +146,7 @@ export class BlockEnds {
     this.prologue.fill(0, 0, v.blockCount);
   }
 
-  /** Does every deferred spill's register keep its value in all frameless blocks? */
+  /** Whether every deferred spill's register keeps its value in all frameless blocks. */
   #spillsKeep(e: FunctionEmission): boolean {
     if (this.deferred.length > MAX_DEFERRED) return false;
     for (const edit of this.deferred) {
@@ -159,7 +159,7 @@ export class BlockEnds {
     return true;
   }
 
-  /** Does block `k` use no slot and no call, and have successors that only it leads to and that are emitted later? */
+  /** Whether block `k` uses no slot and no call, and its successors have no other predecessor and are emitted later. */
   #canLackFrame(e: FunctionEmission, k: number): boolean {
     const { v, allocation } = e;
     const { location, editFrom, editTo, editRemat, editAt, edgeFirst } = allocation;
@@ -190,8 +190,8 @@ export class BlockEnds {
 }
 
 /**
- * Does block `k` write `register`, in code or in moves of its edges? Only edits after `after` count, unless it is −1.
- * `firstEdit` is the first edit that counts.
+ * Whether block `k` writes `register`, in code or in moves of its edges. Only edits after `after` count, unless it is
+ * −1. `firstEdit` is the first edit that counts.
  */
 function writes(e: FunctionEmission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;

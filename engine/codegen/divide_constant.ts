@@ -10,7 +10,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 
-/** How to divide by a constant. */
+/** The multiplication and shifts that divide by a constant. */
 interface Magic {
   /** Shift of the dividend before (unsigned only). */
   before: number;
@@ -36,7 +36,7 @@ function search(d: bigint, bits: bigint, limit: bigint): { multiplier: bigint; s
   return undefined;
 }
 
-/** For an unsigned divisor that is no power of two. */
+/** Plan for an unsigned divisor that is not a power of two. */
 export function unsignedMagic(d: bigint): Magic {
   const plain = search(d, 64n, TWO64);
   if (plain !== undefined) return { before: 0, multiplier: plain.multiplier, after: plain.shift, add: false };
@@ -52,7 +52,7 @@ export function unsignedMagic(d: bigint): Magic {
   return { before: 0, multiplier: long.multiplier - TWO64, after: long.shift, add: true };
 }
 
-/** For the absolute value of a signed divisor that is no power of two. */
+/** Plan for the absolute value of a signed divisor that is not a power of two. */
 export function signedMagic(d: bigint): Magic {
   const found = search(d, 63n, TWO64)!;
   return { before: 0, multiplier: found.multiplier, after: found.shift, add: found.multiplier >= TWO64 / 2n };

@@ -78,7 +78,10 @@ export abstract class FunctionEmission {
   editEnd = 0;
   /** Bytes of the frame at the current position, as the backend's abi.ts counts them; 0: there is none. */
   frame = 0;
-  /** May parts of the function run without its frame (block_ends.ts)? Controlled and counted by the backend's key. */
+  /**
+   * Whether parts of the function may run without its frame (block_ends.ts). Controlled and counted by the backend's
+   * key.
+   */
   elides = true;
   readonly elideKey: OptimizationName = "frame-elide";
   /** Label of the landing pad of the call being emitted, plus one; 0 for none. */

@@ -112,7 +112,7 @@ export function emitBranch<E extends FunctionEmission>(
   }
 }
 
-/** Do two edges without moves lead to the same place? */
+/** Whether two edges without moves lead to the same place. */
 function sameDestination(e: FunctionEmission, ends: BlockEnds, a: number, b: number): boolean {
   const { edgeTo } = e.v;
   return ends.target[edgeTo[a]] === ends.target[edgeTo[b]] && !hasMoves(e, a) && !hasMoves(e, b);

@@ -116,7 +116,7 @@ function emitUndeferred<E extends FunctionEmission>(
   for (let m = first; m < end; m++) if (!ends.deferred.includes(m)) emitter.edits(e, m, m + 1);
 }
 
-/** Does the loop that begins at block `k` contain no other? */
+/** Whether the loop that begins at block `k` contains no other. */
 function isInnermost(v: VCode, k: number): boolean {
   const depth = v.blockDepth[k];
   for (let j = k + 1; j < v.blockCount && v.blockDepth[j] >= depth; j++) {

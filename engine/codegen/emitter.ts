@@ -44,7 +44,9 @@ export interface Emitter<E extends FunctionEmission> {
   flags(e: E, i: number): number;
   /** Jumps to `label` if condition `cc` of compare `i`, whose flags were set by the call above, holds. */
   branchOn(e: E, i: number, cc: number, label: number): void;
-  /** May the moves of edge `back` be emitted between compare `i` and its branch, whose other edge is `other`? */
+  /**
+   * Whether the moves of edge `back` may be emitted between compare `i` and its branch, whose other edge is `other`.
+   */
   movesEarly(e: E, i: number, back: number, other: number): boolean;
   /** Calls the trap stub of `code` for instruction `at` where the frame is `frame`. */
   callTrap(e: E, at: number, code: number, frame: number): void;

@@ -9,12 +9,12 @@ import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
 import { FOLDING, type LoweringContext } from "./lowering_context.ts";
 
-/** Is `op` a comparison of integers or references? */
+/** Whether `op` is a comparison of integers or references. */
 export function isIntegerCompare(op: number): boolean {
   return op >= OP.EQ && op <= OP.GE_U;
 }
 
-/** Is `op` a comparison of floats? */
+/** Whether `op` is a comparison of floats. */
 export function isFloatCompare(op: number): boolean {
   return op >= OP.FEQ && op <= OP.FGE;
 }
@@ -24,7 +24,8 @@ export function isCompare(op: number): boolean {
 }
 
 /**
- * How a load traps: 0 not at all, 1 like an access of a linear memory, otherwise by the trap in its column b, plus 2.
+ * The trap of a load: 0 for none, 1 for that of an access of a linear memory, otherwise the trap in its column b, plus
+ * 2.
  */
 function loadKind(word: number, b: number): number {
   const kind = word & 0xff;

@@ -15,7 +15,7 @@ const HEADER_WORDS = 8;
 /** Columns of a call's row that are offsets in the image. */
 const CALL_RETURN = 0, CALL_LANDING = 4;
 
-/** How many words `writeFunctionCode` writes. */
+/** The number of words that `writeFunctionCode` writes. */
 export function functionCodeWords(code: MachineCode, own: ArrayLike<number>): number {
   return HEADER_WORDS + code.relocAt.length * 3 + code.callRows.length + code.trapRows.length + own.length +
     Math.ceil(code.length / 4);

@@ -18,7 +18,7 @@ const MAX_INSTRUCTIONS = 48;
 
 const READ = 0, WRITTEN = 1, NEITHER = 2;
 
-/** May the moves of edge `back` be made before the branch that chooses between it and `other`? */
+/** Whether the moves of edge `back` may be made before the branch that chooses between it and `other`. */
 export function mayMoveEarly(e: FunctionEmission, back: number, other: number): boolean {
   const { v, allocation } = e;
   const { edgeFirst, editFrom, editTo, editRemat } = allocation;
@@ -33,7 +33,7 @@ export function mayMoveEarly(e: FunctionEmission, back: number, other: number): 
   return true;
 }
 
-/** Is `register` dead on edge `edge`: written before it is read, or neither? */
+/** Whether `register` is dead on edge `edge`: written before it is read, or neither. */
 function isUnread(e: FunctionEmission, edge: number, register: number): boolean {
   const { v } = e;
   let found = edgeEffect(e, edge, register);

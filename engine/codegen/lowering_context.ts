@@ -14,7 +14,7 @@ import { PSEUDO } from "./pseudo_ops.ts";
 import type { CodegenContext } from "./target.ts";
 import { CONSTRAINT, operandWord, ROLE, type VCode } from "./vcode.ts";
 
-/** How a value is folded. */
+/** The form in which a value is folded. */
 export const FOLDING = {
   NO: 0,
   /** Computed by its only user. */
@@ -101,7 +101,7 @@ export abstract class LoweringContext {
   /** Registers that hold results of the call selected last. */
   resultGeneral = 0;
   resultVector = 0;
-  /** Where the instruction is in the order. */
+  /** The position of the instruction in the order. */
   place = 0;
 
   /** Forgets the last function. */
@@ -152,14 +152,14 @@ export abstract class LoweringContext {
     return ty === TY.I64 || ty === TY.REF ? 1 : 0;
   }
 
-  /** Is value `id` an integer constant whose value fits a signed 32-bit number? Then `imm` is that. */
+  /** Whether value `id` is an integer constant whose value fits a signed 32-bit number. Then `imm` is that. */
   isImmediate(id: number): boolean {
     if (this.op[id] !== OP.CONST) return false;
     const ty = this.ty[id];
     return ty === TY.I32 || ((ty === TY.I64 || ty === TY.REF) && this.c[id] === this.imm[id] >> 31);
   }
 
-  /** Is value `id` the integer constant 0? */
+  /** Whether value `id` is the integer constant 0. */
   isZero(id: number): boolean {
     return this.isImmediate(id) && this.imm[id] === 0;
   }
@@ -230,7 +230,7 @@ export abstract class LoweringContext {
     return this.v.addVector(word(at), word(at + 4), word(at + 8), word(at + 12));
   }
 
-  /** Is value `id` the vector 0? */
+  /** Whether value `id` is the vector 0. */
   isZeroVector(id: number): boolean {
     if (this.op[id] !== OP.CONST) return false;
     const { vectors } = this.f;

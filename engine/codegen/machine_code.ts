@@ -108,8 +108,8 @@ export class MachineCode {
   }
 
   /**
-   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown if it
-   * is not, but would be if one thread compiled.
+   * Whether the registers that `callee` writes are known, for code of `caller` (defined functions). Throws
+   * CalleeUnknown if they are not, but would be if one thread compiled.
    */
   knows(callee: number, caller: number): boolean {
     const known = this.writtenKnown[callee] !== 0;

@@ -12,7 +12,7 @@ interface RegisterRoles {
   names: readonly string[];
   memoryLength: number;
   fuel: number;
-  /** May stack slots be of 4 bytes? */
+  /** Whether stack slots may have 4 bytes. */
   halfSlots?: boolean;
   denied?: readonly DeniedRegisters[];
 }

@@ -144,7 +144,10 @@ export function selectEntry(s: LoweringContext): void {
   }
 }
 
-/** Where the values of one kind (parameters or results) go: vregs by index, then FIXED uses for those in registers. */
+/**
+ * The locations of the values of one kind (parameters or results): vregs by index, then FIXED uses for those in
+ * registers.
+ */
 function storeOverflow(s: LoweringContext, types: Uint8Array, places: Int8Array, list: number): void {
   let buffer = 0;
   for (let i = 0; i < types.length; i++) {
@@ -180,7 +183,7 @@ export function selectReturn(s: LoweringContext, id: number): void {
   s.end();
 }
 
-/** Is the current call followed by UNWOUND? */
+/** Whether UNWOUND follows the current call. */
 function hasLanding(s: LoweringContext): boolean {
   const { sched } = s.f;
   let p = s.place + 1;

@@ -21,7 +21,7 @@ export interface CodegenContext {
   /** Charges fuel, which a register holds; off when absent. */
   fuel?: boolean;
   /**
-   * By memory: is it shared? Then BOUNDS traps only after it has brought the context's length up to date
+   * By memory: whether it is shared. If so, BOUNDS traps only after it has brought the context's length up to date
    * (context_layout.ts: sharedLengths). None when absent.
    */
   sharedMemories?: readonly boolean[];
@@ -69,7 +69,7 @@ export interface RegisterFile {
   readonly vectorOrder: readonly number[];
   /** Printable names by physical number (0-63). */
   readonly names: readonly string[];
-  /** May stack slots be halves of cells (allocation.ts)? No when absent. */
+  /** Whether stack slots may be halves of cells (allocation.ts). No when absent. */
   readonly halfSlots?: boolean;
   /** Registers that keys deny; none when absent. */
   readonly denied?: readonly DeniedRegisters[];
@@ -81,17 +81,20 @@ export interface RegisterFile {
  */
 export interface ProcessStubs {
   bytes: Uint8Array;
-  /** Does compiled code unwind by itself where it can (context_layout.ts: UNWIND_ENTRY)? */
+  /** Whether compiled code unwinds by itself where it can (context_layout.ts: UNWIND_ENTRY). */
   unwinds: boolean;
   /** i32 call(thread): begins the call that the thread state's CALL_* fields describe; returns a STATUS. */
   call: number;
   /** i32 resume(thread): continues where the guest parked; returns a STATUS. */
   resume: number;
-  /** Where compiled code jumps to raise a trap (CONTEXT.TRAP_EXIT): stores TRAP_* and leaves with STATUS.TRAP. */
+  /**
+   * The address that compiled code jumps to for a trap (CONTEXT.TRAP_EXIT): the code there stores TRAP_* and leaves
+   * with STATUS.TRAP.
+   */
   trapExit: number;
   /**
-   * Where the callee of a tail call into another instance returns to (CONTEXT.TAIL_RETURN): restores the context below
-   * it, returns.
+   * The return address of the callee of a tail call into another instance (CONTEXT.TAIL_RETURN): the code there
+   * restores the context below it and returns.
    */
   tailReturn: number;
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
@@ -160,7 +163,7 @@ export interface Target {
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
 }
 
-/** How a parked baseline function continues in optimized code (engine/loop_entry.ts). */
+/** The entry of a parked baseline function into optimized code (engine/loop_entry.ts). */
 export interface LoopEntryTarget {
   /** Offset from the parked stack pointer of code that has parked at a poll to the address at which it continues. */
   readonly pollResume: number;

@@ -11,7 +11,8 @@ export function threadSlot(index: number): number {
 }
 
 /**
- * Does a fast entry (Target.fastEntry) exist for `signature`, where C functions pass so many parameters in registers?
+ * Whether a fast entry (Target.fastEntry) exists for `signature`: whether C functions pass that many parameters in
+ * registers.
  */
 export function hasFastEntry({ params, results }: Signature, maxIntegers: number, maxFloats: number): boolean {
   if (params.includes(TY.V128) || results.length > 1 || results[0] === TY.V128) return false;

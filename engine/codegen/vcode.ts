@@ -127,7 +127,7 @@ export class VCode {
   clobberVector: Int32Array = new Int32Array(64);
   clobberCount = 1;
 
-  /** Does the function call (so that it needs a frame and its return address is live)? */
+  /** Whether the function calls, so that it needs a frame and its return address is live. */
   hasCalls = false;
 
   /** Empties all columns, keeping their capacity. */

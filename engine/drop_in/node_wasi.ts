@@ -31,7 +31,7 @@ export interface WASIOptions {
   env?: Readonly<Record<string, string | undefined>>;
   /** Directories of the host by the names under which the guest sees them. Default: none. */
   preopens?: Readonly<Record<string, string>>;
-  /** Does `start` return the exit status? Otherwise the guest's exit ends this process. Default true. */
+  /** Whether `start` returns the exit status. Otherwise the guest's exit ends this process. Default true. */
   returnOnExit?: boolean;
   /** Descriptor of standard input. Default 0. */
   stdin?: number;

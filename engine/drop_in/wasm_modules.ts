@@ -17,7 +17,7 @@ const OPTIONS = { builtins: ["js-string"], importedStringConstants: CONSTANTS } 
 /** The URL of this module, for the modules that it makes. */
 const SELF = import.meta.url;
 
-/** Is a module's URL that of a `.wasm` file on disk? */
+/** Whether a module's URL is that of a `.wasm` file on disk. */
 export function isWasmFile(url: string): boolean {
   return url.startsWith("file:") && new URL(url).pathname.endsWith(".wasm");
 }

@@ -48,7 +48,7 @@ export interface ExploredLine {
 /** One form of a function. */
 export interface ExploredStage {
   readonly group: "text" | "ir" | "code";
-  /** For example `gvn`, or `x64 optimizing`. */
+  /** The pass or tier, for example `gvn` or `x64 optimizing`. */
   readonly name: string;
   readonly lines: readonly ExploredLine[];
 }

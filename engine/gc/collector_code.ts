@@ -225,7 +225,7 @@ const DRAIN = `
   ${setControl(CONTROL.STACK_TOP, get("sp"))}
   ${setControl(CONTROL.STACK_PEAK, get("peak"))})`;
 
-/** Is the slot at address $slot unmarked? */
+/** Whether the slot at address $slot is unmarked. */
 const unmarked = `(i32.eqz (i32.and
   (i32.shr_u
     (i32.load8_u (i64.add ${get("marks")} (i64.shr_u (i64.sub ${get("slot")} ${

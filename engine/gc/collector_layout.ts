@@ -72,7 +72,7 @@ export const BLOCK = {
   COUNT: 8,
   /** Small: number of the next block that waits, plus 1; large: number of the block where the object begins. */
   NEXT: 12,
-  /** How many objects the last collection found alive; large: 0 or 1, where the object begins. */
+  /** The number of objects that the last collection found alive; for a large object 0 or 1, in its first block. */
   LIVE: 16,
   /** Not 0 while its pages are fresh from the system, which zeroes them. */
   ZERO: 20,

@@ -55,13 +55,13 @@ export interface HeapRoots {
 
 /** Statistics of the collector. */
 export interface HeapStatistics {
-  /** How many there were. */
+  /** Number of collections. */
   collections: number;
   /** Bytes of all slots that were given to the program to allocate from, ever. */
   allocatedBytes: number;
   /** Live objects of the last collection; only those up to 32 KiB are counted. */
   liveBytes: number;
-  /** How many objects that were. */
+  /** Number of live objects of the last collection. */
   liveObjects: number;
   /** Bytes of blocks that are in use now. */
   heapBytes: number;
@@ -203,12 +203,12 @@ export class Heap {
     return slot;
   }
 
-  /** Has anything been allocated yet? */
+  /** Whether anything has been allocated yet. */
   get isOpen(): boolean {
     return this.#space !== undefined;
   }
 
-  /** Is `address` in the heap? */
+  /** Whether `address` is in the heap. */
   contains(address: number): boolean {
     const space = this.#space;
     return space !== undefined && address >= space.base && address < space.base + this.#top * BLOCK_BYTES;

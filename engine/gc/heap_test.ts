@@ -171,7 +171,7 @@ class Mutator implements HeapRoots {
     return { objects, hosts, exceptions };
   }
 
-  /** Where the object begins that a root points into. */
+  /** The beginning of the object that a root points into. */
   #startOf(word: number): number {
     if (this.objects.has(word)) return word;
     for (const [address, { bytes }] of this.objects) if (word > address && word < address + bytes) return address;

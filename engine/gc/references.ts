@@ -90,7 +90,7 @@ export class HeapReferences {
     return this.#byAddress.keys();
   }
 
-  /** How many there are. */
+  /** The number of objects. */
   get size(): number {
     return this.#byAddress.size;
   }

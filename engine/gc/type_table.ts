@@ -8,7 +8,7 @@ import { type Host, PROT } from "../host/host.ts";
 import { canonicalType, MAX_SUBTYPE_DEPTH, supertypeDisplay } from "../wasm/subtype.ts";
 import { byteSize, type FieldType, heapOf, isRef, type ValType } from "../wasm/types.ts";
 
-/** How many types there is room for: as many as the system gives address space for. */
+/** The number of types there is room for: as many as the system gives address space for. */
 const CAPACITIES = [1 << 24, 1 << 20, 1 << 16];
 /** Bytes of a chunk of memory for data that does not fit descriptors. */
 const CHUNK_BYTES = 1 << 16;
@@ -21,7 +21,7 @@ export class TypeTable {
   /** Views of the table, by chunks of CHUNK_BYTES. */
   readonly #views: Uint32Array[] = [];
   readonly #defined: boolean[] = [];
-  /** Where long bitmaps and deep displays go. */
+  /** The area of long bitmaps and deep displays. */
   #side: { address: number; u32: Uint32Array; used: number } | undefined;
 
   constructor(host: Host) {
@@ -114,7 +114,7 @@ export class TypeTable {
   }
 }
 
-/** Is every value of (closed) storage type `storage` an object without references, or no object? */
+/** Whether every value of (closed) storage type `storage` is an object without references, or no object. */
 function isLeaf(storage: ValType): boolean {
   if (!isRef(storage) || heapOf(storage) < 0) return false;
   const { final, composite } = canonicalType(heapOf(storage));

@@ -31,7 +31,7 @@ const X64 = Uint8Array.of(
   0x48, 0x8d, 0x73, 0x40, // lea rsi, [rbx + 64]
   0x31, 0xd2, // xor edx, edx
   0xff, 0x53, 0x50, // call qword ptr [rbx + 80]
-  // look: is there a deadline, and has it passed?
+  // look: whether there is a deadline, and whether it has passed
   0x4c, 0x8b, 0x23, // mov r12, [rbx]
   0x49, 0x83, 0xfc, 0x02, // cmp r12, 2
   0x76, 0x1d, // jbe none
@@ -115,7 +115,7 @@ const ARM64 = Uint32Array.of(
   0xd2800002, // mov x2, #0
   0xf9402a69, // ldr x9, [x19, #80]
   0xd63f0120, // blr x9
-  // look: is there a deadline, and has it passed?
+  // look: whether there is a deadline, and whether it has passed
   0xc8dffe75, // ldar x21, [x19]
   0xf1000abf, // cmp x21, #2
   0x54000189, // b.ls none

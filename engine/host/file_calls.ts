@@ -7,7 +7,7 @@ import type { Host } from "./host.ts";
 import { type LinuxCalls, linuxCalls } from "./linux_calls.ts";
 import { SYSTEM_PARTS } from "./system_parts.ts";
 
-/** How this system makes the calls. Tests replace it. */
+/** The constructor of the system's calls. Tests replace it. */
 export const FILE_CALLS: { make: (host: Host) => LinuxCalls } = { make: SYSTEM_PARTS?.fileCalls ?? linuxCalls };
 
 /** The calls of this system: results, or −errno as Linux numbers it. */

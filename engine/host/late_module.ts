@@ -41,7 +41,7 @@ export class LateModule<T extends object> {
     return this.#module ??= LateModule.withoutHooks(() => requireModule(this.#url)) as T;
   }
 
-  /** Has the module been asked for? */
+  /** Whether the module has been requested. */
   get isUsed(): boolean {
     return this.#isUsed;
   }

@@ -20,7 +20,7 @@ export function thisMachine(): SupportedMachine {
   return supportedMachine({ os, arch, bigEndian: isBigEndian(), libc: os === "linux" ? libcOf(execPath) : undefined });
 }
 
-/** How well waft supports a machine. */
+/** Waft's support for a machine. */
 export interface MachineSupport {
   /** `untested`: the engine should run, but has not been run there by its authors. */
   readonly state: "supported" | "untested" | "unsupported";
@@ -28,7 +28,7 @@ export interface MachineSupport {
   readonly detail: string;
 }
 
-/** How well waft supports this machine; `machine` describes it or throws. */
+/** Waft's support for this machine; `machine` describes it or throws. */
 export function machineSupport(machine: () => SupportedMachine = thisMachine): MachineSupport {
   try {
     const { system, arch } = machine();

@@ -45,7 +45,7 @@ export function programArguments(): string[] {
   return own === undefined ? process.argv.slice(2) : [...own.args];
 }
 
-/** Is this program one executable, which contains its modules and the JavaScript runtime? */
+/** Whether this program is a single executable, which contains its modules and the JavaScript runtime. */
 export function isSingleExecutable(): boolean {
   const { Bun: bun } = globalThis as { Bun?: { readonly isStandaloneExecutable?: boolean } };
   return own === undefined ? bun?.isStandaloneExecutable === true : own.build.standalone;

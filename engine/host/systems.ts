@@ -16,7 +16,9 @@ export interface SystemFacts {
   readonly name: SystemName;
   /** The name of the system in messages. */
   readonly title: string;
-  /** Has the engine been run on this system? Otherwise a self-test precedes the first use (self_check.ts). */
+  /**
+   * Whether the engine has been tested on this system. Otherwise a self-test precedes the first use (self_check.ts).
+   */
   readonly isProven: boolean;
   /** The software in place of the system under which the engine has been run, if it has not been run on the system. */
   readonly emulatedBy?: string;
@@ -24,13 +26,16 @@ export interface SystemFacts {
   readonly libc: string;
   /** The calling convention of the C library on x64. Compiled code and stubs follow System V on every system. */
   readonly x64Convention: "systemV" | "win64";
-  /** May machine code make system calls by number? Otherwise only functions of the C library are a stable interface. */
+  /**
+   * Whether machine code may make system calls by number. Otherwise only functions of the C library are a stable
+   * interface.
+   */
   readonly hasSystemCalls: boolean;
   /** Optional instructions of every arm64 processor with this system; undefined where a program may ask for them. */
   readonly arm64Features: readonly string[] | undefined;
   /**
-   * Does the system commit pages of accessible reservations on first access by code only? Then the kernel refuses such
-   * pages as buffers of system calls until they are touched, and memories of programs are committed explicitly.
+   * Whether the system commits pages of accessible reservations on first access by code only. If so, the kernel refuses
+   * such pages as buffers of system calls until they are touched, and memories of programs are committed explicitly.
    */
   readonly commitsOnAccess: boolean;
   /** Bytes of stack that must remain below the stack pointer of any instruction that may fault. */
@@ -65,7 +70,9 @@ export interface PosixFacts extends SystemFacts {
   readonly MADV_HUGEPAGE: number | undefined;
   /** Flags of `open`: read only, not inherited; does not wait for the other end of a pipe. */
   readonly OPEN_TO_READ: number;
-  /** May pages of any file be mapped as code? Where code must be signed, running such a page ends the process. */
+  /**
+   * Whether pages of any file may be mapped as code. Where code must be signed, running such a page ends the process.
+   */
   readonly mapsCode: boolean;
   /**
    * The function `(start, bytes)` that makes new code visible to instruction fetch on arm64; else machine code does.
@@ -79,7 +86,7 @@ export interface PosixFacts extends SystemFacts {
    * any time, SA_RESTART in its place.
    */
   sigactionBytes(handler: number, isTimer?: boolean): Uint8Array<ArrayBuffer>;
-  /** stack_t saying SS_DISABLE? */
+  /** Whether a stack_t has the flag SS_DISABLE. */
   isSignalStackDisabled(stack: Uint8Array): boolean;
   signalStackBytes(address: number, size: number): Uint8Array<ArrayBuffer>;
 }
@@ -209,7 +216,7 @@ export const SYSTEMS: Readonly<{ linux: PosixFacts; darwin: PosixFacts; windows:
   windows: WINDOWS,
 };
 
-/** Has the system mmap and signals? */
+/** Whether the system has mmap and signals. */
 export function isPosix(system: SystemFacts): system is PosixFacts {
   return "MAP_PRIVATE" in system;
 }
@@ -272,7 +279,7 @@ export function supportedMachine({ os: runtimeName, arch, bigEndian, libc }: Mac
   return { os, arch: processor, system };
 }
 
-/** Is this machine big-endian? */
+/** Whether this machine is big-endian. */
 export function isBigEndian(): boolean {
   return new Uint8Array(Uint16Array.of(1).buffer)[0] === 0;
 }

@@ -20,7 +20,7 @@ import { WATCHDOG_CODE } from "./watchdog_code.ts";
 /** Byte offsets in the shared state. */
 export const WATCH = {
   DEADLINE: 0,
-  /** When the thread wakes by itself. */
+  /** The time at which the thread wakes by itself. */
   WAKES: 8,
   /** Futex word, counts wake-ups. */
   SEQUENCE: 16,

@@ -17,8 +17,8 @@ export interface WatchdogCode {
 
 // System calls: rt_sigprocmask 14, clock_gettime 228, futex 202, mprotect 10.
 /**
- * How `disarm` of every system begins on x64: returns 0 if the deadline has not passed, waits while the page is being
- * closed, and falls through to the code that opens the page. In: rdi = the state.
+ * The beginning of every system's `disarm` on x64: returns 0 if the deadline has not passed, waits while the page is
+ * being closed, and falls through to the code that opens the page. In: rdi = the state.
  */
 // deno-fmt-ignore
 export const X64_DISARM: readonly number[] = [
@@ -47,7 +47,7 @@ const X64 = Uint8Array.of(
   0x31, 0xd2, // xor edx,edx
   0x41, 0xba, 0x08, 0x00, 0x00, 0x00, // mov r10d,0x8
   0x0f, 0x05, // syscall
-  // look: is there a deadline, and has it passed?
+  // look: whether there is a deadline, and whether it has passed
   0x44, 0x8b, 0x6b, 0x10, // mov r13d,[rbx+0x10]
   0x4c, 0x8b, 0x23, // mov r12,[rbx]
   0x49, 0x83, 0xfc, 0x02, // cmp r12,0x2
@@ -155,7 +155,7 @@ const ARM64 = Uint32Array.of(
   0xd2800002, // mov x2, #0
   0xd2800103, // mov x3, #8
   0xd4000001, // svc #0
-  // look: is there a deadline, and has it passed?
+  // look: whether there is a deadline, and whether it has passed
   0x91004269, // add x9, x19, #16
   0x88dffd34, // ldar w20, [x9]
   0xc8dffe75, // ldar x21, [x19]

@@ -215,7 +215,7 @@ const MAX_NAME_UNITS = 255;
 /** 100 ns units from 1601 to 1970. */
 const EPOCH = 116_444_736_000_000_000n;
 const TICKS_PER_SECOND = 10_000_000n;
-/** How often a wait looks at a pipe or a console, in 100 ns units. */
+/** The interval at which a wait polls a pipe or a console, in 100 ns units. */
 const LOOK_TICKS = 20_000n;
 /** Processor times advance with the scheduler's clock. */
 const PROCESSOR_TIME_RESOLUTION = 15_625_000n;
@@ -280,13 +280,13 @@ function isGood(status: number): boolean {
   return status < 0x80000000;
 }
 
-/** Does the system or the file system lack a class of information? */
+/** Whether the system or the file system lacks a class of information. */
 function isUnknownClass(status: number): boolean {
   return status === STATUS_INVALID_INFO_CLASS || status === STATUS_INVALID_PARAMETER ||
     status === STATUS_NOT_SUPPORTED || status === STATUS_NOT_IMPLEMENTED;
 }
 
-/** How an entry is opened. */
+/** The access, sharing and options with which an entry is opened. */
 interface Opening {
   readonly access: number;
   readonly disposition?: number;
@@ -532,7 +532,7 @@ class WindowsCalls {
     return error;
   }
 
-  /** Is this the entry's own name, and not the short one that the file system made for it? */
+  /** Whether this is the entry's own name, not the short one that the file system made for it. */
   #isItsName(handle: bigint, name: string): boolean {
     const { call, scratch } = this.#machine;
     const length = Number(
@@ -542,7 +542,7 @@ class WindowsCalls {
     return own.slice(own.lastIndexOf("\\") + 1).toLowerCase() === name.toLowerCase();
   }
 
-  /** Has the directory an entry with another name whose short name this is? */
+  /** Whether the directory has an entry with another name whose short name this is. */
   #isShortName(directory: bigint, name: string): boolean {
     if (!name.includes("~")) return false;
     const options = OPTION.SYNCHRONOUS | OPTION.BACKUP | OPTION.REPARSE_POINT;
@@ -690,7 +690,7 @@ class WindowsCalls {
     return this.#failure(isUnknownClass(status) ? this.#setName(handle, INFO.RENAME, 1, directory, name) : status);
   }
 
-  /** Is this the entry `name` of a directory? */
+  /** Whether this is the entry `name` of a directory. */
   #isSame(handle: bigint, fd: number, name: string): boolean {
     const identity = (of: bigint) =>
       isGood(this.#query(of, INFO.INTERNAL, 8)) ? this.#scratch.getBigUint64(AT_INFO, true) : 0n;
@@ -1050,7 +1050,7 @@ class WindowsCalls {
     this.#machine.call("NtDelayExecution", 0, this.#machine.scratch + AT_WORDS);
   }
 
-  /** Fills the result of one pollfd record; is there any? */
+  /** Fills the result of one pollfd record; returns whether it has any event. */
   #look(records: DataView, at: number): boolean {
     const opened = this.#opened(records.getInt32(at, true));
     const events = records.getUint16(at + 4, true);

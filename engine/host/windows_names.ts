@@ -11,12 +11,14 @@ const IMPOSSIBLE = /[\x00-\x1f"*/:<>?\\|]/;
 /** Names of devices, with any extension. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?: *\.| *$)/i;
 
-/** Does Windows open a device by this name, whatever the directory? */
+/** Whether Windows opens a device by this name, regardless of the directory. */
 export function isWindowsDevice(name: string): boolean {
   return DEVICE.test(name);
 }
 
-/** Can an entry of a directory have this name, and do all programs of Windows mean the same entry by it? */
+/**
+ * Whether an entry of a directory can have this name, and all programs of Windows resolve the name to the same entry.
+ */
 export function isWindowsName(name: string): boolean {
   return name !== "" && name !== ".." && !IMPOSSIBLE.test(name) && !/[. ]$/.test(name) && !isWindowsDevice(name);
 }

@@ -45,7 +45,7 @@ for (
   MIRROR[op] = mirror;
 }
 
-/** Does `op` give 0 or 1? */
+/** Whether `op` gives 0 or 1. */
 function isComparison(op: number): boolean {
   return (op >= EQ && op <= GE_U) || (op >= FEQ && op <= FGE);
 }
@@ -161,12 +161,12 @@ export class Builder {
     return this.pure(CONST, ty, 0, 0, ty === I32 || ty === F32 ? 0 : hi | 0, lo | 0);
   }
 
-  /** Is `v` a constant? */
+  /** Whether `v` is a constant. */
   isConst(v: number): boolean {
     return this.f.op[v] === CONST;
   }
 
-  /** Is `v` the constant 0 of its type (for floats: +0)? */
+  /** Whether `v` is the constant 0 of its type (for floats: +0). */
   isZero(v: number): boolean {
     const f = this.f;
     return f.op[v] === CONST && f.imm[v] === 0 && f.c[v] === 0;

@@ -137,9 +137,9 @@ export class IrFunction {
    */
   inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
 
-  /** Are there CHARGEs? */
+  /** Whether the function has CHARGE instructions. */
   charged = false;
-  /** Is the function to be treated as calling, although it does not call? */
+  /** Whether the function is treated as calling, although it does not call. */
   treatedAsCalling = false;
 
   /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */

@@ -197,12 +197,12 @@ export const OP_FLAGS: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
   return bits;
 });
 
-/** Is operand column a (0), b (1), c (2) of operation `op` a value? One bit each. */
+/** The operand columns of operation `op` that are values: bit 0 for a, 1 for b, 2 for c. */
 export const OP_VALUE_MASK: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
   let bits = 0;
   for (let i = 0; i < 3; i++) if (row.operands[i] === "v") bits |= 1 << i;
   return bits;
 });
 
-/** Does operation `op` have a list of values in the pool (columns a = first, b = length)? */
+/** Whether operation `op` has a list of values in the pool (columns a = first, b = length). */
 export const OP_HAS_LIST: Uint8Array = Uint8Array.from(OP_ROWS, (row) => row.operands.startsWith("ln") ? 1 : 0);

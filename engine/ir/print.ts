@@ -91,7 +91,7 @@ function usedSignatures(f: IrFunction): number[] {
   return [...used].sort((x, y) => x - y);
 }
 
-/** Does `op` name a signature in its immediate? */
+/** Whether `op` names a signature in its immediate. */
 export function hasSignature(op: number): boolean {
   return (op >= OP.CALL && op <= OP.CALL_BUILTIN) || (op >= OP.TAIL_CALL && op <= OP.TAIL_CALL_IMPORT);
 }

@@ -22,7 +22,7 @@ interface UnwindSite {
   frame: number;
   /** Address where exceptions are handled, 0 for none. */
   landing: number;
-  /** Is the caller's VM context above the return address? */
+  /** Whether the caller's VM context is above the return address. */
   cross: boolean;
 }
 

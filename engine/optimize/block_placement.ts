@@ -123,7 +123,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   }
 }
 
-/** Is loop `inner` (a header or −1) the loop `outer` or nested in it? */
+/** Whether loop `inner` (a header or −1) is the loop `outer` or nested in it. */
 function within(flow: ControlFlow, inner: number, outer: number): boolean {
   while (inner > outer) inner = flow.loopParent[inner];
   return inner === outer;

@@ -79,7 +79,7 @@ export class ControlFlow {
     this.#cursor = new Int32Array(size);
   }
 
-  /** Does block `above` dominate block `below`? */
+  /** Whether block `above` dominates block `below`. */
   dominates(above: number, below: number): boolean {
     const offset = this.domIn[below] - this.domIn[above];
     return offset >= 0 && offset < this.domSize[above];

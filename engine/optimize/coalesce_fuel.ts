@@ -41,7 +41,7 @@ export function coalesceFuel(f: IrFunction): number {
     const units = a[i];
     return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MOST_OWED;
   };
-  /** Is a charge the first instruction with an effect on every path out of block `k`? */
+  /** Whether a charge is the first instruction with an effect on every path out of block `k`. */
   const allCharge = (k: number) => {
     const last = sched[blockEnd[k] - 1];
     const count = successorCount(f, last);

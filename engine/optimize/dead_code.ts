@@ -15,8 +15,8 @@ const { PARAM, LOAD, LOAD32_U, DIV_S, REM_U } = OP;
 const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
 
 /**
- * Can instruction `i`, a load, fault? The context is always mapped, and so is constant memory unless the load has a
- * trap code.
+ * Whether instruction `i`, a load, can fault. The context is always mapped, and so is constant memory unless the load
+ * has a trap code.
  */
 function loadMayTrap(f: IrFunction, i: number): boolean {
   const region = f.c[i];
@@ -24,7 +24,7 @@ function loadMayTrap(f: IrFunction, i: number): boolean {
   return region >>> 8 !== CLASS_CONSTANT || f.b[i] !== 0;
 }
 
-/** Must instruction `i` stay even when its value is unused? */
+/** Whether instruction `i` must stay even when its value is unused. */
 export function hasEffect(f: IrFunction, i: number): boolean {
   const op = f.op[i];
   if ((OP_FLAGS[op] & KEPT) === 0) return false;

@@ -87,7 +87,7 @@ export class DominatingConditions {
     return op[v] === CONST && imm[v] === 0 && (ty[v] === TY.I32 || ty[v] === TY.REF || c[v] === 0);
   }
 
-  /** Is `v`, an i32, known to be nonzero (1), zero (0), or neither (−1)? */
+  /** 1 if `v`, an i32, is known to be nonzero, 0 if it is known to be zero, otherwise −1. */
   truth(v: number): number {
     const { op, imm } = this.#f;
     if (op[v] === CONST) return imm[v] === 0 ? 0 : 1;
@@ -105,14 +105,14 @@ export class DominatingConditions {
     return known > 0 ? known : 0;
   }
 
-  /** Is `v`, an integer of either width, known not to be zero here? */
+  /** Whether `v`, an integer of either width, is known not to be zero here. */
   isNonzero(v: number): boolean {
     if (this.#f.op[v] === CONST) return !this.#isZero(v);
     const known = this.#known(v);
     return known === NONZERO || (known > 0 && !this.#isZero(known));
   }
 
-  /** Is `v` known to be zero here? */
+  /** Whether `v` is known to be zero here. */
   isZero(v: number): boolean {
     if (this.#f.op[v] === CONST) return this.#isZero(v);
     const known = this.#known(v);

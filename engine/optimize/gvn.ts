@@ -28,7 +28,7 @@ import { foldAddress, simplify } from "./simplify.ts";
 const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN } = OP;
 const CHAIN = 24;
 
-/** Which parts of GVN are enabled, by key of the `optimizations` setting. */
+/** The enabled parts of GVN, by key of the `optimizations` setting. */
 export interface GvnOptions {
   /** Forward stored values to loads (key store-forward). */
   storeForward: boolean;
@@ -38,7 +38,7 @@ export interface GvnOptions {
   manyBounds: boolean;
 }
 
-/** How GVN treats an operation. */
+/** GVN's treatment of an operation. */
 const PURE_LIKE = 1, LOADS = 2, STORES = 3, CALLS = 4, ENDS = 5, TRAP_CHECK = 6, BOUNDS_CHECK = 7, PLAIN = 0;
 const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === PARAM || op === RESULT) return PLAIN;
@@ -86,7 +86,7 @@ export class Gvn implements Rewriting {
   #pendingAt = 0;
   #holes = false;
   #lastBounds = 0;
-  /** Was an edge cut? */
+  /** Whether an edge was cut. */
   #cut = false;
 
   /** Numbers the values of `f`. Returns whether edges were cut. */
@@ -130,7 +130,7 @@ export class Gvn implements Rewriting {
     this.#mask = buckets - 1;
   }
 
-  /** Is there room for the few new values of one rewrite? */
+  /** Whether there is room for the few new values of one rewrite. */
   get room(): boolean {
     return this.f.count + 40 < this.#limit;
   }
@@ -375,7 +375,7 @@ export class Gvn implements Rewriting {
     return i;
   }
 
-  /** Is comparison `o` of `x` and `y` known to be true (1) or false (0) here? −1 if it is unknown. */
+  /** 1 if comparison `o` of `x` and `y` is known to be true here, 0 if it is known to be false, otherwise −1. */
   #decided(o: number, x: number, y: number): number {
     const { op, a, b } = this.f;
     const next = this.#next;

@@ -33,7 +33,7 @@ export interface Group {
   /** Lowest address, and end of the access that ends last, as distances from the root. */
   low: number;
   end: number;
-  /** Does every access come after the test, each time around? */
+  /** Whether the test precedes every access in each iteration. */
   tested: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface Test {
 
 /** Answers about the loop that `begin` named last. */
 export class InductionVariables {
-  /** By block: does it belong to the loop? */
+  /** By block: whether it belongs to the loop. */
   readonly inLoop: Uint8Array;
   /** The loop's blocks, in order; its header is the first. */
   blocks: number[] = [];
@@ -78,7 +78,7 @@ export class InductionVariables {
     }
   }
 
-  /** Is `v` computed in the loop? */
+  /** Whether `v` is computed in the loop. */
   defined(v: number): boolean {
     return v < this.home.length && this.inLoop[this.home[v]] === 1;
   }

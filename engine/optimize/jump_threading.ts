@@ -86,7 +86,7 @@ function conditionOf(f: IrFunction, k: number): number {
   return -1;
 }
 
-/** Does block `k` do nothing but jump, and is `value` a parameter of it? */
+/** Whether block `k` only jumps, and `value` is one of its parameters. */
 function passesOn(f: IrFunction, k: number, value: number): boolean {
   const { blockStart, blockEnd, blockParams, blockFlags, sched } = f;
   const start = blockStart[k], end = start + blockParams[k];
@@ -124,7 +124,7 @@ function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
   }
 }
 
-/** Are the values of block `k` used only inside it? */
+/** Whether the values of block `k` are used only inside it. */
 function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
   const { a, b, c, op, sched, pool, edgeTo, edgeArgs, blockParams } = f;
   const start = f.blockStart[k], end = f.blockEnd[k];

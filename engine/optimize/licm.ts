@@ -61,8 +61,8 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
 }
 
 /**
- * Is it only the position of `i` that keeps it from trapping? A division whose divisor a branch has shown to be
- * nonzero, and a load through a pointer that was checked, must not run before that branch or check.
+ * Whether only the position of `i` keeps it from trapping. A division whose divisor a branch has shown to be nonzero,
+ * and a load through a pointer that was checked, must not run before that branch or check.
  */
 function reliesOnPlace(f: IrFunction, i: number): boolean {
   const { op, ty, b, c, imm } = f;
@@ -197,7 +197,7 @@ class Hoisting {
     if (this.#any) this.#rebuild();
   }
 
-  /** Is moving `i` of use, registers aside? */
+  /** Whether moving `i` pays, registers aside. */
   #worthIt(i: number, o: number): boolean {
     const { op, ty, b, c, imm } = this.#f;
     if (o === CONST) {

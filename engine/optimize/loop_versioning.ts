@@ -47,7 +47,7 @@ export function versionLoops(f: IrFunction, flow: ControlFlow): number {
   return pass.removed;
 }
 
-/** Are there checks? With guard pages mostly not. */
+/** Whether there are checks. With guard pages mostly not. */
 function hasChecks(f: IrFunction): boolean {
   const { op, sched, schedCount } = f;
   for (let s = 0; s < schedCount; s++) if (op[sched[s]] === BOUNDS) return true;

@@ -14,12 +14,12 @@ interface Shape {
   type: "i32" | "i64";
   compare: string;
   step: number;
-  /** Is the test at the top, followed by the accesses? */
+  /** Whether the test is at the top, followed by the accesses. */
   top: boolean;
   /** Distance of the first address from the index, and factor of the index in the last one. */
   before: number;
   scale: number;
-  /** How an index of 32 bits becomes an address of 64. */
+  /** The conversion of an index of 32 bits to an address of 64. */
   extend?: "EXTEND_S" | "EXTEND_U";
 }
 

@@ -144,14 +144,14 @@ export class MemoryState {
     }
   }
 
-  /** Does the loop of header `head` write `aliasClass`? Valid after `prepare` until blocks are renumbered. */
+  /** Whether the loop of header `head` writes `aliasClass`. Valid after `prepare` until blocks are renumbered. */
   loopMayWrite(head: number, aliasClass: number): boolean {
     if (aliasClass === CLASS_CONSTANT) return false;
     const bits = this.#loopWrites[head];
     return bits === -1 || (bits !== 0 && (bits & (1 << this.#slot(aliasClass))) !== 0);
   }
 
-  /** Does the loop of header `head` call anything (or write every class)? */
+  /** Whether the loop of header `head` calls anything (or writes every class). */
   loopCalls(head: number): boolean {
     return this.#loopWrites[head] === -1;
   }
@@ -269,12 +269,12 @@ export class MemoryState {
   }
 }
 
-/** Is `op` a load? */
+/** Whether `op` is a load. */
 export function isLoad(op: number): boolean {
   return op >= LOAD && op <= LOAD32_U;
 }
 
-/** Is `op` a store? */
+/** Whether `op` is a store. */
 export function isStore(op: number): boolean {
   return op >= STORE && op <= STORE32;
 }

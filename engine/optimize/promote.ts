@@ -49,8 +49,8 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
 }
 
 /**
- * Does access `i` touch a cell that is mapped as long as the context is: a slot of the context, or, at a constant
- * offset, the target of a constant of the context (an imported global's cell, the thread's fuel)?
+ * Whether access `i` touches a cell that is mapped as long as the context is: a slot of the context, or, at a constant
+ * offset, the target of a constant of the context (an imported global's cell, the thread's fuel).
  */
 function isCell(f: IrFunction, i: number): boolean {
   const kind = f.c[i] & 0xff;
@@ -175,7 +175,7 @@ class Promotion {
     return this.#home[v];
   }
 
-  /** Is every access of the class in the loop a full one of the same global, and is there a read? */
+  /** Whether every access of the class in the loop is a full one of the same global, and at least one is a read. */
   #fits(store: number, head: number): boolean {
     const f = this.#f;
     const { op, ty, a, b, c, imm } = f;

@@ -67,7 +67,9 @@ class Trees {
     }
   }
 
-  /** Is `v` computed in the current block for one other value only, by an operation that may move up to its use? */
+  /**
+   * Whether `v` is computed in the current block for one other value only, by an operation that may move up to its use.
+   */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
     return this.#position[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&

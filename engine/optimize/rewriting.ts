@@ -8,7 +8,7 @@ import type { DominatingConditions } from "./dominating_conditions.ts";
 export interface Rewriting {
   readonly f: IrFunction;
   readonly facts: DominatingConditions;
-  /** Is there room for further instructions? */
+  /** Whether there is room for further instructions. */
   readonly room: boolean;
   /** The number of value `op ty a b c imm`, which is put in front of the current instruction unless it exists. */
   make(op: number, ty: number, a: number, b?: number, c?: number, imm?: number): number;

@@ -64,17 +64,17 @@ function table(pairs: readonly (readonly [keyof typeof OP, keyof typeof OP])[]):
   return to;
 }
 
-/** Is `v` a constant with these halves (the high half is 0 for 32-bit types)? */
+/** Whether `v` is a constant with these halves (the high half is 0 for 32-bit types). */
 function isConstant(f: IrFunction, v: number, lo: number, hi: number): boolean {
   return f.op[v] === CONST && f.imm[v] === lo && (f.ty[v] === TY.I32 || f.c[v] === hi);
 }
 
-/** Is `v` the constant 0 of its integer type? */
+/** Whether `v` is the constant 0 of its integer type. */
 function isZero(f: IrFunction, v: number): boolean {
   return f.op[v] === CONST && f.imm[v] === 0 && (f.ty[v] === TY.I32 || f.c[v] === 0);
 }
 
-/** Is `v` known to be 0 or 1? */
+/** Whether `v` is known to be 0 or 1. */
 function isBoolean(f: IrFunction, v: number): boolean {
   return significantBits(f, v, 2) <= 1;
 }
@@ -480,7 +480,7 @@ function equalRules(rewrite: Rewriting, i: number, o: number): number {
   return beyond(f, va, vb) ? rewrite.constant(TY.I32, o === EQ ? 0 : 1, 0) : i;
 }
 
-/** Is constant `limit` greater (unsigned) than `v` can be? */
+/** Whether constant `limit` is greater (unsigned) than `v` can be. */
 function beyond(f: IrFunction, v: number, limit: number): boolean {
   return significantBits(f, v) < significantBits(f, limit, 0);
 }

@@ -30,7 +30,7 @@ export interface Condition {
 /** The conditions for the loop that `extent` is about, which edge `entry` leads to. */
 export class VersioningConditions {
   readonly tests: Condition[] = [];
-  /** Can the copy never run, or does it not pay? */
+  /** Whether the copy can never run, or does not pay. */
   refused = false;
   readonly #f: IrFunction;
   readonly #extent: InductionVariables;

@@ -16,7 +16,7 @@ import { compileShare, shareCode } from "./share.ts";
 /** Sends a job to a thread. */
 export type SendJob = (job: CompileJob) => void;
 
-/** When no function is finished for so long, helpers are given up: one of them has died. */
+/** Helpers are given up when no function is finished for this long: one of them has died. */
 const STUCK_MS = 30_000;
 const LOOK_MS = 200;
 

@@ -32,7 +32,7 @@ export interface CompileJob {
   schedule: SharedArrayBuffer;
   threads: number;
   edges: number;
-  /** Which of the threads this one is. */
+  /** The index of this thread. */
   thread: number;
   output: SharedArrayBuffer;
 }
@@ -45,7 +45,7 @@ export function codeEnd({ funcs, bytes }: Module): number {
   return last === undefined ? 0 : last.byteOffset - bytes.byteOffset + last.length;
 }
 
-/** Does a share of the job, unless all is done already. */
+/** Performs a share of the job, unless all is done already. */
 export function helpCompile(job: CompileJob, target: Target): void {
   const { thread } = job;
   const schedule = new Schedule(job.schedule, job.summaries.calleesFirst.length, job.threads, job.edges);

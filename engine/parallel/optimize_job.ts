@@ -54,7 +54,7 @@ export interface OptimizedCode {
   readonly description: CodeDescription;
   readonly tables: CodeTables;
   readonly codeBytes: number;
-  /** Of a loop's code: where it is entered, and its jumps. */
+  /** The entry of a loop's code, and its jumps. */
   readonly loop: Pick<LoopEntryCode, "entry" | "jumps"> | undefined;
   readonly statistics: Readonly<Record<string, number>>;
 }

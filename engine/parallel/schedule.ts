@@ -39,7 +39,7 @@ export class Schedule {
   readonly writtenGeneral: Int32Array;
   readonly writtenVector: Int32Array;
   readonly writtenKnown: Uint8Array;
-  /** Which thread has a function's code, and at which word of its output. */
+  /** The thread that has a function's code, and the word of its output at which the code begins. */
   readonly thread: Int32Array;
   readonly place: Int32Array;
   /** By thread: the word of its output at which its counts begin. */
@@ -129,7 +129,7 @@ export class Schedule {
     Atomics.wait(this.#words, FAILED, 0, ms);
   }
 
-  /** How many functions have their code. */
+  /** The number of functions that have their code. */
   get finished(): number {
     return Atomics.load(this.#words, FINISHED);
   }
@@ -153,7 +153,7 @@ export class Schedule {
     return true;
   }
 
-  /** Waits at most `ms` while thread `thread` is working; is it still? */
+  /** Waits at most `ms` while thread `thread` is working; returns whether it still is. */
   isWorking(thread: number, ms: number): boolean {
     const at = FIRST_THREAD + thread;
     if (Atomics.load(this.#words, at) !== STATE.WORKING) return false;

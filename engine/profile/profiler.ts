@@ -121,7 +121,7 @@ class RealmCode {
   }
 }
 
-/** Are the functions at the same places? */
+/** Whether the functions are at the same places. */
 function isSameCode(a: CodeTables, b: CodeTables): boolean {
   const same = (x: Int32Array, y: Int32Array) => x.length === y.length && x.every((value, k) => value === y[k]);
   return same(a.functionStart, b.functionStart) && same(a.functionEnd, b.functionEnd);

@@ -151,7 +151,10 @@ export class StackReader {
     return true;
   }
 
-  /** Does `word` return from a call of the code at `entry`, from a call by address, or neither? */
+  /**
+   * Whether `word` returns from a call of the code at `entry` ("this"), from a call by address ("unknown"), or neither
+   * ("no").
+   */
   #calls(word: number, entry: number): "this" | "unknown" | "no" {
     const owner = this.#sources.lookup(word);
     if (owner === undefined || owner.image.callSiteAt(word) === undefined) return "no";

@@ -112,7 +112,7 @@ interface Chunk {
   readonly payload: Uint8Array;
 }
 
-/** Do the bytes begin like a recording? */
+/** Whether the bytes begin like a recording. */
 export function isRecording(bytes: Uint8Array): boolean {
   return MAGIC.every((byte, k) => bytes[k] === byte);
 }

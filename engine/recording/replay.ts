@@ -50,7 +50,7 @@ export interface ReplayedHostCall {
   readonly memory: Uint8Array | undefined;
 }
 
-/** How to replay. The options of the engine do not change the result. */
+/** Options of a replay. The options of the engine do not change the result. */
 export interface ReplayOptions extends Pick<EngineOptions, "tier" | "bounds" | "optimizations"> {
   /** Called after each function of the host that has returned. */
   observe?: (call: ReplayedHostCall) => void;

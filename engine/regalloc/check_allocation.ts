@@ -174,7 +174,7 @@ class Checker {
     }
   }
 
-  /** May an edit write this location with this type? */
+  /** Whether an edit may write this location with this type. */
   #mayWrite(location: number, ty: number): void {
     if (location >= 0) {
       const bank = location >= 32 ? this.#registers.vector : this.#registers.general;

@@ -241,7 +241,7 @@ function hasLoopConstants(v: VCode, cost: ConstantCost): boolean {
   return false;
 }
 
-/** Does a call destroy all registers in block `k`? */
+/** Whether a call destroys all registers in block `k`. */
 function destroys(v: VCode, k: number, general: number): boolean {
   for (let i = v.blockFirst[k]; i < v.blockFirst[k + 1]; i++) {
     if (v.clobbers[i] !== 0 && (v.clobberGeneral[v.clobbers[i]] & general) === general) return true;

@@ -20,7 +20,7 @@ const toyCost = (v: VCode, i: number) => v.op[i] === TOY.CONST ? 2 : 0;
 
 type Six = [number, number, number, number, number, number];
 
-/** How many constants block `k` makes. */
+/** The number of constants that block `k` makes. */
 function constantsIn(v: VCode, k: number): number {
   let n = 0;
   for (let i = v.blockFirst[k]; i < v.blockFirst[k + 1]; i++) if (v.op[i] === TOY.CONST) n++;

@@ -32,7 +32,7 @@ import type { RegisterFile } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 const FAR = 0x7fffffff;
-/** How far a chain of affinities is followed. */
+/** The length to which a chain of affinities is followed. */
 const HOPS = 5;
 /** Number of uses ahead that are searched for a fixed register. */
 const HINT_USES = 4;
@@ -40,7 +40,7 @@ const HINT_USES = 4;
 const USES_AHEAD = 64;
 /** Number of a block's edges whose arguments vote for the parameter's register. */
 const VOTERS = 16;
-/** How many intervals of a value are searched for where it was at the end of a preceding block. */
+/** The number of intervals of a value that are searched for its location at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
 /** Repeating an instruction is this much better than a reload. */
 const REMAT_DISCOUNT = 0.5;
@@ -52,7 +52,7 @@ export class LinearScan {
   #registers!: RegisterFile;
   #options!: AllocatorOptions;
 
-  /** Per virtual register: is it in its slot at any position? And the list of those that are. */
+  /** Per virtual register: whether it is in its slot at any position; and the list of those that are. */
   needsSlot: Uint8Array = new Uint8Array(0);
   slotted: Int32Array = new Int32Array(64);
   slottedCount = 0;
@@ -251,7 +251,7 @@ export class LinearScan {
     return true;
   }
 
-  /** Is x, a parameter of the block at p that lives until `to`, better off in its slot there? */
+  /** Whether x, a parameter of the block at p that lives until `to`, is better off in its slot there. */
   #belongsInSlot(x: number, p: number, to: number): boolean {
     const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (facts.loop[block] !== block || live.destroyed[block] === 0 || this.#nextClobber(p) >= to) return false;
@@ -374,7 +374,7 @@ export class LinearScan {
     return best;
   }
 
-  /** Is register r allocatable to the current interval, and free up to its limit? */
+  /** Whether register r is allocatable to the current interval, and free up to its limit. */
   #isFree(r: number): boolean {
     if (this.#occupancy.until[r] > this.#at) return false;
     const vector = isVector(this.#v.vregTy[this.#vreg]);
@@ -436,7 +436,7 @@ export class LinearScan {
     return (p >> 1) - this.#facts.blockOf[p >> 1] - 1;
   }
 
-  /** Does a register that is free up to `free` only serve the current interval's next purpose? */
+  /** Whether a register that is free up to `free` only serves the current interval's next purpose. */
   #isWorthwhile(free: number): boolean {
     if (this.#needed !== 0) return free >= this.#needed;
     const u = this.#live.useHead[this.#vreg];
@@ -469,7 +469,7 @@ export class LinearScan {
     return true;
   }
 
-  /** Can interval q leave its register before or at p? Not if the instruction at p needs it there. */
+  /** Whether interval q can leave its register before or at p. It cannot if the instruction at p needs it there. */
   #isEvictable(q: number, p: number): boolean {
     const live = this.#live, x = live.intervalVreg[q], even = p & ~1;
     if (live.intervalFrom[q] === live.defPos[x] && live.intervalFrom[q] >= even && live.defKind[x] < DEF_KIND.PARAM) {
@@ -658,7 +658,7 @@ export class LinearScan {
   }
 
   /**
-   * Where the value of `interval`, which starts at the start p of a block, is at the end of its most frequent
+   * The location of the value of `interval`, which starts at the start p of a block, at the end of its most frequent
    * predecessor.
    */
   #locationBefore(interval: number, p: number): number {

@@ -26,7 +26,7 @@ export const USE_LATE = 4;
 /** useInfo >> USE_HINT_SHIFT is the fixed register that a GAP use moves to, plus one. */
 export const USE_HINT_SHIFT = 3;
 
-/** How a register is defined. */
+/** The kind of a register's definition. */
 export const DEF_KIND = { NONE: 0, REG: 1, ANY: 2, FIXED: 3, TIED: 4, PARAM: 5, TEMP: 6 } as const;
 
 /** Location of an interval that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
@@ -201,7 +201,7 @@ export class Liveness {
     this.useNext = grown(this.useNext, most * 2);
   }
 
-  /** Does a block other than the one before it jump to block k forwards? */
+  /** Whether a block other than the one before it jumps to block k forwards. */
   #isJumpedTo(v: VCode, facts: BlockFacts, k: number): boolean {
     const end = facts.predFirst[k + 1];
     for (let j = facts.predFirst[k]; j < end; j++) if (v.edgeFrom[facts.pred[j]] < k - 1) return true;
@@ -339,7 +339,7 @@ export class Liveness {
     }
   }
 
-  /** Is operand `o` tied to some def of its instruction? Rare: an instruction with several tied defs. */
+  /** Whether operand `o` is tied to some def of its instruction. Rare: an instruction with several tied defs. */
   #isTied(v: VCode, first: number, end: number, o: number): boolean {
     for (let d = first; d < end; d++) {
       const word = v.operands[d];
@@ -381,7 +381,7 @@ export class Liveness {
     if (hint !== 0) this.fixedUse[x] = hint >> USE_HINT_SHIFT;
   }
 
-  /** Registers that instruction i destroys besides its fixed defs. Are these all registers? */
+  /** Records the registers that instruction i destroys besides its fixed defs. */
   #clobber(v: VCode, registers: RegisterFile, i: number, at: number): void {
     const set = v.clobbers[i];
     let general = v.clobberGeneral[set] & registers.general, vector = v.clobberVector[set] & registers.vector;
@@ -507,7 +507,7 @@ export class Liveness {
   }
 }
 
-/** Is the type kept in vector registers? */
+/** Whether the type is kept in vector registers. */
 export function isVector(ty: number): boolean {
   return TY_BANK[ty] === TY_BANK[TY.F64];
 }

@@ -1,7 +1,7 @@
 /**
- * Which physical registers are free at the current position of the linear scan, and for how long: the interval in each
- * register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions
- * only grow from call to call, so that finding a register's next fixed range takes constant time on average.
+ * Availability of physical registers at the current position of the linear scan: the interval in each register, and the
+ * ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions only grow from call
+ * to call, so that finding a register's next fixed range takes constant time on average.
  */
 import type { Liveness } from "./liveness.ts";
 

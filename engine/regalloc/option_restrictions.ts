@@ -10,11 +10,11 @@ import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
 import type { DeniedRegisters, RegisterFile } from "../codegen/target.ts";
 import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VCode } from "../codegen/vcode.ts";
 
-/** How many registers long-lived floats may have with ext-fp-pins off. */
+/** The number of registers that long-lived floats may have with ext-fp-pins off. */
 const BASE_FLOATS = 4;
 
 export class OptionRestrictions {
-  /** Is any register denied to any value? */
+  /** Whether any register is denied to any value. */
   restrict = false;
   #v!: VCode;
   #live!: Liveness;
@@ -100,13 +100,13 @@ export class OptionRestrictions {
     return mask;
   }
 
-  /** Does [p, to) go around a loop? */
+  /** Whether [p, to) goes around a loop. */
   #goesAround(p: number, to: number): boolean {
     const facts = this.#facts, loop = facts.loop[facts.blockOf[(to - 1) >> 1]];
     return loop >= 0 && p <= facts.start[loop] && to >= facts.start[facts.loopEnd[loop]];
   }
 
-  /** May block parameter x, of the block at p, be in a register there? */
+  /** Whether block parameter x, of the block at p, may be in a register there. */
   mayMerge(x: number, p: number): boolean {
     const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (this.#v.vregTy[x] === TY.V128) {
@@ -118,7 +118,7 @@ export class OptionRestrictions {
     return options.mergeInRegisters;
   }
 
-  /** May x, defined at p, prefer the register of the block parameter that it is passed to? */
+  /** Whether x, defined at p, may prefer the register of the block parameter that it is passed to. */
   maySink(x: number, kind: number, p: number): boolean {
     const options = this.#options, live = this.#live, u = live.useHead[x];
     if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]] !== DEF_KIND.PARAM) {

@@ -214,7 +214,7 @@ export class Resolver {
     else this.#moveInGap((live.defPos[x] >> 1) + 1, live.intervalLoc[live.intervalHead[x]], this.#slots[x], x);
   }
 
-  /** Is x always in `slot`, too, when it has been defined? */
+  /** Whether x is always in `slot`, too, once it has been defined. */
   #isStored(x: number, slot: number): boolean {
     return this.#stored[x] !== 0 && this.#slots[x] === slot;
   }

@@ -13,7 +13,7 @@ import type { VCode } from "../codegen/vcode.ts";
 
 const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASS_4 = 3, CLASSES = 4;
 const HOPS = 3;
-/** How many intervals are compared to see whether a slot is free. */
+/** The number of intervals that are compared to see whether a slot is free. */
 const STEPS = 200;
 /** Registers and slots are below this number: it packs a position with one of them. */
 const KEY = 0x200000;
@@ -44,8 +44,8 @@ export class SpillSlots {
   }
 
   /**
-   * Assigns a slot to each of the first `n` virtual registers of `slotted` that cannot be repeated. `halves`: may slots
-   * be of 4 bytes?
+   * Assigns a slot to each of the first `n` virtual registers of `slotted` that cannot be repeated. `halves`: whether
+   * slots may have 4 bytes.
    */
   assign(
     v: VCode,
@@ -148,8 +148,8 @@ export class SpillSlots {
   }
 
   /**
-   * Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up if that takes long to
-   * decide.
+   * Whether a slot is free wherever x lives, holes in the lives of the slot's values included. Gives up if that takes
+   * long to decide.
    */
   #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
     if (this.#ends[c][slot] <= from) return true;

@@ -10,13 +10,13 @@ import type { BlockFacts } from "./block_facts.ts";
 import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
-/** How many blocks before a use are considered for its reload. */
+/** The number of blocks before a use that are considered for its reload. */
 const WINDOW = 8;
 /** A position in another block must be this much cheaper to be preferred. */
 const MARGIN = 0.75;
-/** How often a loop is entered, in rounds. */
+/** The number of times that a loop is entered, relative to its iterations. */
 const ENTRY = 0.1;
-/** How many uses in a loop are weighed. */
+/** The number of uses in a loop that are weighed. */
 const WINDOW_USES = 64;
 /** Limit of the backward edges of a loop that are examined. */
 const WINDOW_EDGES = 32;
@@ -185,9 +185,9 @@ function cheapestBoundary(
 }
 
 /**
- * Should a value that is live around a whole loop be in a register at its header? If every round destroys the
- * registers, it should not, for it would have to be loaded once a round only to be there; otherwise it depends on how
- * much of its use would find it. `cursor` is the value's first use at or after the header, or any before that.
+ * Whether a value that is live around a whole loop should be in a register at its header. If every iteration destroys
+ * the registers, it should not: it would be loaded once an iteration only to be there. Otherwise the weight of the uses
+ * that would find it there decides. `cursor` is the value's first use at or after the header, or any before that.
  */
 export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: number, cursor: number): boolean {
   const destroyed = live.destroyed[loop];
@@ -213,9 +213,9 @@ function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: n
 }
 
 /**
- * Should parameter x, number `index` of the loop's header, be in its slot there? Its arguments on backward edges that a
- * call has sent to their slots would have to be loaded, and x be stored again before the next call; the alternative
- * costs the loads for uses, and the stores of arguments that arrive in registers.
+ * Whether parameter x, number `index` of the loop's header, should be in its slot there. Otherwise its arguments on
+ * backward edges that a call has sent to their slots are loaded, and x is stored again before the next call; in its
+ * slot, it costs the loads for uses, and the stores of arguments that arrive in registers.
  */
 export function parameterBelongsInSlot(
   live: Liveness,

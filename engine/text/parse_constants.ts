@@ -11,7 +11,7 @@ import { FLOAT, INT, KEYWORD, NAT, RESERVED } from "./tokens.ts";
 /** Bits of the last constant: `lo`, and `hi` of 64-bit ones, as signed integers. */
 export const CONSTANT: FloatBits = { lo: 0, hi: 0 };
 
-/** Is the token here a number? */
+/** Whether the current token is a number. */
 export function isNumber(cursor: TokenCursor): boolean {
   const kind = cursor.kind;
   return kind === NAT || kind === INT || kind === FLOAT;

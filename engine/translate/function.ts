@@ -52,7 +52,7 @@ import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
 import { WIDE_HANDLERS } from "./wide.ts";
 
-/** How a row is translated: the cases of {@linkcode FunctionTranslator.instruction}; 0 is a handler's. */
+/** The translation of a row: the cases of {@linkcode FunctionTranslator.instruction}; 0 is a handler's. */
 const BINARY = 1;
 const UNARY = 2;
 const DIVIDE = 3;

@@ -34,7 +34,7 @@ export const GLOBAL = {
 export interface EnvOptions {
   /** Check the bounds of memory accesses in code instead of relying on guard pages. */
   explicitBounds?: boolean;
-  /** Do not check accesses of memory 0, whatever its address type: for intrinsic modules only. */
+  /** Omits the bounds checks of memory 0, whatever its address type: for intrinsic modules only. */
   unchecked?: boolean;
   /** Emit polls (deadlines). */
   interruptible?: boolean;

@@ -78,12 +78,12 @@ function typeOf(valid: ValidModule, reader: ConstantReader, visibleGlobals: numb
   }
 }
 
-/** Does `v128.const` begin at `pos`, in its usual encoding? */
+/** Whether `v128.const` begins at `pos`, in its usual encoding. */
 function isVector(bytes: Uint8Array, pos: number): boolean {
   return bytes[pos] === CONSTANT.V128_CONST >> 8 && bytes[pos + 1] === (CONSTANT.V128_CONST & 0xff);
 }
 
-/** Is `expr` constant and of type `type`? False if that must be looked into. */
+/** Whether `expr` is constant and of type `type`. False if that must be looked into. */
 function isKnownConstant(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): boolean {
   const { bytes } = expr;
   const reader = new ConstantReader(bytes, 0, bytes.length, expr.offset);

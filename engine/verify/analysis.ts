@@ -99,7 +99,7 @@ export class Analysis {
     this.reason = "";
   }
 
-  /** Can the elements of table `t` not move? */
+  /** Whether the elements of table `t` cannot move. */
   isTableFixed(t: number): boolean {
     return this.module.tableIsFixed[t] || this.constantTables[t] === 1;
   }

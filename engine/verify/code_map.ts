@@ -53,12 +53,12 @@ export class CodeMap {
     }
   }
 
-  /** Is `offset` listed as a place where a trap begins? */
+  /** Whether `offset` is listed as a place where a trap begins. */
   isTrapSite(offset: number): boolean {
     return search(this.#trapAt, offset) >= 0;
   }
 
-  /** Is there a displacement at `offset` that placing the image points at the poll page? */
+  /** Whether there is a displacement at `offset` that placing the image points at the poll page. */
   isPoll(offset: number): boolean {
     return this.#polls.has(offset);
   }

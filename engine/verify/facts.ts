@@ -190,19 +190,19 @@ export class Facts {
     return this.kind[l] === VALUE.NUMBER;
   }
 
-  /** Is the value known exactly? */
+  /** Whether the value is known exactly. */
   isConstant(l: number): boolean {
     return this.kind[l] === VALUE.NUMBER && this.low[l] === this.high[l];
   }
 
-  /** Is it a value below 2^32? */
+  /** Whether the value is below 2^32. */
   isShort(l: number): boolean {
     const kind = this.kind[l];
     if (kind === VALUE.NUMBER || kind === VALUE.LENGTH) return this.high[l] <= MAX32;
     return kind === VALUE.TYPE_ID || kind === VALUE.EXPECTED_TYPE || kind === VALUE.ANCESTOR;
   }
 
-  /** Is the location the start of object (kind, id)? */
+  /** Whether the location holds the start of object (kind, id). */
   isStart(l: number, kind: number, id: number): boolean {
     return this.kind[l] === kind && this.id[l] === id && this.low[l] === 0 && this.high[l] === 0;
   }
@@ -276,7 +276,7 @@ export class SavedFacts {
     this.visits.fill(0, 0, blocks);
   }
 
-  /** Has block `k` been reached? */
+  /** Whether block `k` has been reached. */
   has(k: number): boolean {
     return this.first[k] >= 0;
   }
@@ -446,7 +446,7 @@ export class SavedFacts {
     return g;
   }
 
-  /** Does the name of location `l` hold on the other path, too? */
+  /** Whether the name of location `l` holds on the other path, too. */
   #isStable(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     const base = this.nameBase[k], count = this.count[k];

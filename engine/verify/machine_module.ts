@@ -66,7 +66,7 @@ function holdsFunctions(valid: AnnotatedModule, type: ValType): boolean {
   return isRef(type) && topHeap(closeHeapType(heapOf(type), valid.canonicalIds)) === HEAP.func;
 }
 
-/** Is table `t` neither imported nor exported? */
+/** Whether table `t` is neither imported nor exported. */
 function isPrivate(valid: AnnotatedModule, t: number): boolean {
   return t >= valid.importedTableCount && !valid.exports.some(({ kind, index }) => kind === "table" && index === t);
 }

@@ -33,7 +33,7 @@ export class Ranges {
     for (let at = 0; at < KEPT * WORDS; at += WORDS) if (this.#rows[at] === sum) this.#rows[at + 5] = limit;
   }
 
-  /** Is the sum of locations `x` and `y` at most length `limit`? */
+  /** Whether the sum of locations `x` and `y` is at most length `limit`. */
   holds(facts: Facts, x: number, y: number, limit: number): boolean {
     for (let at = 0; at < KEPT * WORDS; at += WORDS) {
       if (this.#rows[at] === 0 || this.#rows[at + 5] !== limit) continue;

@@ -132,7 +132,9 @@ export function extend(a: Analysis, isSigned: boolean): void {
   else facts.number(to, 0, limit, a.name());
 }
 
-/** Was the address that of an entry of a table in the image? If so, PLACE.ADDRESS has the table and the entries. */
+/**
+ * Whether the address was that of an entry of a table in the image. If so, PLACE.ADDRESS has the table and the entries.
+ */
 function isJumpTable(a: Analysis): boolean {
   const { code, facts, n } = a;
   const table = code.base[n], index = code.index[n];
@@ -161,7 +163,7 @@ export function loadAddress(a: Analysis): void {
   noteSum(a, to);
 }
 
-/** Is the address five times a small number: the distance of an entry in a table of jumps? */
+/** Whether the address is five times a small number: the distance of an entry in a table of jumps. */
 function isJumpOffset({ code, facts, n }: Analysis): boolean {
   const index = code.base[n];
   const isProduct = index >= 0 && code.index[n] === index && code.scale[n] === 2 && code.displacement[n] === 0;
@@ -179,7 +181,7 @@ function noteSum(a: Analysis, to: number): void {
   a.ranges.note(facts.name[to], facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
 }
 
-/** Is the value of location `l` a number or an address, to which a number can be added? */
+/** Whether the value of location `l` is a number or an address, to which a number can be added. */
 function hasDistance(facts: Facts, l: number): boolean {
   const kind = facts.kind[l];
   return kind <= VALUE.CELL || kind === VALUE.IMAGE;

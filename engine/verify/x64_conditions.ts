@@ -47,7 +47,7 @@ export function assume(a: Analysis, condition: number): void {
   }
 }
 
-/** Are both operands not negative as signed numbers? Lengths of 64 bits never are. */
+/** Whether both operands are known not to be negative as signed numbers. Lengths of 64 bits never are. */
 function areSmall(a: Analysis): boolean {
   return isSmall(a, LEFT) && isSmall(a, RIGHT);
 }
@@ -80,7 +80,7 @@ function assumeUpperHalf(a: Analysis, condition: number): void {
   }
 }
 
-/** Does the compare see all bits of the number at `place`? */
+/** Whether the compare reads all bits of the number at `place`. */
 function isSeen(a: Analysis, place: number): boolean {
   if (a.flagsSize === 8) return true;
   const { facts } = a;

@@ -51,7 +51,7 @@ function noteTable({ facts, writtenTables }: Analysis): void {
   else writtenTables.fill(1);
 }
 
-/** How control goes on after a call or jump. */
+/** Whether control continues after a call or jump. */
 export const FLOW = { ENDS: 0, CONTINUES: 1 } as const;
 
 /** Facts at the entry of a function with the given parameters. */
@@ -99,7 +99,7 @@ function checkShort(a: Analysis, types: Uint8Array, registers: readonly number[]
   }
 }
 
-/** Are the registers of context and memory those of the instance? */
+/** Whether the registers of context and memory are those of the instance. */
 function hasInstanceRegisters(a: Analysis): boolean {
   const { facts } = a;
   if (!facts.isStart(CONTEXT_REGISTER, VALUE.CONTEXT, 0) || !facts.isStart(MEMORY_BASE, VALUE.MEMORY, 0)) return false;
@@ -165,14 +165,14 @@ function callNative(a: Analysis, map: CodeMap, builtin: number): number {
   return FLOW.CONTINUES;
 }
 
-/** Are the ranges of a native copy or fill inside of their memories? */
+/** Whether the ranges of a native copy or fill are inside of their memories. */
 function isProvenRange(a: Analysis, name: string): boolean {
   const count = 2;
   const ranges = name === "memory_move" ? [0, 1] : name === "memory_set" ? [0] : [];
   return ranges.length > 0 && ranges.every((register) => isRange(a, register, count));
 }
 
-/** Is [register, register + count) inside of the register's memory? */
+/** Whether [register, register + count) is inside of the register's memory. */
 function isRange({ facts, module, ranges }: Analysis, register: number, count: number): boolean {
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
   const m = facts.id[register];
@@ -255,7 +255,7 @@ function nameOfRecord({ facts, module }: Analysis): number {
   return recordName(facts.low[RECORD_REGISTER] - module.code.layout.importsOffset);
 }
 
-/** Is the record of the own instance, and are the registers the instance's? */
+/** Whether the record belongs to this instance, and the registers of context and memory are the instance's. */
 function isOwnCall(a: Analysis): boolean {
   const { facts } = a;
   const isOwn = facts.kind[RECORD_REGISTER] === VALUE.RECORD
@@ -264,7 +264,7 @@ function isOwnCall(a: Analysis): boolean {
   return isOwn && hasInstanceRegisters(a);
 }
 
-/** Are the registers of context and memory those of the record? */
+/** Whether the registers of context and memory are those of the record. */
 function isOtherCall(a: Analysis): boolean {
   const { facts } = a;
   const name = nameOfRecord(a);

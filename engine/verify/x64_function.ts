@@ -305,7 +305,7 @@ export class X64Verifier {
     a.fail(kind === KIND.DATA ? REASON.DECODE : REASON.INSTRUCTION);
   }
 
-  /** Does the instruction read the poll page? Placing the image writes its displacement. */
+  /** Whether the instruction reads the poll page. Placing the image writes its displacement. */
   #isPoll(): boolean {
     const { code, n } = this.#a;
     return code.base[n] === BASE_RIP && code.wide[n] === 0 && this.#map.isPoll(code.at[n + 1] - 4);
@@ -376,14 +376,14 @@ export class X64Verifier {
     return true;
   }
 
-  /** Is the branch one that is always taken: JE after the compare of a register with itself? */
+  /** Whether the branch is always taken: JE after the compare of a register with itself. */
   #isTaken(condition: number): boolean {
     const { code, flags, n } = this.#a;
     if (flags !== FLAGS.COMPARED || condition !== JUMP_EQUAL || code.kind[n - 1] !== KIND.COMPARE) return false;
     return code.rm[n - 1] >= 0 && code.rm[n - 1] === code.reg[n - 1] && code.hasImmediate[n - 1] === 0;
   }
 
-  /** Does the branch lead to the call of a trap stub? It needs no facts. */
+  /** Whether the branch leads to the call of a trap stub, which needs no facts. */
   #leadsToTrap(): boolean {
     const { code } = this.#a;
     const n = this.#instructionAt(this.#target());

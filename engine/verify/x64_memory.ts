@@ -32,7 +32,7 @@ const THREAD_FIELDS = [
   { at: THREAD.CAUGHT_TAG, bytes: 8, store: false },
 ] as const;
 
-/** Is memory `m` one whose accesses the guard pages bound? */
+/** Whether memory `m` is one whose accesses the guard pages bound. */
 function isGuarded(a: Analysis, m: number): boolean {
   return m === 0 && !a.module.code.explicitBounds && a.module.memoryIs64[0] === false;
 }
@@ -164,7 +164,10 @@ export function modify(a: Analysis, size: number): void {
   if (a.facts.kind[ADDRESS] === VALUE.STACK && a.reason === "") a.forgetSlots(-a.facts.low[ADDRESS], size);
 }
 
-/** Is the instruction a locked OR of the word at the stack pointer with zero, which orders accesses and changes nothing? */
+/**
+ * Whether the instruction is a locked OR of the word at the stack pointer with zero, which orders accesses and changes
+ * nothing.
+ */
 function isFence({ code, n }: Analysis): boolean {
   const isOr = code.kind[n] === KIND.ALU && code.sub[n] === ALU.OR && code.locked[n] !== 0;
   const isNothing = code.hasImmediate[n] !== 0 && code.immediate[n] === 0;
@@ -249,7 +252,7 @@ function accessMemory(a: Analysis, m: number, size: number): void {
   a.fail(REASON.MEMORY);
 }
 
-/** Is `last` at most the lower bound of length `limit`? */
+/** Whether `last` is at most the lower bound of length `limit`. */
 export function isBelow(facts: Facts, last: number, limit: number): boolean {
   const place = lengthPlace(limit);
   return place !== 0 && last <= facts.low[place];

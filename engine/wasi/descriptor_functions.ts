@@ -65,7 +65,7 @@ function requireSeekable({ filetype, rights }: Descriptor): void {
   if (isStream && (rights & RIGHT.fd_seek) === 0) throw new WasiError(ERRNO.spipe);
 }
 
-/** May an operation on it wait for another process? */
+/** Whether an operation on the descriptor may wait for another process. */
 function mayWait({ filetype, flags }: Descriptor): boolean {
   return filetype !== FILETYPE.regular_file && filetype !== FILETYPE.block_device && (flags & FDFLAG.nonblock) === 0;
 }

@@ -110,7 +110,7 @@ export class Wasi {
     this.#state.memory.attach(memory);
   }
 
-  /** Would reading from (or writing to) descriptor `fd` of the guest end at once, if only with an error? */
+  /** Whether reading from (or writing to) descriptor `fd` of the guest would return at once, if only with an error. */
   isReady(fd: number, writes: boolean): boolean {
     const { descriptors, waits } = this.#state;
     try {

@@ -54,7 +54,7 @@ function clipRights(requested: bigint, allowed: number): number {
   return Number(requested & BigInt(allowed));
 }
 
-/** May opening it, or the new descriptor, change the file? */
+/** Whether opening the file, or using the new descriptor, may change it. */
 function mayChange({ oflags, rights }: OpenRequest): boolean {
   return (rights & WRITING_RIGHTS) !== 0n || (oflags & (OFLAG.creat | OFLAG.trunc)) !== 0;
 }

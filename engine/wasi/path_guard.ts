@@ -45,7 +45,7 @@ export class PathGuard {
   readonly #names: ReadonlySet<string>;
   readonly #files: readonly string[];
   readonly #directories: readonly string[];
-  /** Is there anything to protect? */
+  /** Whether there is anything to protect. */
   readonly isActive: boolean;
 
   constructor(system: System, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
@@ -112,7 +112,7 @@ export class PathGuard {
     }
   }
 
-  /** Is the open directory, or one of its ancestors, in this set? */
+  /** Whether the open directory, or one of its ancestors, is in this set. */
   #isWithin(fd: number, identities: ReadonlySet<string>): boolean {
     let path = "";
     for (let last = ""; path.length < MAX_PATH_BYTES; path += "../") {

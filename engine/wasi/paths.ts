@@ -18,7 +18,7 @@ const MAX_LINKS = 40;
 /** Longest path taken, in bytes. */
 const MAX_PATH_BYTES = 4095;
 
-/** Where a path leads: `name` in the directory `parent`; `close` must be called. */
+/** The entry that a path leads to: `name` in the directory `parent`; `close` must be called. */
 export interface Place {
   parent: number;
   name: string;

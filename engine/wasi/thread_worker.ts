@@ -28,7 +28,7 @@ const OWN = new Set([
   "proc_raise",
 ]);
 
-/** Of poll_oneoff's subscriptions: their size, and where the type is; 0 is a clock. */
+/** The size of a subscription of poll_oneoff, and the offset of its type; type 0 is a clock. */
 const SUBSCRIPTION_BYTES = 48, SUBSCRIPTION_TYPE = 8;
 
 /** The largest number of a thread (wasi-threads: 29 bits). */

@@ -43,7 +43,7 @@ export class Waits {
     this.#limits = limits;
   }
 
-  /** Is there a deadline? */
+  /** Whether there is a deadline. */
   get isLimited(): boolean {
     return this.#limits.deadline() !== Infinity;
   }
@@ -80,7 +80,7 @@ export class Waits {
     }
   }
 
-  /** Is `fd` ready for `events` now, if only with an error? */
+  /** Whether `fd` is ready for `events` now, if only with an error. */
   isReady(fd: number, events: number): boolean {
     return this.poll(this.#pollfd(fd, events), 1, 0n) > 0;
   }
@@ -154,7 +154,7 @@ const MSG_WAITALL = 0x100;
 const POLLFD = 16;
 const VECTOR = 32;
 
-/** Does this error of preadv2 or pwritev2 mean that the stream knows no RWF_NOWAIT? */
+/** Whether this error of preadv2 or pwritev2 means that the stream does not support RWF_NOWAIT. */
 function mustWait(errno: number): boolean {
   return errno === ERRNO.notsup || errno === ERRNO.nosys || errno === ERRNO.spipe;
 }

@@ -21,11 +21,11 @@ export const MAX_ENTRIES = {
   "exports": 1_000_000,
   "element segments": 10_000_000,
   "data segments": 100_000,
-  /** Of one element segment. */
+  /** Elements of one segment. */
   "elements": 10_000_000,
-  /** Of all element segments: five tables of the largest size. */
+  /** Elements of all segments: five tables of the largest size. */
   "elements of all segments": 50_000_000,
-  /** Of all function bodies: seven bytes can declare 50,000, and every pass over a body pays for each. */
+  /** Locals of all function bodies: seven bytes can declare 50,000, and every pass over a body pays for each. */
   "locals of all functions": 50_000_000,
 } as const satisfies Record<string, number>;
 

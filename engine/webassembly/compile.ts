@@ -16,7 +16,7 @@ interface InstantiatedSource {
 
 /** The operations, as methods: an operation of a Web IDL namespace is not a constructor. */
 export const OPERATIONS = {
-  /** Are these the bytes of a valid module? */
+  /** Whether these are the bytes of a valid module. */
   validate(bytes: unknown, ...options: unknown[]): boolean {
     const where = "WebAssembly.validate()";
     return isValid(bytesOf(bytes, where), readStringOptions(options[0], where));

@@ -70,7 +70,7 @@ export class Exception {
     return dress(error, new.target.prototype, traceStack) as Exception;
   }
 
-  /** Is it an exception of `tag`? */
+  /** Whether it is an exception of `tag`. */
   is(tag: unknown): boolean {
     const own = tagOf(this, "WebAssembly.Exception.is()");
     return TAGS.require(tag, "WebAssembly.Exception.is(): the first argument") === own;
@@ -93,7 +93,7 @@ export class Exception {
     return (PAYLOAD.call(this) as unknown[])[at];
   }
 
-  /** Where it was made, when that was asked for. */
+  /** The stack at its construction, if that was requested. */
   get stack(): string | undefined {
     tagOf(this, "WebAssembly.Exception.stack");
     return STACKS.get(this);

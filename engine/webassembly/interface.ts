@@ -140,7 +140,7 @@ export function readSizes(
 const LENGTHS = [ArrayBuffer, ...(typeof SharedArrayBuffer === "function" ? [SharedArrayBuffer] : [])]
   .map(({ prototype }) => Object.getOwnPropertyDescriptor(prototype, "byteLength")!.get!);
 
-/** Is it an ArrayBuffer or a SharedArrayBuffer? Prototypes and names of objects do not count. */
+/** Whether the value is an ArrayBuffer or a SharedArrayBuffer. Prototypes and names of objects do not count. */
 function isBuffer(source: unknown): source is ArrayBuffer {
   return typeof source === "object" && source !== null && LENGTHS.some((getter) => {
     try {

@@ -13,7 +13,7 @@ import { EXTERNREF, HEAP, refType } from "../wasm/types.ts";
 
 /** String imports enabled by the compile options. */
 export interface StringOptions {
-  /** Are the builtins there? */
+  /** Whether the builtins are available. */
   builtins: boolean;
   /** The module name of constants, if any. */
   constants: string | undefined;

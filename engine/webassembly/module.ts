@@ -88,7 +88,7 @@ export function compileBytes(bytes: Uint8Array<ArrayBuffer>, strings: StringOpti
   }
 }
 
-/** Are the bytes those of a valid module? */
+/** Whether the bytes are those of a valid module. */
 export function isValid(bytes: Uint8Array<ArrayBuffer>, strings: StringOptions): boolean {
   try {
     const parsed = decodeModule(bytes);
@@ -145,7 +145,7 @@ export class Module {
   }
 }
 
-/** Do the module's options provide its imports from `namespace`? */
+/** Whether the module's options provide its imports from `namespace`. */
 export function isProvided(strings: StringOptions, namespace: string): boolean {
   return (strings.builtins && namespace === "wasm:js-string") || namespace === strings.constants;
 }

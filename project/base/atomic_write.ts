@@ -33,7 +33,7 @@ export interface PendingWrite {
   readonly before?: { readonly bytes: Uint8Array | undefined };
 }
 
-/** How long to wait for another writer, and how to tell whether it lives. */
+/** The limit of the wait for another writer, and the check that it is alive. */
 interface WriteOptions {
   readonly files?: Files;
   readonly waitMs?: number;

@@ -26,5 +26,5 @@ export const MANIFEST_FILE = "waft.json";
 /** The lockfile's file name. */
 export const LOCK_FILE = "waft-lock.json";
 
-/** Where a package keeps its register catalog, relative to its root. */
+/** The path of a package's register catalog, relative to its root. */
 export const CATALOG_FILE = "register/catalog.json";

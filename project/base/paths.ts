@@ -78,12 +78,12 @@ export function blobPath(paths: MachinePaths, hex: string): string {
 /** The mode of new directories with programs and records: other users cannot write them, whatever the umask. */
 export const OWN_DIRECTORY_MODE = 0o755;
 
-/** Where the grants that the user accepted are recorded. */
+/** The file of the grants that the user accepted. */
 export function trustDirectory(paths: MachinePaths): string {
   return join(paths.state, "trust");
 }
 
-/** Where compiled modules are kept: the engine's cache/code_cache.ts reads and writes them. */
+/** The folder of compiled modules: the engine's cache/code_cache.ts reads and writes them. */
 export function codeCacheOptions(paths: MachinePaths = machinePaths()): { directory: string } {
   return { directory: join(paths.cache, "compiled") };
 }

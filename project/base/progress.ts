@@ -9,7 +9,7 @@ import process from "node:process";
 import { Worker } from "node:worker_threads";
 import { escapeHostile } from "./diagnostic.ts";
 
-/** When the line appears, and how often it is drawn. */
+/** The delay before the line appears, and the interval at which it is drawn. */
 const FIRST_MS = 1000;
 const EVERY_MS = 250;
 /** Removes the line and leaves the cursor at its start. */

@@ -14,7 +14,7 @@ import { jcs } from "./integrity.ts";
 /** The subset of JSON Schema (draft 7) understood here. */
 export interface Schema {
   readonly $ref?: string;
-  /** For readers and editors; it accepts everything. */
+  /** A note for readers and editors; it accepts everything. */
   readonly description?: string;
   readonly type?: string;
   readonly const?: JsonValue;

@@ -12,7 +12,7 @@ interface PathRules {
   readonly separator: "/" | "\\";
   /** Separates the names of a path. */
   readonly between: RegExp;
-  /** Does letter case tell names apart? */
+  /** Whether names that differ only in letter case are different. */
   readonly caseMatters: boolean;
 }
 
@@ -43,7 +43,7 @@ export const WINDOWS_PATHS: PathRules = {
 
 const RULES = systemName() === "win32" ? WINDOWS_PATHS : POSIX_PATHS;
 
-/** Does the path begin at a root? */
+/** Whether the path begins at a root. */
 export function isAbsolutePath(path: string): boolean {
   return RULES.rootOf(path).root !== "";
 }
@@ -66,7 +66,7 @@ export function joinBy({ rootOf, separator, between }: PathRules, parts: readonl
   return root + kept.join(separator) || ".";
 }
 
-/** Is the path, absolute and joined, the directory or below it? */
+/** Whether the path, absolute and joined, is the directory or below it. */
 export function isWithin(path: string, directory: string): boolean {
   return isWithinBy(RULES, path, directory);
 }

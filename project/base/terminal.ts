@@ -17,7 +17,7 @@ export interface Palette {
   yellow(text: string): string;
 }
 
-/** When to colour: flag, then NO_COLOR, then whether the stream is a terminal. */
+/** Decides whether to colour: by flag, then NO_COLOR, then whether the stream is a terminal. */
 export function wantsColor(
   flag: string | undefined,
   isTerminal: boolean,

@@ -50,13 +50,13 @@ function optionsOf({ file, flags }: PlainRun): EngineOptions {
   };
 }
 
-/** Do the bytes begin like a module in binary form, and not like text, a component or an artifact? */
+/** Whether the bytes begin like a module in binary form, not like text, a component or an artifact. */
 function isBinaryModule(bytes: Uint8Array): boolean {
   const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
   return HEADER.every((byte, k) => bytes[k] === byte);
 }
 
-/** Has the module the function to call, and no imports but WASI's? Throws if the call is wrong. */
+/** Whether the module has the function to call, and imports only from WASI. Throws if the call is wrong. */
 function isRunnable(bytes: Uint8Array, { file, args, flags }: PlainRun): boolean {
   const shape = readShape(bytes);
   if (shape === undefined) return false;

@@ -9,7 +9,7 @@ const LEAST = 24;
 const INDENT = 6;
 const plain = new Help();
 
-/** For `configureHelp`. */
+/** Options of `configureHelp`. */
 export const HELP_LAYOUT: HelpConfiguration = {
   minWidthToWrap: LEAST / 2,
   optionDescription: (option) =>

@@ -10,7 +10,7 @@ export interface OptionRow {
   /** `--name`, `--name <value>`, or `--no-name` to switch off a default. */
   readonly flags: string;
   readonly description: string;
-  /** May be given several times: its value is a list, empty when it is not given. */
+  /** Whether it may be given several times: its value is then a list, empty when it is not given. */
   readonly repeatable?: boolean;
 }
 

@@ -44,7 +44,7 @@ export interface CommandEnvironment {
 /** The result of a command. */
 export interface Outcome {
   readonly data: unknown;
-  /** For people; no final newline. */
+  /** The text for people, without a final newline. */
   readonly text: string;
   readonly diagnostics?: readonly Diagnostic[];
   /** Set when it is not to follow from the diagnostics. */

@@ -25,7 +25,7 @@ export interface BreakpointRequest {
   readonly condition?: string;
   /** Stop only from this hit on. */
   readonly hits?: number;
-  /** Do not stop, but write this message. */
+  /** Message to write instead of stopping. */
   readonly log?: string;
 }
 

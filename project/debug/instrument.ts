@@ -103,7 +103,7 @@ const STORE: ReadonlyMap<ValType, Mnemonic> = new Map<ValType, Mnemonic>([
   [V128, "v128.store"],
 ]);
 
-/** How the writer treats an instruction; 0: it copies it. */
+/** The writer's treatment of an instruction; 0: it copies it. */
 const CALL = 1;
 const TAIL_CALL = 2;
 const LOCAL = 3;

@@ -11,7 +11,7 @@ import { type DebuggedFunction, type LocalSlot, RECORD } from "./instrument.ts";
 import type { Program } from "./program.ts";
 import { readNumber, type Value, writeNumber } from "./values.ts";
 
-/** Why a program stopped. */
+/** The reason for which a program stopped. */
 type StopReason = "entry" | "breakpoint" | "step" | "pause" | "exception";
 
 /** A stop. */
@@ -21,7 +21,7 @@ export interface Stop {
   readonly text?: string;
 }
 
-/** How far a step goes. */
+/** The extent of a step. */
 export type Step = "into" | "over" | "out";
 
 /** An activation of a function; frames are listed from the innermost. */

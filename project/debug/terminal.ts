@@ -363,7 +363,7 @@ class Terminal {
   }
 }
 
-/** Where a breakpoint shall be. */
+/** The requested position of a breakpoint. */
 type Target =
   | { readonly kind: "line"; readonly source: Source; readonly line: number }
   | { readonly kind: "function"; readonly name: string }

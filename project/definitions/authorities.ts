@@ -214,7 +214,7 @@ export interface ScopeFault {
   readonly reason: string;
 }
 
-/** Where a granted scope is wider than the requested one. Both hold to scopeSchema. */
+/** Faults of a granted scope that is wider than the requested one. Both conform to scopeSchema. */
 export function widerThan(kind: ScopeKind, requested: JsonObject, granted: JsonObject): ScopeFault[] {
   const key = listKeyOf(kind);
   if (key !== undefined) {

@@ -20,7 +20,7 @@ export interface BoundPlugin {
 /** Plugins by id. */
 export type PluginSet = { readonly [id: string]: BoundPlugin };
 
-/** Why a provider does not fit a consumer; undefined when it does. */
+/** The reason why a provider does not fit a consumer; undefined if it does. */
 export function mismatch(consumed: ConsumedContract, provided: ProvidedContract | undefined): string | undefined {
   if (provided === undefined) return "it does not provide this contract";
   for (const f of consumed.functions) {
@@ -127,7 +127,7 @@ export function definesNamespace(grants: { readonly [name: string]: JsonObject }
   return Array.isArray(scope?.namespaces) && scope.namespaces.includes(namespace);
 }
 
-/** Why a plugin cannot serve a guest namespace; undefined when it can. */
+/** The reason why a plugin cannot serve a guest namespace; undefined if it can. */
 export function guestMismatch(plugin: BoundPlugin, namespace: string): string | undefined {
   for (const provided of plugin.definition.provides) {
     if (contractNamespace(provided) === namespace) return undefined;

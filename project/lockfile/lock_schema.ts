@@ -13,7 +13,7 @@ import type { Schema } from "../base/schema_walk.ts";
 import { LOCK_SCHEMA } from "../base/constants.ts";
 import { WASI_GROUP_NAMES } from "../definitions/wasi_groups.ts";
 
-/** Where a package comes from. */
+/** The source of a package. */
 export type LockedSource =
   | { kind: "registry"; registry: string }
   | { kind: "path"; path: string };

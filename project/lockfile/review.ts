@@ -63,7 +63,7 @@ export function sealPlugin(id: string, entry: Omit<LockedPlugin, "seal">): Diges
   });
 }
 
-/** Why a review is needed. */
+/** A reason for a review. */
 export interface ReviewReason {
   readonly rule: "new" | "wider-request" | "publisher" | "registry" | "reach" | "edited" | "unaccepted" | "asked";
   readonly text: string;

@@ -33,7 +33,7 @@ import {
 import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/constants.ts";
 import { explainRange, explainVersion } from "../base/version.ts";
 
-/** How mature a package is. */
+/** The maturity of a package. */
 export type Stability = "experimental" | "stable" | "deprecated";
 
 /** An author of a package. */

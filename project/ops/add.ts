@@ -20,7 +20,7 @@ export interface AddRequest extends Omit<ChangeRequest, "requirements" | "constr
   /** `<id>`, `<id>@<range>` or a directory that starts with `.` or `/`. */
   readonly specs: readonly string[];
   readonly exact?: boolean;
-  /** Where relative directories start. */
+  /** The base of relative directories. */
   readonly directory: string;
   /** Whether to report installations to registries. */
   readonly report?: boolean;

@@ -25,7 +25,7 @@ export interface Application {
   readonly program: Uint8Array;
 }
 
-/** Where the parts of an application begin, and how long they are, in bytes. */
+/** The lengths of an application's parts, in bytes. */
 interface Parts {
   readonly runtimeBytes: number;
   readonly inputBytes: number;

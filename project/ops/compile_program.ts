@@ -16,7 +16,7 @@ export async function compileProgram(bytes: Uint8Array, machine: Machine): Promi
   return await engine.compileFor(machine, bytes);
 }
 
-/** Does the module have a shared memory? False for an invalid one, whose error the compiler reports. */
+/** Whether the module has a shared memory. False for an invalid one, whose error the compiler reports. */
 function hasSharedMemory(bytes: Uint8Array): boolean {
   try {
     const { memories, imports } = bytes[0] === 0 ? decodeModule(bytes) : parseModule(bytes);

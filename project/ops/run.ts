@@ -29,7 +29,7 @@ import {
   withStubs,
 } from "./run_module.ts";
 
-/** How to run. */
+/** Options of a run. */
 export interface RunOptions extends GuestInputs {
   readonly engine: EngineOptions;
   readonly invoke?: string;
@@ -142,7 +142,7 @@ async function componentIn(file: string, bytes: Uint8Array): Promise<Uint8Array 
   return await inFile(file, () => componentBytes(bytes));
 }
 
-/** Do the bytes begin like a compiled artifact? */
+/** Whether the bytes begin like a compiled artifact. */
 function isArtifact(bytes: Uint8Array): boolean {
   return new TextDecoder("latin1").decode(bytes.subarray(0, 8)) === "\0waftbin";
 }

@@ -44,7 +44,7 @@ interface PlannedCall {
 /** The export that initializes a WASI reactor. It runs once, before every other export. */
 export const INITIALIZE = "_initialize";
 
-/** How many exports an error names. */
+/** The number of exports that an error names. */
 const MOST_LISTED = 40;
 
 /** The namespace of WASI preview 1. */
@@ -59,7 +59,7 @@ function importsFrom(module: ModuleShape, namespace: string): boolean {
   return module.imports.some((entry) => entry.module === namespace);
 }
 
-/** Does the program start threads (wasi-threads)? */
+/** Whether the program starts threads (wasi-threads). */
 export function startsThreads(module: Pick<ModuleShape, "imports">): boolean {
   return module.imports.some((entry) => entry.module === "wasi" && entry.name === "thread-spawn");
 }

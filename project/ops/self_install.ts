@@ -211,7 +211,7 @@ function ownDirectories({ versions, cache, state, config }: MachinePaths): strin
 
 /** The entries that an uninstallation removes, and those that it keeps. */
 export interface UninstallPlan {
-  /** Was waft installed here by its installer? */
+  /** Whether waft was installed here by its installer. */
   readonly isInstalled: boolean;
   readonly remove: readonly string[];
   readonly edits: readonly PathEdit[];

@@ -17,7 +17,7 @@ import { componentBytes } from "./component_bytes.ts";
 import { inputPath } from "./input_path.ts";
 import { inFile } from "./run_module.ts";
 
-/** How to serve. */
+/** Options of the server. */
 export interface ServeOptions {
   readonly engine: EngineOptions;
   readonly host: string;

@@ -39,7 +39,7 @@ export type LockState =
 /** The data that `status` reports. */
 export interface StatusResult {
   readonly runtime: { readonly version: string; readonly channel: Channel; readonly path: string };
-  /** How well waft supports this machine. */
+  /** Waft's support for this machine. */
   readonly machine: MachineSupport & { readonly platform: string };
   readonly project: { readonly root: string } | null;
   readonly manifest: { readonly state: "ok" | "broken"; readonly requirements: number } | null;
@@ -54,7 +54,7 @@ export interface StatusResult {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Where to look. */
+/** The machine's files and paths. */
 export interface StatusOptions {
   readonly files: Files;
   readonly paths: MachinePaths;

@@ -13,7 +13,7 @@ import { TrustStore } from "../packages/trust_store.ts";
 import { unaccepted } from "../plugins/acceptance.ts";
 import { readProject } from "../project.ts";
 
-/** How to decide. */
+/** Options of a decision. */
 export interface TrustRequest {
   /** The digest of the grants to accept; a lockfile with other grants is refused. */
   readonly digest?: string;

@@ -10,7 +10,7 @@ import type { Yank } from "../packages/source.ts";
 import { canonicalVersion } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 
-/** How bad it is. */
+/** The severity of the reason. */
 export const SEVERITIES: readonly Yank["severity"][] = ["broken", "security", "other"];
 
 /** The version to yank or restore. */

@@ -205,7 +205,7 @@ function checkPath(path: string): void {
   if (wrong !== undefined) throw bad("path", `${quote(path)} ${wrong}`);
 }
 
-/** Why a path is not relative, portable and inside the package; undefined when it is. */
+/** The reason why a path is not relative, portable and inside the package; undefined if it is. */
 export function pathFault(path: string): string | undefined {
   const { pathBytes, pathDepth } = ARCHIVE_LIMITS;
   if (path === "") return "is an empty path";

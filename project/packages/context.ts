@@ -49,7 +49,7 @@ export interface OpsContext {
 
 /** The choices open to a command or a test. */
 export interface ContextChoices {
-  /** Do not use the network. */
+  /** Use no network. */
   readonly offline?: boolean;
   /** Address of the registry; the machine's by default. */
   readonly registry?: string;

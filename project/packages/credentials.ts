@@ -17,7 +17,7 @@ const MAX_BYTES = 1 << 18;
 /** The form of a token: the characters that an HTTP header accepts. */
 const TOKEN = /^[!-~]{8,500}$/;
 
-/** Is this text a token? */
+/** Whether this text is a token. */
 export function isToken(text: string): boolean {
   return TOKEN.test(text);
 }

@@ -86,7 +86,7 @@ interface Node {
   readonly about: Incompatibility[];
 }
 
-/** Why there is no solution, as data. */
+/** A proof that there is no solution, as data. */
 export interface Conflict {
   readonly steps: number;
   readonly facts: readonly Fact[];

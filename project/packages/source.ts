@@ -9,7 +9,7 @@ import type { Digest } from "../base/integrity.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import type { Schema } from "../base/schema_walk.ts";
 
-/** Why a release was withdrawn. */
+/** The reason for which a release was withdrawn. */
 export interface Yank {
   readonly reason: string;
   readonly severity: "broken" | "security" | "other";
@@ -39,7 +39,7 @@ export interface Release {
 
 /** A registry or a directory. */
 export interface Source {
-  /** For messages. */
+  /** Its name in messages. */
   readonly name: string;
   readonly locked: LockedSource;
   /** The releases of an id; undefined when the source has no such id. */

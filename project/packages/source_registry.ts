@@ -24,7 +24,7 @@ const MAX_INDEX_BYTES = 4 << 20;
 /** Maximum number of redirects followed for a request. */
 const MAX_REDIRECTS = 3;
 
-/** How to talk to a registry. */
+/** Options of the client of a registry. */
 interface FoundPackage {
   readonly name: string;
   readonly version: string;

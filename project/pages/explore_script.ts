@@ -169,7 +169,7 @@ function placeText(pos) {
   return place === undefined ? "" : index.files[place[0]] + ":" + place[1];
 }
 
-/** Is a row of the stage linked with the selection? */
+/** Whether a row of the stage is linked with the selection. */
 function isLinked(stage, row) {
   const { selected } = current;
   if (stage.group !== "source") return selected.line === undefined

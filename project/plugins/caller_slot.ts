@@ -15,7 +15,7 @@ import type { Party } from "./node.ts";
 
 type RuntimeInstance = Instance["internal"];
 
-/** Why a memory cannot be imported as the caller's with this type; undefined if it can. */
+/** The reason why a memory cannot be imported as the caller's with this type; undefined if it can. */
 export function slotFault({ limits, shared }: MemoryType): string | undefined {
   if (shared) return "the caller's memory cannot be imported as a shared one";
   return limits.min === 0n && limits.max === undefined

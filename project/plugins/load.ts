@@ -75,7 +75,7 @@ export interface LoadedProject {
   readonly warnings: readonly Diagnostic[];
 }
 
-/** How strictly to load. */
+/** Options of loading. */
 export interface LoadOptions {
   /** Refuse packages from paths, unless `allowPathPlugins`. */
   readonly locked?: boolean;

@@ -31,7 +31,7 @@ export class StatusError extends Error {
 
 /** An instance that calls plugins: the guest, or another plugin. */
 export interface Party {
-  /** How traps and logs name it. */
+  /** The plugin's name in traps and logs. */
   readonly label: string;
   readonly digest: Digest;
   /** Undefined until instantiation ends: start functions run before. */
@@ -105,7 +105,7 @@ export interface GraphServices {
   readonly artifact?: string;
   /** Receives a line of a plugin's log. */
   log(plugin: string, level: number, text: string): void;
-  /** Whether the current call is asynchronous, so that host functions may return promises? */
+  /** Whether the current call is asynchronous, so that host functions may return promises. */
   readonly mayWait: boolean;
   /** The subject of the running hook: the name of an export, or a module's digest. */
   readonly subject: string | undefined;
@@ -128,7 +128,7 @@ export class PluginNode {
   readonly callers: (Party | undefined)[] = [];
   /** Run when the graph ends, to close the resources that host functions hold. */
   readonly closers: (() => void)[] = [];
-  /** Of a plugin that imports its caller's memory. */
+  /** The caller's memory, if the plugin imports it. */
   readonly slot: CallerSlot | undefined;
 
   constructor(plugin: HostedPlugin, services: GraphServices, slot?: CallerSlot) {

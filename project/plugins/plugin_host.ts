@@ -71,7 +71,7 @@ export class PluginHost {
   readonly #engine: Engine;
   readonly #options: HostOptions;
   readonly #compiled: Compiled[];
-  /** Is there a plugin that waits for the network, so that calls of guests had better be asynchronous? */
+  /** Whether a plugin waits for the network, so that guests should be called asynchronously. */
   readonly waits: boolean;
 
   /** Compiles the plugins and checks their links; throws a ProjectError with every reason to refuse. Nothing runs. */
@@ -289,7 +289,7 @@ function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
   };
 }
 
-/** Does it use host functions that wait? */
+/** Whether the plugin uses host functions that wait. */
 function usesNetwork({ links }: LoadedPlugin): boolean {
   return links.some(({ module, target }) => module === "waft:net@1" && target.kind === "host");
 }

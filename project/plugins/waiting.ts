@@ -28,7 +28,7 @@ export class Waiting {
     };
   }
 
-  /** Was it aborted, with `error` as the reason? */
+  /** Whether the wait was aborted, with `error` as the reason. */
   aborted(error: unknown): boolean {
     const { signal } = this.context;
     return signal?.aborted === true && signal.reason === error;

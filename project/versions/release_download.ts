@@ -27,7 +27,7 @@ import {
   SIGNATURE_PATH,
 } from "./release_index.ts";
 
-/** How to reach a release site. */
+/** Options of the client of a release site. */
 export interface ReleaseSite {
   /** Its address, without a slash at the end. */
   readonly base: string;
@@ -49,7 +49,7 @@ export function checkReleaseBase(text: string): string {
   return checkRegistryUrl(text);
 }
 
-/** Which indexes this machine has seen: the highest sequence of each site. */
+/** The indexes that this machine has seen: the highest sequence of each site. */
 async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: number }> {
   const bytes = await DISK.read(join(paths.state, "release-seen.json"), 1 << 16);
   const seen = Object.create(null) as { [base: string]: number };

@@ -44,7 +44,7 @@ export interface ReleaseEntry {
   readonly commit: string;
   /** The oldest Deno that runs it from source. */
   readonly minDeno: string;
-  /** Why it was withdrawn. */
+  /** The reason for its withdrawal. */
   readonly yanked?: string;
   readonly artifacts: readonly ReleaseArtifact[];
 }

@@ -24,7 +24,7 @@ export interface Receipt {
   readonly kind: "bundle" | "source";
   readonly platform: string;
   readonly commit: string;
-  /** Of the archive it came from; empty for a build from source. */
+  /** The digest of the archive it came from; empty for a build from source. */
   readonly sha256: string;
   readonly installedAt: string;
 }
@@ -41,7 +41,7 @@ export type Step = (name: string) => void;
 const RECEIPT = "receipt.json";
 const STAGING = /^\.(?:staging|old)-[0-9a-f]{12}$/;
 
-/** Is this the name of a directory that an interrupted installation left among the versions? */
+/** Whether this is the name of a directory that an interrupted installation left among the versions. */
 export function isStagingName(name: string): boolean {
   return STAGING.test(name);
 }

@@ -15,7 +15,7 @@ import { type Heading, renderDocument, type RenderedPage, type Section } from ".
 export interface Channel {
   readonly id: string;
   readonly label: string;
-  /** Where its pages begin: `/`, `/nightly/`, `/v1.2.3/`. */
+  /** The path prefix of its pages: `/`, `/nightly/`, `/v1.2.3/`. */
   readonly base: string;
   readonly pages: readonly DocumentPage[];
 }

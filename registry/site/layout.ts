@@ -10,7 +10,7 @@ import { CARD, ICON, SCRIPT, STYLE_SHEET } from "./static_files.ts";
 interface Page {
   readonly title: string;
   readonly description: string;
-  /** Which link of the bar this page belongs to. */
+  /** The link of the bar that this page belongs to. */
   readonly section?: "docs" | "reference" | "plugins";
   /** Path of the canonical form of the page. */
   readonly canonical?: string;

@@ -36,7 +36,7 @@ export interface Token {
   readonly parent?: string;
 }
 
-/** How the ownership of a prefix was proved. */
+/** The proof of ownership of a prefix. */
 type Proof = "admin" | "dns";
 
 /** An owned prefix. */

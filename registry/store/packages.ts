@@ -12,7 +12,7 @@ import type { Release } from "../../project/packages/source.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
 
-/** How a list can be sorted. */
+/** The orders of a list. */
 export const SORTS = ["relevance", "installs", "recent", "name"] as const;
 /** A sort order. */
 export type Sort = (typeof SORTS)[number];
@@ -66,7 +66,7 @@ export interface PackagePage {
   readonly next?: readonly (string | number)[];
 }
 
-/** Why a release was yanked. */
+/** The reason for which a release was yanked. */
 interface YankState {
   readonly reason: string;
   readonly severity: "broken" | "security" | "other";
@@ -159,7 +159,7 @@ export async function listPackages(queries: Queries, query: ListQuery): Promise<
   };
 }
 
-/** How many sort values a cursor of that order has, and their types. */
+/** The types of the sort values in a cursor of that order. */
 export function keyTypes(sort: Sort): ("number" | "string")[] {
   return ORDERS[sort].map((c) => c === "id" ? "string" : "number");
 }

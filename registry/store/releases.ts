@@ -49,7 +49,7 @@ export interface NewRelease {
   readonly signingKey: string;
 }
 
-/** How many releases an account may publish. */
+/** The number of releases that an account may publish. */
 interface PublishLimits {
   readonly perHour: number;
   readonly perDay: number;

@@ -9,7 +9,7 @@ import process from "node:process";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
 
-/** How many writes share a transaction at most. */
+/** The maximum number of writes that share a transaction. */
 const MAX_GROUP = 128;
 
 interface Job {

@@ -57,7 +57,7 @@ const MANIFEST = {
 const MAIN = `(module (func (export "main") (result i32) (i32.const 7)))`;
 
 interface Place {
-  /** Where nothing may be written. */
+  /** A directory in which nothing may be written. */
   readonly outside: string;
   readonly attacker: string;
   readonly project: string;

@@ -25,7 +25,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WHOLE = process.env["WAFT_TEST_INSTALLER"] === "platforms";
 const NATIVE_ARM = Deno.build.os === "linux" && Deno.build.arch === "aarch64";
 
-/** How a program of each platform begins: ELF's class, order and machine; Mach-O's magic number and processor. */
+/** The first bytes of each platform's programs: ELF's class, order and machine; Mach-O's magic number and processor. */
 const MAGIC: { readonly [platform: string]: readonly (readonly [at: number, hex: string])[] } = {
   "linux/amd64": [[0, "7f454c460201"], [18, "3e00"]],
   "linux/arm64": [[0, "7f454c460201"], [18, "b700"]],

@@ -59,7 +59,7 @@ export class ReleaseFixture {
   readonly served = new Map<string, Uint8Array>();
   readonly requests: string[] = [];
   index: ReleaseIndex;
-  /** May answer a request itself. */
+  /** A hook that may answer a request itself. */
   intercept:
     | ((request: IncomingMessage, response: ServerResponse, body: Uint8Array | undefined) => boolean)
     | undefined;

@@ -9,7 +9,7 @@ import { DISK, type Files } from "../../project/base/files.ts";
 /** Thrown for everything that a dead process would not have done. */
 export class Killed extends Error {}
 
-/** When the last operation dies. */
+/** The moment of death in the last operation. */
 export type Moment = "before" | "half" | "after";
 
 /** Files that die at the `count`-th changing operation; `steps` tells how many there were. */

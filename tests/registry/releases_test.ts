@@ -35,7 +35,7 @@ async function withReleases(run: (r: TestRegistry, site: ReleaseFixture, folder:
   }
 }
 
-/** How many of this process's descriptors are of the file `path`: other tests run in the same process. */
+/** The number of this process's descriptors of the file `path`: other tests run in the same process. */
 function descriptorsOf(path: string): number {
   let count = 0;
   for (const descriptor of readdirSync("/proc/self/fd")) {

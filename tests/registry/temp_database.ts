@@ -16,7 +16,7 @@ import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 /** A kind of database that tests run on. */
 interface DatabaseKind {
   readonly name: string;
-  /** Why it cannot be used here. */
+  /** The reason why it cannot be used here. */
   readonly absent?: string;
   /** Runs `test` on an empty database; `open` gives further connections to it, as other processes have. */
   use(test: (database: Database, open: () => Database) => Promise<void>, isMigrated?: boolean): Promise<void>;

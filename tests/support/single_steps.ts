@@ -15,7 +15,7 @@ interface SingleStep {
   /** Below the folder. */
   readonly directory: string;
   readonly says: RegExp;
-  /** Is the status 2, that of wrong usage? */
+  /** Whether the status is 2, that of wrong usage. */
   readonly fails: boolean;
 }
 

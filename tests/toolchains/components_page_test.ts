@@ -33,7 +33,7 @@ function blocksOf(text: string): Block[] {
   });
 }
 
-/** What each language's section needs of the folder of compilers, and of the machine. */
+/** The requirements of each language's section: the folder of compilers, and the machine. */
 const NEEDS: Readonly<Record<string, { readonly file?: string; readonly has?: () => boolean }>> = {
   C: { has: () => spawnSync("clang", ["--version"]).status === 0 },
   Rust: { has: () => RUST !== undefined },

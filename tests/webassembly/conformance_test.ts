@@ -33,7 +33,7 @@ const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: s
   "a payload with a length that is not iterable": ["TypeError", "the same"],
 };
 
-/** Does the host's own namespace define the expected outcomes? */
+/** Whether the host's own namespace defines the expected outcomes. */
 const isOracle = (globalThis as { Deno?: unknown }).Deno !== undefined;
 const recorded = recordedOutcomes();
 

@@ -17,7 +17,7 @@ const OK: End = { tag: "ok" };
 /** A stream as the host returns it, and the future of its outcome. */
 export type Produced<T, Result = End> = [AsyncIterable<T>, Outcome<Result>];
 
-/** How a source reads: undefined is its end. */
+/** A producer of elements; `next` returns undefined at the end. */
 interface Source<T> {
   next(): T | undefined | Promise<T | undefined>;
   /** Called once: at the end, after an error, or when the guest drops the stream. */

@@ -19,7 +19,7 @@ const SYMBOLS = {
   sigaction: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
 } as const;
 
-/** Can code be run here? */
+/** Whether code for this target can run on this machine. */
 export const CAN_RUN: boolean = Deno.build.os === "linux" && Deno.build.arch === "x86_64";
 
 const READ_WRITE = 3;

@@ -78,7 +78,7 @@ export function emitLoad(width: i32, isSigned: i32, type: i32): void {
   operands.pushRegister(type, d);
 }
 
-/** Can the constant be stored as it is? */
+/** Whether the constant can be stored without a register. */
 function isStorable(entry: i32, width: i32): boolean {
   if (!operands.isConstant(entry)) return false;
   const bits = operands.constantLow(entry);

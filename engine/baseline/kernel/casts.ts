@@ -54,7 +54,7 @@ function testOf(from: i32, to: i32): i32 {
   return to === HEAP_I31 || to === HEAP_EQ ? BY_TAG : BY_TYPE;
 }
 
-/** Does a reference of heap type `from` need a tag check before the type in its header is read? */
+/** Whether a reference of heap type `from` needs a tag check before the type in its header is read. */
 function isTagged(from: i32, to: i32): boolean {
   return topHeap(to) === HEAP_ANY && heapMatches(HEAP_I31, from);
 }

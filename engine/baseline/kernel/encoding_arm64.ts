@@ -110,7 +110,7 @@ export function constant(d: i32, low: i32, high: i32, wide: i32): void {
   if (first !== 0) emit32(first | (d & 31));
 }
 
-/** Has an addition or subtraction the immediate `value`, which is not negative? */
+/** Whether an addition or subtraction can encode the immediate `value`, which is not negative. */
 export function isArithmetic(value: i32): boolean {
   return value >= 0 && (value < 0x1000 || (value < 0x1000000 && (value & 0xfff) === 0));
 }

@@ -199,7 +199,7 @@ export function visitCatch(isAll: boolean): void {
   }
 }
 
-/** The first catch of a try: does an exception land here? */
+/** Binds the landing pad of a try at its first catch; returns whether an exception lands there. */
 function arriveInCatch(): boolean {
   const slot = load32(frames.frame + frames.FRAME_SLOT);
   landings.setCurrent(load32(frames.frame + frames.FRAME_OUTER));

@@ -27,7 +27,7 @@ export const FRAME_RESULT_COUNT: i32 = 24;
 const FRAME_DEAD: i32 = 28;
 /** The most recent branch to the end, or 0; each displacement holds the address of the previous one. */
 const FRAME_LINKS: i32 = 32;
-/** Does the label expect registers of locals already, and which? */
+/** Whether the label already expects registers of locals, and their masks. */
 const FRAME_EXPECTS: i32 = 36;
 const FRAME_GENERAL: i32 = 40;
 const FRAME_VECTOR: i32 = 44;
@@ -37,7 +37,7 @@ const FRAME_HEADER: i32 = 48;
 const FRAME_ELSE: i32 = 52;
 /** Storage for a list of one type. */
 const FRAME_TYPE: i32 = 56;
-/** Was the frame reachable when it was entered? */
+/** Whether the frame was reachable when it was entered. */
 const FRAME_LIVE: i32 = 60;
 /** Number of locals that had been set when it was entered. */
 const FRAME_INITS: i32 = 64;
@@ -223,7 +223,7 @@ export function beginLabels(): void {
   stamp = stamp + 1;
 }
 
-/** Has this br_table seen `target` before? */
+/** Whether this br_table has seen `target` before. */
 export function isSeen(target: i32): boolean {
   const seen = load32(target + FRAME_STAMP) === stamp;
   store32(target + FRAME_STAMP, stamp);
@@ -284,7 +284,7 @@ export function linkBranch(target: i32, branch: i32): void {
   store32(target + FRAME_LINKS, branch);
 }
 
-/** Are the topmost `count` operands at the label's place already? */
+/** Whether the topmost `count` operands are at the label's place already. */
 export function isAligned(target: i32): boolean {
   return top - labelCount(target) * ENTRY === load32(target + FRAME_HEIGHT);
 }

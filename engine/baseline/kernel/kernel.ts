@@ -191,7 +191,7 @@ function noteInits(params: i32): void {
   }
 }
 
-// A look ahead over the body: which locals are used most, and is anything called?
+// A scan ahead over the body: the locals that are used most, and whether it calls.
 
 let hasCalls: boolean = false;
 let hasRethrow: boolean = false;
@@ -338,7 +338,7 @@ function visitSimple(row: i32): void {
   if (result !== 0) operands.pushHome(result);
 }
 
-/** Checks immediates; has the memory or table 64-bit addresses? */
+/** Checks immediates; returns whether the memory or table has 64-bit addresses. */
 function checkImmediates(row: i32, checks: i32): boolean {
   let is64 = false;
   if ((checks & layout.CHECK_MEMARG) !== 0) {

@@ -55,7 +55,7 @@ export function jumpTo(slot: i32): void {
   store32(slot + 4, branch);
 }
 
-/** Does an exception land there? */
+/** Whether an exception lands there. */
 export function isUsed(slot: i32): boolean {
   return slot !== 0 && load32(slot) === USED;
 }

@@ -188,7 +188,7 @@ export const ROW_ADDRESSES: i32 = 9;
  */
 export const ROW_CHECKS: i32 = 10;
 export const ROW_LANES: i32 = 11;
-/** How the immediates are read: up to six steps of 5 bits. */
+/** The steps that read the immediates: up to six of 5 bits each. */
 export const ROW_PLAN: i32 = 12;
 /** Shape of the lanes of a vector instruction. */
 export const ROW_SHAPE: i32 = 16;

@@ -106,7 +106,7 @@ export function divisionRegisters(): i32 {
   return (1 << X0) | (1 << X1);
 }
 
-/** Can an operation take the constant as an immediate? Those that have no field are made in x17. */
+/** Whether an operation can take the constant as an immediate. Constants that do not fit a field are made in x17. */
 export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
   return wide === 0 || high === low >> 31;
 }

@@ -169,7 +169,7 @@ export function faultSite(trap: i32, position: i32): void {
   code.trapSite(trap, 0, position);
 }
 
-/** Can an operation take the constant as an immediate? */
+/** Whether an operation can take the constant as an immediate. */
 export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
   return wide === 0 || high === low >> 31;
 }

@@ -51,7 +51,7 @@ export function useType(type: i32): void {
   if (isRef(type)) checkTypeIndex(heapOf(type));
 }
 
-/** Is `index`, unsigned, below `count`? Fails if not. */
+/** Whether `index`, unsigned, is below `count`. Fails if not. */
 export function isIndex(index: i32, count: i32): boolean {
   if (index >= 0 && index < count) return true;
   fail();

@@ -59,7 +59,7 @@ function storeField(storage: i32, s: i32): void {
   machine.storeMemory(storageWidth(storage), unpacked(storage), s);
 }
 
-/** Is a popped operand known to be all zeros? */
+/** Whether a popped operand is known to be all zeros. */
 function isZero(entry: i32): boolean {
   return operands.isConstant(entry) && operands.constantLow(entry) === 0 && operands.constantHigh(entry) === 0;
 }

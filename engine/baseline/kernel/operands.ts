@@ -234,7 +234,7 @@ function ownerAt(register: i32): i32 {
   return OWNERS + register * 4;
 }
 
-/** Is it a register of operands? */
+/** Whether the register holds operands. */
 export function isTemporary(register: i32): boolean {
   return register < 32
     ? (machine.temporaries(0) & (1 << register)) !== 0

@@ -46,7 +46,7 @@ const STEP_NEEDS_DATA_COUNT: i32 = 19;
 export let pos: i32 = 0;
 export let end: i32 = 0;
 let toOffset: i32 = 0;
-/** How the body fares: a STATUS. */
+/** The verdict on the body so far: a STATUS. */
 export let status: i32 = STATUS_DONE;
 /** Absolute offset of the instruction in hand. */
 export let instructionOffset: i32 = 0;

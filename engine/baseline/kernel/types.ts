@@ -80,7 +80,7 @@ export function bankOf(type: i32): i32 {
   return type >= V128 && type <= F32 ? 1 : 0;
 }
 
-/** Does a value of `type` fill 64 bits of a general register? */
+/** Whether a value of `type` fills 64 bits of a general register. */
 export function isWide(type: i32): i32 {
   return type === I32 ? 0 : 1;
 }
@@ -124,7 +124,7 @@ function canonicalId(index: i32): i32 {
   return load32(typeRow(index) + TYPE_CANONICAL);
 }
 
-/** Is type `index` the type `above`, or declared below it? */
+/** Whether type `index` is the type `above`, or declared below it. */
 function isSubtypeIndex(index: i32, above: i32): boolean {
   const id = canonicalId(above);
   let k = index;
@@ -158,7 +158,7 @@ function bottomHeap(top: i32): i32 {
   return top === HEAP_EXN ? HEAP_NOEXN : HEAP_NONE;
 }
 
-/** Does an abstract heap type have no values but null? */
+/** Whether null is the only value of an abstract heap type. */
 export function isBottomHeap(heap: i32): boolean {
   return heap === HEAP_NONE || heap === HEAP_NOFUNC || heap === HEAP_NOEXTERN || heap === HEAP_NOEXN;
 }
@@ -177,7 +177,7 @@ export function heapMatches(a: i32, b: i32): boolean {
   return (b === HEAP_STRUCT && isStruct) || (b === HEAP_ARRAY && isArray);
 }
 
-/** Does `a` match `b`? */
+/** Whether `a` matches `b`. */
 export function matches(a: i32, b: i32): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;

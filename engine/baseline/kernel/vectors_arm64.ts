@@ -77,7 +77,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   rrr(withoutLane(a64.INS_R_16B) | laneField(op.I64X2, 1), d, X16, 0);
 }
 
-/** Is the operation d = d op y? None is: instructions have three operands. */
+/** Whether the operation has the form d = d op y. Always false: instructions have three operands. */
 export function isTied(_operation: i32, _shape: i32): boolean {
   return false;
 }
@@ -185,7 +185,7 @@ function floatOp(operation: i32, shape: i32): i32 {
   return 0;
 }
 
-/** Does the instruction for it take the operands in the other order? */
+/** Whether the instruction takes the operands in reverse order. */
 function isExchanged(operation: i32): boolean {
   return operation === op.V_LT_S || operation === op.V_LT_U || operation === op.V_LE_S || operation === op.V_LE_U ||
     operation === op.V_FLT || operation === op.V_FLE;

@@ -160,7 +160,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   }
 }
 
-/** Is the operation d = d op y, where d may be a? */
+/** Whether the operation has the form d = d op y, where d may be a. */
 export function isTied(operation: i32, shape: i32): boolean {
   return directOpcode(operation, shape) !== 0;
 }

@@ -74,7 +74,10 @@ export interface World {
   callRecord(address: number, args: readonly bigint[]): readonly bigint[];
   callImport(index: number, args: readonly bigint[]): readonly bigint[];
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[];
-  /** Where a function leaves its tail call, returning no results, if the world makes them; otherwise they nest. */
+  /**
+   * The request of a tail call, set by a function that returns no results, if the world makes tail calls; otherwise
+   * they nest.
+   */
   tail?: TailRequest | null;
   /** Called when a block of a function is entered, for profiles. */
   entered?(f: IrFunction, block: number): void;
@@ -94,7 +97,7 @@ class Interpretation {
   readonly #hi: Int32Array;
   /** Results of the last call, for RESULT. */
   #results: readonly bigint[] = [];
-  /** Was the last call left by an exception? */
+  /** Whether an exception left the last call. */
   #unwound = false;
   /** Position in the order of the current instruction. */
   #place0 = 0;

@@ -25,7 +25,7 @@ export class ImageReferences {
     }
   }
 
-  /** Have other realms been given the image? */
+  /** Whether other realms have received the image. */
   get isShared(): boolean {
     return this.count !== undefined || !this.own;
   }

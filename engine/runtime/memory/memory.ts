@@ -56,7 +56,7 @@ const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
 });
 
 /**
- * How a memory is created.
+ * Options for creating a memory.
  *
  * @internal
  */

@@ -39,7 +39,10 @@ import {
 const CALLS_WITHOUT_CODE = 32768;
 /** Maximum number of arguments per call of String.fromCharCode. */
 const CHUNK = 4096;
-/** How many requests of one unit (StringMemory.request) a request for a whole text, and one for its start, count as. */
+/**
+ * The number of requests of one unit (StringMemory.request) that a request for a whole text, and one for its start,
+ * count as.
+ */
 const USES_OF_WHOLE = 64;
 const USES_OF_START = 16;
 

@@ -60,7 +60,7 @@ interface Strings {
 
 /** The longest path of a file; a longer one is unknown. */
 const MOST_PATH = 1024;
-/** How often the bytes of a section of strings are decoded on average, at most. */
+/** The number of times that the bytes of a section of strings are decoded on average, at most. */
 const MOST_COPIES = 8;
 
 /**

@@ -58,7 +58,7 @@ function withWord(place: Place, end: number, value: number): Uint8Array {
   return bytes;
 }
 
-/** Is the displacement a 32-bit word at the end of the instruction? */
+/** Whether the displacement is a 32-bit word at the end of the instruction. */
 function endsInDisplacement({ module, code, n }: Place): boolean {
   if (code.hasImmediate[n] !== 0 || code.rm[n] >= 0 || code.at[n + 1] - code.at[n] < 6) return false;
   const view = new DataView(module.bytes.buffer, module.bytes.byteOffset);
@@ -155,7 +155,7 @@ function nextTransfer({ code, n }: Place): number {
   return k;
 }
 
-/** Is the record that was tested called, and not that of an import? */
+/** Whether the record that was tested is called, not that of an import. */
 function isRecordCallNext(place: Place): boolean {
   const { code, n } = place;
   const end = nextTransfer(place);
@@ -163,7 +163,7 @@ function isRecordCallNext(place: Place): boolean {
   return isIndirect(code.kind[end]);
 }
 
-/** Is a routine of the image called next? */
+/** Whether a routine of the image is called next. */
 function isNativeCallNext(place: Place): boolean {
   const { module, code } = place;
   const k = nextTransfer(place);
@@ -220,7 +220,7 @@ function isLongJump({ code, n }: Place): boolean {
   return target > 0 && code.at[target + 1] > code.at[target] + 1 && goesOn(code, target - 1);
 }
 
-/** Does instruction `n` go on to the next one? */
+/** Whether instruction `n` goes on to the next one. */
 function goesOn({ kind }: X64Instructions, n: number): boolean {
   return kind[n] !== KIND.DATA && (kind[n] < KIND.JUMP || kind[n] > KIND.RETURN || kind[n] === KIND.CALL_INDIRECT);
 }
@@ -250,7 +250,7 @@ function trapCalls({ stubs }: MachineModule, code: X64Instructions): ReadonlyMap
   return traps;
 }
 
-/** Does the code call functions of modules? */
+/** Whether the code calls functions of modules. */
 function callsOthers({ tables }: MachineModule, code: X64Instructions): boolean {
   const functions = new Set(tables.functionStart);
   for (let n = 0; n < code.count; n++) {

@@ -47,7 +47,7 @@ const MOST_COPIES = 8;
 const MOST_STEPS = 4_000_000;
 const EMPTY = new Uint8Array(0);
 
-/** What the units of a module share: their sections, and what is left of the limits of the work on them. */
+/** The state that the units of a module share: their sections, and the remaining limits of the work on them. */
 class Limits {
   readonly sections: DebugSections;
   readonly #texts = new Map<string, TextSection>();

@@ -1,7 +1,7 @@
 /**
- * Where variables are (DWARF 5, sections 2.5 and 2.6, and "DWARF for WebAssembly"). In: an expression or a list of them,
- * and the frame that it is evaluated in. Out: an address in the first memory, or a value that is in no memory; undefined
- * for a variable that the compiler has removed, or whose location is none of the forms that are known here.
+ * Locations of variables (DWARF 5, sections 2.5 and 2.6, and "DWARF for WebAssembly"). In: an expression or a list of
+ * them, and the frame that it is evaluated in. Out: an address in the first memory, or a value that is in no memory;
+ * undefined for a variable that the compiler has removed, or whose location has an unknown form.
  */
 import { ByteReader } from "@waft/engine/internal/base/bytes";
 import { fixed } from "@waft/engine/internal/runtime/debug_lines";
@@ -184,7 +184,7 @@ class Expression {
     this.#stack.push(value!);
   }
 
-  /** Does one operation; false if it is not known. */
+  /** Executes one operation; returns false if it is unknown. */
   #operate(op: number, reader: ByteReader): boolean {
     const stack = this.#stack;
     this.#setter = undefined;

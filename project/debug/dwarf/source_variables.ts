@@ -10,7 +10,7 @@ import { type FrameAccess, locate } from "./locations.ts";
 import { covers } from "./ranges.ts";
 import { type MemoryOf, nameOf, TypedValues } from "./typed_values.ts";
 
-/** Where variables may be declared inside of a function. */
+/** The entries inside of a function that may declare variables. */
 const BLOCKS: ReadonlySet<number> = new Set([TAG.LEXICAL_BLOCK, TAG.INLINED_SUBROUTINE]);
 const VARIABLES: ReadonlySet<number> = new Set([TAG.VARIABLE, TAG.FORMAL_PARAMETER]);
 

@@ -21,7 +21,7 @@ interface Place {
   readonly address?: number;
   readonly bits?: bigint;
   readonly set?: (text: string) => void;
-  /** Of a bit field: its first bit, and its width. */
+  /** The first bit of a bit field, and its width. */
   readonly field?: { readonly shift: number; readonly width: number };
 }
 
