@@ -42,6 +42,15 @@ export function requireSelfTest(
   );
 }
 
+/** The value of `work`; undefined where Deno does not grant it the files, variables or programs that it uses. */
+function whereAllowed<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
 function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
   const fs = nodeModule("node:fs");
   // Whole strings, because minified bundles find these files by their text (scripts/release_bundle.ts).
@@ -50,17 +59,12 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
     : new URL("../self_test_program.js", import.meta.url);
   const version = process.versions[name === "deno" ? "deno" : name] ?? "";
   const key = fingerprint([program.href, version].join("\n")).toString(16);
-  const marker = `${nodeModule("node:os").tmpdir()}/waft-self-test-${name}-${arch}-${key}`;
+  const marker = () => `${nodeModule("node:os").tmpdir()}/waft-self-test-${name}-${arch}-${key}`;
   return {
-    run: () => runChild(name, program),
-    hasPassed: () => environmentVariable(VARIABLE) !== undefined || fs.existsSync(marker),
-    notePass: () => {
-      try {
-        fs.writeFileSync(marker, "");
-      } catch {
-        // the next process tests again
-      }
-    },
+    run: () => whereAllowed(() => runChild(name, program)),
+    hasPassed: () =>
+      whereAllowed(() => environmentVariable(VARIABLE) !== undefined || fs.existsSync(marker())) === true,
+    notePass: () => void whereAllowed(() => fs.writeFileSync(marker(), "")), // otherwise the next process tests again
   };
 }
 
@@ -68,15 +72,11 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
 function runChild(name: Host["name"], program: URL): ChildOutcome | undefined {
   const { spawnSync } = nodeModule("node:child_process");
   const path = nodeModule("node:url").fileURLToPath(program);
-  try {
-    const { status, signal, stderr, error } = spawnSync(
-      process.execPath,
-      name === "deno" ? ["run", "--allow-all", "--no-check", "--quiet", path] : [path],
-      { encoding: "utf8", timeout: TIMEOUT_MS, env: { ...process.env, [VARIABLE]: "running" } },
-    );
-    if (error !== undefined && status === null && signal === null) return undefined;
-    return { status, signal, stderr };
-  } catch {
-    return undefined; // Deno without the permission to run programs
-  }
+  const { status, signal, stderr, error } = spawnSync(
+    process.execPath,
+    name === "deno" ? ["run", "--allow-all", "--no-check", "--quiet", path] : [path],
+    { encoding: "utf8", timeout: TIMEOUT_MS, env: { ...process.env, [VARIABLE]: "running" } },
+  );
+  if (error !== undefined && status === null && signal === null) return undefined;
+  return { status, signal, stderr };
 }

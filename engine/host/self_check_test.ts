@@ -55,18 +55,21 @@ Deno.test({
         const { currentHost } = await import("${new URL("./current.ts", import.meta.url).href}");
         console.log(currentHost().os);
       `;
-      const once = () =>
-        spawnSync(Deno.execPath(), ["run", "-A", "--no-check", "-"], {
+      const once = (...permissions: string[]) =>
+        spawnSync(Deno.execPath(), ["run", "--no-prompt", ...permissions, "--no-check", "-"], {
           input: program,
           encoding: "utf8",
           timeout: 120_000,
           env: { ...Deno.env.toObject(), NO_COLOR: "1", TMPDIR: folder },
         });
-      const first = once();
+      const restricted = once("--allow-ffi");
+      equal(restricted.stdout + restricted.stderr, "linux\n", "without files and processes, the first use is the test");
+      deepEqual(readdirSync(folder), []);
+      const first = once("-A");
       equal(first.stdout + first.stderr, "linux\n");
       const [marker] = readdirSync(folder);
       equal(marker?.startsWith("waft-self-test-deno-"), true);
-      equal(once().stdout, "linux\n");
+      equal(once("-A").stdout, "linux\n");
     } finally {
       rmSync(folder, { recursive: true });
     }

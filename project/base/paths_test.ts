@@ -26,19 +26,16 @@ Deno.test("paths: WAFT_HOME overrides everything everywhere", () => {
   }
 });
 
-Deno.test({
-  name: "paths: macOS below ~/.waft, Linux by XDG with relative values ignored",
-  ignore: LACKS_POSIX_FILES, // the paths of those systems
-}, () => {
-  assert.equal(machinePaths({ env: {}, os: "darwin", home: "/h" }).versions, "/h/.waft/versions");
+Deno.test("paths: macOS below ~/.waft, Linux by XDG with relative values ignored", () => {
+  assert.equal(machinePaths({ env: {}, os: "darwin", home: "/h" }).versions, join("/h", ".waft", "versions"));
   assert.deepEqual(
     machinePaths({ env: { XDG_DATA_HOME: "/d", XDG_CACHE_HOME: "rel", XDG_STATE_HOME: "" }, os: "linux", home: "/h" }),
     {
-      bin: "/h/.waft/bin",
-      versions: "/d/waft/versions",
-      config: "/h/.config/waft",
-      cache: "/h/.cache/waft",
-      state: "/h/.local/state/waft",
+      bin: join("/h/.waft/bin"),
+      versions: join("/d/waft/versions"),
+      config: join("/h/.config/waft"),
+      cache: join("/h/.cache/waft"),
+      state: join("/h/.local/state/waft"),
     },
   );
   assert.deepEqual([platformName("linux", "x64"), platformName("darwin", "arm64"), platformName("win32", "x64")], [
@@ -179,22 +176,20 @@ Deno.test({
   assert.equal(await searched(manifestInMiddle), "project.unsafe");
 });
 
-Deno.test({
-  name: "project: a manifest that is a pipe or a device is not read by the search",
-  ignore: process.platform === "win32",
-  fn: () => {
-    const folder = mkdtempSync(join(tmpdir(), "waft-manifest-"));
-    try {
-      const file = join(folder, "waft.json");
+Deno.test("project: a manifest that is a pipe or too large is not read by the search", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-manifest-"));
+  try {
+    const file = join(folder, "waft.json");
+    if (!LACKS_POSIX_FILES) {
       assert.equal(spawnSync("mkfifo", ["-m", "600", file]).status, 0);
       assert.deepEqual(nearestManifest(folder), { file, text: "" });
       rmSync(file);
-      writeFileSync(file, " ".repeat(1 << 21));
-      assert.deepEqual(nearestManifest(folder), { file, text: "" });
-    } finally {
-      rmSync(folder, { recursive: true });
     }
-  },
+    writeFileSync(file, " ".repeat(1 << 21));
+    assert.deepEqual(nearestManifest(folder), { file, text: "" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 Deno.test({

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -100,8 +100,26 @@ Deno.test("mistakes: self uninstall where the installer did not put waft removes
     assert.deepEqual(readdirSync(join(home, "waft", "cache")), ["mine"]);
   }));
 
+Deno.test("modules come from standard input and go to standard output", () =>
+  inFolder((home) => {
+    const env = { ...process.env, WAFT_HOME: join(home, "waft") };
+    const waft = (input: string | Uint8Array, ...args: string[]): Buffer => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], {
+        cwd: home,
+        env,
+        input,
+      });
+      assert.equal(status, 0, String(stderr));
+      return stdout;
+    };
+    const text = readFileSync(join(home, "add.wat"));
+    assert.equal(String(waft(text, "run", "-", "4", "6")), "10\n");
+    const module = waft(text, "parse", "-", "-o", "-");
+    assert.match(String(waft(module, "print", "-")), /^\(module\n/);
+  }));
+
 Deno.test({
-  name: "modules come from standard input and from pipes, and go to standard output",
+  name: "modules come from pipes and devices that a shell opens",
   ignore: LACKS_POSIX_FILES, // it needs a shell
   fn: () =>
     inFolder((home) => {

@@ -163,7 +163,7 @@ profileTest("profile: the file of the Firefox profiler has consistent tables", a
   assert.ok(thread.stringArray.includes("host") && thread.stringArray.includes('"env" "slow"'));
 });
 
-Deno.test("very long names are short in a profile", async () => {
+profileTest("very long names are short in a profile", async () => {
   const engine = NewEngine();
   const instance = engine.compile(`(module (func $"${"n".repeat(1 << 20)}" (export "f") (param i32)
     (loop (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))`).instantiate({}, {});

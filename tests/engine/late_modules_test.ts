@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { dirname, join, normalize } from "node:path";
+import { dirname, join, normalize } from "node:path/posix";
 import process from "node:process";
 import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 

@@ -43,7 +43,8 @@ export class TempProject {
     });
   }
   remove(): void {
-    rmSync(this.home, { recursive: true, force: true });
+    // Windows keeps the files of a process that has just ended for a moment.
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
 }
 

@@ -3,7 +3,8 @@
  * Out: files, and the names that other imports mention. Type imports load nothing; `import()` is the caller's concern.
  */
 import { readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { join } from "node:path";
+import { dirname, join as joinNames, normalize } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -33,9 +34,10 @@ export function loadedWith(...entries: string[]): { files: string[]; others: str
         name !== ""
       );
       if (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type "))) continue;
-      if (target.startsWith(".")) files.add(normalize(join(dirname(file), target)));
-      else if (target.startsWith("@waft/engine")) files.add(join("engine", ENGINE.exports[`.${target.slice(12)}`]));
-      else others.add(`${target} in ${file}`);
+      if (target.startsWith(".")) files.add(normalize(joinNames(dirname(file), target)));
+      else if (target.startsWith("@waft/engine")) {
+        files.add(joinNames("engine", ENGINE.exports[`.${target.slice(12)}`]));
+      } else others.add(`${target} in ${file}`);
     }
   }
   return { files: [...files], others: [...others] };

@@ -110,7 +110,7 @@ Deno.test("programs with streams, variables, clocks and exit statuses repeat wit
   });
 });
 
-Deno.test({ name: "programs with files repeat without them", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test("programs with files repeat without them", () => {
   withFolder((folder) => {
     const original = readFileSync(new URL("words.ts", EXAMPLES));
     writeFileSync(join(folder, "box", "original"), original);
@@ -121,10 +121,9 @@ Deno.test({ name: "programs with files repeat without them", ignore: LACKS_POSIX
         ["mkdir", "/box/a", "/box/a/b"],
         ["append", "/box/a/one", "first line"],
         ["cp", "/box/a/one", "/box/a/b/two"],
-        ["symlink", "../one", "/box/a/b/link"],
+        ...(LACKS_POSIX_FILES ? [] : [["symlink", "../one", "/box/a/b/link"], ["cat", "/box/a/b/link"]]),
         ["tree", "/box"],
         ["stat", "/box/a/one", "/box/a"],
-        ["cat", "/box/a/b/link"],
         ["patch", "/box/a/b/two", "6", "LINE"],
         ["mv", "/box/a/b", "/box/c"],
       ]
