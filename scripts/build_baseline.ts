@@ -4,15 +4,15 @@
  * the kernel as WebAssembly, both as text that every bundler accepts. With `--check` nothing is written, and status 1
  * reports an outdated file.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import asc from "assemblyscript/asc";
 import { opcodeTable } from "./baseline_opcodes.ts";
 import { constantsText } from "./baseline_constants.ts";
 import { instructionsText } from "./baseline_instructions.ts";
-import { readTaskLine } from "./task_options.ts";
+import { runGenerator } from "./generated_files.ts";
 
-const FOLDER = new URL("../engine/baseline/", import.meta.url);
+export const FOLDER = new URL("../engine/baseline/", import.meta.url);
 
 /** The AssemblyScript version of kernel/memory.ts: the machine's own loads and stores. */
 const MEMORY = `
@@ -106,25 +106,7 @@ export async function generatedFiles(): Promise<Map<string, string>> {
   ]);
 }
 
-/** Paths of missing or outdated files. */
-export function outOfDate(files: ReadonlyMap<string, string>): string[] {
-  return [...files].filter(([path, text]) => {
-    const file = new URL(path, FOLDER);
-    return !existsSync(file) || readFileSync(file, "utf8") !== text;
-  }).map(([path]) => path);
-}
-
 if (import.meta.main) {
-  const { values: { check } } = readTaskLine({
-    name: "task build:baseline",
-    about: "Writes the generated files of the baseline tier.",
-    options: { check: { help: "write nothing; status 1 if a file is outdated" } },
-  });
-  const files = await generatedFiles();
-  const old = outOfDate(files);
-  for (const path of old) {
-    console.log(`${check ? "out of date" : "written"}: engine/baseline/${path}`);
-    if (!check) writeFileSync(new URL(path, FOLDER), files.get(path)!);
-  }
-  process.exit(check && old.length > 0 ? 1 : 0);
+  const about = "Writes the generated files of the baseline tier.";
+  process.exit(await runGenerator("task build:baseline", about, "engine/baseline/", FOLDER, generatedFiles));
 }

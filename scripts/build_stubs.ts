@@ -4,7 +4,6 @@
  * engine/backend_ARCH/generated_stubs.ts, and the files of `INTRINSICS`. With `--check` nothing is written, and status
  * 1 reports an outdated file.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { layoutContext } from "../engine/abi/context_layout.ts";
 import { emitImageStubs as armStubs } from "../engine/backend_arm64/image_stubs.ts";
@@ -30,9 +29,9 @@ import { optimizationSet } from "../engine/optimizations.ts";
 import { STRING_CODE } from "../engine/runtime/strings/string_code.ts";
 import { Statistics } from "../engine/statistics.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
-import { readTaskLine } from "./task_options.ts";
+import { runGenerator } from "./generated_files.ts";
 
-const FOLDER = new URL("../engine/", import.meta.url);
+export const FOLDER = new URL("../engine/", import.meta.url);
 /** The exported constant of a generated file. */
 const NAME = "STUBS";
 
@@ -217,25 +216,7 @@ export const ${constant}: string =
   return new Map([...GENERATORS.map(stubFile), ...intrinsics]);
 }
 
-/** Paths of missing or outdated files. */
-export function outOfDate(files: ReadonlyMap<string, string>): string[] {
-  return [...files].filter(([path, text]) => {
-    const file = new URL(path, FOLDER);
-    return !existsSync(file) || readFileSync(file, "utf8") !== text;
-  }).map(([path]) => path);
-}
-
 if (import.meta.main) {
-  const { values: { check } } = readTaskLine({
-    name: "task build:stubs",
-    about: "Writes the stubs of both backends and the intrinsic modules as data.",
-    options: { check: { help: "write nothing; status 1 if a file is outdated" } },
-  });
-  const files = generatedFiles();
-  const old = outOfDate(files);
-  for (const path of old) {
-    console.log(`${check ? "out of date" : "written"}: engine/${path}`);
-    if (!check) writeFileSync(new URL(path, FOLDER), files.get(path)!);
-  }
-  process.exit(check && old.length > 0 ? 1 : 0);
+  const about = "Writes the stubs of both backends and the intrinsic modules as data.";
+  process.exit(await runGenerator("task build:stubs", about, "engine/", FOLDER, generatedFiles));
 }

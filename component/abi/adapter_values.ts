@@ -55,6 +55,21 @@ const MAX_WORDS_BYTES = 64;
 
 const get = (name: string): string => `(local.get ${name})`;
 
+/** Expressions of the parts of one value that the component lifted: in memory, or flat. */
+interface LiftedValue {
+  /** The value of `bytes` bytes, zero-extended in memory. */
+  bits(bytes: number): string;
+  /** Word `k` of a string or list (0: its pointer, 1: its length), as i64. */
+  word(k: 0 | 1): string;
+}
+
+/** Instructions that set one value of the component to which it is lowered: in memory, or in locals. */
+interface LoweredValue {
+  bits(bytes: number, value: string): string;
+  /** The string or list of pointer `$a` and length `$n`. */
+  range(): string;
+}
+
 /** True if an adapter can pass values of `type`: all but channels and error contexts, which belong to tasks. */
 export function isTransferable({ kind }: ValType): boolean {
   return kind !== "stream" && kind !== "future" && kind !== "error-context";
@@ -135,27 +150,42 @@ export class ValueTransfer {
     }
   }
 
+  #inMemory(p: string, at: number): LiftedValue {
+    const from = this.#from;
+    return {
+      bits: (bytes) => from.load(loadOf(bytes), p, at),
+      word: (k) => from.loadPointer(p, at + k * from.pointerBytes),
+    };
+  }
+
+  #flatValue(flat: readonly string[]): LiftedValue {
+    return { bits: () => flat[0], word: (k) => this.#from.in(flat[k]) };
+  }
+
+  /** Instructions that check `value`; undefined for types whose parts are checked one by one. */
+  #checkLeaf(type: ValType, value: LiftedValue): string | undefined {
+    switch (type.kind) {
+      case "char":
+        return this.#module.checkChar(value.bits(4));
+      case "string":
+        return this.#strings.check(value.word(0), value.word(1));
+      case "own":
+      case "borrow":
+        return `(call $lift-${this.#handle(type)} ${value.bits(4)})`;
+      case "enum":
+        return this.#module.checkCase(value.bits(discriminantBytes(type.names.length)), type.names.length);
+      case "map":
+        return this.#checkRange(type, value.word(0), value.word(1));
+      case "list":
+        return type.length === undefined ? this.#checkRange(type, value.word(0), value.word(1)) : undefined;
+    }
+  }
+
   /** Instructions that check the value of `type` at the address in the local `p`, plus `at`. */
   check(type: ValType, p: string, at: number): string {
     if (!this.#checks(type)) return "";
-    const from = this.#from;
-    switch (type.kind) {
-      case "char":
-        return this.#module.checkChar(from.load("i32.load", p, at));
-      case "string":
-        return this.#strings.check(from.loadPointer(p, at), from.loadPointer(p, at + from.pointerBytes));
-      case "own":
-      case "borrow":
-        return `(call $lift-${this.#handle(type)} ${from.load("i32.load", p, at)})`;
-      case "enum":
-        return this.#module.checkCase(this.#discriminant(type.names.length, p, at), type.names.length);
-      case "map":
-        return this.#checkRange(type, from.loadPointer(p, at), from.loadPointer(p, at + from.pointerBytes));
-      case "list":
-        if (type.length === undefined) {
-          return this.#checkRange(type, from.loadPointer(p, at), from.loadPointer(p, at + from.pointerBytes));
-        }
-    }
+    const leaf = this.#checkLeaf(type, this.#inMemory(p, at));
+    if (leaf !== undefined) return leaf;
     const name = this.#func("check", type, () => `(param $p i64) ${this.#checkParts(type)}`);
     return `(call ${name} (i64.add ${get(p)} (i64.const ${at})))`;
   }
@@ -249,35 +279,63 @@ export class ValueTransfer {
     }
   }
 
+  /** Instructions that copy a checked value; undefined for numbers, and for types whose parts are copied one by one. */
+  #copyLeaf(type: ValType, value: LiftedValue, to: LoweredValue): string | undefined {
+    switch (type.kind) {
+      case "bool":
+        return to.bits(1, `(i32.ne ${value.bits(1)} (i32.const 0))`);
+      case "flags": {
+        const bytes = flagsBytes(type.names.length);
+        return to.bits(bytes, `(i32.and ${value.bits(bytes)} (i32.const ${flagsMask(type.names.length)}))`);
+      }
+      case "enum": {
+        const bytes = discriminantBytes(type.names.length);
+        return to.bits(bytes, value.bits(bytes));
+      }
+      case "own":
+      case "borrow":
+        return to.bits(4, `(call $lower-${this.#handle(type)})`);
+      case "string":
+        return `${this.#strings.store(value.word(0), value.word(1))} (local.set $n) (local.set $a) ${to.range()}`;
+      case "map":
+        return this.#copyRangeValue(type, value, to);
+      case "list":
+        return type.length === undefined ? this.#copyRangeValue(type, value, to) : undefined;
+    }
+  }
+
+  #copyRangeValue(type: RangeType, value: LiftedValue, to: LoweredValue): string {
+    return `(local.set $n ${value.word(1)})
+      (local.set $a ${this.#copyRange(type, value.word(0), get("$n"))}) ${to.range()}`;
+  }
+
+  /** The value in memory at the address in the local `q`, plus `at`. */
+  #toMemory(q: string, at: number): LoweredValue {
+    const to = this.#to;
+    return {
+      bits: (bytes, value) => to.store(storeOf(bytes), q, at, value),
+      range: () => `${to.storePointer(q, at, get("$a"))} ${to.storePointer(q, at + to.pointerBytes, get("$n"))}`,
+    };
+  }
+
+  #toLocals(out: readonly string[]): LoweredValue {
+    const set = (k: number, value: string) => `(local.set ${out[k]} ${value})`;
+    return {
+      bits: (_, value) => set(0, value),
+      range: () => `${set(0, this.#to.out(get("$a")))} ${set(1, this.#to.out(get("$n")))}`,
+    };
+  }
+
   /**
    * Instructions that copy the checked value of `type` at the address in the local `p`, plus `at`, to the one in the
    * local `q`, plus `to`. They use the locals `$a` and `$n`.
    */
   copy(type: ValType, p: string, at: number, q: string, to: number): string {
-    const [from, target] = [this.#from, this.#to];
+    const from = this.#from;
     const number = NUMBERS[type.kind];
-    if (number !== undefined) return target.store(number[1], q, to, from.load(number[0], p, at));
-    switch (type.kind) {
-      case "bool":
-        return target.store("i32.store8", q, to, `(i32.ne ${from.load("i32.load8_u", p, at)} (i32.const 0))`);
-      case "flags": {
-        const bytes = flagsBytes(type.names.length);
-        const bits = `(i32.and ${from.load(loadOf(bytes), p, at)} (i32.const ${flagsMask(type.names.length)}))`;
-        return target.store(storeOf(bytes), q, to, bits);
-      }
-      case "enum":
-        return this.#copyDiscriminant(type.names.length, p, at, q, to);
-      case "own":
-      case "borrow":
-        return target.store("i32.store", q, to, `(call $lower-${this.#handle(type)})`);
-      case "string":
-        return `${this.#strings.store(from.loadPointer(p, at), from.loadPointer(p, at + from.pointerBytes))}
-      (local.set $n) (local.set $a) ${this.#storeRange(q, to)}`;
-      case "map":
-        return this.#copyRangeAt(type, p, at, q, to);
-      case "list":
-        if (type.length === undefined) return this.#copyRangeAt(type, p, at, q, to);
-    }
+    if (number !== undefined) return this.#to.store(number[1], q, to, from.load(number[0], p, at));
+    const leaf = this.#copyLeaf(type, this.#inMemory(p, at), this.#toMemory(q, to));
+    if (leaf !== undefined) return leaf;
     const { size } = layoutOf(type, from.pointer);
     if (size <= MAX_WORDS_BYTES && this.#isPlain(type)) return this.#copyWords(size, p, at, q, to);
     const name = this.#func(
@@ -299,16 +357,6 @@ export class ValueTransfer {
       done += bytes;
     }
     return parts.join(" ");
-  }
-
-  /** Stores the pointer `$a` and the length `$n`. */
-  #storeRange(q: string, to: number): string {
-    const target = this.#to;
-    return `${target.storePointer(q, to, get("$a"))} ${target.storePointer(q, to + target.pointerBytes, get("$n"))}`;
-  }
-
-  #copyDiscriminant(count: number, p: string, at: number, q: string, to: number): string {
-    return this.#to.store(storeOf(discriminantBytes(count)), q, to, this.#discriminant(count, p, at));
   }
 
   #copyParts(type: ValType): string {
@@ -347,12 +395,6 @@ export class ValueTransfer {
       ${this.copy(element, "$p", 0, "$q", 0)} ${step("$p", size)} ${step("$q", target)} (br $next))))`;
   }
 
-  #copyRangeAt(type: RangeType, p: string, at: number, q: string, to: number): string {
-    const from = this.#from;
-    return `(local.set $n ${from.loadPointer(p, at + from.pointerBytes)})
-      (local.set $a ${this.#copyRange(type, from.loadPointer(p, at), get("$n"))}) ${this.#storeRange(q, to)}`;
-  }
-
   /** An expression that copies a list and returns its new pointer. */
   #copyRange(type: RangeType, at: string, count: string): string {
     const element = this.#elementOf(type);
@@ -376,22 +418,11 @@ export class ValueTransfer {
 
   /** Instructions that check the value of `type` whose flat form is the expressions `flat`, which have no effects. */
   checkFlat(type: ValType, flat: readonly string[]): string {
-    const from = this.#from;
+    const leaf = this.#checkLeaf(type, this.#flatValue(flat));
+    if (leaf !== undefined) return leaf;
     switch (type.kind) {
-      case "char":
-        return this.#module.checkChar(flat[0]);
-      case "string":
-        return this.#strings.check(from.in(flat[0]), from.in(flat[1]));
-      case "own":
-      case "borrow":
-        return `(call $lift-${this.#handle(type)} ${flat[0]})`;
-      case "enum":
-        return this.#module.checkCase(flat[0], type.names.length);
-      case "map":
-        return this.#checkRange(type, from.in(flat[0]), from.in(flat[1]));
       case "list":
-        if (type.length === undefined) return this.#checkRange(type, from.in(flat[0]), from.in(flat[1]));
-        return this.checkAllFlat(Array.from({ length: type.length }, () => type.element), flat);
+        return this.checkAllFlat(Array.from({ length: type.length! }, () => type.element), flat);
       case "record":
         return this.checkAllFlat(type.fields.map((field) => field.type), flat);
       case "tuple":
@@ -431,28 +462,13 @@ export class ValueTransfer {
 
   /** Instructions that copy a checked flat value to the locals `out`; `locals` gets the declarations of temporaries. */
   copyFlat(type: ValType, flat: readonly string[], out: readonly string[], locals: string[]): string {
-    const [from, to] = [this.#from, this.#to];
-    const set = (k: number, value: string) => `(local.set ${out[k]} ${value})`;
     const number = NUMBERS[type.kind];
     if (number !== undefined) return `${flat[0]} ${number[2]} (local.set ${out[0]})`;
+    const leaf = this.#copyLeaf(type, this.#flatValue(flat), this.#toLocals(out));
+    if (leaf !== undefined) return leaf;
     switch (type.kind) {
-      case "bool":
-        return set(0, `(i32.ne ${flat[0]} (i32.const 0))`);
-      case "flags":
-        return set(0, `(i32.and ${flat[0]} (i32.const ${flagsMask(type.names.length)}))`);
-      case "enum":
-        return set(0, flat[0]);
-      case "own":
-      case "borrow":
-        return set(0, `(call $lower-${this.#handle(type)})`);
-      case "string":
-        return `${this.#strings.store(from.in(flat[0]), from.in(flat[1]))} (local.set $n) (local.set $a)
-      ${set(0, to.out(get("$a")))} ${set(1, to.out(get("$n")))}`;
-      case "map":
-        return this.#copyRangeFlat(type, flat, out);
       case "list":
-        if (type.length === undefined) return this.#copyRangeFlat(type, flat, out);
-        return this.copyAllFlat(Array.from({ length: type.length }, () => type.element), flat, out, locals);
+        return this.copyAllFlat(Array.from({ length: type.length! }, () => type.element), flat, out, locals);
       case "record":
         return this.copyAllFlat(type.fields.map((field) => field.type), flat, out, locals);
       case "tuple":
@@ -460,18 +476,12 @@ export class ValueTransfer {
       case "variant":
       case "option":
       case "result":
-        return `${set(0, flat[0])} ${
+        return `(local.set ${out[0]} ${flat[0]}) ${
           this.#arms(casesOf(type), flat[0], (payload) => this.#copyPayload(type, payload, flat, out, locals))
         }`;
       default:
         throw new Error(`Values of ${type.kind} cannot be transferred`);
     }
-  }
-
-  #copyRangeFlat(type: RangeType, flat: readonly string[], out: readonly string[]): string {
-    const [from, to] = [this.#from, this.#to];
-    return `(local.set ${out[0]} ${to.out(this.#copyRange(type, from.in(flat[0]), from.in(flat[1])))})
-      (local.set ${out[1]} ${to.out(from.in(flat[1]))})`;
   }
 
   /** Copies consecutive values. */

@@ -64,7 +64,7 @@ export class Emission extends FunctionEmission {
   forwards = true;
   smallFrames = true;
 
-  begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
+  override begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(v, allocation, context, code);
     const { optimizations } = context;
     // The return address included; 0: x30 has it.

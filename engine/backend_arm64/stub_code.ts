@@ -2,20 +2,15 @@
  * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose words go to
  * the image it is given, with short methods for the instruction shapes that such code uses.
  */
-import { Allocation } from "../codegen/allocation.ts";
 import { BARE_CONTEXT } from "../codegen/bare_context.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
-import { VCode } from "../codegen/vcode.ts";
 import { CONTEXT, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { finish } from "./branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, ZERO } from "./registers.ts";
-
-const NO_VCODE = new VCode();
-const NO_ALLOCATION = new Allocation();
 
 /**
  * Bytes that `saveHost` takes: x19-x30 and d8-d15, the callee-saved registers of the host's calling convention
@@ -29,8 +24,7 @@ export class StubCode extends Emission {
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
     super();
-    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
-    this.labelCount = 0;
+    this.beginStub(context, code);
     this.start = code.length;
   }
 

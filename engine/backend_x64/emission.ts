@@ -52,7 +52,7 @@ export class Emission extends FunctionEmission {
   tableFirst: number[] = [];
   tableTargets: number[] = [];
 
-  begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
+  override begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(v, allocation, context, code);
     this.avx = context.cpu.has("avx");
     this.reuseFlags = context.optimizations["st-flags"];

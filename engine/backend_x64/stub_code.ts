@@ -2,11 +2,9 @@
  * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go to
  * the image it is given, with short methods for the instruction shapes that such code uses.
  */
-import { Allocation } from "../codegen/allocation.ts";
 import { BARE_CONTEXT } from "../codegen/bare_context.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
-import { VCode } from "../codegen/vcode.ts";
 import { CONTEXT, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitConstant, emitMemory, emitRegister } from "./encoding.ts";
@@ -14,9 +12,6 @@ import { finish } from "./branch_relaxation.ts";
 import { needRow, ROW_VEX_TWIN, X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
-
-const NO_VCODE = new VCode();
-const NO_ALLOCATION = new Allocation();
 
 /** Callee-saved registers of the host's calling convention (System V), in the order they are pushed. */
 const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
@@ -27,8 +22,7 @@ export class StubCode extends Emission {
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
     super();
-    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
-    this.labelCount = 0;
+    this.beginStub(context, code);
     this.start = code.length;
   }
 

@@ -8,11 +8,11 @@
  */
 import { grown } from "../base/columns.ts";
 import type { OptimizationName } from "../optimizations.ts";
-import type { Allocation } from "./allocation.ts";
+import { Allocation } from "./allocation.ts";
 import type { CodeBuffer } from "./code_buffer.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
-import type { VCode } from "./vcode.ts";
+import { VCode } from "./vcode.ts";
 
 /**
  * Kinds of fixups that all backends have, with the meaning of x, y, z, w. Those up to ALIGN determine positions of
@@ -64,6 +64,9 @@ export const OUT_OF_LINE = {
   /** First of the backend's own. */
   OWN: 9,
 } as const;
+
+const NO_VCODE = new VCode();
+const NO_ALLOCATION = new Allocation();
 
 /** State of emission that does not depend on the instruction set; backends extend it. */
 export abstract class FunctionEmission {
@@ -146,6 +149,15 @@ export abstract class FunctionEmission {
     this.poolSize.length = 0;
     this.poolLow.length = 0;
     this.poolHigh.length = 0;
+  }
+
+  /** Begins the emission of VCode. */
+  abstract begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void;
+
+  /** Begins code without VCode, whose labels are all its own. */
+  beginStub(context: CodegenContext, code: MachineCode): void {
+    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
+    this.labelCount = 0;
   }
 
   /**

@@ -176,14 +176,7 @@ export class Facts {
 
   /** Location `to` has the value of location `from`. */
   copy(to: number, from: number): void {
-    this.kind[to] = this.kind[from];
-    this.id[to] = this.id[from];
-    this.low[to] = this.low[from];
-    this.high[to] = this.high[from];
-    this.name[to] = this.name[from];
-    this.delta[to] = this.delta[from];
-    this.room[to] = this.room[from];
-    this.of[to] = this.of[from];
+    copyFacts(this, to, this, from, 1);
   }
 
   isNumber(l: number): boolean {

@@ -4,15 +4,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { EXIT } from "../base/diagnostic.ts";
-import {
-  addDecisionOptions,
-  bindingsFrom,
-  configFrom,
-  deciderFor,
-  type DecisionOptions,
-  mayReport,
-} from "./decision_flags.ts";
+import { addDecisionOptions, changeDecisions, type DecisionOptions, mayReport } from "./decision_flags.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 
 interface AddFlags extends GlobalFlags, DecisionOptions {
@@ -32,32 +24,18 @@ export function addCommand(program: Command): void {
   addGlobalOptions(addDecisionOptions(command)).action((specs: string[], flags: AddFlags) =>
     runCommand("add", flags, async (env) => {
       const { addPlugins } = await import("../ops/add.ts");
-      const { changeText } = await import("./change_output.ts");
+      const { changeOutcome } = await import("./change_output.ts");
       const { parseWasiGroups } = await import("../definitions/wasi_groups.ts");
-      const root = await env.root();
-      const { decide, finish } = await deciderFor(env, flags, ["add", ...specs]);
+      const decisions = await changeDecisions(env, flags, ["add", ...specs]);
       const result = await addPlugins(await env.context({ inspect: true }), {
-        root,
+        ...decisions,
         specs,
         directory: process.cwd(),
-        decider: decide,
-        beforeWrite: finish,
         exact: flags.exact === true,
-        dryRun: flags.dryRun === true,
-        locked: flags.locked === true,
-        allowYanked: flags.allowYanked === true,
         report: mayReport(flags, process.env),
-        bind: bindingsFrom(flags),
-        config: configFrom(flags),
         ...(flags.wasi === undefined ? {} : { wasi: parseWasiGroups(flags.wasi) ?? "all" as const }),
       });
-      const { warnings, ...data } = result;
-      return {
-        data,
-        diagnostics: warnings,
-        text: changeText(result, env.colors, flags),
-        ...(result.cancelled ? { exitCode: EXIT.review } : {}),
-      };
+      return changeOutcome(result, env, flags);
     })
   );
 }

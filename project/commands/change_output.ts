@@ -3,6 +3,7 @@
  *
  * Input: results of ops. Output: lines; everything that comes from a registry is escaped.
  */
+import { EXIT } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { describeScope, findAuthority } from "../definitions/authorities.ts";
 import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
@@ -10,7 +11,7 @@ import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
 import type { ReviewRequest } from "../ops/decide.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
-import type { GlobalFlags } from "./project_command.ts";
+import type { CommandEnvironment, GlobalFlags, Outcome } from "./project_command.ts";
 
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
 
@@ -71,11 +72,11 @@ function decisionText(c: Change): string {
  * The changes as text. With `--verbose` it includes unchanged plugins, and for updates the newer versions that do not
  * fit.
  */
-export function changeText(
+function changeText(
   result: ChangeResult,
   colors: Palette,
   flags: GlobalFlags,
-  tellsPassed = false,
+  tellsPassed: boolean,
 ): string {
   if (result.cancelled) return "Cancelled: nothing was written.";
   const lines = changeLines(result.changes, colors, {
@@ -89,6 +90,22 @@ export function changeText(
   else if (tellsPassed && stays) lines.push("No newer version fits the ranges; `waft add <id>@<range>` widens one.");
   else lines.push("Everything is up to date.");
   return lines.join("\n");
+}
+
+/** The outcome of a command that changes the lockfile. */
+export function changeOutcome(
+  result: ChangeResult,
+  { colors }: CommandEnvironment,
+  flags: GlobalFlags,
+  tellsPassed = false,
+): Outcome {
+  const { warnings, ...data } = result;
+  return {
+    data,
+    diagnostics: warnings,
+    text: changeText(result, colors, flags, tellsPassed),
+    ...(result.cancelled ? { exitCode: EXIT.review } : {}),
+  };
 }
 
 /** The header and requests of one review, formatted for a terminal of `columns`. */

@@ -3,9 +3,8 @@
  * component.
  */
 import type { Command } from "commander";
-import { builtComponentData } from "./built_component_data.ts";
-import { withEnvelope } from "./file_envelope.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
+import { reportComponent } from "./report_component.ts";
 
 interface NewFlags {
   readonly output: string;
@@ -38,9 +37,6 @@ export function addCommand(program: Command): void {
     .requiredOption("-o, --output <file>", "Output file; - is standard output");
   addOptions(command, ROWS).action(async (module: string, flags: NewFlags) => {
     const { makeComponent } = await import("../ops/make_component.ts");
-    await withEnvelope("component.new", module, flags.json === true, () => makeComponent(module, flags), {
-      data: builtComponentData,
-      print: () => {},
-    });
+    await reportComponent("component.new", module, flags, () => makeComponent(module, flags));
   });
 }

@@ -4,9 +4,8 @@
  */
 import type { Command } from "commander";
 import { UsageError } from "../base/failure.ts";
-import { builtComponentData } from "./built_component_data.ts";
-import { withEnvelope } from "./file_envelope.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
+import { reportComponent } from "./report_component.ts";
 
 interface ComposeFlags {
   readonly output: string;
@@ -35,9 +34,6 @@ export function addCommand(program: Command): void {
   addOptions(command, ROWS).action(async (component: string, flags: ComposeFlags) => {
     if (flags.plug.length === 0) throw new UsageError("compose requires --plug: a component to connect");
     const { composeFiles } = await import("../ops/make_component.ts");
-    await withEnvelope("compose", component, flags.json === true, () => composeFiles(component, flags), {
-      data: builtComponentData,
-      print: () => {},
-    });
+    await reportComponent("compose", component, flags, () => composeFiles(component, flags));
   });
 }

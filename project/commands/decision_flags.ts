@@ -9,8 +9,9 @@ import type { Command } from "commander";
 import { fail } from "../base/diagnostic.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
 import { emptyObject } from "../base/json_read.ts";
+import type { ChangeRequest } from "../ops/change.ts";
 import { type Decider, deciderFromFlags, shellQuote } from "../ops/decide.ts";
-import { collect, type CommandEnvironment } from "./project_command.ts";
+import { collect, type CommandEnvironment, type GlobalFlags } from "./project_command.ts";
 
 /** The flags. */
 export interface DecisionOptions {
@@ -22,6 +23,11 @@ export interface DecisionOptions {
   readonly allowYanked?: boolean;
   readonly report?: boolean;
 }
+
+type ChangeDecisions = Pick<
+  ChangeRequest,
+  "root" | "decider" | "beforeWrite" | "dryRun" | "locked" | "allowYanked" | "bind" | "config"
+>;
 
 /** Adds the flags. */
 export function addDecisionOptions(command: Command): Command {
@@ -36,7 +42,7 @@ export function addDecisionOptions(command: Command): Command {
 }
 
 /** The decider that flags and the terminal make together. */
-export async function deciderFor(
+async function deciderFor(
   env: CommandEnvironment,
   options: DecisionOptions,
   command: readonly string[],
@@ -61,6 +67,26 @@ export async function deciderFor(
   };
 }
 
+/** The part of a change that flags, the terminal and the project decide. */
+export async function changeDecisions(
+  env: CommandEnvironment,
+  flags: GlobalFlags & DecisionOptions,
+  command: readonly string[],
+): Promise<ChangeDecisions> {
+  const root = await env.root();
+  const { decide, finish } = await deciderFor(env, flags, command);
+  return {
+    root,
+    decider: decide,
+    beforeWrite: finish,
+    dryRun: flags.dryRun === true,
+    locked: flags.locked === true,
+    allowYanked: flags.allowYanked === true,
+    bind: bindingsFrom(flags),
+    config: configFrom(flags),
+  };
+}
+
 /** Flags given so far, so that the printed command line can be pasted unchanged. */
 function givenFlags({ flags }: CommandEnvironment, options: DecisionOptions): string[] {
   const single = { "--registry": flags.registry, "--project": flags.project };
@@ -72,7 +98,7 @@ function givenFlags({ flags }: CommandEnvironment, options: DecisionOptions): st
 }
 
 /** `--bind` as a map: `<namespace>` or `guest <namespace>` to providers. */
-export function bindingsFrom(options: DecisionOptions): Map<string, string[]> {
+function bindingsFrom(options: DecisionOptions): Map<string, string[]> {
   const map = new Map<string, string[]>();
   for (const text of options.bind) {
     const at = text.lastIndexOf("=");
@@ -86,7 +112,7 @@ export function bindingsFrom(options: DecisionOptions): Map<string, string[]> {
 }
 
 /** `--set` as a map from plugin id to configuration. Values are JSON; anything else is a string. */
-export function configFrom(options: DecisionOptions): Map<string, JsonObject> {
+function configFrom(options: DecisionOptions): Map<string, JsonObject> {
   const map = new Map<string, JsonObject>();
   for (const text of options.set) {
     const m = /^([^:=]+):([^=]+)=(.*)$/s.exec(text);

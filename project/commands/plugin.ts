@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import process from "node:process";
 import { EXIT, fail } from "../base/diagnostic.ts";
 import { requirePluginId } from "../definitions/plugin_id.ts";
-import { addDecisionOptions, bindingsFrom, configFrom, deciderFor, type DecisionOptions } from "./decision_flags.ts";
+import { addDecisionOptions, changeDecisions, type DecisionOptions } from "./decision_flags.ts";
 import {
   addGlobalOptions,
   type CommandEnvironment,
@@ -185,30 +185,13 @@ async function change(
   command: readonly string[],
   more: { readonly update?: ReadonlySet<string> | "all"; readonly asked?: ReadonlySet<string> },
 ): Promise<Outcome> {
-  const [{ changeProject }, { changeText }] = await Promise.all([
+  const [{ changeProject }, { changeOutcome }] = await Promise.all([
     import("../ops/change.ts"),
     import("./change_output.ts"),
   ]);
-  const root = await env.root();
-  const { decide, finish } = await deciderFor(env, flags, command);
-  const result = await changeProject(await env.context({ inspect: true }), {
-    root,
-    decider: decide,
-    beforeWrite: finish,
-    dryRun: flags.dryRun === true,
-    locked: flags.locked === true,
-    allowYanked: flags.allowYanked === true,
-    bind: bindingsFrom(flags),
-    config: configFrom(flags),
-    ...more,
-  });
-  const { warnings, ...data } = result;
-  return {
-    data,
-    diagnostics: warnings,
-    text: changeText(result, env.colors, flags, more.update !== undefined),
-    ...(result.cancelled ? { exitCode: EXIT.review } : {}),
-  };
+  const decisions = await changeDecisions(env, flags, command);
+  const result = await changeProject(await env.context({ inspect: true }), { ...decisions, ...more });
+  return changeOutcome(result, env, flags, more.update !== undefined);
 }
 
 async function update(
