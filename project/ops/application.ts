@@ -5,9 +5,12 @@
  * The file may be damaged: it was copied or downloaded. The artifact in it has a checksum of its own.
  *
  * Layout after the runtime: the inputs as JSON in UTF-8, the program, the lengths of both (u32 and u64, little-endian),
- * and 16 bytes of magic at the end. Invariant: every start of a single executable reads this, so it loads nothing.
+ * and 16 bytes of magic at the end. The runtime's own format says where it ends, so an application is recognized and
+ * refused even if it is cut off or its magic is damaged. Invariant: every start of a single executable reads this, so it
+ * loads no more than the formats of executables.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { executableEnd, HEAD_BYTES } from "./executable_format.ts";
 
 /** The inputs that a guest gets at every start, in the form of `waft run`'s options. */
 export interface ApplicationInputs {
@@ -39,16 +42,20 @@ interface Parts {
 export const MAGIC = "waft-application";
 const TRAILER_BYTES = 4 + 8 + MAGIC.length;
 
-/** The parts of an open file; undefined if it is not an application. */
+/** The parts of an open file; undefined if it is not an application. Throws the error of a damaged application. */
 export function partsOf(file: number): Parts | undefined {
   const { size } = fstatSync(file);
-  if (size < TRAILER_BYTES) return undefined;
-  const trailer = readAt(file, size - TRAILER_BYTES, TRAILER_BYTES);
-  if (new TextDecoder().decode(trailer.subarray(12)) !== MAGIC) return undefined;
+  const end = executableEnd(new DataView(readAt(file, 0, Math.min(size, HEAD_BYTES)).buffer));
+  const trailer = size < TRAILER_BYTES ? new Uint8Array() : readAt(file, size - TRAILER_BYTES, TRAILER_BYTES);
+  if (new TextDecoder().decode(trailer.subarray(12)) !== MAGIC) {
+    if (end !== undefined && size > end) damaged("it is cut off, or its last bytes have changed");
+    return undefined;
+  }
   const view = new DataView(trailer.buffer);
   const inputBytes = view.getUint32(0, true), programBytes = Number(view.getBigUint64(4, true));
   const runtimeBytes = size - TRAILER_BYTES - inputBytes - programBytes;
   if (runtimeBytes < 0) damaged("its parts are longer than the file");
+  if (end !== undefined && runtimeBytes !== end) damaged("its parts have other lengths than it says");
   return { runtimeBytes, inputBytes, programBytes };
 }
 

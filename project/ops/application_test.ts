@@ -83,6 +83,66 @@ Deno.test("an application with any changed byte of its inputs and lengths is rea
     assert.ok(refused > 300, `${refused} refused`);
   }));
 
+/** An executable of `bytes` bytes whose format says where it ends: a table of sections, a segment, or a section. */
+const ENDING: Readonly<Record<string, (bytes: number) => Buffer>> = {
+  elf(bytes) {
+    const head = Buffer.alloc(bytes);
+    head.write("7f454c46", "hex");
+    head.writeUInt32LE(bytes - 128, 40);
+    head.writeUInt16LE(64, 58);
+    head.writeUInt16LE(2, 60);
+    return head;
+  },
+  "mach-o"(bytes) {
+    const head = Buffer.alloc(bytes);
+    for (const [at, value] of [[0, 0xfeedfacf], [16, 2], [32, 2], [36, 16], [48, 0x19], [52, 72]] as const) {
+      head.writeUInt32LE(value, at);
+    }
+    head.writeUInt32LE(100, 48 + 40);
+    head.writeUInt32LE(bytes - 100, 48 + 48);
+    return head;
+  },
+  pe(bytes) {
+    const head = Buffer.alloc(bytes);
+    head.write("MZ");
+    head.writeUInt32LE(64, 60);
+    head.write("PE", 64);
+    head.writeUInt16LE(1, 70);
+    head.writeUInt16LE(240, 84);
+    head.writeUInt32LE(bytes - 40, 64 + 24 + 240 + 16);
+    head.writeUInt32LE(40, 64 + 24 + 240 + 20);
+    return head;
+  },
+};
+
+for (const [format, executable] of Object.entries(ENDING)) {
+  Deno.test(`an application that is cut off or damaged at its end does not start as waft (${format})`, () =>
+    inFolder((folder) => {
+      const [runtime, path] = [join(folder, "runtime"), join(folder, "app")];
+      writeFileSync(runtime, executable(1000));
+      assert.equal(readApplication(runtime), undefined);
+      writeApplication(path, runtime, ONE);
+      assert.deepEqual(readApplication(path), ONE);
+      const bytes = readFileSync(path);
+      for (let length = 1001; length < bytes.length; length++) {
+        writeFileSync(path, bytes.subarray(0, length));
+        assert.throws(() => readApplication(path), /damaged: it is cut off, or its last bytes have changed/, `${length}`);
+      }
+      for (let bit = 8 * (bytes.length - 28); bit < 8 * bytes.length; bit++) {
+        const changed = Buffer.from(bytes);
+        changed[bit >> 3]! ^= 1 << (bit & 7);
+        writeFileSync(path, changed);
+        assert.throws(() => readApplication(path), /the application is damaged/, `bit ${bit}`);
+        assert.throws(() => writeApplication(join(folder, "other"), path, ONE), /the application is damaged/);
+      }
+      for (let length = 0; length <= 400; length++) {
+        writeFileSync(path, executable(1000).subarray(0, length));
+        assert.equal(readApplication(path), undefined, "a head that is cut off");
+      }
+      assert.deepEqual(readdirSync(folder).sort(), ["app", "runtime"]);
+    }));
+}
+
 /** The head of an executable, with the text that single executables contain. */
 function executable(parts: readonly (readonly [at: number, hex: string])[], text = "waft-application"): Uint8Array {
   const bytes = new Uint8Array(2048);
