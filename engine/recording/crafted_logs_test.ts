@@ -1,5 +1,11 @@
-/** Logs with right checksums and wrong contents: one bit of each byte of the events changed, in replays and in descriptions. */
+/**
+ * Logs with right checksums and wrong contents: one bit of each byte of the events changed, in replays and in
+ * descriptions; chunks with wrong lengths.
+ */
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { deflateRawSync } from "node:zlib";
 import { host, NewEngine } from "../mod.ts";
 import { recordingFacts } from "./describe.ts";
 import { LogReader, LogWriter, RecordingError } from "./log_file.ts";
@@ -69,4 +75,44 @@ Deno.test("wrong contents are a RecordingError, or another run that is possible"
     }
   }
   assert.ok(refused > events.length / 2);
+});
+
+/** A log whose first chunk announces `length` bytes and has `packed` as its data, with right checksums. */
+function announcing(length: number, packed: Uint8Array): Uint8Array {
+  const head = Buffer.concat([Buffer.from("\0waftrec"), Buffer.from([1, 0, 0, 0])]);
+  const announced = [];
+  for (let left = length; announced.length === 0 || left > 0; left = Math.floor(left / 128)) {
+    announced.push((left % 128) | (left >= 128 ? 128 : 0));
+  }
+  const payload = Buffer.concat([Buffer.from(announced), packed]);
+  const parts = [head];
+  let checksum = createHash("sha256").update(head).digest().subarray(0, 16);
+  for (const [kind, body] of [[1, payload], [3, Buffer.from([0])]] as const) {
+    const chunk = Buffer.concat([Buffer.from([kind, 0, 0, 0, 0]), body]);
+    chunk.writeUInt32LE(body.length, 1);
+    checksum = createHash("sha256").update(checksum).update(chunk).digest().subarray(0, 16);
+    parts.push(chunk, checksum);
+  }
+  return Buffer.concat(parts);
+}
+
+Deno.test("a chunk that announces more than its payload may hold is refused before it is inflated", () => {
+  const small = deflateRawSync(new Uint8Array(1000));
+  const rows: readonly (readonly [length: number, packed: Uint8Array, error: RegExp])[] = [
+    [2 ** 31 - 1, small, /a chunk is too long/],
+    [2 ** 32 - 1, small, /a chunk is too long/],
+    [(1 << 24) + 1, small, /a chunk is too long/],
+    [1 << 24, small, /the contents of a chunk are malformed/],
+    [999, small, /the contents of a chunk are malformed/],
+    [64 * 2 ** 20, deflateRawSync(new Uint8Array(64 * 2 ** 20)), /a chunk is too long/],
+  ];
+  for (const [length, packed, error] of rows) assert.throws(() => new LogReader(announcing(length, packed)), error);
+});
+
+Deno.test("long contents that shrink far are stored, and read again", () => {
+  const module = new Uint8Array(20 * 2 ** 20);
+  module[5] = 9;
+  const log = new LogWriter(module).finish();
+  assert.ok(log.length > module.length / 64);
+  assert.equal(Buffer.compare(new LogReader(log).module, module), 0);
 });

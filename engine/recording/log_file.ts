@@ -4,12 +4,13 @@
  *     magic, version · chunk MODULE · chunk EVENTS … · chunk END
  *     chunk = kind (1 byte) · length of the payload (4) · payload · checksum (16)
  *
- * Payloads are deflated: the length of the contents (LEB128), then the data. The checksum is the first half of the
+ * Payloads are deflated: the length of the contents (LEB128), then the data. Contents above 16 MiB are at most 64 times
+ * as long as their payload; the writer stores data that would shrink further. The checksum is the first half of the
  * SHA-256 of the previous chunk's checksum and of the chunk, so that a chunk that is changed, cut, moved or repeated is
  * detected at its place.
  *
  * Invariant: the bytes are untrusted; nothing is inflated before all checksums are right, and never beyond the length
- * that was announced.
+ * that was announced. Reading a log of n bytes takes at most max(16 MiB, 64 n) of memory for contents.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { UNCATCHABLE, WaftError } from "../errors.ts";
@@ -25,6 +26,10 @@ const KIND = { MODULE: 1, EVENTS: 2, END: 3 } as const;
 const CHUNK_BYTES = 1 << 16;
 /** The maximum length of the contents of a chunk. */
 const MAX_CONTENT_BYTES = 2 ** 31 - 1;
+/** Contents up to this length may have a payload of any length. */
+const FREE_CONTENT_BYTES = 1 << 24;
+/** The maximum length of longer contents, relative to that of their payload. */
+const MAX_EXPANSION = 64;
 
 /** The error for bytes that are not a recording, with their place, and for a run that does not repeat. */
 export class RecordingError extends WaftError {
@@ -92,9 +97,7 @@ export class LogWriter {
   }
 
   #add(kind: number, content: Uint8Array): void {
-    const payload = new ByteWriter(content.length + 16);
-    payload.u32(content.length);
-    if (content.length > 0) payload.raw(nodeModule("node:zlib").deflateRawSync(content));
+    const payload = payloadOf(content);
     const chunk = new ByteWriter(payload.length + CHUNK_HEAD_BYTES + CHECKSUM_BYTES);
     chunk.u8(kind);
     chunk.bits32(payload.length);
@@ -103,6 +106,21 @@ export class LogWriter {
     chunk.raw(this.#checksum);
     this.#chunks.push(chunk.finish());
   }
+}
+
+/** The longest contents that a payload of `bytes` bytes can have. */
+function longestContent(bytes: number): number {
+  return Math.min(MAX_CONTENT_BYTES, Math.max(FREE_CONTENT_BYTES, bytes * MAX_EXPANSION));
+}
+
+function payloadOf(content: Uint8Array): ByteWriter {
+  const { deflateRawSync } = nodeModule("node:zlib");
+  const payload = new ByteWriter(Math.min(content.length, CHUNK_BYTES) + 16);
+  payload.u32(content.length);
+  if (content.length === 0) return payload;
+  const packed = deflateRawSync(content);
+  payload.raw(content.length <= longestContent(packed.length) ? packed : deflateRawSync(content, { level: 0 }));
+  return payload;
 }
 
 interface Chunk {
@@ -149,7 +167,7 @@ function contentOf({ payload, offset }: Chunk): Uint8Array {
   const reader = new ByteReader(payload);
   try {
     const length = reader.u32();
-    if (length > MAX_CONTENT_BYTES) refuse("a chunk is too long", offset);
+    if (length > longestContent(payload.length)) refuse("a chunk is too long", offset);
     if (length === 0) return payload.subarray(0, 0);
     const content = nodeModule("node:zlib").inflateRawSync(reader.take(reader.left), { maxOutputLength: length });
     if (content.length === length) return new Uint8Array(content.buffer, content.byteOffset, length);

@@ -29,6 +29,9 @@ export interface ReplayedRun {
 /** Receives the bytes that the program writes to a descriptor, 1 or 2. */
 type Output = (descriptor: 1 | 2, bytes: Uint8Array) => void;
 
+/** Bytes of the guest's memory that are passed on at once. */
+const OUTPUT_BYTES = 1 << 16;
+
 /** Replays `file`. Throws FileFailure if the log cannot be read or the run does not repeat. */
 export function replayFile(
   file: string,
@@ -84,7 +87,12 @@ function repeatOutput({ module, name, args, results, memory }: ReplayedHostCall,
   for (let k = 0; k < count && left > 0; k++) {
     const at = view.getUint32(vectors + k * 8, true);
     const length = Math.min(view.getUint32(vectors + k * 8 + 4, true), left);
-    output(descriptor, memory.slice(at, at + length));
+    outputRange(memory.subarray(at, at + length), descriptor, output);
     left -= length;
   }
+}
+
+/** Passes on bytes in pieces: a recording may say that the program wrote all of its memory. */
+function outputRange(bytes: Uint8Array, descriptor: 1 | 2, output: Output): void {
+  for (let at = 0; at < bytes.length; at += OUTPUT_BYTES) output(descriptor, bytes.slice(at, at + OUTPUT_BYTES));
 }
