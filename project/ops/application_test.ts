@@ -126,7 +126,11 @@ for (const [format, executable] of Object.entries(ENDING)) {
       const bytes = readFileSync(path);
       for (let length = 1001; length < bytes.length; length++) {
         writeFileSync(path, bytes.subarray(0, length));
-        assert.throws(() => readApplication(path), /damaged: it is cut off, or its last bytes have changed/, `${length}`);
+        assert.throws(
+          () => readApplication(path),
+          /damaged: it is cut off, or its last bytes have changed/,
+          `${length}`,
+        );
       }
       for (let bit = 8 * (bytes.length - 28); bit < 8 * bytes.length; bit++) {
         const changed = Buffer.from(bytes);
