@@ -85,8 +85,8 @@ function announcing(length: number, packed: Uint8Array): Uint8Array {
     announced.push((left % 128) | (left >= 128 ? 128 : 0));
   }
   const payload = Buffer.concat([Buffer.from(announced), packed]);
-  const parts = [head];
-  let checksum = createHash("sha256").update(head).digest().subarray(0, 16);
+  const parts: Uint8Array[] = [head];
+  let checksum: Uint8Array = createHash("sha256").update(head).digest().subarray(0, 16);
   for (const [kind, body] of [[1, payload], [3, Buffer.from([0])]] as const) {
     const chunk = Buffer.concat([Buffer.from([kind, 0, 0, 0, 0]), body]);
     chunk.writeUInt32LE(body.length, 1);
