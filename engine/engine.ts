@@ -70,7 +70,7 @@ import { Memory } from "./runtime/memory/memory.ts";
 import { STRING_MODULE } from "./runtime/strings/generated_strings.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
-import type { Profiler } from "./profile/profiler.ts";
+import type { ProfileOptions, Profiler } from "./profile/profiler.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
 import { machineName } from "./artifact/description.ts";
 import { serializeCode, serializeModule } from "./artifact/write_module.ts";
@@ -600,8 +600,9 @@ export class Engine implements Settings {
   /**
    * Starts to sample the compiled code of this thread, of all engines, every `interval` milliseconds (default 1), until
    * `stop()` of the result returns the profile. The code runs unchanged, a few percent slower at most. Inlined
-   * functions and exact lines are known of code that an engine with the same options has compiled. Time outside of calls
-   * into compiled code is not part of the profile.
+   * functions and exact lines are known of code that an engine with the same options has compiled. `sourceMap` returns
+   * the text of the source map at the address that a module names. Time outside of calls into compiled code is not part
+   * of the profile.
    *
    * Rejects with RangeError for an interval that is not 0.1 to 1000, and with Error on systems other than Linux.
    *
@@ -618,14 +619,14 @@ export class Engine implements Settings {
    * if (busiest?.name !== "count") throw new Error("wrong result");
    * ```
    */
-  async profile({ interval = 1 }: { readonly interval?: number } = {}): Promise<Profiler> {
+  async profile(sampling: ProfileOptions = {}): Promise<Profiler> {
     const { Profiler } = await import("./profile/profiler.ts");
     const { features, optimizations } = this;
     const store = realmStore();
     return new Profiler(
       store,
       { features, optimizations, target: TARGET, cpu: cpuFeatures(store.thread.host) },
-      interval,
+      sampling,
     );
   }
 

@@ -72,6 +72,11 @@ const dumpedFrame = record({
   stack: list(dumpedValue),
 }, ["name"]);
 
+/** A count with its function and source line. */
+function counted(counts: { readonly [name: string]: Schema }): Schema {
+  return record({ name: text, funcIndex: count, offset: count, file: text, line: count, ...counts }, ["file", "line"]);
+}
+
 const switchState = record({
   name: text,
   value: flag,
@@ -261,6 +266,32 @@ const DATA: { readonly [command: string]: object } = {
     fuel: text,
     hash: text,
   }, ["message", "status"]),
+  "profile": {
+    anyOf: [
+      record({
+        kind: oneOf("samples"),
+        interval: { type: "number", minimum: 0 },
+        samples: count,
+        dropped: count,
+        functions: list(record({
+          kind: oneOf("wasm", "host", "engine"),
+          name: text,
+          module: text,
+          funcIndex: count,
+          self: count,
+          total: count,
+        }, ["module", "funcIndex"])),
+      }),
+      record({
+        kind: oneOf("counts"),
+        functions: list(counted({ calls: count })),
+        loops: list(counted({ turns: count })),
+        allocations: list(counted({ instruction: text, type: count, objects: count, elements: count })),
+        growth: list(counted({ memory: count, calls: count, pages: count })),
+        hostCalls: list(record({ module: text, name: text, calls: count, ms: { type: "number", minimum: 0 } })),
+      }),
+    ],
+  },
   "trust": {
     anyOf: [
       record({ forgotten: flag }),

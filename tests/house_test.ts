@@ -107,6 +107,7 @@ const USED_BY_TEXT = [
   "engine/drop_in/loader_hooks.ts: load",
   "engine/drop_in/wasm_modules.ts: instantiateFile",
   "examples/wasi/words.ts: _start",
+  "tests/debug/programs/sums.ts: run",
   "tests/hosts/registered_tests.ts: registerTest",
   "tests/toolchains/programs/objects.ts: run",
 ];

@@ -7,7 +7,6 @@
  * stages are made when a function is explored. Invariant: the machine code is that of the engine with the same options,
  * byte for byte.
  */
-import { metadataOf } from "../artifact/module_metadata.ts";
 import { OPTIMIZING_ARM64 } from "../backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -23,7 +22,8 @@ import type { InlineSite } from "../link/code_description.ts";
 import { baselinePositions, optimizedPositions } from "../link/code_positions.ts";
 import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { optimize } from "../optimize/passes.ts";
-import { debugLines } from "../runtime/traps/debug_lines.ts";
+import type { SourceMapFile } from "../runtime/traps/source_map.ts";
+import { sourcePlaces } from "../runtime/traps/source_places.ts";
 import { shortName } from "../base/guest_stack.ts";
 import { functionPrinter, type FunctionText, withShortNames } from "../text/print.ts";
 import { FunctionTranslator } from "../translate/function.ts";
@@ -34,7 +34,6 @@ import type { FeatureSet } from "../features.ts";
 import type { Module } from "../wasm/module.ts";
 import { codeNames } from "./code_names.ts";
 import { codeLines } from "./code_lines.ts";
-import { type SourceMapFile, sourceMapOf } from "./source_map.ts";
 
 /** A line of a stage. */
 export interface ExploredLine {
@@ -111,8 +110,7 @@ export class ModuleExplorer {
   readonly #optimizations: OptimizationSet = optimizationSet();
   readonly #features: FeatureSet;
   readonly #textOf: (defined: number) => FunctionText;
-  readonly #placeOf: (offset: number) => SourcePlace | undefined;
-  readonly #map: SourceMapFile | undefined;
+  readonly #places: SourceMapFile | undefined;
   readonly #translator = new FunctionTranslator();
   readonly #f = new IrFunction();
   readonly #listings = new Map<string, CompiledListing>();
@@ -124,8 +122,7 @@ export class ModuleExplorer {
     this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, shortName(name)]));
     this.#env = compilerState(valid, { ...this.#compileOptions(OPTIMIZING_X64), observe: () => {} }).env;
     this.#textOf = functionPrinter(valid);
-    this.#map = sourceMapOf(valid.customs, sourceMap);
-    this.#placeOf = this.#map?.placeOf ?? dwarfPlaces(valid);
+    this.#places = sourcePlaces(valid, sourceMap);
     this.functions = valid.funcs.map(({ body }, k) => {
       const index = valid.importedFuncCount + k;
       return { index, name: this.#name(index), bytes: body.bytes.length };
@@ -134,12 +131,12 @@ export class ModuleExplorer {
 
   /** The source location of an instruction: of the source map, or of the DWARF line tables. */
   placeOf(offset: number): SourcePlace | undefined {
-    return this.#placeOf(offset);
+    return this.#places?.placeOf(offset);
   }
 
   /** The text of a source file, if the source map contains it. */
   sourceText(file: string): string | undefined {
-    return this.#map?.contents.get(file);
+    return this.#places?.contents.get(file);
   }
 
   /**
@@ -266,12 +263,4 @@ export class ModuleExplorer {
     this.#listings.set(listing.name, made);
     return made;
   }
-}
-
-/** The lookup in the DWARF line tables by offset in the module. */
-function dwarfPlaces({ customs, bytes }: ValidModule): (offset: number) => SourcePlace | undefined {
-  const lines = debugLines(customs);
-  if (lines === undefined) return () => undefined;
-  const { codeOffset } = metadataOf(bytes);
-  return (offset) => lines(offset - codeOffset);
 }

@@ -4,6 +4,7 @@
  * rows.
  */
 import { shortName, type SourcePlace } from "../errors.ts";
+import type { ImageOwner } from "../runtime/traps/trap_error.ts";
 import { firefoxProfile } from "./firefox_profile.ts";
 import type { SampleFrame } from "./sample_stacks.ts";
 
@@ -19,7 +20,7 @@ export interface ProfileFrame {
   readonly funcIndex?: number;
   /** True if the function was inlined into the frame around it. */
   readonly isInlined: boolean;
-  /** The source file, as the DWARF line tables name it. */
+  /** The source file, as the source map or the DWARF line tables name it. */
   readonly file?: string;
   /** The line in the source, from 1. */
   readonly line?: number;
@@ -117,8 +118,12 @@ function functionKey({ kind, module, funcIndex, name }: ProfileFrame): string {
   return JSON.stringify([kind, module ?? "", funcIndex ?? name]);
 }
 
+/** The source location of an offset in the module of a frame. */
+export type FramePlaces = (owner: ImageOwner, funcIndex: number, offset: number) => SourcePlace | undefined;
+
 /** Collects the tables of a profile. */
 export class ProfileBuilder {
+  readonly #placeOf: FramePlaces;
   readonly #frames: ProfileFrame[] = [];
   readonly #frameNumbers = new Map<string, number>();
   readonly #modules = new Map<object, number>();
@@ -127,6 +132,10 @@ export class ProfileBuilder {
   readonly #stackNumbers = new Map<number, Map<number, number>>();
   readonly #sampleStacks: number[] = [];
   readonly #sampleTimes: number[] = [];
+
+  constructor(placeOf: FramePlaces) {
+    this.#placeOf = placeOf;
+  }
 
   /** Adds a sample with its frames, innermost first. */
   add(frames: readonly SampleFrame[], time: number): void {
@@ -161,7 +170,9 @@ export class ProfileBuilder {
   }
 
   #frame(frame: SampleFrame): number {
-    const place = frame.kind === "wasm" ? placeOf(frame) : undefined;
+    const place = frame.kind !== "wasm" || frame.offset === 0
+      ? undefined
+      : this.#placeOf(frame.owner, frame.funcIndex, frame.offset);
     const key = this.#key(frame, place);
     const known = this.#frameNumbers.get(key);
     if (known !== undefined) return known;
@@ -182,10 +193,6 @@ export class ProfileBuilder {
 }
 
 type WasmFrame = Extract<SampleFrame, { kind: "wasm" }>;
-
-function placeOf({ owner, offset }: WasmFrame): SourcePlace | undefined {
-  return offset === 0 ? undefined : owner.placeOf(offset);
-}
 
 function wasmFrame({ owner, funcIndex, isInlined }: WasmFrame, place: SourcePlace | undefined): ProfileFrame {
   return {

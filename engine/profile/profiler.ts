@@ -11,8 +11,9 @@ import type { CodeTables } from "../link/image.ts";
 import { optimizedPositions, type PositionOf } from "../link/code_positions.ts";
 import type { CompiledModule } from "../runtime/code/compiled_module.ts";
 import type { Store } from "../runtime/instance/store.ts";
+import { type SourceMapFile, sourceMapOf } from "../runtime/traps/source_map.ts";
 import type { ImageOwner } from "../runtime/traps/trap_error.ts";
-import { type Profile, ProfileBuilder } from "./profile.ts";
+import { type FramePlaces, type Profile, ProfileBuilder } from "./profile.ts";
 import { StackReader } from "./sample_stacks.ts";
 import { Sampler } from "./sampler.ts";
 
@@ -23,22 +24,32 @@ type EngineCodeOptions = Pick<CompileOptions, "features" | "optimizations" | "cp
 const SHORTEST = 0.1;
 const LONGEST = 1000;
 
+/** How to sample, and how to name source lines. */
+export interface ProfileOptions {
+  /** Milliseconds between samples, 0.1 to 1000; 1 by default. */
+  readonly interval?: number;
+  /** Returns the source map at the address that a module names; undefined if there is none. */
+  readonly sourceMap?: (url: string) => string | undefined;
+}
+
 /** Samples the compiled code of this thread from its creation until `stop`. */
 export class Profiler {
   readonly #store: Store;
   readonly #options: EngineCodeOptions;
   readonly #interval: number;
   readonly #sampler: Sampler;
+  readonly #sourceMap: ProfileOptions["sourceMap"];
   #profile: Profile | undefined;
 
   /** @internal */
-  constructor(store: Store, options: EngineCodeOptions, interval: number) {
+  constructor(store: Store, options: EngineCodeOptions, { interval = 1, sourceMap }: ProfileOptions) {
     if (!(interval >= SHORTEST && interval <= LONGEST)) {
       throw new RangeError(`The interval of a profile must be ${SHORTEST} to ${LONGEST} milliseconds, not ${interval}`);
     }
     this.#store = store;
     this.#options = options;
     this.#interval = interval;
+    this.#sourceMap = sourceMap;
     this.#sampler = new Sampler(store.thread, interval);
   }
 
@@ -50,7 +61,7 @@ export class Profiler {
   #read(): Profile {
     const { samples, dropped } = this.#sampler.stop();
     const reader = new StackReader(new RealmCode(this.#store, this.#options));
-    const builder = new ProfileBuilder();
+    const builder = new ProfileBuilder(framePlaces(this.#sourceMap));
     let ticks = 0;
     for (const sample of samples) {
       ticks += 1 + sample.missed;
@@ -60,6 +71,18 @@ export class Profiler {
     }
     return builder.build(this.#interval, dropped);
   }
+}
+
+/** Source locations of frames: of the text of a module, its source map or its DWARF line tables. */
+function framePlaces(sourceMap: ProfileOptions["sourceMap"]): FramePlaces {
+  if (sourceMap === undefined) return (owner, _, offset) => owner.placeOf(offset);
+  const known = new Map<object, SourceMapFile | undefined>();
+  return (owner, funcIndex, offset) => {
+    const { valid, importedFuncCount } = owner as CompiledModule;
+    if (!known.has(valid)) known.set(valid, sourceMapOf(valid.customs, sourceMap));
+    const { offset: from, bytes } = valid.funcs[funcIndex - importedFuncCount].body;
+    return known.get(valid)?.placeNear(offset, from, from + bytes.length) ?? owner.placeOf(offset);
+  };
 }
 
 /** Positions by defined function; undefined if the module cannot be compiled to the same code again. */

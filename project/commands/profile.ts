@@ -1,16 +1,19 @@
 /**
- * `waft profile [options] FILE [ARG…]`: runs a program and says where its time goes: a table on the standard error
- * stream, a page with a flame graph, a file for the Firefox profiler. The program's own output and status are those of
- * `waft run --bare`.
+ * `waft profile [options] FILE [ARG…]`: runs a program and shows where its time goes, or with `--counts` how often its
+ * parts run: tables on the standard error stream, a page, a file for the Firefox profiler, JSON. The program's own
+ * output and status are those of `waft run --bare`; with `--json` its output goes to the standard error stream.
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import type { Profile } from "@waft/engine";
+import type { RunOptions } from "../ops/run.ts";
 import type { Command } from "commander";
 import { basename } from "node:path";
-import { oneLine, UsageError } from "../base/failure.ts";
+import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { safe } from "../base/terminal.ts";
+import { countTables, tableText } from "./count_tables.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { engineOptions } from "./engine_options.ts";
+import { withEnvelope } from "./file_envelope.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
 import { guestInputs, networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
@@ -18,6 +21,8 @@ interface ProfileFlags extends RunFlags {
   readonly output?: string;
   readonly firefox?: string;
   readonly interval?: string;
+  readonly counts?: boolean;
+  readonly json?: boolean;
 }
 
 /** Options of `waft run` that make no sense here: projects, the cache, other reports. */
@@ -25,9 +30,14 @@ const LEFT_OUT =
   /^--(project|bare|no-cache|perf-map|coredump|explain-compile|locked|trust|allow-path-plugins|offline)\b/;
 
 const PROFILE_ROWS: readonly OptionRow[] = [
-  { flags: "--output <page>", description: "Write a page with a flame graph" },
+  { flags: "--output <page>", description: "Write a page with a flame graph, or with the counts" },
   { flags: "--firefox <file>", description: "Write a profile that the Firefox profiler opens (profiler.firefox.com)" },
   { flags: "--interval <ms>", description: "Milliseconds between samples, 0.1 to 1000 (default: 1)" },
+  { flags: "--counts", description: "Count calls, loop turns, allocations, memory growth and host calls instead" },
+  {
+    flags: "--json",
+    description: "Print the functions or counts as JSON; the program's output goes to standard error",
+  },
   ...RUN_OPTION_ROWS.filter(({ flags }) => !LEFT_OUT.test(flags)),
 ];
 
@@ -46,60 +56,122 @@ export function addCommand(program: Command): void {
     row.flags.startsWith("--output") ? { ...row, flags: `-o, ${row.flags}` } : row
   );
   addOptions(command, rows).action(async (file: string, args: string[], flags: ProfileFlags) => {
-    const interval = intervalOf(flags.interval);
-    if (flags.unknownImports !== undefined && flags.unknownImports !== "trap") {
-      throw new UsageError(`--unknown-imports takes trap, not "${flags.unknownImports}"`);
-    }
-    const [{ profileFile }, { planFile }] = await Promise.all([
-      import("../ops/profile.ts"),
-      import("../base/replace_file.ts"),
-    ]);
+    checkFlags(flags);
+    const { planFile } = await import("../base/replace_file.ts");
     const plan = (path: string | undefined) => path === undefined ? undefined : { path, write: planFile(path) };
     const files = { output: plan(flags.output), firefox: plan(flags.firefox) };
-    const { lines, failure, profile } = await profileFile(file, args, {
-      engine: controlledEngine(engineOptions(flags), flags),
-      allowPrecompiled: flags.allowPrecompiled === true,
-      ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
-      ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
-      ...(flags.unknownImports === undefined ? {} : { unknownImports: "trap" as const }),
-      ...guestInputs(flags),
-    }, interval);
-    if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
-    // A program that could not start has no profile.
-    if (failure === undefined || profile.sampleStacks.length > 0) await writeProfile(file, profile, files);
-    if (failure !== undefined) throw failure;
+    const report = await started(file, args, flags);
+    if (report === undefined) return;
+    if (report.lines.length > 0) writeText(flags.json === true ? 2 : 1, report.lines.join("\n") + "\n");
+    writeText(2, report.table);
+    for (const [kind, { title, content }] of Object.entries(report.files)) {
+      const planned = files[kind as keyof typeof files];
+      if (planned === undefined) continue;
+      planned.write(await content(basename(file)));
+      writeText(2, `${oneLine(planned.path)}: ${title}\n`);
+    }
+    if (report.failure !== undefined) throw report.failure;
   });
+}
+
+/** Runs the program, and prints its profile as JSON if that is wanted; undefined if it could not start. */
+async function started(file: string, args: readonly string[], flags: ProfileFlags): Promise<Report | undefined> {
+  const options = runOptions(flags);
+  let report: Report | undefined;
+  const run = async () => {
+    report = flags.counts === true
+      ? await countedReport(file, args, options)
+      : await sampledReport(file, args, options, intervalOf(flags.interval));
+    return report.data;
+  };
+  await withEnvelope("profile", file, flags.json === true, run, { data: (data) => data, print: () => {} });
+  return report;
+}
+
+/** The profile of a run in its forms. */
+interface Report {
+  /** The lines that the program's results give, and its failure. */
+  readonly lines: readonly string[];
+  readonly failure?: unknown;
+  readonly table: string;
+  readonly data: object;
+  /** Texts of files for the program of a name. */
+  readonly files: Readonly<Record<string, { readonly title: string; content(name: string): string | Promise<string> }>>;
+}
+
+function checkFlags({ counts, firefox, interval, fuel, unknownImports }: ProfileFlags): void {
+  if (unknownImports !== undefined && unknownImports !== "trap") {
+    throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
+  }
+  if (counts !== true) return;
+  if (firefox !== undefined || interval !== undefined) {
+    throw new UsageError("--counts takes no samples: leave out --firefox and --interval");
+  }
+  if (fuel !== undefined) throw new UsageError("--counts adds instructions, which --fuel would count: leave it out");
+}
+
+function runOptions(flags: ProfileFlags): RunOptions {
+  return {
+    engine: controlledEngine(engineOptions(flags), flags),
+    allowPrecompiled: flags.allowPrecompiled === true,
+    ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
+    ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
+    ...(flags.unknownImports === undefined ? {} : { unknownImports: "trap" as const }),
+    ...(flags.json === true ? { stdio: [0, 2, 2] as const } : {}),
+    ...guestInputs(flags),
+  };
+}
+
+async function sampledReport(
+  file: string,
+  args: readonly string[],
+  options: RunOptions,
+  interval: number,
+): Promise<Report> {
+  const { profileFile } = await import("../ops/profile.ts");
+  const { lines, failure, profile } = await profileFile(file, args, options, interval);
+  const { sampleStacks, dropped } = profile;
+  // A program that could not start has no profile.
+  if (failure instanceof FileFailure && sampleStacks.length === 0) throw failure;
+  return {
+    lines,
+    failure,
+    table: profileTable(profile),
+    data: { kind: "samples", interval, samples: sampleStacks.length, dropped, functions: profile.functions() },
+    files: {
+      output: {
+        title: "flame graph",
+        content: async (name) => (await import("../pages/flame_page.ts")).flamePageHtml(profile, name),
+      },
+      firefox: {
+        title: "profile for profiler.firefox.com",
+        content: (name) => JSON.stringify(profile.toFirefox(name)),
+      },
+    },
+  };
+}
+
+async function countedReport(file: string, args: readonly string[], options: RunOptions): Promise<Report> {
+  const { countFile } = await import("../ops/count_run.ts");
+  const { lines, failure, counts } = await countFile(file, args, options);
+  return {
+    lines,
+    failure,
+    table: countTables(counts).map(tableText).join("\n"),
+    data: { kind: "counts", ...counts },
+    files: {
+      output: {
+        title: "counts",
+        content: async (name) => (await import("../pages/counts_page.ts")).countsPageHtml(countTables(counts), name),
+      },
+    },
+  };
 }
 
 function intervalOf(text = "1"): number {
   const interval = Number(text);
   if (text.trim() !== "" && interval >= 0.1 && interval <= 1000) return interval;
   throw new UsageError(`--interval ${JSON.stringify(text)} is not 0.1 to 1000 milliseconds`);
-}
-
-/** A file to write after the run. */
-interface PlannedFile {
-  readonly path: string;
-  readonly write: (content: string) => void;
-}
-
-interface PlannedFiles {
-  readonly output: PlannedFile | undefined;
-  readonly firefox: PlannedFile | undefined;
-}
-
-async function writeProfile(file: string, profile: Profile, { output, firefox }: PlannedFiles): Promise<void> {
-  const name = basename(file);
-  writeText(2, profileTable(profile));
-  if (output !== undefined) {
-    const { flamePageHtml } = await import("../pages/flame_page.ts");
-    output.write(flamePageHtml(profile, name));
-    writeText(2, `${oneLine(output.path)}: flame graph\n`);
-  }
-  if (firefox !== undefined) {
-    firefox.write(JSON.stringify(profile.toFirefox(name)));
-    writeText(2, `${oneLine(firefox.path)}: profile for profiler.firefox.com\n`);
-  }
 }
 
 /** The functions with the most samples of their own. */

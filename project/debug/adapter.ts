@@ -44,6 +44,8 @@ export type Launch = (
 
 /** The only thread. */
 const THREAD = 1;
+/** The number of the disassembly as a source without a file; those whose text a source map has come after it. */
+const DISASSEMBLY = 1;
 const CAPABILITIES = [
   "supportsConfigurationDoneRequest",
   "supportsFunctionBreakpoints",
@@ -340,8 +342,10 @@ class Adapter {
 
   #source({ source, sourceReference }: Arguments): object {
     const reference = isRecord(source) ? source.sourceReference ?? sourceReference : sourceReference;
-    if (reference !== 1) throw new Error("no such source");
-    return { content: this.#debugger.program.sources.disassembly.text ?? "", mimeType: "text/plain" };
+    const found = this.#sourceOfReference(reference);
+    const content = found?.text ?? found?.content;
+    if (content === undefined) throw new Error("no such source");
+    return { content, mimeType: "text/plain" };
   }
 
   #memory(reference: unknown, offset: unknown): { bytes: Uint8Array; at: number } {
@@ -376,18 +380,27 @@ class Adapter {
   }
 
   #sourceNamed({ path, sourceReference }: Arguments): Source | undefined {
-    const { sources } = this.#debugger.program;
-    if (sourceReference === 1) return sources.disassembly;
-    if (typeof path !== "string") return undefined;
-    const found = matchingSource(path, sources.files);
+    const referenced = this.#sourceOfReference(sourceReference);
+    if (referenced !== undefined || typeof path !== "string") return referenced;
+    const found = matchingSource(path, this.#debugger.program.sources.files);
     if (found !== undefined) this.#paths.set(found, path);
     return found;
   }
 
   #sourceOf(source: Source): object {
-    if (source.text !== undefined) return { name: basename(source.name), sourceReference: 1 };
+    if (source.text !== undefined) return { name: basename(source.name), sourceReference: DISASSEMBLY };
     const path = this.#paths.get(source) ?? this.#pathOf(source.name);
-    return { name: basename(source.name), path };
+    if (source.content === undefined || (!isRemote(path) && existsSync(path))) {
+      return { name: basename(source.name), path };
+    }
+    const index = this.#debugger.program.sources.files.indexOf(source);
+    return { name: basename(source.name), sourceReference: DISASSEMBLY + 1 + index };
+  }
+
+  /** The source that {@linkcode #sourceOf} has given this number. */
+  #sourceOfReference(reference: unknown): Source | undefined {
+    const { sources } = this.#debugger.program;
+    return reference === DISASSEMBLY ? sources.disassembly : sources.files[Number(reference) - DISASSEMBLY - 1];
   }
 
   /** The path of a source file: as the module names it, if there is such a file, or beside the module. */

@@ -10,10 +10,8 @@
  * the address of its record; numeric locals are read from and written to the record alone, so a change of the record is
  * a change of the local. References stay in locals, where the debugger does not see them.
  */
-import { ByteWriter } from "@waft/engine/internal/base/bytes";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { encodeModule } from "@waft/engine/internal/binary/encode";
-import { writeValType } from "@waft/engine/internal/binary/types";
 import { CodeReader } from "@waft/engine/internal/wasm/code_reader";
 import type { Export, Module, RawBytes } from "@waft/engine/internal/wasm/module";
 import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes";
@@ -29,6 +27,7 @@ import {
   V128,
   type ValType,
 } from "@waft/engine/internal/wasm/types";
+import { Assembler } from "../instrument/assembler.ts";
 
 /** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
 export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;
@@ -130,45 +129,6 @@ for (
 const TRY_TABLE = idOf("try_table");
 const LOCAL_GET = idOf("local.get");
 const LOCAL_SET = idOf("local.set");
-
-/** A writer of instructions. */
-class Assembler extends ByteWriter {
-  readonly #memory: number;
-
-  constructor(memory: number, capacity = 64) {
-    super(capacity);
-    this.#memory = memory;
-  }
-
-  /** An instruction and its indices. */
-  op(name: Mnemonic, ...indices: number[]): this {
-    const { prefix, code } = OPCODES[idOf(name)]!;
-    if (prefix === 0) this.u8(code);
-    else {
-      this.u8(prefix);
-      this.u32(code);
-    }
-    for (const index of indices) this.u32(index);
-    return this;
-  }
-
-  /** `i32.const`. */
-  constant(value: number): this {
-    this.op("i32.const").s32(value);
-    return this;
-  }
-
-  /** An access to the added memory at `offset` from the address on the stack. */
-  access(name: Mnemonic, offset: number): this {
-    return this.op(name, 0x40, this.#memory, offset);
-  }
-
-  /** `if` without parameters or results. */
-  when(): this {
-    this.op("if").u8(0x40);
-    return this;
-  }
-}
 
 /** The locations of a module: the offsets of its instructions in the binary form, function by function. */
 export function locationOffsets(module: Module): Int32Array {
@@ -375,23 +335,9 @@ class BodyWriter extends Assembler {
 
   /** Local declarations, and the code that makes the record. */
   begin(index: number, params: number, declared: readonly ValType[]): void {
-    this.#declare([...declared, I32]);
+    this.locals([...declared, I32]);
     this.constant(index).constant(recordSize(this.#locals)).op("call", this.#added.enter).op("local.set", this.#record);
     for (let k = 0; k < params; k++) this.#save(k);
-  }
-
-  #declare(types: readonly ValType[]): void {
-    const runs: { type: ValType; count: number }[] = [];
-    for (const type of types) {
-      const last = runs.at(-1);
-      if (last?.type === type) last.count++;
-      else runs.push({ type, count: 1 });
-    }
-    this.u32(runs.length);
-    for (const { type, count } of runs) {
-      this.u32(count);
-      writeValType(this, type);
-    }
   }
 
   /** Copies a numeric local into the record. */
@@ -451,11 +397,7 @@ function expression({ memory }: Added, value: number): RawBytes {
 
 function codeOf({ memory }: Added, locals: readonly ValType[], write: (out: Assembler) => void): RawBytes {
   const out = new Assembler(memory);
-  out.u32(locals.length);
-  for (const type of locals) {
-    out.u32(1);
-    writeValType(out, type);
-  }
+  out.locals(locals);
   write(out);
   out.op("end");
   return { bytes: out.finish(), offset: 0 };

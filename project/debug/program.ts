@@ -4,6 +4,7 @@
  */
 import { metadataOf } from "@waft/engine/internal/artifact/module_metadata";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
+import type { ReadSourceMap } from "@waft/engine/internal/runtime/source_places";
 import type { Names } from "@waft/engine/internal/wasm/module";
 import { SourceVariables } from "./dwarf/source_variables.ts";
 import { type DebuggedFunction, instrument, type Instrumented } from "./instrument.ts";
@@ -24,8 +25,11 @@ export class Program {
   readonly #exported: ReadonlyMap<number, string>;
   readonly #firsts: readonly number[];
 
-  /** Throws an Error for a module that cannot be debugged. `text` is the module as it was written. */
-  constructor(name: string, bytes: Uint8Array, text?: string) {
+  /**
+   * Throws an Error for a module that cannot be debugged. `text` is the module as it was written, and `readMap` reads
+   * its source map.
+   */
+  constructor(name: string, bytes: Uint8Array, text?: string, readMap?: ReadSourceMap) {
     const module = decodeModule(bytes);
     this.name = name;
     this.#names = module.names;
@@ -36,7 +40,11 @@ export class Program {
     this.#firsts = this.instrumented.functions.map(({ firstLocation }) => firstLocation);
     this.sourceVariables = SourceVariables.of(module.customs);
     this.codeOffset = metadataOf(bytes).codeOffset;
-    this.sources = new Sources(name, bytes, text, this.instrumented.offsets, this.#firsts);
+    this.sources = new Sources(
+      { name, bytes, text, readMap },
+      this.instrumented.offsets,
+      this.#firsts,
+    );
   }
 
   /** The number of locations. */
@@ -55,9 +63,12 @@ export class Program {
     return functions[index - (functions[0]?.index ?? 0)];
   }
 
-  /** The functions with this name. */
+  /** The functions with this name; if there are none, those whose name ends with it after a slash (AssemblyScript). */
   functionsNamed(name: string): DebuggedFunction[] {
-    return this.instrumented.functions.filter(({ index }) => this.functionName(index) === name);
+    const named = (is: (each: string) => boolean) =>
+      this.instrumented.functions.filter(({ index }) => is(this.functionName(index)));
+    const exact = named((each) => each === name);
+    return exact.length > 0 ? exact : named((each) => each.endsWith(`/${name}`));
   }
 
   /** The number of the location after the last one of a function. */
@@ -68,7 +79,7 @@ export class Program {
   /** The location at which a function's body begins, after the code that its language puts before its first line. */
   bodyOf(func: DebuggedFunction): number {
     const { sources } = this;
-    if (!sources.hasLines(func.firstLocation)) return func.firstLocation;
+    if (!sources.hasPrologue(func.firstLocation)) return func.firstLocation;
     const end = this.endOf(func);
     for (let location = func.firstLocation + 1; location < end; location++) {
       if (sources.isShown(location) && sources.beginsLine(location)) return location;

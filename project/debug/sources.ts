@@ -2,15 +2,15 @@
  * The sources of a debugged module. In: the module's binary form, its text if it was written as one, and its locations.
  * Out: for each location a source, line and column, and for each line its locations.
  *
- * A location's source is, in this order: the text that the module was written in; the file that its DWARF line table
- * names; the module's text as `waft print` writes it, which is made when it is first needed.
+ * A location's source is, in this order: the text that the module was written in; the file that its source map or its
+ * DWARF line table names; the module's text as `waft print` writes it, which is made when it is first needed.
  */
-import { metadataOf } from "@waft/engine/internal/artifact/module_metadata";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
-import { debugLines } from "@waft/engine/internal/runtime/debug_lines";
+import { type ReadSourceMap, type SourcePlaces, sourcePlaces } from "@waft/engine/internal/runtime/source_places";
 import { printModule, withShortNames } from "@waft/engine/internal/text/print";
 import { TextPlaces } from "@waft/engine/internal/text/text_places";
 import { parseModule } from "@waft/engine/internal/text_format";
+import type { Module } from "@waft/engine/internal/wasm/module";
 import { locationOffsets } from "./instrument.ts";
 
 /** A file, or a text that exists in memory only. */
@@ -19,6 +19,8 @@ export interface Source {
   readonly name: string;
   /** Its text, if it is not a file. */
   readonly text: string | undefined;
+  /** The text that the source map has of a file, for machines without it. */
+  readonly content?: string | undefined;
 }
 
 /** A place in a source; line and column are counted from 1. */
@@ -37,31 +39,36 @@ interface Places {
   readonly column: Int32Array;
 }
 
+/** A module as its file has it. */
+interface WrittenModule {
+  /** The name of the file. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** The module as it was written, if that is a text. */
+  readonly text: string | undefined;
+  readonly readMap: ReadSourceMap | undefined;
+}
+
 /** The sources and places of one module. */
 export class Sources {
   readonly #name: string;
   readonly #bytes: Uint8Array;
   readonly #written: Places;
-  readonly #fromLines: boolean;
+  readonly #hasPrologues: boolean;
   readonly #firsts: ReadonlySet<number>;
   #printed: Places | undefined;
 
-  /**
-   * `name` is that of the module's file, `text` the module as it was written if that is a text, `offsets` are those of
-   * its locations, and `firsts` the first locations of its functions.
-   */
-  constructor(
-    name: string,
-    bytes: Uint8Array,
-    text: string | undefined,
-    offsets: Int32Array,
-    firsts: readonly number[],
-  ) {
+  /** `offsets` are those of the module's locations, `firsts` the first locations of its functions. */
+  constructor({ name, bytes, text, readMap }: WrittenModule, offsets: Int32Array, firsts: readonly number[]) {
     this.#name = name;
     this.#bytes = bytes;
     this.#firsts = new Set(firsts);
-    this.#fromLines = text === undefined;
-    this.#written = text === undefined ? placesOfLines(bytes, offsets) : placesOfText(text, { name, text: undefined });
+    const module = decodeModule(bytes);
+    const lines = text === undefined ? sourcePlaces(module, readMap) : undefined;
+    this.#hasPrologues = lines?.origin === "line table";
+    this.#written = text === undefined
+      ? placesOfLines(module, lines, offsets, firsts)
+      : placesOfText(text, { name, text: undefined });
   }
 
   /** The source files that locations are in. */
@@ -80,9 +87,9 @@ export class Sources {
       { source: this.disassembly, line: 1, column: 1 };
   }
 
-  /** True if the place of a location comes from a line table. */
-  hasLines(location: number): boolean {
-    return this.#fromLines && this.#written.line[location] !== 0;
+  /** True if a function that begins at this location has code before its first line, as DWARF line tables show it. */
+  hasPrologue(location: number): boolean {
+    return this.#hasPrologues && this.#written.line[location] !== 0;
   }
 
   /** True unless the module has line tables or text that say nothing of this location. */
@@ -151,25 +158,30 @@ function placesOfText(text: string, source: Source): Places {
   return places;
 }
 
-/** The places of a module in the files that its line table names. */
-function placesOfLines(bytes: Uint8Array, offsets: Int32Array): Places {
-  const lines = debugLines(decodeModule(bytes).customs);
+/** The places of a module in the files that its source map or its line table names. */
+function placesOfLines(
+  { funcs }: Module,
+  lines: SourcePlaces | undefined,
+  offsets: Int32Array,
+  firsts: readonly number[],
+): Places {
   const sources: Source[] = [];
   const places = noPlaces(sources, offsets.length);
   if (lines === undefined) return places;
-  const { codeOffset } = metadataOf(bytes);
   const indices = new Map<string, number>();
-  offsets.forEach((offset, location) => {
-    const place = lines(offset - codeOffset);
-    if (place?.file === undefined || place.line === undefined) return;
-    let index = indices.get(place.file);
-    if (index === undefined) {
-      index = sources.push({ name: place.file, text: undefined }) - 1;
-      indices.set(place.file, index);
+  funcs.forEach(({ body: { offset: from, bytes } }, k) => {
+    for (let location = firsts[k]!; location < (firsts[k + 1] ?? offsets.length); location++) {
+      const place = lines.placeNear(offsets[location]!, from, from + bytes.length);
+      if (place?.file === undefined || place.line === undefined) continue;
+      let index = indices.get(place.file);
+      if (index === undefined) {
+        index = sources.push({ name: place.file, text: undefined, content: lines.contents.get(place.file) }) - 1;
+        indices.set(place.file, index);
+      }
+      places.source[location] = index;
+      places.line[location] = place.line;
+      places.column[location] = place.column ?? 1;
     }
-    places.source[location] = index;
-    places.line[location] = place.line;
-    places.column[location] = place.column ?? 1;
   });
   return places;
 }

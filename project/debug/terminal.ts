@@ -237,7 +237,7 @@ class Terminal {
 
   #textOf({ source }: Place): string[] | undefined {
     if (source.text !== undefined) return source.text.split("\n");
-    return firstText(candidatePaths(source.name, this.#launched.path))?.split("\n");
+    return (firstText(candidatePaths(source.name, this.#launched.path)) ?? source.content)?.split("\n");
   }
 
   #sourceLine(around = 0): string {

@@ -4,23 +4,18 @@
  *
  * The guest has no standard input, since the debugger's fronts read that of the process.
  */
-import { featureSet, type Instance, NewEngine, TrapError } from "@waft/engine";
+import { type Instance, NewEngine, TrapError } from "@waft/engine";
 import { WasiExit } from "@waft/engine/wasi";
-import { decodeModule, isBinary } from "@waft/engine/internal/binary/decode";
 import { describeTrap } from "@waft/engine/internal/errors";
-import { readFile } from "@waft/engine/internal/host/files";
-import { parseModule } from "@waft/engine/internal/text_format";
-import { validateModule } from "@waft/engine/internal/validate/module";
 import type { Launched, Outcome } from "../debug/adapter.ts";
 import { Program } from "../debug/program.ts";
 import { describe, exitStatus, FileFailure, oneLine } from "../base/failure.ts";
 import { absolutePath } from "../base/system_path.ts";
-import { componentBytes } from "./component_bytes.ts";
 import { printResult } from "./arguments.ts";
-import { inputPath } from "./input_path.ts";
-import { readShape } from "./module_shape.ts";
+import { readModule } from "./read_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./run.ts";
+import { readSourceMap } from "./source_files.ts";
 import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } from "./run_module.ts";
 
 /** The grants and the choice of a function, beside the file and its arguments. */
@@ -37,13 +32,10 @@ export async function prepareProgram(
   options: DebugOptions,
   print: Print,
 ): Promise<Launched> {
-  const { bytes, text } = await readModule(file);
-  const shape = readShape(bytes);
-  inFile(file, () => requireValid(bytes, text));
-  if (shape === undefined) throw new FileFailure(file, new Error("it cannot be read"));
+  const { bytes, text, shape } = await readModule(file, {}, "debugged");
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
   const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
-  const program = inFile(file, () => new Program(file, bytes, text));
+  const program = inFile(file, () => new Program(file, bytes, text, (url) => readSourceMap(file, url)));
   const module = NewEngine({ interruptible: true }).compile(program.instrumented.bytes);
   const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() }, undefined);
   const instance: Instance = inFile(
@@ -59,32 +51,6 @@ export async function prepareProgram(
     path: absolutePath(file),
     outcome: (end) => "error" in end ? failed(file, end.error) : succeeded(end.result, printed),
   };
-}
-
-/** The binary form of a module, and its text if the file is one. */
-async function readModule(file: string): Promise<{ bytes: Uint8Array; text: string | undefined }> {
-  let content: Uint8Array;
-  try {
-    content = readFile(inputPath(file));
-  } catch (error) {
-    throw new FileFailure(file, error);
-  }
-  if (await inFile(file, () => componentBytes(content)) !== undefined) {
-    throw new FileFailure(file, new Error("components cannot be debugged, only modules"));
-  }
-  if (isBinary(content)) return { bytes: content, text: undefined };
-  const { bytes } = inFile(file, () => parseModule(content));
-  return { bytes, text: new TextDecoder().decode(content) };
-}
-
-/** Throws the error of an invalid module, with its place in the text if there is one. */
-function requireValid(bytes: Uint8Array, text: string | undefined): void {
-  try {
-    validateModule(decodeModule(bytes), featureSet());
-  } catch (error) {
-    if (text !== undefined) NewEngine().compile(text);
-    throw error;
-  }
 }
 
 /** The result lines as a run prints them. */

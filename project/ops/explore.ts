@@ -3,8 +3,8 @@
  * and which functions to show. Out: the page. Invariant: nothing runs, and no file but the module, its source map and
  * files below `sources` is read, whatever names the module contains.
  */
-import { readFileSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve, sep } from "node:path";
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type ExploredStage, exploreModule, machineName, type ModuleExplorer } from "@waft/engine/internal/explore";
@@ -14,6 +14,7 @@ import { UsageError } from "../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../pages/explore_page.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { ALL_FEATURES } from "./inspect_module.ts";
+import { readSource, readSourceMap } from "./source_files.ts";
 
 /** Options of {@linkcode explorePage}. */
 export interface ExploreRequest {
@@ -34,12 +35,8 @@ export interface ExploreResult {
 
 /** Most characters of packed bodies in a page. */
 const MAX_BODIES = 32 << 20;
-/** Largest source file or source map that is read, in bytes. */
-const MAX_SOURCE = 8 << 20;
-const MAX_MAP = 64 << 20;
-/** Most characters of all sources in a page, and most directories of a source's name that are looked for. */
+/** Most characters of all sources in a page. */
 const MAX_SOURCES = 32 << 20;
-const MAX_STEPS = 64;
 
 /** The page of the module at `path`. Throws the engine's errors, a UsageError, and those of the file system. */
 export async function explorePage(path: string, request: ExploreRequest): Promise<ExploreResult> {
@@ -86,40 +83,6 @@ function coreModules({ definitions }: Component): Uint8Array[] {
     if (definition.kind === "component") return coreModules(definition.component);
     return definition.kind === "core module" ? [definition.bytes] : [];
   });
-}
-
-/** The text of a file inside of `directory`, links followed; undefined if it is elsewhere, missing or too large. */
-function readInside(directory: string, path: string, limit: number): string | undefined {
-  try {
-    const root = realpathSync(directory);
-    const file = realpathSync(join(root, path));
-    if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) return undefined;
-    // A pipe beside a module would never end.
-    const status = statSync(file);
-    return status.isFile() && status.size <= limit ? new TextDecoder().decode(readFileSync(file)) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The source map that a module names: a file beside the module, or below that directory. */
-function readSourceMap(path: string, url: string): string | undefined {
-  const file = url.replace(/^\.\//, "");
-  return /^[a-z]+:/i.test(file) ? undefined : readInside(dirname(resolve(path)), file, MAX_MAP);
-}
-
-/**
- * The text of source file `name` below `directory`: the longest end of the name for which there is a file, because
- * compilers record the paths of other machines.
- */
-function readSource(directory: string, name: string): string | undefined {
-  const steps = name.split(/[\\/]/).filter((step) => step !== "" && step !== ".")
-    .slice(-MAX_STEPS);
-  for (let from = 0; from < steps.length; from++) {
-    const text = readInside(directory, steps.slice(from).join("/"), MAX_SOURCE);
-    if (text !== undefined) return text;
-  }
-  return undefined;
 }
 
 /** Collects the parts of a page. */

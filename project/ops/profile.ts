@@ -10,6 +10,7 @@ import { inputPath } from "./input_path.ts";
 import { readShape } from "./module_shape.ts";
 import { runFile, type RunOptions } from "./run.ts";
 import { startsThreads } from "./run_module.ts";
+import { readSourceMap } from "./source_files.ts";
 
 /** The lines that the program's results give, its failure, and the profile. */
 export interface ProfiledRun {
@@ -26,7 +27,10 @@ export async function profileFile(
   interval: number,
 ): Promise<ProfiledRun> {
   refuseThreads(file);
-  const profiler = await NewEngine(options.engine).profile({ interval });
+  const profiler = await NewEngine(options.engine).profile({
+    interval,
+    sourceMap: (url) => readSourceMap(file, url),
+  });
   try {
     const lines = await runFile(file, args, options);
     return { lines, profile: profiler.stop() };

@@ -586,6 +586,11 @@ commandTest(
       functions: [{ name: "f", type: "func() -> u8" }],
     }]);
     project.write("m.wat", `(module $m (memory 1) (func $f (export "f") unreachable))`);
+    project.write(
+      "loop.wat",
+      `(module (func $f (export "f") (param i32)
+      (loop $l (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))`,
+    );
     await ok("inspect", "m.wat");
     assert.equal((await run("compile", "m.wat", "-o", "m.artifact")).code, 0);
     await ok("inspect", "m.artifact");
@@ -613,6 +618,13 @@ commandTest(
     assert.equal((await run("run", "--bare", "--record", "log", "m.wat")).code, 134);
     await ok("inspect", "log");
     await ok("replay", "log");
+    for (const kind of process.platform === "linux" ? ["--counts", "--interval=1"] : ["--counts"]) {
+      // Options come before the file, since later words are the program's.
+      const { out, err } = await run("profile", "--json", kind, "loop.wat", "30000000");
+      const envelope = JSON.parse(out) as Envelope;
+      assertOutputSchema(envelope);
+      assert.equal(envelope.data.functions[0].name, "f", err);
+    }
     project.write("m.wat", "(module)");
     assert.deepEqual(codes(await json("replay", "m.wat")), ["replay.rejected"]);
     project.write("c.wat", "(component\n  nonsense)");

@@ -1,4 +1,6 @@
-/** `waft profile` as a process: table, page, file for the Firefox profiler; programs that fail; refusals. */
+/**
+ * `waft profile` as a process: tables, pages, file for the Firefox profiler, JSON, counts; programs that fail; refusals.
+ */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
@@ -13,10 +15,12 @@ const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 function profileTest(
   name: string,
   run: (folder: string, waft: (...args: string[]) => { status: number | null; stdout: string; stderr: string }) => void,
+  everywhere = false,
 ): void {
   Deno.test({
     name: `profile command: ${name}`,
-    ignore: process.platform !== "linux",
+    // Samples need Linux.
+    ignore: !everywhere && process.platform !== "linux",
     fn() {
       const folder = mkdtempSync(join(tmpdir(), "profile-"));
       const env = { ...process.env, WAFT_HOME: join(folder, "home") };
@@ -139,3 +143,78 @@ profileTest("a guest cannot redirect the files to another directory", (folder, w
   assert.match(stderr, /the directory of work\/out\/page\.html was replaced during the run/);
   assert.deepEqual(readdirSync(join(folder, "outside")), []);
 });
+
+const SUMS = fileURLToPath(new URL("../debug/programs/sums.wasm", import.meta.url));
+
+profileTest("samples of an AssemblyScript program have the lines of its source map", (folder, waft) => {
+  const { status, stderr } = waft("profile", "--firefox", "p.json", "--invoke", "run", SUMS, "16000");
+  assert.equal(status, 0, stderr);
+  const { threads: [{ stringArray, funcTable, frameTable }] } = JSON.parse(
+    readFileSync(join(folder, "p.json"), "utf8"),
+  );
+  const lines = frameTable.func.map((func: number, k: number) =>
+    `${stringArray[funcTable.name[func]]} ${stringArray[funcTable.fileName[func]]}:${frameTable.line[k]}`
+  );
+  assert.ok(lines.includes("sums/sumOfSquares ./sums/sums.ts:10"), lines.join(", "));
+});
+
+const COUNTED = `(module
+  (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (type $pair (struct (field i32 i32)))
+  (memory (export "memory") 1 4)
+  (func $leaf (drop (struct.new_default $pair)) (drop (memory.grow (i32.const 1))))
+  (func (export "_start") (local $k i32)
+    (loop $l
+      (call $leaf)
+      (drop (call $random (i32.const 0) (i32.const 8)))
+      (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 1234))))
+    (call $exit (i32.const 7))))`;
+
+profileTest(
+  "counts are exact in the tables, the page and the JSON, and the status is the program's",
+  (folder, waft) => {
+    writeFileSync(join(folder, "m.wat"), COUNTED);
+    const { status, stdout, stderr } = waft("profile", "--counts", "--json", "-o", "p.html", "m.wat");
+    assert.equal(status, 7, stderr);
+    for (
+      const row of [
+        "1,234  leaf",
+        "1,234  _start (line 8)",
+        "1,234         0  struct.new_default of type 0 in leaf (line 6)",
+        "1,234      3  memory 0 in leaf (line 6)",
+      ]
+    ) assert.ok(stderr.includes(row), `${row}\n${stderr}`);
+    const { functions, loops, allocations, growth, hostCalls } = JSON.parse(stdout).data;
+    assert.deepEqual(functions.map(({ name, calls }: { name: string; calls: number }) => [name, calls]), [
+      ["leaf", 1234],
+      ["_start", 1],
+    ]);
+    assert.deepEqual([loops[0].turns, allocations[0].objects, growth[0].calls, growth[0].pages], [1234, 1234, 1234, 3]);
+    const called = hostCalls.map(({ name, calls }: { name: string; calls: number }) => `${name} ${calls}`);
+    assert.deepEqual(called.sort(), ["proc_exit 1", "random_get 1234"]);
+    assert.match(
+      readFileSync(join(folder, "p.html"), "utf8"),
+      /<td class="number">1,234<\/td><td class="name">leaf<\/td>/,
+    );
+  },
+  true,
+);
+
+profileTest(
+  "counts name AssemblyScript lines; a trap keeps its status; samples and fuel are refused",
+  (folder, waft) => {
+    const { stdout, stderr } = waft("profile", "--counts", "--invoke", "run", SUMS, "10");
+    assert.equal(stdout, waft("run", "--invoke", "run", SUMS, "10").stdout);
+    assert.match(stderr, / 55 {2}sums\/square\n[^]* 65 {2}sums\/sumOfSquares \(\.\/sums\/sums\.ts:9\)\n/);
+    writeFileSync(join(folder, "trap.wat"), `(module (func (export "f") (call $g)) (func $g unreachable))`);
+    const trapped = waft("profile", "--counts", "trap.wat");
+    assert.equal(trapped.status, 134);
+    assert.match(trapped.stderr, /calls {2}function\n {4}1 {2}f\n {4}1 {2}g\nwaft: trap\.wat: trap: unreachable\n$/);
+    assert.match(waft("profile", "--counts", "--firefox", "x", "trap.wat").stderr, /--counts takes no samples/);
+    assert.match(waft("profile", "--counts", "--fuel", "9", "trap.wat").stderr, /--counts adds instructions/);
+    writeFileSync(join(folder, "c.wat"), "(component)");
+    assert.match(waft("profile", "--counts", "c.wat").stderr, /components cannot be counted, only modules/);
+  },
+  true,
+);

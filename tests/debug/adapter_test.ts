@@ -5,7 +5,10 @@
  */
 import { DebugClient } from "@vscode/debugadapter-testsupport";
 import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serveAdapter } from "../../project/debug/adapter.ts";
 import { prepareProgram } from "../../project/ops/debug_program.ts";
@@ -291,7 +294,6 @@ for (const version of [4, 5]) {
 Deno.test("damaged debugging information gives fewer variables, and no error", async () => {
   const { SourceVariables } = await import("../../project/debug/dwarf/source_variables.ts");
   const { decodeModule } = await import("../../engine/binary/decode.ts");
-  const { readFileSync } = await import("node:fs");
   const memory = new Uint8Array(1 << 17);
   const frame = { local: () => 1n, global: () => 2n, setLocal: () => {}, memory };
   let seed = 1;
@@ -314,5 +316,74 @@ Deno.test("damaged debugging information gives fewer variables, and no error", a
       }
     }
     assert(found > 100, `${found} variables`);
+  }
+});
+
+const SUMS = { program: program("sums.wasm"), invoke: "run", args: ["3"] };
+
+Deno.test("AssemblyScript: breakpoints and steps by the lines of its source map", () =>
+  withClient(async (client) => {
+    const source = { path: program("sums.ts") };
+    const at = await stopped(client, () =>
+      launch(client, SUMS, () => client.setBreakpointsRequest({ source, breakpoints: [{ line: 17 }] })));
+    assert.equal(at, "breakpoint sums/run:17");
+    assert.equal(await evaluated(client, "n"), "3");
+    await client.setBreakpointsRequest({ source, breakpoints: [] });
+    const places: string[] = [];
+    for (const step of ["next", "stepIn", "next", "next", "stepIn", "stepOut", "next"]) {
+      places.push(
+        await stopped(client, () =>
+          client.customRequest(step, { threadId: MAIN })),
+      );
+    }
+    assert.deepEqual(places, [
+      "step sums/run:18",
+      "step sums/sumOfSquares:8",
+      "step sums/sumOfSquares:9",
+      "step sums/sumOfSquares:10",
+      "step sums/square:4",
+      "step sums/sumOfSquares:10",
+      "step sums/sumOfSquares:9",
+    ]);
+    const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+    assert.equal(stackFrames[0]?.source?.path, source.path);
+  }));
+
+Deno.test("AssemblyScript: a source that is not on this machine has the text of the source map", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sums-"));
+  try {
+    for (const name of ["sums.wasm", "sums.wasm.map"]) copyFileSync(program(name), join(folder, name));
+    await withClient(async (client) => {
+      const run = { ...SUMS, program: join(folder, "sums.wasm") };
+      const at = await stopped(
+        client,
+        () => launch(client, run, () => client.setFunctionBreakpointsRequest({ breakpoints: [{ name: "square" }] })),
+      );
+      assert.equal(at, "breakpoint sums/square:4");
+      const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+      const { sourceReference = 0 } = stackFrames[0]?.source ?? {};
+      const { content } = (await client.sourceRequest({ sourceReference })).body;
+      assert.equal(content, readFileSync(program("sums.ts"), "utf8"));
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+Deno.test("a source map outside of the module's folder is not read", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sums-"));
+  try {
+    mkdirSync(join(folder, "in"));
+    copyFileSync(program("sums.wasm"), join(folder, "in/sums.wasm"));
+    copyFileSync(program("sums.wasm.map"), join(folder, "sums.wasm.map"));
+    symlinkSync("../sums.wasm.map", join(folder, "in/sums.wasm.map"));
+    await withClient(async (client) => {
+      const run = { ...SUMS, program: join(folder, "in/sums.wasm") };
+      await launch(client, run);
+      const { sources } = (await client.customRequest("loadedSources")).body;
+      assert.deepEqual(sources, []);
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 });

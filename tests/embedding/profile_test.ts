@@ -3,8 +3,11 @@
  * functions, and the file for the Firefox profiler.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { NewEngine, type Profile } from "@waft/engine";
+import { firefoxFaults } from "../support/firefox_format.ts";
 
 const PROGRAM = `(module
   (import "env" "slow" (func $slow (param i32) (result i32)))
@@ -131,36 +134,45 @@ profileTest("profile: nothing runs, nothing is sampled in guest code; intervals 
   await assert.rejects(() => engine.profile({ interval: NaN }), RangeError);
 });
 
-type Table = { readonly length: number; readonly [column: string]: unknown };
-
-profileTest("profile: the file of the Firefox profiler has consistent tables", async () => {
+profileTest("profile: the file of the Firefox profiler has its format", async () => {
   const profile = await profiled("optimizing", "host", 1000);
   const file = JSON.parse(JSON.stringify(profile.toFirefox("program.wasm")));
-  assert.equal(file.meta.preprocessedProfileVersion, 49);
+  assert.deepEqual(firefoxFaults(file), []);
   assert.equal(file.meta.product, "program.wasm");
-  const [thread] = file.threads;
-  const tables = ["samples", "stackTable", "frameTable", "funcTable", "resourceTable", "nativeSymbols", "markers"];
-  for (const name of tables) {
-    const table: Table = thread[name];
-    for (const [column, values] of Object.entries(table)) {
-      if (Array.isArray(values)) assert.equal(values.length, table.length, `${name}.${column}`);
+  const { stringArray } = file.threads[0];
+  assert.ok(stringArray.includes("host") && stringArray.includes('"env" "slow"'));
+});
+
+profileTest("profile: a damaged file of the Firefox profiler does not have its format", async () => {
+  const profile = await profiled("optimizing", "loops", 10_000_000);
+  const text = JSON.stringify(profile.toFirefox("program.wasm"));
+  for (const table of ["samples", "stackTable", "frameTable", "funcTable"]) {
+    const columns = JSON.parse(text).threads[0][table];
+    for (const column of Object.keys(columns).filter((name) => Array.isArray(columns[name]))) {
+      for (const damage of [(values: unknown[]) => values.pop(), (values: unknown[]) => values[0] = "damaged"]) {
+        const file = JSON.parse(text);
+        damage(file.threads[0][table][column]);
+        assert.notDeepEqual(firefoxFaults(file), [], `${table}.${column}`);
+      }
     }
   }
-  const inside = (values: (number | null)[], length: number, what: string) => {
-    for (const value of values) {
-      assert.ok(value === null || (Number.isInteger(value) && value >= 0 && value < length), what);
-    }
-  };
-  inside(thread.samples.stack, thread.stackTable.length, "samples.stack");
-  inside(thread.stackTable.frame, thread.frameTable.length, "stackTable.frame");
-  thread.stackTable.prefix.forEach((prefix: number | null, k: number) => inside([prefix], k, "prefixes come first"));
-  inside(thread.stackTable.category, file.meta.categories.length, "stackTable.category");
-  inside(thread.frameTable.func, thread.funcTable.length, "frameTable.func");
-  inside(thread.funcTable.name, thread.stringArray.length, "funcTable.name");
-  inside(thread.funcTable.fileName, thread.stringArray.length, "funcTable.fileName");
-  const times: number[] = thread.samples.time;
-  assert.deepEqual(times, [...times].sort((a, b) => a - b));
-  assert.ok(thread.stringArray.includes("host") && thread.stringArray.includes('"env" "slow"'));
+});
+
+profileTest("profile: a source map that the program reads gives the lines", async () => {
+  const path = fileURLToPath(new URL("../debug/programs/sums.wasm", import.meta.url));
+  const engine = NewEngine();
+  const instance = engine.compile(new Uint8Array(readFileSync(path))).instantiate();
+  const asked: string[] = [];
+  const profiler = await engine.profile({
+    sourceMap: (url) => {
+      asked.push(url);
+      return readFileSync(`${path}.map`, "utf8");
+    },
+  });
+  instance.call({}, "run", 16_000);
+  const places = new Set(profiler.stop().frames.map(({ file, line }) => `${file}:${line}`));
+  assert.deepEqual(asked, ["./sums.wasm.map"]);
+  assert.ok(places.has("./sums/sums.ts:10"), [...places].join());
 });
 
 profileTest("very long names are short in a profile", async () => {

@@ -20,6 +20,13 @@ Deno.test("offsets have the places of the last segment before them", () => {
   assert.deepEqual([...map.contents], [["b.ts", "text"]]);
 });
 
+Deno.test("an offset without a place has one of its own function nearby", () => {
+  const map = readSourceMap(JSON.stringify(MAP));
+  const lineNear = (offset: number, from: number, to: number) => map?.placeNear(offset, from, to)?.line;
+  assert.deepEqual([lineNear(12, 10, 30), lineNear(15, 10, 30), lineNear(9, 5, 30)], [1, 3, 1]);
+  assert.deepEqual([lineNear(15, 10, 19), lineNear(15, 12, 19), lineNear(25, 21, 30)], [1, undefined, undefined]);
+});
+
 Deno.test("a slash separates the root from the names of sources", () => {
   for (const [sourceRoot, file] of [["", "a.ts"], ["src", "src/a.ts"], ["src/", "src/a.ts"]]) {
     assert.equal(readSourceMap(JSON.stringify({ ...MAP, sourceRoot }))?.placeOf(10)?.file, file);

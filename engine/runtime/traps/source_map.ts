@@ -5,13 +5,19 @@
  * The input is untrusted: a malformed map is ignored as a whole. Invariant: work and memory are bounded by a small
  * multiple of the map's size.
  */
-import { ByteReader } from "../base/bytes.ts";
-import type { SourcePlace } from "../errors.ts";
-import type { CustomSection } from "../wasm/module.ts";
+import { ByteReader } from "../../base/bytes.ts";
+import type { SourcePlace } from "../../errors.ts";
+import type { CustomSection } from "../../wasm/module.ts";
 
 /** A source map. */
 export interface SourceMapFile {
+  /** The location of the last segment that begins at or before an offset. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
+  /**
+   * The location of an offset in a function whose body is from `from` to `to`: if it has none, that of the next
+   * instruction with one, or else of the last one before it. Compilers map no source to the beginning of a loop.
+   */
+  readonly placeNear: (offset: number, from: number, to: number) => SourcePlace | undefined;
   /** Texts of the sources that the map contains, by the names that places have. */
   readonly contents: ReadonlyMap<string, string>;
 }
@@ -51,7 +57,7 @@ export function readSourceMap(text: string): SourceMapFile | undefined {
       const content = texts[k];
       return typeof content === "string" ? [[name, content]] : [];
     });
-    return { placeOf: placesOf(readSegments(mappings), names), contents: new Map(known) };
+    return { ...placesOf(readSegments(mappings), names), contents: new Map(known) };
   } catch {
     return undefined;
   }
@@ -61,6 +67,8 @@ function isTexts(value: unknown): value is (string | null)[] {
   return Array.isArray(value) && value.every((item) => item === null || typeof item === "string");
 }
 
+/** Most segments without a source that a search passes. */
+const MOST_UNMAPPED = 64;
 /** Words per segment: column in the generated code, source, line and column there, all from 0; source −1 for none. */
 const SEGMENT = 4;
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -98,17 +106,38 @@ function readValues(segment: string): number[] {
   return values;
 }
 
-function placesOf(segments: Int32Array, names: readonly string[]): SourceMapFile["placeOf"] {
-  return (offset) => {
+function placesOf(segments: Int32Array, names: readonly string[]): Pick<SourceMapFile, "placeOf" | "placeNear"> {
+  const count = segments.length / SEGMENT;
+  const place = (segment: number): SourcePlace | undefined => {
+    const at = segment * SEGMENT;
+    const file = segment < 0 || segment >= count ? undefined : names[segments[at + 1]];
+    return file === undefined ? undefined : { file, line: segments[at + 2] + 1, column: segments[at + 3] + 1 };
+  };
+  const segmentOf = (offset: number): number => {
     let low = 0;
-    let high = segments.length / SEGMENT;
+    let high = count;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (segments[middle * SEGMENT] <= offset) low = middle + 1;
       else high = middle;
     }
-    const at = (low - 1) * SEGMENT;
-    const file = at < 0 ? undefined : names[segments[at + 1]];
-    return file === undefined ? undefined : { file, line: segments[at + 2] + 1, column: segments[at + 3] + 1 };
+    return low - 1;
+  };
+  const isInside = (segment: number, from: number, to: number): boolean => {
+    const column = segment < 0 || segment >= count ? -1 : segments[segment * SEGMENT];
+    return column >= from && column < to;
+  };
+  return {
+    placeOf: (offset) => place(segmentOf(offset)),
+    placeNear(offset, from, to) {
+      const found = segmentOf(offset);
+      const search = (first: number, step: 1 | -1): SourcePlace | undefined => {
+        for (let k = first; Math.abs(k - first) < MOST_UNMAPPED && isInside(k, from, to); k += step) {
+          if (place(k) !== undefined) return place(k);
+        }
+        return undefined;
+      };
+      return search(isInside(found, from, to) ? found : found + 1, 1) ?? search(found, -1);
+    },
   };
 }
