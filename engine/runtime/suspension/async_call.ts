@@ -463,7 +463,7 @@ class AsyncCall {
         if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
         const { pc, address, depth, context } = this.#poll;
-        const entry = thread.stack.word(state.word(THREAD.GUEST_SP) - thread.stackLow);
+        const entry = thread.stackWord(state.word(THREAD.GUEST_SP));
         state.setWord(THREAD.TRAP_PC, pc);
         state.setWord(THREAD.TRAP_SP, entry - depth);
         state.setWord(THREAD.FAULT_ADDRESS, address);

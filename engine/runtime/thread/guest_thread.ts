@@ -33,6 +33,8 @@ export const STACK_BYTES: number = 1 << 20;
  * its machine frames are smaller than 16 bytes per counted unit.
  */
 const THREAD_STACK_BYTES = 1 << 24;
+/** Size in bytes of the uppermost part of the stack, in which most calls park. */
+const STACK_TOP_BYTES = 1 << 16;
 /** The value of THREAD.FUEL without a limit: more than any program can use. */
 export const UNLIMITED_FUEL: bigint = 2n ** 62n;
 /** The value of THREAD.DEPTH_LEFT without a limit. */
@@ -131,8 +133,6 @@ export class GuestThread {
   /** Addresses of process stubs. */
   readonly trapExit: number;
   readonly tailReturn: number;
-  /** The guest stack, for stack walks. */
-  readonly stack: NativeRegion;
   readonly stackLow: number;
   readonly stackHigh: number;
   /** Begins the call that the CALL_* fields of the thread state describe. */
@@ -142,6 +142,8 @@ export class GuestThread {
   readonly suspended: Set<SuspendedFrames> = new Set();
   /** Set if a call from JavaScript must first sweep, or check whether it may run now. */
   attention = false;
+  readonly #stackTop: NativeRegion;
+  #stack: NativeRegion | undefined;
   #sweepDue = false;
   #preempted = 0;
   readonly #pending = new Set<PendingWork>();
@@ -188,7 +190,7 @@ export class GuestThread {
     this.state.setWord(THREAD.STACK_LOW, this.stackLow);
     this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
     this.state.i32[DEPTH_LEFT] = UNCOUNTED_DEPTH;
-    this.stack = new NativeRegion(host, this.stackLow, THREAD_STACK_BYTES);
+    this.#stackTop = new NativeRegion(host, this.stackHigh - STACK_TOP_BYTES, STACK_TOP_BYTES);
 
     const { stubs } = code;
     host.ensureSignalStack();
@@ -242,6 +244,26 @@ export class GuestThread {
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
     region.i32[(offset + CONTEXT.METERED) >> 2] = metered ? 1 : 0;
+  }
+
+  /**
+   * The guest stack. It is viewed when it is first read as a whole: the JavaScript engine counts a view as memory of its
+   * own, and collects garbage the sooner.
+   */
+  get stack(): NativeRegion {
+    return this.#stack ??= new NativeRegion(this.host, this.stackLow, THREAD_STACK_BYTES);
+  }
+
+  /** The 64-bit word at `address` in the guest stack. */
+  stackWord(address: number): number {
+    const { region, offset } = this.stackRange(address);
+    return region.word(offset);
+  }
+
+  /** The part of the guest stack from `address` on: a region, and the address's offset in it. */
+  stackRange(address: number): { region: NativeRegion; offset: number } {
+    const region = address >= this.#stackTop.address ? this.#stackTop : this.stack;
+    return { region, offset: address - region.address };
   }
 
   /** Runs `call` with a stack budget of at most `units` for code that counts the call depth. */
@@ -394,7 +416,7 @@ export class GuestThread {
    */
   *guestFrames(): Generator<{ region: NativeRegion; offset: number; bytes: number }> {
     const sp = this.state.word(THREAD.GUEST_SP);
-    yield { region: this.stack, offset: sp - this.stackLow, bytes: this.stackHigh - sp };
+    yield { ...this.stackRange(sp), bytes: this.stackHigh - sp };
     for (const { block, bytes } of this.suspended) yield { region: block.region, offset: block.offset, bytes };
   }
 
@@ -482,7 +504,7 @@ export class GuestThread {
   /** Drops the parked guest code: the next call starts where its activation began (first word of the parked frame). */
   abandon(): void {
     const parked = this.state.word(THREAD.GUEST_SP);
-    this.state.setWord(THREAD.GUEST_SP, this.stack.word(parked - this.stackLow));
+    this.state.setWord(THREAD.GUEST_SP, this.stackWord(parked));
   }
 }
 

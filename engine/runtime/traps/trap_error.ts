@@ -94,7 +94,7 @@ export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStac
   const sp = thread.state.word(THREAD.GUEST_SP);
   const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
   for (let i = 0; i < words; i++) {
-    const pc = thread.stack.word(sp - thread.stackLow + i * 8);
+    const pc = thread.stackWord(sp + i * 8);
     if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
       walk(found, thread, sp + i * 8, lookup);
       break;
