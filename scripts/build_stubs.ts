@@ -5,6 +5,7 @@
  * 1 reports an outdated file.
  */
 import process from "node:process";
+import { isDeepStrictEqual } from "node:util";
 import { layoutContext } from "../engine/abi/context_layout.ts";
 import { emitImageStubs as armStubs } from "../engine/backend_arm64/image_stubs.ts";
 import { buildProcessStubs as armProcess } from "../engine/backend_arm64/process_stubs.ts";
@@ -18,7 +19,7 @@ import {
   type StoredStub,
   type StoredStubs,
   stubVariant,
-  thunkKey,
+  thunkKeys,
   type ThunkKind,
 } from "../engine/codegen/stored_stubs.ts";
 import type { CodegenContext, ProcessStubs, Target } from "../engine/codegen/target.ts";
@@ -114,21 +115,40 @@ function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContex
 }
 
 /**
- * Signatures with stored thunks, `i` for i32 and `I` for i64: those of most exports, of the imports of C and C++
- * libraries, and of WASI.
+ * Signatures with stored thunks: those of most exports and table elements, and of the imports of C and C++ libraries
+ * and of WASI. `i` is i32, `I` i64, `f` f32 and `d` f64.
  */
 const SIGNATURES: readonly string[] = [
-  ...["", "i", "ii", "iii", "iiii", "iiiii", "iiiiii"].flatMap((params) => [`${params}>`, `${params}>i`]),
+  ...Array.from({ length: 12 }, (_, count) => "i".repeat(count)).flatMap((params) => [`${params}>`, `${params}>i`]),
   ...[">I", "I>", "I>I", "I>i", "i>I", "iI>i", "II>I", "II>i", "iI>", "iIi>i", "iIii>i", "iIi>I"],
+  ...[
+    "ii>I",
+    "iii>I",
+    "Ii>i",
+    "iiI>",
+    "iII>",
+    "iiI>i",
+    "iiIi>i",
+    "iiIii>",
+    "iiiI>i",
+    "iiiIii>i",
+    "iiiiI>i",
+    "iiiiII>i",
+  ],
+  ...["iiiiiI>i", "iiiiiII>i", "iiiiIii>i"],
+  ...[">d", "d>", "d>d", "d>i", "i>d", "id>", "id>i", "ii>d", "iid>", "iii>d", "id>d", "dd>d", "di>d", "ddd>d"],
+  ...["idd>", "iidd>i", "iidii>", "idiiii>i", "idiiiii>i", "iiiid>"],
+  ...["i>f", "f>f", "if>", "ii>f", "iif>", "iii>f", "iff>", "iifii>", "iiifii>"],
 ];
+
+/** The value types of the letters in `SIGNATURES`. */
+const LETTERS: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, d: TY.F64 };
 
 const THUNK_KINDS: readonly ThunkKind[] = ["entry", "host"];
 
 /** The signature of a row of `SIGNATURES`. */
 function signatureOf(row: string): Signature {
-  const [params, results] = row.split(">").map((letters) =>
-    Uint8Array.from([...letters], (letter) => letter === "i" ? TY.I32 : TY.I64)
-  );
+  const [params, results] = row.split(">").map((letters) => Uint8Array.from([...letters], (letter) => LETTERS[letter]));
   return { params, results };
 }
 
@@ -141,18 +161,29 @@ function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): S
   return { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, 0, code.length), tags: [] };
 }
 
-/** The thunk of a signature. Throws an Error if variants differ, whose thunks cannot be shared. */
-function commonThunk({ name, thunks, cpus }: StubGenerators, kind: ThunkKind, signature: Signature): StoredStub {
-  const variants = [false, true].flatMap((flag) =>
-    cpus.map((cpu) => {
-      const parts = { explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] };
-      return storedThunk(thunks[kind], stubContext(parts));
-    })
-  );
-  if (new Set(variants.map((stub) => JSON.stringify(stub))).size > 1) {
-    throw new Error(`the thunk "${thunkKey(kind, signature)}" of ${name} depends on the variant`);
-  }
-  return variants[0];
+/**
+ * The stored thunk of a signature and its key: common to all processors if theirs are equal, otherwise for those with
+ * AVX. Throws an Error if bounds or fuel change it.
+ */
+function storedThunkOf(
+  { name, thunks, cpus }: StubGenerators,
+  kind: ThunkKind,
+  signature: Signature,
+): [string, StoredStub] {
+  const forCpu = (cpu: readonly string[]): [string[], StoredStub] => {
+    const [context, other] = [false, true].map((flag) =>
+      stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] })
+    );
+    const keys = thunkKeys(kind, signature, context);
+    const stub = storedThunk(thunks[kind], context);
+    if (!isDeepStrictEqual(stub, storedThunk(thunks[kind], other))) {
+      throw new Error(`the thunk "${keys[0]}" of ${name} depends on bounds or fuel`);
+    }
+    return [keys, stub];
+  };
+  const [[[common], first], ...rest] = cpus.map(forCpu);
+  const different = rest.find(([, stub]) => !isDeepStrictEqual(stub, first));
+  return different === undefined ? [common, first] : [different[0][1], different[1]];
 }
 
 function storedStubs(generators: StubGenerators): StoredStubs {
@@ -182,7 +213,8 @@ function storedStubs(generators: StubGenerators): StoredStubs {
   const thunks: Record<string, number> = {};
   for (const signature of SIGNATURES.map(signatureOf)) {
     for (const kind of THUNK_KINDS) {
-      thunks[thunkKey(kind, signature)] = indexOf(commonThunk(generators, kind, signature));
+      const [key, stub] = storedThunkOf(generators, kind, signature);
+      thunks[key] = indexOf(stub);
     }
   }
   return { stubs, images, thunks, process };

@@ -66,10 +66,15 @@ Deno.test("stored thunks equal generated ones for all options, processors and pl
   for (const { name, thunks } of GENERATORS) {
     for (const kind of ["entry", "host"] as const) {
       let generated = 0;
-      const stored = new StubStore(TEXTS[name], FILLERS[name]).thunk(kind, () => generated++);
-      for (const params of [[], [TY.I32], [TY.I32, TY.I32, TY.I32, TY.I32, TY.I32, TY.I32], [TY.I32, TY.I64]]) {
+      const stored = new StubStore(TEXTS[name], FILLERS[name]).thunk(kind, (...args) => {
+        generated++;
+        thunks[kind](...args);
+      });
+      const ints = Array.from({ length: 11 }, () => TY.I32);
+      for (const params of [[], [TY.I32], ints.slice(0, 7), ints, [TY.I32, TY.I64], [TY.I32, TY.F64]]) {
         for (const flag of [false, true]) {
           for (const cpu of [[], CPU_FEATURES[name]]) {
+            const before = generated;
             const signatures = [signature(params, [TY.I32]), signature(params, [TY.I32])];
             const context = stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures });
             const [ours, theirs] = [new MachineCode(0, 2), new MachineCode(0, 2)];
@@ -78,12 +83,15 @@ Deno.test("stored thunks equal generated ones for all options, processors and pl
               thunks[kind](id, context, theirs);
             }
             assert.deepEqual(thunkContents(ours), thunkContents(theirs), `${name} ${kind} ${params}`);
+            // On x64, thunks with vector registers are stored for processors with AVX only.
+            if (cpu.length > 0) assert.equal(generated, before, `${name} ${kind} ${params}`);
           }
         }
       }
-      assert.equal(generated, 0);
+      if (name === "arm64") assert.equal(generated, 0);
+      const before = generated;
       stored(0, stubContext({ signatures: [signature([TY.F32, TY.F64], [])] }), new MachineCode(0, 1));
-      assert.equal(generated, 1);
+      assert.equal(generated, before + 1);
     }
   }
 });

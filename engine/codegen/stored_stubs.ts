@@ -30,7 +30,7 @@ export interface StoredStubs {
   readonly stubs: readonly StoredStub[];
   /** By variant: [stub number, index in `stubs`], in the order of the image. */
   readonly images: Readonly<Record<string, readonly (readonly [number, number])[]>>;
-  /** By kind and signature ({@linkcode thunkKey}): index in `stubs`. The same for all variants. */
+  /** By kind, signature and, where it matters, processor ({@linkcode thunkKeys}): index in `stubs`. */
   readonly thunks: Readonly<Record<string, number>>;
   /** By operating system. */
   readonly process: Readonly<Record<string, Omit<ProcessStubs, "bytes"> & { readonly code: string }>>;
@@ -45,9 +45,14 @@ export function stubVariant({ explicitBounds, fuel, cpu }: CodegenContext): stri
 /** Functions that JavaScript calls have entry thunks, imported ones host thunks. */
 export type ThunkKind = "entry" | "host";
 
-/** The name of the thunk of a signature. */
-export function thunkKey(kind: ThunkKind, { params, results }: Signature): string {
-  return `${kind} ${params.join("")}_${results.join("")}`;
+/** The names of the thunk of a signature: for all processors, and for those with AVX or without it. */
+export function thunkKeys(
+  kind: ThunkKind,
+  { params, results }: Signature,
+  { cpu }: Pick<CodegenContext, "cpu">,
+): [common: string, own: string] {
+  const key = `${kind} ${params.join("")}_${results.join("")}`;
+  return [key, `${key} ${cpu.has("avx") ? "avx" : "-"}`];
 }
 
 /** The decoded stubs of a backend. */
@@ -86,7 +91,8 @@ export class StubStore {
   thunk(kind: ThunkKind, generate: Target["emitEntryThunk"]): Target["emitEntryThunk"] {
     return (signatureId, context, code) => {
       const { stubs, thunks } = this.#content;
-      const index = thunks[thunkKey(kind, context.signatures[signatureId])];
+      const [common, own] = thunkKeys(kind, context.signatures[signatureId], context);
+      const index = thunks[common] ?? thunks[own];
       if (index === undefined) return generate(signatureId, context, code);
       alignImage(code, FUNCTION_ALIGNMENT, this.#filler);
       (kind === "entry" ? code.entryThunk : code.hostThunk)[signatureId] = code.length;
