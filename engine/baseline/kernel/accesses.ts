@@ -2,13 +2,13 @@
  * Loads, stores and atomic operations in live code. An access to memory 0 with guard pages needs no check: its fault is
  * the trap. An intrinsic module's accesses to memory 0 are unchecked. All others compare the end of the access with the
  * length of the memory first. For a shared memory, the context holds a previous length: an access beyond it reads the
- * current length (cold.ts).
+ * current length (out_of_line.ts).
  *
  * Traps of atomic operations are checked in this order: unaligned, out of bounds, not shared.
  */
 import { callBuiltin } from "./calls.ts";
 import * as code from "./code.ts";
-import { coldBounds } from "./cold_pieces.ts";
+import { queueBounds } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import {
   BUILTIN_MEMORY_NOTIFY,
@@ -62,11 +62,11 @@ function checkBounds(register: i32, width: i32): void {
   if (memory === 0 && hasExplicitBounds()) machine.compareLength();
   else machine.compareContextLength(memoryOffset(memory) + MEMORY_LENGTH_FIELD);
   if (!isShared(memory)) {
-    machine.coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, instructionOffset);
+    machine.trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, instructionOffset);
     return;
   }
   const branch = machine.jumpIf(cond.GT_U);
-  coldBounds(branch, code.at, memory, instructionOffset);
+  queueBounds(branch, code.at, memory, instructionOffset);
 }
 
 export function emitLoad(width: i32, isSigned: i32, type: i32): void {

@@ -4,7 +4,7 @@
  * call are stored to their homes first.
  */
 import * as code from "./code.ts";
-import { coldCrossCall, coldCrossTailCall } from "./cold_pieces.ts";
+import { queueCrossCall, queueCrossTailCall } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import {
   CELLS_TYPES,
@@ -213,7 +213,7 @@ function callRecord(isImport: boolean): void {
   if (isImport) machine.callHostRecord();
   else machine.callOwnRecord();
   noteCall();
-  coldCrossCall(cross, code.at, landings.useCurrent(), instructionOffset);
+  queueCrossCall(cross, code.at, landings.useCurrent(), instructionOffset);
 }
 
 /** Takes the record register for the instruction in hand. */
@@ -247,7 +247,7 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
   compareType(typeIndex, t);
   operands.freeRegister(t);
-  machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
+  machine.trapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
 }
 
 /** d = the address of the descriptor of the type whose canonical id is in the scratch register, which is changed. */
@@ -322,7 +322,7 @@ export function emitTailCall(target: i32, type: i32): void {
 
 function jumpToRecord(): void {
   machine.compareRecordContext();
-  coldCrossTailCall(machine.jumpIf(cond.NE));
+  queueCrossTailCall(machine.jumpIf(cond.NE));
   dropFrame();
   machine.jumpToRecord();
 }

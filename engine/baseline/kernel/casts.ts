@@ -132,7 +132,7 @@ export function emitRefCast(to: i32): void {
 }
 
 function failIf(condition: i32): void {
-  machine.coldTrapIf(condition, TRAP_CAST_FAILURE, instructionOffset);
+  machine.trapIf(condition, TRAP_CAST_FAILURE, instructionOffset);
 }
 
 /** Traps unless the reference in x, of type `from`, is of type `to`. Changes t. */

@@ -1,7 +1,7 @@
 /**
  * The output of the kernel: bytes of code, call sites, trap sites and relocations (see codegen/machine_code.ts).
  * Offsets are relative to the image. Invariant: rows are in ascending order of offset, because code is written in one
- * direction; the out-of-line code of a body, and its rows, follow the body (cold.ts).
+ * direction; the out-of-line code of a body, and its rows, follow the body (out_of_line.ts).
  */
 import {
   CALLS,

@@ -12,8 +12,8 @@ import * as accesses from "./accesses.ts";
 import * as aggregates from "./aggregates.ts";
 import * as calls from "./calls.ts";
 import * as code from "./code.ts";
-import { emitCold } from "./cold.ts";
-import { beginCold } from "./cold_pieces.ts";
+import { emitFragments } from "./out_of_line.ts";
+import { beginFragments } from "./fragments.ts";
 import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY } from "./constants.ts";
 import * as cond from "./conditions.ts";
 import * as control from "./control.ts";
@@ -98,7 +98,7 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   if (reader.status === layout.STATUS_DONE && reader.pos !== reader.end) reader.fail();
   if (reader.status !== layout.STATUS_DONE) return;
   const frame = machine.frameSize(operands.frameBytes());
-  emitCold();
+  emitFragments();
   const isLeaf = code.callsAt === calls;
   addFrame(machine.returnDistance(frame), calls, traps);
   patchEpilogues(frame);
@@ -125,7 +125,7 @@ function beginBody(type: i32): void {
   frames.beginFrames();
   beginEpilogues();
   landings.beginLandings();
-  beginCold();
+  beginFragments();
   const params = load32(type + layout.TYPE_PARAMS);
   const count = load32(type + layout.TYPE_PARAM_COUNT);
   for (let k: i32 = 0; k < count; k++) operands.addLocal(load32(params + k * 4));

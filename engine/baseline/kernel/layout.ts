@@ -8,7 +8,8 @@
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
  *     STUBS        offsets of the image's stubs
  *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register
- *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: locals, operand stack, control frames, out-of-line code
+ *     LOCALS, OPERANDS, FRAMES, LANDINGS, FRAGMENTS     scratch of one body: locals, operand stack, control frames,
+ *                                                  out-of-line fragments
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     output, for many bodies
  *     MODULE       tables of the module and the bytes of its bodies
  */
@@ -36,8 +37,8 @@ export const FRAMES: i32 = 0x600000;
 export const FRAMES_END: i32 = 0x9c0000;
 export const LANDINGS: i32 = 0x9c0000;
 export const LANDINGS_END: i32 = 0xa00000;
-export const COLD: i32 = 0xa00000;
-export const COLD_END: i32 = 0xe00000;
+export const FRAGMENTS: i32 = 0xa00000;
+export const FRAGMENTS_END: i32 = 0xe00000;
 export const CALLS: i32 = 0xe00000;
 export const CALLS_END: i32 = 0x1200000;
 export const TRAPS: i32 = 0x1200000;

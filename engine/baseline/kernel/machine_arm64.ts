@@ -12,7 +12,7 @@
  */
 import * as code from "./code.ts";
 import { emit32 } from "./code.ts";
-import { coldPoll, coldTrapAt } from "./cold_pieces.ts";
+import { queuePoll, queueTrap } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import {
   CONTEXT_MEMORIES,
@@ -342,12 +342,12 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
  */
 export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32): i32 {
   compareImmediate(wide, b, 0);
-  coldTrapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
+  trapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
   if (operation === op.DIV_S) {
     // Overflow: b is −1, and subtracting 1 from a overflows.
     compareImmediate(wide, b, -1);
     rrr(sized(wide, a64.CCMP_I32, a64.CCMP_I64), 0, a, 1);
-    coldTrapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
   }
   const isSigned = operation === op.DIV_S || operation === op.REM_S;
   const form = isSigned ? sized(wide, a64.SDIV32, a64.SDIV64) : sized(wide, a64.UDIV32, a64.UDIV64);
@@ -656,29 +656,29 @@ function compareWith(double: i32, a: i32, single: i32, high: i32, low: i32): voi
 /** d = float a as an integer; traps where it does not fit. Changes x16. */
 export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
   compareFloats(double, a, a);
-  coldTrapAt(branchOn(VS), TRAP_INVALID_CONVERSION, position);
+  queueTrap(branchOn(VS), TRAP_INVALID_CONVERSION, position);
   // 2^31, 2^32, 2^63 or 2^64 is the smallest float that is too large.
   const bits = (wide === 0 ? 31 : 63) + (isSigned === 1 ? 0 : 1);
   compareWith(double, a, (127 + bits) << 23, (1023 + bits) << 20, 0);
-  coldTrapIf(cond.FGE, TRAP_INTEGER_OVERFLOW, position);
+  trapIf(cond.FGE, TRAP_INTEGER_OVERFLOW, position);
   if (isSigned === 0) {
     compareWith(double, a, -0x40800000, -0x40100000, 0);
-    coldTrapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
   } else if (wide === 0 && double === 1) {
     // −2^31 − 1 is a double.
     compareWith(1, a, 0, -0x3e200000, 0x200000);
-    coldTrapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
   } else {
     const sign: i32 = -0x7fffffff - 1;
     compareWith(double, a, sign | ((127 + bits) << 23), sign | ((1023 + bits) << 20), 0);
-    coldTrapIf(cond.NOT_FGE, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.NOT_FGE, TRAP_INTEGER_OVERFLOW, position);
   }
   truncateSaturating(isSigned, wide, double, d, a);
 }
 
 /** Traps with `trap` if the condition holds. */
-export function coldTrapIf(condition: i32, trap: i32, position: i32): void {
-  coldTrapAt(jumpIf(condition), trap, position);
+export function trapIf(condition: i32, trap: i32, position: i32): void {
+  queueTrap(jumpIf(condition), trap, position);
 }
 
 // Memory 0, with its base in x26 and, with explicit bounds, its length in x27.
@@ -707,10 +707,10 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
   else {
     constant(X16, low, high, 1);
     rri(a64.ADDS_I64, X16, X16, width);
-    if (is64 && high === -1) coldTrapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+    if (is64 && high === -1) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   }
   rrr(a64.ADDS64, X16, X16, address);
-  if (is64) coldTrapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  if (is64) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
 /** Compares x16 with the length of memory 0 in its register, or with the length in the context at `offset`. */
@@ -739,16 +739,16 @@ export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32
 /** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. */
 export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
   rrr(a64.ADDS64, X16, start, count);
-  if (is64) coldTrapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  if (is64) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   compare(1, X16, length);
-  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
 /** Traps unless address + offset, at most 7, has no bit of the mask. */
 export function checkAlignment(address: i32, offset: i32, mask: i32, position: i32): void {
   rri(a64.ADD_I32, X16, address, offset);
   compareBits(X16, mask);
-  coldTrapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
+  trapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
 }
 
 /** d = d + the constant, 64 bits */
@@ -1253,7 +1253,7 @@ export function poll(position: i32): void {
     emit32(a64.ADR | X16 | (0x7ffff << 5));
   } else {
     emit32(a64.ADR | X16);
-    coldPoll(code.at - 4);
+    queuePoll(code.at - 4);
   }
   loadAny(a64.LDRSW_U, 2, X17, X16, 0);
   rrr(a64.ADD64, X16, X16, X17);

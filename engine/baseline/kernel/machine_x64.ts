@@ -63,7 +63,7 @@ import {
 } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
-import { coldTrapAt } from "./cold_pieces.ts";
+import { queueTrap } from "./fragments.ts";
 import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
 
 export * from "./vectors_x64.ts";
@@ -417,7 +417,7 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
 export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32): i32 {
   move(wide, R11, b);
   rr(0x85, wide, R11, R11);
-  coldTrapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
+  trapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
   move(wide, RAX, a);
   if (operation === op.DIV_U || operation === op.REM_U) {
     rr(0x33, 0, RDX, RDX);
@@ -429,7 +429,7 @@ export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32)
   if (operation === op.DIV_S) {
     // Only the smallest integer overflows when 1 is subtracted; −1 divides all others by negation.
     ri(7, wide, RAX, 1);
-    coldTrapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
     rr(0xf7, wide, 3, RAX);
   } else rr(0x33, 0, RDX, RDX);
   const done = shortJump();
@@ -872,14 +872,14 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
   } else rr(0x85, 1, d, d);
   const fits = isSigned === 1 ? shortBranch(cond.NO_OVERFLOW) : wide === 0 ? shortBranch(cond.EQ) : shortBranchOn(0x79);
   compareFloats(double, a, a);
-  coldTrapOn(0x8a, TRAP_INVALID_CONVERSION, position);
+  trapOn(0x8a, TRAP_INVALID_CONVERSION, position);
   if (isSigned === 0) {
     if (wide === 0) {
       rr(0x3b, 1, R11, R11);
-      coldTrapIf(cond.EQ, TRAP_INTEGER_OVERFLOW, position);
+      trapIf(cond.EQ, TRAP_INTEGER_OVERFLOW, position);
     } else {
       upperHalf(double, d, a);
-      coldTrapOn(0x88, TRAP_INTEGER_OVERFLOW, position);
+      trapOn(0x88, TRAP_INTEGER_OVERFLOW, position);
       setTopBit(d);
     }
   } else {
@@ -890,10 +890,10 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
       a,
       exact ? SHARED_F64_M2P31_1 : wide === 0 ? SHARED_F32_M2P31 : double === 1 ? SHARED_F64_M2P63 : SHARED_F32_M2P63,
     );
-    coldTrapIf(exact ? cond.LE_U : cond.LT_U, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(exact ? cond.LE_U : cond.LT_U, TRAP_INTEGER_OVERFLOW, position);
     zeroVector(XMM15);
     compareFloats(double, a, XMM15);
-    coldTrapIf(cond.GE_U, TRAP_INTEGER_OVERFLOW, position);
+    trapIf(cond.GE_U, TRAP_INTEGER_OVERFLOW, position);
   }
   bindShort(fits);
 }
@@ -960,13 +960,13 @@ export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32
 }
 
 /** Traps with `trap` if the condition holds. */
-export function coldTrapIf(condition: i32, trap: i32, position: i32): void {
-  coldTrapAt(jumpIf(condition), trap, position);
+export function trapIf(condition: i32, trap: i32, position: i32): void {
+  queueTrap(jumpIf(condition), trap, position);
 }
 
 /** The same for a branch opcode. */
-function coldTrapOn(opcode: i32, trap: i32, position: i32): void {
-  coldTrapAt(branchTo(opcode), trap, position);
+function trapOn(opcode: i32, trap: i32, position: i32): void {
+  queueTrap(branchTo(opcode), trap, position);
 }
 
 // Memory 0, with its base in rbx and, with explicit bounds, its length in r14.
@@ -985,10 +985,10 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
   else {
     constant(R11, low, high, 1);
     ri(0, 1, R11, width);
-    if (is64 && high === -1) coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+    if (is64 && high === -1) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   }
   rr(0x03, 1, R11, address);
-  if (is64) coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  if (is64) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
 /**
@@ -1024,10 +1024,10 @@ export function checkRange(start: i32, count: i32, length: i32, is64: boolean, p
   if (is64) {
     move(1, R11, start);
     rr(0x03, 1, R11, count);
-    coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+    trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   } else rmx(0x8d, 1, R11, start, count, 0, 0, 0);
   rr(0x3b, 1, R11, length);
-  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
 /** Traps unless address + offset has no bit of the mask. */
@@ -1035,7 +1035,7 @@ export function checkAlignment(address: i32, offset: i32, mask: i32, position: i
   rm(0x8d, 0, R11, address, offset);
   rr(0xf7, 0, 0, R11);
   emit32(mask);
-  coldTrapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
+  trapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
 }
 
 /** d = d + the constant, 64 bits */

@@ -5,7 +5,7 @@
  *
  * The price of a region depends only on the bytes of the body, so totals equal those of the optimizing compiler.
  */
-import { coldFuel, setPrice } from "./cold_pieces.ts";
+import { queueFuel, setPrice } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import { DEPTH_ACTIVATION_UNITS, DEPTH_LOCAL_UNITS, THREAD_DEPTH_LEFT, TRAP_STACK_EXHAUSTED } from "./constants.ts";
 import * as frames from "./frames.ts";
@@ -17,9 +17,11 @@ import * as op from "./operations.ts";
 import { instructionOffset } from "./reader.ts";
 import { F64, I32, V128 } from "./types.ts";
 
-/** The open region's charge: address of its price in the code, 0 for none; its out-of-line piece; its price so far. */
+/**
+ * The open region's charge: address of its price in the code, 0 for none; its out-of-line fragment; its price so far.
+ */
 let charge: i32 = 0;
-let piece: i32 = 0;
+let fragment: i32 = 0;
 let price: i32 = 0;
 /** The homes of the depth that this activation received and of the depth that it leaves to its callees. */
 let depthHome: i32 = 0;
@@ -42,7 +44,7 @@ function addPrice(units: i32): void {
   if (charge === 0) {
     if (!frames.live || units === 0) return;
     charge = machine.charge();
-    piece = coldFuel(machine.jumpIf(cond.LT_S), 0, instructionOffset);
+    fragment = queueFuel(machine.jumpIf(cond.LT_S), 0, instructionOffset);
   }
   price = price + units;
 }
@@ -51,7 +53,7 @@ function addPrice(units: i32): void {
 function closeRegion(): void {
   if (charge !== 0) {
     machine.patchPrice(charge, price);
-    setPrice(piece, price);
+    setPrice(fragment, price);
   }
   charge = 0;
   price = 0;
@@ -73,7 +75,7 @@ function chargeBulk(shift: i32): void {
   operands.loadInto(entry, machine.SCRATCH);
   machine.shiftImmediate(op.SHR_U, 1, machine.SCRATCH, machine.SCRATCH, shift);
   machine.chargeScratch();
-  coldFuel(machine.jumpIf(cond.LT_S), -1, instructionOffset);
+  queueFuel(machine.jumpIf(cond.LT_S), -1, instructionOffset);
 }
 
 /** Makes a NaN in the operand on top, which the row has pushed, canonical. */
@@ -107,7 +109,7 @@ export function takeDepth(locals: i32): void {
   machine.binaryImmediate(op.SUB, 0, register, register, DEPTH_ACTIVATION_UNITS + locals * DEPTH_LOCAL_UNITS);
   machine.storeHome(I32, register, depthHome + 8);
   machine.compareImmediate(0, register, 0);
-  machine.coldTrapIf(cond.LT_S, TRAP_STACK_EXHAUSTED, instructionOffset);
+  machine.trapIf(cond.LT_S, TRAP_STACK_EXHAUSTED, instructionOffset);
   operands.freeRegister(register);
 }
 

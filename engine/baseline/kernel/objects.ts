@@ -2,12 +2,12 @@
  * Structures, arrays and i31 references in live code (abi/gc_layout.ts). Operands have been checked; they are popped,
  * and a result is pushed. Null needs no check where the access faults in the first page: the fault is the trap.
  *
- * Allocation takes the first slot of a free list; out of line (cold.ts), a routine that preserves all registers does
- * it. Values in registers therefore stay there, and the collector finds them in the routine's frame.
+ * Allocation takes the first slot of a free list; out of line (out_of_line.ts), a routine that preserves all registers
+ * does it. Values in registers therefore stay there, and the collector finds them in the routine's frame.
  */
 import { callBuiltin, callNativeBuiltin } from "./calls.ts";
 import * as code from "./code.ts";
-import { coldAllocation } from "./cold_pieces.ts";
+import { queueAllocation } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import {
   BUILTIN_ARRAY_INIT_DATA,
@@ -82,7 +82,7 @@ function takeSlot(d: i32, t: i32, bytes: i32, sizeClass: i32): void {
   const empty = machine.jumpIf(cond.EQ);
   machine.loadFrom(I64, machine.SCRATCH, d, 0);
   machine.storeTo(I64, machine.SCRATCH, t, cell);
-  coldAllocation(empty, code.at, d, bytes, instructionOffset);
+  queueAllocation(empty, code.at, d, bytes, instructionOffset);
 }
 
 /** d = a slot for as many bytes as register `bytes` holds; `t` and `u` are changed. */
@@ -100,8 +100,8 @@ function takeSlotOf(d: i32, t: i32, u: i32, bytes: i32): void {
   const empty = machine.jumpIf(cond.EQ);
   machine.loadFrom(I64, machine.SCRATCH, d, 0);
   machine.storeElement(machine.SCRATCH, t, u);
-  coldAllocation(large, code.at, d, -1 - bytes, instructionOffset);
-  coldAllocation(empty, code.at, d, -1 - bytes, instructionOffset);
+  queueAllocation(large, code.at, d, -1 - bytes, instructionOffset);
+  queueAllocation(empty, code.at, d, -1 - bytes, instructionOffset);
 }
 
 function typeId(): i32 {
@@ -177,7 +177,7 @@ function prepareFieldOf(register: i32, field: i32): void {
   const offset = load32(field + layout.FIELD_OFFSET);
   if (offset >= FIRST_PAGE) {
     machine.compareImmediate(1, register, 0);
-    machine.coldTrapIf(cond.EQ, TRAP_NULL_STRUCTURE, instructionOffset);
+    machine.trapIf(cond.EQ, TRAP_NULL_STRUCTURE, instructionOffset);
   }
   machine.prepareField(register, offset);
   if (offset < FIRST_PAGE) machine.faultSite(TRAP_NULL_STRUCTURE, instructionOffset);
@@ -228,7 +228,7 @@ function checkRange(array: i32, start: i32, count: i32): void {
   loadLength(length, array);
   machine.binary(op.ADD, 1, machine.SCRATCH, start, count);
   machine.compare(1, machine.SCRATCH, length);
-  machine.coldTrapIf(cond.GT_U, TRAP_ARRAY_OUT_OF_BOUNDS, instructionOffset);
+  machine.trapIf(cond.GT_U, TRAP_ARRAY_OUT_OF_BOUNDS, instructionOffset);
   operands.freeRegister(length);
 }
 
@@ -328,7 +328,7 @@ export function emitArrayNewElem(): void {
 function prepareElementOf(array: i32, i: i32): void {
   machine.faultSite(TRAP_NULL_ARRAY, instructionOffset);
   machine.compareMemory(0, i, array, OBJECT_LENGTH);
-  machine.coldTrapIf(cond.GE_U, TRAP_ARRAY_OUT_OF_BOUNDS, instructionOffset);
+  machine.trapIf(cond.GE_U, TRAP_ARRAY_OUT_OF_BOUNDS, instructionOffset);
   machine.prepareElement(array, i, elementShift(), OBJECT_FIELDS);
 }
 
@@ -449,7 +449,7 @@ export function emitI31Get(shift: i32): void {
   const entry = operands.popEntry();
   const x = operands.toRegister(entry);
   machine.compareImmediate(1, x, 0);
-  machine.coldTrapIf(cond.EQ, TRAP_NULL_I31, instructionOffset);
+  machine.trapIf(cond.EQ, TRAP_NULL_I31, instructionOffset);
   const d = operands.destination(0, entry, 0);
   machine.shiftImmediate(shift, 0, d, x, 1);
   operands.pushRegister(I32, d);

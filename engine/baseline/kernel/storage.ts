@@ -187,7 +187,7 @@ export function emitGlobalSet(): void {
 /** Traps with `trap` unless the index is below the table's length. */
 export function checkTableIndex(table: i32, register: i32, trap: i32): void {
   machine.compareContext(isTable64(table) ? 1 : 0, register, tableOffset(table) + TABLE_LENGTH_FIELD);
-  machine.coldTrapIf(cond.GE_U, trap, instructionOffset);
+  machine.trapIf(cond.GE_U, trap, instructionOffset);
 }
 
 /** Loads the base of the elements into the scratch register. */
@@ -286,7 +286,7 @@ export function emitRefAsNonNull(): void {
   const entry = operands.popEntry();
   const register = operands.toRegister(entry);
   machine.compareImmediate(1, register, 0);
-  machine.coldTrapIf(cond.EQ, TRAP_NULL_REFERENCE, instructionOffset);
+  machine.trapIf(cond.EQ, TRAP_NULL_REFERENCE, instructionOffset);
   const d = operands.destination(0, entry, 0);
   machine.move(1, d, register);
   operands.pushRegister(nonNull(operands.entryType(entry)), d);

@@ -5,7 +5,7 @@
  */
 import * as code from "./code.ts";
 import { emit32 } from "./code.ts";
-import { coldVector } from "./cold_pieces.ts";
+import { queueVector } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import { bits, rri, rrr, rrra } from "./encoding_arm64.ts";
 import * as a64 from "./instructions_arm64.ts";
@@ -64,7 +64,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   const isRepeated = w0 === w2 && w1 === w3;
   if (!isRepeated && !isFar) {
     emit32(a64.LDR_LQ | (d & 31));
-    coldVector(code.at - 4, w0, w1, w2, w3);
+    queueVector(code.at - 4, w0, w1, w2, w3);
     return;
   }
   constant(X16, w0, w1, 1);

@@ -4,7 +4,7 @@
  * the others are the shortest known sequences.
  */
 import { at, emit8 } from "./code.ts";
-import { coldVector } from "./cold_pieces.ts";
+import { queueVector } from "./fragments.ts";
 import { rip, rmx, rr, rrByte } from "./encoding_x64.ts";
 import { constant, move, withShared } from "./machine_x64.ts";
 import { accessBase, accessIndex, accessOffset } from "./machine_x64.ts";
@@ -156,7 +156,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   else if ((w0 & w1 & w2 & w3) === -1) ones(d);
   else {
     rip(0x0f10, 0, d);
-    coldVector(at - 4, w0, w1, w2, w3);
+    queueVector(at - 4, w0, w1, w2, w3);
   }
 }
 

@@ -1,20 +1,20 @@
 /**
- * The out-of-line code of a body, emitted after it: the fragments that cold_pieces.ts has queued.
+ * The emission of out-of-line code: the fragments of fragments.ts, after the body that queued them.
  */
 import { callSite, trapSite } from "./code.ts";
 import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from "./constants.ts";
 import {
+  FRAGMENT_ALLOCATION,
+  FRAGMENT_BOUNDS,
+  FRAGMENT_BYTES,
+  FRAGMENT_CROSS_CALL,
+  FRAGMENT_CROSS_TAIL_CALL,
+  FRAGMENT_FUEL,
+  FRAGMENT_POLL,
+  FRAGMENT_TRAP,
+  FRAGMENT_VECTOR,
   next,
-  PIECE,
-  PIECE_ALLOCATION,
-  PIECE_BOUNDS,
-  PIECE_CROSS_CALL,
-  PIECE_CROSS_TAIL_CALL,
-  PIECE_FUEL,
-  PIECE_POLL,
-  PIECE_TRAP,
-  PIECE_VECTOR,
-} from "./cold_pieces.ts";
+} from "./fragments.ts";
 import { dropFrame } from "./epilogue.ts";
 import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
@@ -22,43 +22,43 @@ import * as machine from "./machine.ts";
 import * as code from "./code.ts";
 import { type i32, load32 } from "./memory.ts";
 
-/** Writes all pieces. */
-export function emitCold(): void {
-  for (let piece: i32 = layout.COLD; piece < next; piece += PIECE) {
+/** Writes all fragments. */
+export function emitFragments(): void {
+  for (let fragment: i32 = layout.FRAGMENTS; fragment < next; fragment += FRAGMENT_BYTES) {
     code.reserveCode(0);
-    machine.patchBranch(load32(piece + 4), code.at);
-    const a = load32(piece + 8);
-    const position = load32(piece + 12);
-    switch (load32(piece)) {
-      case PIECE_TRAP:
+    machine.patchBranch(load32(fragment + 4), code.at);
+    const a = load32(fragment + 8);
+    const position = load32(fragment + 12);
+    switch (load32(fragment)) {
+      case FRAGMENT_TRAP:
         machine.callTrap(a);
         trapSite(a, 0, position);
         break;
-      case PIECE_CROSS_CALL:
-        emitCrossCall(a, load32(piece + 16), position);
+      case FRAGMENT_CROSS_CALL:
+        emitCrossCall(a, load32(fragment + 16), position);
         break;
-      case PIECE_BOUNDS:
-        emitBounds(load32(piece + 16), a, position);
+      case FRAGMENT_BOUNDS:
+        emitBounds(load32(fragment + 16), a, position);
         break;
-      case PIECE_CROSS_TAIL_CALL:
+      case FRAGMENT_CROSS_TAIL_CALL:
         dropFrame();
         machine.jumpToCrossRecord();
         break;
-      case PIECE_FUEL:
+      case FRAGMENT_FUEL:
         // The charge that could not be paid is returned.
         machine.giveFuelBack(a);
         machine.callTrap(TRAP_OUT_OF_FUEL);
         trapSite(TRAP_OUT_OF_FUEL, 0, position);
         break;
-      case PIECE_ALLOCATION:
-        emitAllocation(load32(piece + 16), load32(piece + 20), position);
+      case FRAGMENT_ALLOCATION:
+        emitAllocation(load32(fragment + 16), load32(fragment + 20), position);
         machine.patchBranch(machine.jump(), a);
         break;
-      case PIECE_POLL:
+      case FRAGMENT_POLL:
         machine.pollDistance();
         break;
-      case PIECE_VECTOR:
-        for (let word: i32 = 8; word < PIECE; word += 4) code.emit32(load32(piece + word));
+      case FRAGMENT_VECTOR:
+        for (let word: i32 = 8; word < FRAGMENT_BYTES; word += 4) code.emit32(load32(fragment + word));
         break;
     }
   }
