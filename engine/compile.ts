@@ -336,6 +336,11 @@ export function compilerState(
   return { env, context: codegenContext(env, options, env.statistics) };
 }
 
+/** The properties that the stubs of a module's image depend on. */
+export function stubContext(valid: ValidModule, options: CompileOptions): CodegenContext {
+  return codegenContext(moduleInterface(valid), options, new Statistics());
+}
+
 function codegenContext(shape: ModuleInterface, options: CompileOptions, statistics: Statistics): CodegenContext {
   return {
     layout: shape.layout,

@@ -30,6 +30,7 @@ import {
   type CompileOptions,
   hasOptimized,
   prepareBodyCompiler,
+  stubContext,
   validateWhole,
 } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
@@ -77,7 +78,14 @@ import { serializeCode, serializeModule } from "./artifact/write_module.ts";
 import { type LoadedModule, loadModule, loadModuleFile } from "./artifact/read_module.ts";
 import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
 import type { Store } from "./runtime/instance/store.ts";
-import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
+import {
+  type Context,
+  type EngineLimits,
+  type EngineOptions,
+  requireLoading,
+  type Settings,
+  settingsOf,
+} from "./settings.ts";
 import {
   codeFacts,
   COLLECTOR_OPTIONS,
@@ -89,6 +97,7 @@ import {
   wantsExplicit,
   wasMarked,
 } from "./artifact/find_module.ts";
+import { requireProven } from "./late_verifier.ts";
 import { parseModule } from "./text_format.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
@@ -261,6 +270,7 @@ export class Engine implements Settings {
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
   readonly #verify: boolean;
+  readonly #provesCode: boolean;
   readonly #tierUpCalls: number | undefined;
   readonly #tierUpTurns: number | undefined;
   readonly #cache: CodeCache | undefined;
@@ -284,12 +294,14 @@ export class Engine implements Settings {
     this.deterministic = settings.deterministic;
     this.limits = settings.limits;
     this.#threads = threadCount(options.parallel);
-    this.#verify = options.verify ?? false;
+    this.#verify = options.verify === true;
+    this.#provesCode = options.verify === "code";
     this.#tierUpCalls = options.tierUpCalls;
     this.#tierUpTurns = TARGET.loopEntry === undefined ? undefined : options.tierUpTurns;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
-    this.#cache = options.cache && new CodeCache(options.cache);
+    // Code in the cache was proven by the process that wrote it, if at all.
+    this.#cache = options.cache && !this.#provesCode ? new CodeCache(options.cache) : undefined;
     const { features, optimizations, tier, interruptible, fuel, deterministic } = settings;
     this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic]);
   }
@@ -411,7 +423,7 @@ export class Engine implements Settings {
    * the bytes that `compile` and `serialize` return on a `machine` with exactly the named instruction sets. With
    * `bounds: "auto"` the code uses guard pages. Nothing is placed in memory here.
    *
-   * Rejects with the errors of `compile`, and with TypeError for an unsupported machine.
+   * Rejects with the errors of `compile`, and with TypeError for an unsupported machine, or arm64 with `verify: "code"`.
    */
   async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
     requireRecord(machine, "A machine");
@@ -427,12 +439,15 @@ export class Engine implements Settings {
         `Unknown instruction set "${unknown}" of ${arch}: expected one of ${CPU_FEATURES[arch].join(", ")}`,
       );
     }
+    if (this.#provesCode && arch !== "x64") {
+      throw new TypeError('The option verify: "code" needs an x64 processor, not a machine with arm64');
+    }
     const target = await backendFor(arch);
     await prepareBodyCompiler(arch);
     const places = new TextPlaces();
     return withPlaces(places, () => {
       const features = new Set(cpu);
-      const code = compileModule(this.#parse(source, places), {
+      const code = this.#compileProven(this.#parse(source, places), {
         target,
         features: this.features,
         optimizations: this.optimizations,
@@ -457,6 +472,7 @@ export class Engine implements Settings {
    * would run.
    */
   load(artifact: Uint8Array | ArrayBuffer): Module {
+    requireLoading({ verify: this.#provesCode ? "code" : false });
     const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
     return this.#load(loadModule(realmStore, bytes, this, (valid) => wantsExplicit(this, valid)));
   }
@@ -469,6 +485,7 @@ export class Engine implements Settings {
    * Throws the errors of `load`, and those of `node:fs` if the file cannot be read.
    */
   loadFile(path: string | URL): Module {
+    requireLoading({ verify: this.#provesCode ? "code" : false });
     const name = path instanceof URL ? nodeModule("node:url").fileURLToPath(path) : path;
     return this.#load(loadModuleFile(realmStore, name, this, (valid) => wantsExplicit(this, valid)));
   }
@@ -506,7 +523,8 @@ export class Engine implements Settings {
     tier: Tiering = this.tier,
     plan?: TierUpPlan,
   ): ReusableCode {
-    const isOwn = places !== undefined || this.#verify || plan !== undefined || this.#tierUpCalls !== undefined ||
+    const isOwn = places !== undefined || this.#verify || this.#provesCode || plan !== undefined ||
+      this.#tierUpCalls !== undefined ||
       this.#tierUpTurns !== undefined ||
       this.#explain !== undefined;
     if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, plan);
@@ -515,6 +533,13 @@ export class Engine implements Settings {
     if (known !== undefined) return known;
     const code = this.#compileAnew(space, module, places, explicitBounds, tier);
     rememberCode(module.bytes, settings, code);
+    return code;
+  }
+
+  /** Compiles a module; with the option `verify: "code"`, throws UnprovenCodeError unless its code is proven. */
+  #compileProven(module: WasmModule, options: CompileOptions): CompiledCode {
+    const code = compileModule(module, options);
+    if (this.#provesCode) requireProven(code, options, stubContext(code.valid, options));
     return code;
   }
 
@@ -529,7 +554,7 @@ export class Engine implements Settings {
     const { thread } = space;
     const notes = this.#explain && new FunctionNotes();
     const start = performance.now();
-    const code = compileModule(module, {
+    const code = this.#compileProven(module, {
       ...this.#codeOptions(explicitBounds),
       target: TARGET,
       note: notes?.note,

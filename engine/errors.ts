@@ -86,6 +86,30 @@ export class LinkError extends WaftError {
   }
 }
 
+/**
+ * The verifier could not prove that a function's machine code stays in its sandbox (EngineOptions.verify); no code of
+ * the module was placed in memory.
+ */
+export class UnprovenCodeError extends WaftError {
+  static {
+    this.prototype.name = "UnprovenCodeError";
+  }
+  /** The function's index in its module, imports included; −1 for the stubs that all functions share. */
+  readonly functionIndex: number;
+  /** Bytes from the start of the function's machine code to the first instruction that is not proven. */
+  readonly codeOffset: number;
+  /** The property that is not proven, in words. */
+  readonly reason: string;
+
+  /** Creates an error about a function. */
+  constructor(message: string, functionIndex: number, codeOffset: number, reason: string) {
+    super(message);
+    this.functionIndex = functionIndex;
+    this.codeOffset = codeOffset;
+    this.reason = reason;
+  }
+}
+
 /** A frame of guest code on the stack at a trap. */
 export interface TrapFrame {
   /** The function index in its module. */

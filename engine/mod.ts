@@ -42,6 +42,7 @@ export {
   type SourcePlace,
   TrapError,
   type TrapFrame,
+  UnprovenCodeError,
   UnsupportedError,
   WaftError,
 } from "./errors.ts";

@@ -16,7 +16,7 @@ import { loadModule } from "./artifact/read_module.ts";
 import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
 import { Module } from "./module.ts";
 import { hasStoreCompiler, realmStore } from "./runtime/realm_store.ts";
-import { type EngineOptions, settingsOf } from "./settings.ts";
+import { type EngineOptions, requireLoading, settingsOf } from "./settings.ts";
 
 /**
  * Returns the module that `NewEngine(options).compile(bytes)` would return, if the cache of `options` contains it, and
@@ -30,9 +30,10 @@ export async function openCachedModule(
   options: EngineOptions,
 ): Promise<Module | undefined> {
   const settings = settingsOf(options);
-  if (options.cache === undefined || options.perfMap === true || !looksBinary(bytes)) return undefined;
+  const { cache: directory, perfMap, verify } = options;
+  if (directory === undefined || perfMap === true || verify === "code" || !looksBinary(bytes)) return undefined;
   const key = await cacheKeyAsync(bytes, codeFacts(settings));
-  const cache = new CodeCache(options.cache);
+  const cache = new CodeCache(directory);
   const loaded = loadCached(cache, key, settings);
   if (loaded === undefined) return undefined;
   if (hasObjects(loaded.compiled.valid) && !hasStoreCompiler() && !loadCachedCollector(cache)) return undefined;
@@ -47,6 +48,7 @@ export async function openCachedModule(
  */
 export function openArtifact(artifact: Uint8Array, options: EngineOptions): Module | undefined {
   const settings = settingsOf(options);
+  requireLoading(options);
   try {
     const { compiled, statistics } = loadModule(realmStore, artifact, settings, (valid) => {
       // Ends the load before anything is placed in memory.

@@ -3,11 +3,19 @@
  * loading and instantiation use. Invariant: this file loads no part of the compiler.
  */
 import type { CacheOptions } from "./cache/code_cache.ts";
-import { requireBoolean, requireKnownNames, requireRecord, unknownName, wholeNumber } from "./base/arguments.ts";
+import {
+  inWords,
+  requireBoolean,
+  requireKnownNames,
+  requireRecord,
+  unknownName,
+  wholeNumber,
+} from "./base/arguments.ts";
 import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
+import { hostArchitecture } from "./host/cpu.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
 
 /** The compiler tiers that an engine uses: one of the two, or both in turn. */
@@ -95,8 +103,13 @@ export interface EngineOptions {
    * that runs continues in optimized code at the header of its loop; for tests on x64.
    */
   tierUpTurns?: number;
-  /** Verifies the IR and the register allocation while compiling; slow, for tests. Default: false. */
-  verify?: boolean;
+  /**
+   * `"code"`: reads the machine code of each module before it is placed in memory, and throws UnprovenCodeError unless
+   * every function is proven to stay in its sandbox (docs/security.md). Only x64 has a verifier. `tier` cannot be
+   * `auto`, `load` and `loadFile` are refused, and `cache` is not read or written. `true`: verifies the IR and the
+   * register allocation while compiling; slow, for tests. Default: false.
+   */
+  verify?: boolean | "code";
 }
 
 /** The context of a call or an instantiation: its limits. `instantiate` runs the start function under it. */
@@ -175,13 +188,35 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
 };
 
 /** The boolean options. */
-const SWITCHES = ["interruptible", "fuel", "deterministic", "perfMap", "verify"] as const;
+const SWITCHES = ["interruptible", "fuel", "deterministic", "perfMap"] as const;
 
 /** Throws TypeError for unknown names and for values that are not booleans. */
 function requireSwitches(what: string, given: object, known: object): void {
   requireRecord(given, `The option ${what}s`);
   requireKnownNames(what, given, known);
   for (const [name, value] of Object.entries(given)) requireBoolean(value, `The ${what} ${name}`);
+}
+
+/** Throws TypeError for settings with code that cannot be verified. */
+function requireVerifiable({ tier, optimizations }: Settings): void {
+  if (hostArchitecture() !== "x64") throw new TypeError('The option verify: "code" needs an x64 processor');
+  if (tier === "auto") {
+    throw new TypeError(
+      'The option verify: "code" needs tier optimizing or baseline: auto makes code in the background',
+    );
+  }
+  if (!optimizations["stack-fence"]) {
+    throw new TypeError('The option verify: "code" needs the optimization stack-fence');
+  }
+}
+
+/**
+ * Throws TypeError if an engine with these options loads no artifacts: their thunks and tables, which are not verified,
+ * come from the author.
+ */
+export function requireLoading({ verify }: Pick<EngineOptions, "verify">): void {
+  if (verify !== "code") return;
+  throw new TypeError('An engine with the option verify: "code" loads no artifacts: compile the module');
 }
 
 /**
@@ -192,19 +227,23 @@ export function settingsOf(options: EngineOptions): Settings {
   requireRecord(options, "The options of an engine");
   requireKnownNames("option", options, OPTION_NAMES);
   for (const name of SWITCHES) requireBoolean(options[name], `The option ${name}`);
+  if (![undefined, true, false, "code"].includes(options.verify)) {
+    throw new TypeError(`The option verify must be true, false or "code", not ${inWords(options.verify)}`);
+  }
   const deterministic = options.deterministic ?? false;
   if (deterministic && options.features?.threads === true) {
     throw new TypeError(
       "The options deterministic and features.threads exclude each other: threads are not deterministic",
     );
   }
+  const verifies = options.verify !== undefined && options.verify !== false;
   const settings: Settings = {
     features: featureSet(deterministic ? { ...options.features, threads: false } : options.features),
     optimizations: optimizationSet(
       deterministic ? { ...options.optimizations, "stack-fence": true } : options.optimizations,
     ),
     bounds: options.bounds ?? "auto",
-    tier: options.tier ?? (deterministic || options.verify === true ? "optimizing" : "auto"),
+    tier: options.tier ?? (deterministic || verifies ? "optimizing" : "auto"),
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic,
@@ -219,5 +258,6 @@ export function settingsOf(options: EngineOptions): Settings {
     throw new TypeError(`The option tier must be ${TIERINGS.join(" or ")}, not ${String(settings.tier)}`);
   }
   requireStackFence(settings.optimizations, settings.limits);
+  if (options.verify === "code") requireVerifiable(settings);
   return settings;
 }

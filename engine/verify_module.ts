@@ -1,26 +1,61 @@
 /**
- * Verification of compiled modules: prepares what engine/verify/ needs. In: a module's machine code and the options it
- * was compiled with. Out: the functions that are not proven. The stubs in front of an image are fixed code of this
- * build, which the verifier compares byte for byte.
+ * Verification of compiled modules: prepares the input of engine/verify/. In: a module's machine code, the options it was
+ * compiled with, and the context of its stubs. Out: the functions that are not proven. The stubs in front of an image are
+ * fixed code of this build, which the verifier compares byte for byte.
+ *
+ * Invariant: this file imports no part of the compiler, because synchronous code loads it late (late_verifier.ts).
  */
-import { type CompiledCode, type CompileOptions, compilerState } from "./compile.ts";
 import { MachineCode } from "./codegen/machine_code.ts";
+import type { CodegenContext } from "./codegen/target.ts";
+import type { CompiledCode } from "./compile.ts";
+import type { CompileOptions } from "./compile_options.ts";
+import { shortName, UnprovenCodeError } from "./errors.ts";
 import { type MachineModule, machineModule } from "./verify/machine_module.ts";
 import { type Finding, verifyX64 } from "./verify/verify_code.ts";
 
 export type { Finding } from "./verify/verify_code.ts";
 
-/** The verifier's view of x64 code that `compileModule` made with the same options. */
-export function machineModuleOf(code: CompiledCode, options: CompileOptions): MachineModule {
-  const { context } = compilerState(code.valid, options);
+/** Machine code that can be verified: of a compilation, or of an artifact. */
+export type VerifiableCode = Omit<CompiledCode, "statistics" | "inlineSites" | "signatureIds">;
+
+/** The verifier's view of x64 code that was compiled with `options`; `context` is that of its stubs. */
+export function machineModuleOf(
+  code: VerifiableCode,
+  { target }: Pick<CompileOptions, "target">,
+  context: CodegenContext,
+): MachineModule {
   const stubs = new MachineCode(0, 0);
-  options.target.emitStubs(context, stubs);
-  options.target.relocate(stubs);
+  target.emitStubs(context, stubs);
+  target.relocate(stubs);
   const known = { bytes: stubs.bytes.subarray(0, stubs.length), start: stubs.stubStart };
   return machineModule(code.valid, code.bytes, code.tables, code, known, code.replaceable);
 }
 
-/** Verifies x64 code that `compileModule` made with the same options. */
-export function verifyCompiled(code: CompiledCode, options: CompileOptions): Finding[] {
-  return verifyX64(machineModuleOf(code, options));
+/** Verifies x64 code that was compiled with `options`; `context` is that of its stubs. */
+export function verifyCompiled(
+  code: VerifiableCode,
+  options: Pick<CompileOptions, "target">,
+  context: CodegenContext,
+): Finding[] {
+  return verifyX64(machineModuleOf(code, options, context));
+}
+
+/** Throws UnprovenCodeError if a function is not proven. */
+export function requireProven(code: CompiledCode, options: CompileOptions, context: CodegenContext): void {
+  const [first, ...more] = verifyCompiled(code, options, context);
+  if (first === undefined) return;
+  const { index, at, reason } = first;
+  const { valid: { importedFuncCount, names }, tables: { functionStart } } = code;
+  if (index < 0) throw new UnprovenCodeError(`The machine code is not proven: ${reason}`, -1, 0, reason);
+  const func = index + importedFuncCount;
+  const offset = at - functionStart[index];
+  const name = names.funcs.get(func);
+  const label = name === undefined ? `function ${func}` : `function ${func} ($${shortName(name)})`;
+  const others = more.length === 0 ? "" : `, and ${more.length} more`;
+  throw new UnprovenCodeError(
+    `The machine code of ${label} at offset ${offset} is not proven${others}: ${reason}`,
+    func,
+    offset,
+    reason,
+  );
 }

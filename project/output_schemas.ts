@@ -254,6 +254,20 @@ const DATA: { readonly [command: string]: object } = {
       }),
     ],
   },
+  "verify": record({
+    kind: oneOf("core module", "component", "artifact"),
+    codes: list(record({
+      module: count,
+      tier: oneOf("baseline", "optimizing"),
+      bounds: oneOf("guard", "explicit"),
+      functions: count,
+      bytes: count,
+      // The index of the stubs that all functions share is −1.
+      unproven: list(record({ index: { type: "integer", minimum: -1 }, name: text, offset: count, reason: text }, [
+        "name",
+      ])),
+    }, ["module"])),
+  }),
   "component.new": builtComponent,
   "compose": builtComponent,
   "replay": record({

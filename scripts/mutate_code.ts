@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
-import { compileModule, prepareBodyCompiler } from "../engine/compile.ts";
+import { compileModule, prepareBodyCompiler, stubContext } from "../engine/compile.ts";
 import { NewEngine } from "../engine/engine.ts";
 import { featureSet } from "../engine/features.ts";
 import { cpuFeatures } from "../engine/host/cpu.ts";
@@ -46,7 +46,7 @@ const caught = new Map<MutantKind, number>();
 /** Applies mutants to the proven functions of a module. */
 function mutateModule(file: string): void {
   const code = compileModule(NewEngine().parse(readFileSync(file)), options);
-  const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, options);
+  const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, options, stubContext(code.valid, options));
   const verifier = x64Verifier(module);
   const { functionStart } = module.tables;
   const used = new Map<MutantKind, number>();

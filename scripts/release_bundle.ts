@@ -38,6 +38,7 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["code", "", "engine/validate/code.ts"],
   ["constant_rules", "", "engine/validate/constant_rules.ts"],
   ["code_reader", "", "engine/wasm/code_reader.ts"],
+  ["verify_module", "", "engine/verify_module.ts"],
 ];
 
 /** The modules of a bundle that are loaded by URL; a single executable names them beside its entry module. */

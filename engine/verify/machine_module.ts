@@ -27,7 +27,7 @@ interface KnownStubs {
 export interface MachineModule {
   readonly bytes: Uint8Array;
   readonly tables: CodeTables;
-  readonly code: CodeDescription;
+  readonly code: Pick<CodeDescription, "layout" | "explicitBounds">;
   readonly stubs: KnownStubs;
   /** Signature by function index, imports included, and by type index; undefined for types of objects. */
   readonly functionSignature: readonly Signature[];
@@ -105,7 +105,7 @@ export function machineModule(
   valid: AnnotatedModule,
   bytes: Uint8Array,
   tables: CodeTables,
-  code: CodeDescription,
+  code: MachineModule["code"],
   stubs: KnownStubs,
   replaceable?: Uint8Array,
 ): MachineModule {

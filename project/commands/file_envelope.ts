@@ -8,17 +8,26 @@ import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT, jsonLine } from "../base/diagnostic.ts";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 
+/** The output of a command with a result. */
+interface EnvelopeOutput<T> {
+  readonly data: (result: T) => object;
+  readonly print: (result: T) => void;
+  /** Findings about a file that was read. None when absent. */
+  readonly diagnostics?: (result: T) => readonly Diagnostic[];
+}
+
 /** Prints the result of `work` on `file` as JSON, or with `print`. Throws FileFailure without `json`. */
 export async function withEnvelope<T>(
   command: string,
   file: string,
   json: boolean,
   work: () => T | Promise<T>,
-  output: { readonly data: (result: T) => object; readonly print: (result: T) => void },
+  output: EnvelopeOutput<T>,
 ): Promise<void> {
   try {
     const result = await work();
-    if (json) writeEnvelope(command, output.data(result), []);
+    const diagnostics = output.diagnostics?.(result) ?? [];
+    if (json) writeEnvelope(command, output.data(result), diagnostics);
     else output.print(result);
   } catch (error) {
     if (error instanceof UsageError) throw error;

@@ -21,6 +21,7 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: "Check modules and components without running them",
     load: () => import("./validate.ts"),
   },
+  { name: "verify", summary: "Prove that machine code stays in its sandbox", load: () => import("./verify.ts") },
   {
     name: "parse",
     summary: "Translate the text of a module or component to binary form",

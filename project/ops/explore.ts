@@ -9,10 +9,10 @@ import { NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type ExploredStage, exploreModule, machineName, type ModuleExplorer } from "@waft/engine/internal/explore";
 import { decodeComponent } from "../../component/binary/decode.ts";
-import type { Component } from "../../component/model/definitions.ts";
 import { UsageError } from "../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../pages/explore_page.ts";
 import { componentBytes } from "./component_bytes.ts";
+import { coreModules } from "./core_modules.ts";
 import { ALL_FEATURES } from "./inspect_module.ts";
 import { readSource, readSourceMap } from "./source_files.ts";
 
@@ -75,14 +75,6 @@ async function coreModule(
     throw new UsageError(`The component has no core module ${wanted}; the last is ${modules.length - 1}`);
   }
   return new Uint8Array(chosen);
-}
-
-/** The core modules of a component and of the components in it, in the order of the file. */
-function coreModules({ definitions }: Component): Uint8Array[] {
-  return definitions.flatMap((definition) => {
-    if (definition.kind === "component") return coreModules(definition.component);
-    return definition.kind === "core module" ? [definition.bytes] : [];
-  });
 }
 
 /** Collects the parts of a page. */

@@ -592,6 +592,8 @@ commandTest(
       (loop $l (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))`,
     );
     await ok("inspect", "m.wat");
+    await ok("verify", "m.wat");
+    await ok("verify", "c.wat");
     assert.equal((await run("compile", "m.wat", "-o", "m.artifact")).code, 0);
     await ok("inspect", "m.artifact");
     assert.equal((await run("run", "--coredump", "core", "m.wat")).code, 134);

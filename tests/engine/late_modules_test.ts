@@ -1,7 +1,7 @@
 /**
  * Importing the engine and running a module with baseline code load neither the optimizing compiler nor the table of
- * opcodes with the rules of instructions, nor the text format, nor the collector (host/late_module.ts); synchronous
- * code gets them on first use, with and without `require`.
+ * opcodes with the rules of instructions, nor the text format, nor the collector, nor the verifier of machine code
+ * (host/late_module.ts); synchronous code gets them on first use, with and without `require`.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -11,13 +11,13 @@ import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 
 /** Modules that only optimized code, invalid bodies, texts or collections need. */
 const HEAVY =
-  /^engine\/(optimize\/|regalloc\/|script\/|body_compiler|translate\/(?!module_interface)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places)|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_)/;
+  /^engine\/(optimize\/|regalloc\/|script\/|body_compiler|translate\/(?!module_interface)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places)|verify\/|verify_module|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_)/;
 
 const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target.ts"];
 
 for (
   const [entry, most] of [
-    ["engine/mod.ts", 915_000],
+    ["engine/mod.ts", 918_000],
     ["engine/webassembly/mod.ts", 965_000],
     ["project/commands/run.ts", 1_075_000],
   ] as const

@@ -5,7 +5,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { type CompiledCode, compileModule, prepareBodyCompiler } from "../../engine/compile.ts";
+import { type CompiledCode, compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
 import type { CompileOptions } from "../../engine/compile_options.ts";
 import { NewEngine } from "../../engine/engine.ts";
 import { featureSet } from "../../engine/features.ts";
@@ -14,6 +14,8 @@ import { REASON } from "../../engine/verify/analysis.ts";
 import { MUTANT_KINDS, mutantsOf } from "../../engine/verify/testing/mutants.ts";
 import { x64Verifier } from "../../engine/verify/verify_code.ts";
 import { machineModuleOf, verifyCompiled } from "../../engine/verify_module.ts";
+import type { Finding } from "../../engine/verify/verify_code.ts";
+import type { MachineModule } from "../../engine/verify/machine_module.ts";
 import { STUB } from "../../engine/codegen/machine_code.ts";
 import { TRAP } from "../../engine/traps.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
@@ -33,6 +35,14 @@ function compiled(source: string | Uint8Array, options = OPTIONS): CompiledCode 
   return compileModule(NewEngine().parse(source), options);
 }
 
+function viewOf(code: CompiledCode, options = OPTIONS): MachineModule {
+  return machineModuleOf(code, options, stubContext(code.valid, options));
+}
+
+function findingsOf(code: CompiledCode, options = OPTIONS): Finding[] {
+  return verifyCompiled(code, options, stubContext(code.valid, options));
+}
+
 function program(name: string): Uint8Array {
   return readFileSync(new URL(`../../${name}`, import.meta.url));
 }
@@ -49,13 +59,13 @@ const PROGRAMS = [
 ];
 
 Deno.test("optimized code of programs is proven", () => {
-  for (const name of PROGRAMS) deepEqual(verifyCompiled(compiled(program(name)), OPTIONS), [], name);
+  for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name)), OPTIONS), [], name);
 });
 
 Deno.test("baseline code of programs is proven, with guard pages and with explicit bounds", () => {
   for (const explicitBounds of [false, true]) {
     const options: CompileOptions = { ...OPTIONS, tier: "baseline", explicitBounds };
-    for (const name of PROGRAMS) deepEqual(verifyCompiled(compiled(program(name), options), options), [], name);
+    for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
   }
 });
 
@@ -72,7 +82,7 @@ Deno.test("code of random modules is proven", () => {
         const options: CompileOptions = { ...OPTIONS, ...control, tier };
         const code = compiled(bytes, options);
         functions += code.tables.functionStart.length;
-        deepEqual(verifyCompiled(code, options), [], `seed ${seed}, ${tier}`);
+        deepEqual(findingsOf(code, options), [], `seed ${seed}, ${tier}`);
       }
     }
   }
@@ -81,7 +91,7 @@ Deno.test("code of random modules is proven", () => {
 
 Deno.test("a compare is forgotten when an instruction changes the flags", () => {
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
-  const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
+  const module = viewOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
   const explicit = { ...module, code: { ...module.code, explicitBounds: true } };
   const start = module.tables.functionStart[0];
   // lea r11, [rax + 4]; cmp r11, r14; X; ja to a trap; mov eax, [rbx + rax]; ret
@@ -107,7 +117,7 @@ Deno.test("a compare is forgotten when an instruction changes the flags", () => 
 
 Deno.test("code without AVX and BMI is proven, too", () => {
   const options = { ...OPTIONS, cpu: new Set<string>() };
-  for (const name of PROGRAMS.slice(0, 2)) deepEqual(verifyCompiled(compiled(program(name), options), options), []);
+  for (const name of PROGRAMS.slice(0, 2)) deepEqual(findingsOf(compiled(program(name), options), options), []);
 });
 
 /** Mutants of one kind in one module. */
@@ -117,7 +127,7 @@ Deno.test("every mutant of proven code is caught", () => {
   const seen = new Set<string>();
   for (const name of ["bench/wasm/threaded_vm.wasm", "examples/wasi/lisp.wasm", "examples/wasi/words.wasm"]) {
     const code = compiled(program(name));
-    const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
+    const module = viewOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
     const verifier = x64Verifier(module);
     const made = new Map<string, number>();
     for (let index = 0; index < module.tables.functionStart.length; index++) {
@@ -138,12 +148,12 @@ Deno.test("every mutant of proven code is caught", () => {
 
 Deno.test("a table of call sites with a wrong frame is found", () => {
   const code = compiled(program("bench/wasm/threaded_vm.wasm"));
-  const module = machineModuleOf(code, OPTIONS);
+  const module = viewOf(code, OPTIONS);
   const callFrame = module.tables.callFrame.slice();
   const first = Math.min(...module.tables.functionStart);
   const row = module.tables.callReturn.findIndex((at) => at > first);
   callFrame[row] += 8;
-  const findings = verifyCompiled({ ...code, tables: { ...code.tables, callFrame } }, OPTIONS);
+  const findings = findingsOf({ ...code, tables: { ...code.tables, callFrame } }, OPTIONS);
   ok(findings.some(({ reason }) => reason === REASON.CALL_SITE));
 });
 
@@ -151,7 +161,7 @@ Deno.test("changed stubs are found", () => {
   const code = compiled(program("bench/wasm/hash_table.wasm"));
   const bytes = code.bytes.slice();
   bytes[200] ^= 1;
-  equal(verifyCompiled({ ...code, bytes }, OPTIONS)[0].index, -1);
+  equal(findingsOf({ ...code, bytes }, OPTIONS)[0].index, -1);
 });
 
 Deno.test("a table that the code writes is not taken to be constant", () => {
@@ -164,12 +174,12 @@ Deno.test("a table that the code writes is not taken to be constant", () => {
     (func $g (type $t) (i32.const 2))
     (func (export "call") (param i32) (result i32) (call_indirect (type $t) (local.get 0)))
     ${more})`;
-  deepEqual(verifyCompiled(compiled(calls("")), OPTIONS), []);
+  deepEqual(findingsOf(compiled(calls("")), OPTIONS), []);
   // The same code with the facts of a module that writes the table.
   const code = compiled(calls(""));
   const writer = compiled(calls(`(func (export "set") (table.set (i32.const 0) (ref.null func)))`));
-  deepEqual(verifyCompiled(writer, OPTIONS), []);
-  const module = machineModuleOf(code, OPTIONS);
+  deepEqual(findingsOf(writer, OPTIONS), []);
+  const module = viewOf(code, OPTIONS);
   const isPrivate = module.tableIsPrivate.map(() => false);
   const finding = x64Verifier({ ...module, tableIsPrivate: isPrivate }).verify(2);
   equal(finding?.reason, REASON.CALL_TARGET);
@@ -178,13 +188,13 @@ Deno.test("a table that the code writes is not taken to be constant", () => {
 Deno.test("a branch after the compare of a register with itself is taken", () => {
   const options: CompileOptions = { ...OPTIONS, tier: "baseline" };
   const code = compiled(`(module (func (param f32) (result i32) (i32.trunc_f32_u (local.get 0))))`, options);
-  deepEqual(verifyCompiled(code, options), []);
+  deepEqual(findingsOf(code, options), []);
 });
 
 Deno.test("an index of 64 bits is not taken for one of 32", () => {
   // The load is proven because its address is an i32; with the type of its parameter changed, nothing bounds it.
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
-  const module = machineModuleOf(code, OPTIONS);
+  const module = viewOf(code, OPTIONS);
   equal(x64Verifier(module).verify(0), undefined);
   const [{ results }] = module.functionSignature;
   const wide = [{ params: Uint8Array.of(2), results }];

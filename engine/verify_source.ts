@@ -1,0 +1,134 @@
+/**
+ * Verification of whole modules and artifacts, for tools. In: a decoded module and code options, or the bytes of an
+ * artifact. Out: the sizes of the x64 code and the functions that are not proven. Nothing is placed in memory or run.
+ *
+ * An artifact is verified against its own metadata. Its thunks and the tables of code outside of functions are not
+ * verified, so a proof says that the compiler made no mistake, not that the author of the artifact is to be trusted.
+ */
+import { X64 } from "./backend_x64/target.ts";
+import type { ArtifactDescription } from "./artifact/description.ts";
+import { engineStamp } from "./artifact/engine_stamp.ts";
+import { ArtifactError, readArtifact } from "./artifact/format.ts";
+import { readMetadata } from "./artifact/module_metadata.ts";
+import { compileModule, type CompileOptions, prepareBodyCompiler, stubContext } from "./compile.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
+import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
+import { currentHost } from "./host/current.ts";
+import type { CodeTables } from "./link/image.ts";
+import { OPTIMIZATION_ROWS, type OptimizationSet } from "./optimizations.ts";
+import { moduleInterface } from "./translate/module_interface.ts";
+import { type VerifiableCode, verifyCompiled } from "./verify_module.ts";
+import type { Module } from "./wasm/module.ts";
+
+/** A function whose machine code is not proven. */
+export interface UnprovenFunction {
+  /** Index in the module, imports included; −1 for the stubs that all functions share. */
+  readonly index: number;
+  /** From the name section. */
+  readonly name: string | undefined;
+  /** Bytes from the start of the function's code to the first instruction that is not proven. */
+  readonly offset: number;
+  readonly reason: string;
+}
+
+/** The result of a verification. */
+export interface VerifiedCode {
+  readonly tier: "baseline" | "optimizing";
+  /** The code compares accesses of memory 0 with its length, instead of relying on guard pages. */
+  readonly explicitBounds: boolean;
+  /** Number of functions that have code, and bytes of the image. */
+  readonly functions: number;
+  readonly bytes: number;
+  readonly unproven: readonly UnprovenFunction[];
+}
+
+/** Options of {@linkcode verifyModule}. */
+export interface VerifyOptions {
+  readonly features: FeatureSet;
+  readonly optimizations: OptimizationSet;
+  readonly explicitBounds: boolean;
+  readonly tier: VerifiedCode["tier"];
+}
+
+/** Compiles a module for x64 and verifies the code. Rejects with the errors of the validator and the compiler. */
+export async function verifyModule(module: Module, options: VerifyOptions): Promise<VerifiedCode> {
+  await prepareBodyCompiler("x64");
+  const isOwn = hostArchitecture() === "x64";
+  const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES.x64);
+  const compileOptions: CompileOptions = { ...options, target: X64, cpu };
+  return verified(compileModule(module, compileOptions), compileOptions, options.tier);
+}
+
+/** Verifies the code of an artifact. Throws ArtifactError. */
+export function verifyArtifact(artifact: Uint8Array): VerifiedCode {
+  const { description, metadata, code, tables } = readArtifact(artifact);
+  const options = optionsOf(description as Partial<ArtifactDescription> | null);
+  const { explicitBounds } = options;
+  let valid;
+  try {
+    valid = readMetadata(metadata, options.features);
+  } catch (error) {
+    throw new ArtifactError(`The artifact's module metadata is invalid: ${(error as Error).message}`);
+  }
+  requirePlaces(tables, code.length, valid.funcs.length);
+  const { layout } = moduleInterface(valid);
+  const { interruptible = false, fuel = false, deterministic = false } = options;
+  const image = { valid, bytes: code, tables, layout, explicitBounds, interruptible, fuel, deterministic };
+  return verified(image, options, "optimizing");
+}
+
+/** The options that an artifact was compiled with. Throws ArtifactError unless it is one of this engine for x64. */
+function optionsOf(description: Partial<ArtifactDescription> | null): CompileOptions {
+  const { engine, machine, options, cpu, explicitBounds } = description ?? {};
+  if (engine !== engineStamp()) {
+    throw new ArtifactError(
+      `The artifact was made by waft ${String(engine)}, but this is ${engineStamp()}: verify it with that version`,
+    );
+  }
+  if (typeof machine !== "string" || !machine.endsWith("/x64")) {
+    throw new ArtifactError(`The artifact is for ${String(machine)}: only x64 code can be verified`);
+  }
+  if (!Array.isArray(options) || !Array.isArray(cpu)) {
+    throw new ArtifactError("The artifact is damaged: its description is incomplete");
+  }
+  const enabled = new Set<unknown>(options);
+  const chosen = <Set>(group: string, rows: readonly { readonly name: string }[]): Set =>
+    Object.fromEntries(rows.map(({ name }) => [name, enabled.has(`${group}.${name}`)])) as Set;
+  return {
+    target: X64,
+    features: chosen<FeatureSet>("features", ALL_FEATURE_ROWS),
+    optimizations: chosen<OptimizationSet>("optimizations", OPTIMIZATION_ROWS),
+    explicitBounds: explicitBounds === true,
+    cpu: new Set(cpu.filter((name) => typeof name === "string")),
+    interruptible: enabled.has("interruptible"),
+    fuel: enabled.has("fuel"),
+    deterministic: enabled.has("deterministic"),
+  };
+}
+
+/** Throws ArtifactError unless the tables name code of the image for each of `count` functions. */
+function requirePlaces({ functionStart, functionEnd }: CodeTables, size: number, count: number): void {
+  const isComplete = functionStart.length === count && functionEnd.length === count;
+  if (isComplete && functionStart.every((start, k) => start === -1 || isRange(start, functionEnd[k], size))) return;
+  throw new ArtifactError("The artifact is damaged: its tables name code outside of the image");
+}
+
+function isRange(start: number, end: number, size: number): boolean {
+  return start >= 0 && start < end && end <= size;
+}
+
+function verified(code: VerifiableCode, options: CompileOptions, tier: VerifiedCode["tier"]): VerifiedCode {
+  const { valid: { importedFuncCount, names }, tables: { functionStart }, bytes } = code;
+  const findings = verifyCompiled(code, options, stubContext(code.valid, options));
+  return {
+    tier,
+    explicitBounds: code.explicitBounds,
+    functions: functionStart.reduce((count, start) => start < 0 ? count : count + 1, 0),
+    bytes: bytes.length,
+    unproven: findings.map(({ index, at, reason }) => {
+      if (index < 0) return { index, name: undefined, offset: 0, reason };
+      const func = index + importedFuncCount;
+      return { index: func, name: names.funcs.get(func), offset: at - functionStart[index], reason };
+    }),
+  };
+}

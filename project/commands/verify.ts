@@ -1,0 +1,94 @@
+/**
+ * `waft verify FILE`: proves that the machine code of a file stays in its sandbox. In: a module, component or artifact.
+ * Out: a line for each compiled module, and one for each function that is not proven; status 1 if there are any. With
+ * `--json`, one document in the envelope of output_schemas.ts.
+ */
+import type { Command } from "commander";
+import process from "node:process";
+import { shortName } from "@waft/engine/internal/errors";
+import { writeText } from "@waft/engine/internal/host/process";
+import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
+import { oneLine } from "../base/failure.ts";
+import { inputPath } from "../ops/input_path.ts";
+import type { FileVerification } from "../ops/verify_file.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { withEnvelope } from "./file_envelope.ts";
+import { addOptions } from "./option_rows.ts";
+
+type VerifyFlags = EngineFlags & { readonly json?: boolean };
+
+/** Adds `verify`. */
+export function addCommand(program: Command): void {
+  const command = program.command("verify")
+    .description(
+      "Prove that the machine code of a module, component or artifact stays in its sandbox, function by function. The " +
+        "verifier covers x64 code, which is compiled on every machine.",
+    )
+    .argument("<file>", "Module or component in either form, or artifact; - is standard input")
+    .option("--json", "Print the result as JSON");
+  addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: VerifyFlags) => {
+    const { verifyFile } = await import("../ops/verify_file.ts");
+    await withEnvelope("verify", file, flags.json === true, () => verifyFile(inputPath(file), engineOptions(flags)), {
+      data: verificationData,
+      print: (result) => writeText(1, verificationText(file, result)),
+      diagnostics: (result) => findings(file, result),
+    });
+  });
+}
+
+/** Sets the status as well. */
+function findings(file: string, { codes }: FileVerification): Diagnostic[] {
+  const list = codes.flatMap((code) =>
+    code.unproven.map((unproven): Diagnostic => ({
+      code: "verify.unproven",
+      severity: "error",
+      message: `${partName(code)}: ${findingText(unproven)}`,
+      file,
+    }))
+  );
+  if (list.length > 0) process.exitCode = EXIT.failure;
+  return list;
+}
+
+type Part = FileVerification["codes"][number];
+
+function partName({ module, tier, explicitBounds }: Part): string {
+  const parts = [module === undefined ? "" : `module ${module}`, tier, explicitBounds ? "explicit bounds" : ""];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+function findingText({ index, name, offset, reason }: Part["unproven"][number]): string {
+  if (index < 0) return reason;
+  const label = name === undefined ? "" : ` ($${shortName(name)})`;
+  return oneLine(`function ${index}${label} at offset ${offset}: ${reason}`);
+}
+
+function verificationText(file: string, { codes }: FileVerification): string {
+  return codes.map((code) => {
+    const { functions, unproven } = code;
+    const proven = unproven.length === 0 ? `${functions}` : `${functions - unproven.length} of ${functions}`;
+    const head = `${oneLine(file)}: ${partName(code)}: ${proven} ${
+      functions === 1 ? "function" : "functions"
+    } proven\n`;
+    return head + unproven.map((finding) => `  ${findingText(finding)}\n`).join("");
+  }).join("");
+}
+
+function verificationData({ kind, codes }: FileVerification): object {
+  return {
+    kind,
+    codes: codes.map(({ module, tier, explicitBounds, functions, bytes, unproven }) => ({
+      ...(module === undefined ? {} : { module }),
+      tier,
+      bounds: explicitBounds ? "explicit" : "guard",
+      functions,
+      bytes,
+      unproven: unproven.map(({ index, name, offset, reason }) => ({
+        index,
+        ...(name === undefined ? {} : { name }),
+        offset,
+        reason,
+      })),
+    })),
+  };
+}
