@@ -61,7 +61,7 @@ function isWhole(bytes: Uint8Array): boolean {
   return sum.every((word, k) => word === view.getInt32(4 * k, true));
 }
 
-/** Takes an artifact apart. Throws ArtifactError for bytes that are none. */
+/** Takes an artifact apart. Throws ArtifactError for other bytes. */
 export function splitArtifact(bytes: Uint8Array): ComponentArtifact {
   if (bytes.length < HEADER_BYTES || !isComponentArtifact(bytes)) {
     throw new ArtifactError("not an artifact of a component; artifacts are made by Component.serialize");

@@ -77,7 +77,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
     throw new Error(`${releases} has no releases/index.json; \`deno task release --out ${releases}\` writes it`);
   }
-  // Before serving, so that no signal arrives while there is no handler.
+  // Installed before serving, so that no signal arrives without a handler.
   const stopped = new Promise<void>((done) => {
     process.once("SIGINT", () => done());
     process.once("SIGTERM", () => done());

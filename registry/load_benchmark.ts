@@ -101,7 +101,7 @@ function start(folder: string, databaseUrl: string | undefined, port: number): P
   );
   child.stderr!.on("data", (chunk: Uint8Array) => {
     for (const line of new TextDecoder().decode(chunk).split("\n")) {
-      // Lines that are no JSON are those of a process that dies.
+      // Lines that are not JSON come from a process that dies.
       if (line !== "" && (!line.startsWith("{") || /"event":"(?:error|refresh-failed|unavailable)"/.test(line))) {
         FAILURES.push(line);
       }
@@ -145,7 +145,7 @@ function archiveOf(id: string, version: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(writeArchive(files));
 }
 
-/** The registry under load: which processes there are changes when one is killed. */
+/** The registry under load; its processes change when one is killed. */
 class Load {
   readonly tally: Tally = {
     latencies: new Map(),
@@ -185,7 +185,7 @@ class Load {
         const { headers } = response;
         const isProblem = kind === "page" || headers.get("content-type") === "application/problem+json";
         if (!isProblem || !(Number(headers.get("retry-after")) > 0)) this.tally.impolite++;
-        // As a client does that was told to wait.
+        // Obeys Retry-After, as a client would.
         await new Promise((resolve) => setTimeout(resolve, Number(headers.get("retry-after") ?? 0) * 1000));
         this.#note(`${kind} answered 503: ${/"detail":"([^"]*)"/.exec(body)?.[1] ?? "a page"}`);
       }
@@ -195,7 +195,7 @@ class Load {
       const { name, message, cause } = error as Error;
       const because = (cause as Error | undefined)?.message ?? "";
       this.#note(`no answer: ${name}: ${message} ${because}`.replace(/ for url \([^)]*\)/g, ""));
-      // A client without an answer waits before it tries again, and leaves the processor to the others.
+      // Without an answer, a client waits before it tries again and leaves the processor to the others.
       await new Promise((resolve) => setTimeout(resolve, 100));
       return undefined;
     }
@@ -260,14 +260,14 @@ class Load {
       const isExpected = status === 503 && values.kill === "postgres";
       if (status >= 400 && !isExpected) wrong.push(`${count} answers ${status}`);
     }
-    if (this.tally.impolite > 0) wrong.push(`${this.tally.impolite} answers 503 are no problem with a time to wait`);
+    if (this.tally.impolite > 0) wrong.push(`${this.tally.impolite} answers 503 are not problems with a time to wait`);
     if (values.kill === "none" && this.tally.lost > 0) wrong.push(`${this.tally.lost} requests without an answer`);
     const get = async <T>(url: string, path: string): Promise<T> => {
       const answer = await fetch(url + path);
       if (answer.ok) return await answer.json() as T;
       throw new Error(`${path} answers ${answer.status}`);
     };
-    // Every process is asked, the one that was started again, too.
+    // Asks every process, the restarted one included.
     for (const url of this.urls) {
       for (const [id, { acknowledged, unknown }] of this.tally.installs) {
         const path = `/api/packages/${segmentOfId(id)}`;
@@ -342,7 +342,7 @@ async function main(): Promise<number> {
       const victim = apps.pop()!;
       victim.child.removeAllListeners("exit");
       victim.child.kill("SIGKILL");
-      // It comes back under the same address, as a supervisor would bring it back.
+      // Restarts at the same address, as a supervisor would.
       apps.push(await start(folder, databaseUrl, Number(new URL(victim.url).port)));
     }
     await Promise.all(clients);
@@ -373,7 +373,7 @@ async function main(): Promise<number> {
 /**
  * Kills the server's main process and its children, all at once, and starts it again with the same arguments and user.
  *
- * SIGSTOP first, so that none of them notices the end of another and does something orderly about it.
+ * SIGSTOP first, so that none of them reacts to the end of another.
  */
 async function killPostgres(url: string | undefined): Promise<void> {
   if (url === undefined || url === "") throw new Error("--kill postgres needs DATABASE_URL");
@@ -387,7 +387,7 @@ async function killPostgres(url: string | undefined): Promise<void> {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
   for (const victim of [...children, pid]) process.kill(victim, "SIGKILL");
   const down = performance.now();
-  // Down for a moment, as until an operator notices.
+  // A pause for the time until an operator reacts.
   await new Promise((resolve) => setTimeout(resolve, 2000));
   const started = process.getuid?.() === uid ? [program!, ...args] : [
     "setpriv",
@@ -402,7 +402,7 @@ async function killPostgres(url: string | undefined): Promise<void> {
   const start = (): void => {
     const server = spawn(started[0]!, started.slice(1), { cwd: String(row!.data), stdio: "ignore", detached: true });
     server.unref();
-    // It does not start while one of the old processes is left, be it one that only waits to be noticed.
+    // PostgreSQL does not start while one of the old processes exists, even as a zombie.
     server.once("exit", () => isUp || setTimeout(start, 100));
   };
   start();

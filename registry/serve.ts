@@ -72,13 +72,13 @@ export async function listen(
     });
   });
   server.on("connection", (socket: Socket) => {
-    // Each request that was sent ahead listens for the end of its connection.
+    // Each pipelined request listens for the end of its connection.
     socket.setMaxListeners(0);
     expectRequest(socket);
     socket.once("close", () => clearTimeout(connections.get(socket)?.timer));
   });
   server.on("clientError", (_error, socket) => {
-    // In the middle of an answer nothing can be said, and the client may take nothing more.
+    // An error in the middle of an answer cannot be reported, and the client may read no more.
     const isAnswering = (connections.get(socket as Socket)?.running ?? 0) > 0;
     if (isAnswering || !socket.writable) socket.destroy();
     else socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
@@ -147,7 +147,7 @@ async function respond(
 
 /**
  * Resolves when an answer has been sent, or its connection has ended; ends the connection after `timeoutMs`. The host
- * tells the end of the connection only to the answer that is being sent, not to those of requests that were sent ahead.
+ * reports the end of the connection only to the answer that is being sent, not to those of pipelined requests.
  */
 function untilTaken(outgoing: ServerResponse, timeoutMs: number): Promise<void> {
   const { socket } = outgoing.req;

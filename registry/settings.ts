@@ -28,18 +28,18 @@ export interface Settings {
   readonly readmeHtmlBytes: number;
   /** The time that a body may take to arrive. */
   readonly bodyTimeoutMs: number;
-  /** Checking one archive: wall clock, memory, how many at once, how many may wait. */
+  /** Limits of checking archives: time and memory of one, processes, and waiting tasks. */
   readonly checkTimeoutMs: number;
   readonly checkMemoryMiB: number;
   readonly checkProcesses: number;
   readonly checkQueue: number;
-  /** Days a token is good for unless asked otherwise. */
+  /** Default lifetime of a token in days. */
   readonly tokenDays: number;
-  /** Trust the last address of X-Forwarded-For: only behind a proxy of one's own. */
+  /** Trust the last address of X-Forwarded-For: set it only behind one's own proxy. */
   readonly trustProxy: boolean;
-  /** Address of the source repository, for links to it and to the source of pages; no such links without. */
+  /** Address of the source repository, for links to it and to the source of pages; absent: no such links. */
   readonly repositoryUrl?: string;
-  /** Folder with waft's own releases, as `deno task release` writes it; none are served without. */
+  /** Folder with waft's own releases, as `deno task release` writes it; absent: none are served. */
   readonly releases?: string;
 }
 

@@ -42,7 +42,7 @@ export function signRecord(record: ReleaseRecord, key: SigningKey): string {
   return sign(null, recordBytes(record), createPrivateKey(key.privateKey)).toString("base64");
 }
 
-/** A key's word that `publicKey` comes after it; base64. */
+/** The signature with which a key endorses `publicKey` as its successor; base64. */
 export function endorseKey(publicKey: string, by: SigningKey): string {
   return sign(null, endorsementBytes(publicKey), createPrivateKey(by.privateKey)).toString("base64");
 }

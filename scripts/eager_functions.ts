@@ -24,7 +24,7 @@ type FunctionValue = MethodDefinition["value"];
 
 /**
  * The methods that become functions: all, with private ones as fields, for which modules that create many objects pay
- * in each; public ones; or none, because programs can see that a function is no method.
+ * in each; public ones; or none, because programs can see that a function is not a method.
  */
 type MovedMethods = "all" | "public" | "none";
 

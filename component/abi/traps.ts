@@ -31,7 +31,7 @@ function describe(payload: unknown): string {
     : `The function returned the error ${String(payload)}`;
 }
 
-/** The payload of an error that an implementation in JavaScript threw; rethrows errors that are none of its results. */
+/** The payload of an error that an implementation in JavaScript threw; rethrows all other errors. */
 export function payloadOf(error: unknown): unknown {
   if (typeof error === "object" && error !== null && Object.hasOwn(error, "payload")) {
     return (error as { payload: unknown }).payload;

@@ -110,7 +110,7 @@ export class Store {
 
   /**
    * Runs `action` for a call from the host. Once no component code is left on the stack, a recorded trap is cleared:
-   * its callers have it by then, and the next call must not fail with it.
+   * its callers have received it, and the next call must not fail with it.
    */
   enterHost(action: () => void): void {
     const { current } = this;

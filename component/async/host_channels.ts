@@ -104,7 +104,7 @@ function readOnce(
   });
 }
 
-/** The channel for a value of JavaScript. Throws TypeError if the value is no stream or future. */
+/** The channel for a value of JavaScript. Throws TypeError if the value is not a stream or future. */
 export function channelOf(value: unknown, type: ChannelType, store: Store): Channel {
   if (value instanceof Channel) return value;
   const channel = new Channel(type);

@@ -3,7 +3,7 @@
  * sections keep their place among the definitions.
  *
  * Relies on a component that the text parser or the decoder produced. Establishes: decoding the result gives equal
- * definitions, but for offsets.
+ * definitions, except for offsets.
  */
 import { ByteWriter } from "@waft/engine/internal/base/bytes";
 import {

@@ -237,7 +237,7 @@ export interface ComponentType {
   readonly exports: ReadonlyMap<string, Extern>;
   /** Abstract resource types of the imports: instantiation replaces them by those of the arguments. */
   readonly imported: readonly ResourcePath[];
-  /** Resource types that occur in the exports and that every instantiation makes anew. */
+  /** Resource types that occur in the exports and that every instantiation creates. */
   readonly defined: readonly ResourcePath[];
   /** The path of the first export that names each resource type. */
   readonly paths: ReadonlyMap<ResourceId, ExportPath>;

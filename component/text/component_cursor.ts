@@ -6,7 +6,7 @@ import { TokenCursor } from "@waft/engine/internal/text/token_cursor";
 import { ID, KEYWORD, LEFT, RESERVED, RIGHT, STRING } from "@waft/engine/internal/text/tokens";
 
 export class ComponentCursor extends TokenCursor {
-  /** The word at token `at`; undefined if it is none. */
+  /** The word at token `at`; undefined if the token is not a word. */
   wordAt(at: number): string | undefined {
     const kind = this.kinds[at];
     return kind === KEYWORD || kind === RESERVED ? this.tokens.wholeText(at) : undefined;

@@ -7,7 +7,7 @@
 export const MAX_TYPE_NODES = 1_000_000;
 /** Core modules in a component and the components in it: each costs a compilation. */
 export const MAX_CORE_MODULES = 1_000;
-/** Resource types that imports, exports and instantiations make anew. */
+/** Resource types that imports, exports and instantiations create. */
 export const MAX_FRESH_RESOURCES = 10_000;
 /**
  * Nodes of types, counted as trees, that imports, exports and instantiations copy or compare: a constant, and nodes per

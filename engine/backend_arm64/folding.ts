@@ -101,7 +101,7 @@ function foldExtension(s: Arm64Lowering, id: number, user: number): boolean {
   return true;
 }
 
-/** Folds a zero extension, which is no code: registers hold every i32 zero-extended. */
+/** Folds a zero extension, which takes no code: registers hold every i32 zero-extended. */
 function foldZeros(s: Arm64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.EXTEND_U) foldPure(s, id, user);
 }

@@ -18,7 +18,7 @@ import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE, CC.LS, CC.GE, CC.HS);
-// The same for floats, from FEQ on: false when unordered, but for NE.
+// The same for floats, from FEQ on: false when unordered, except for NE.
 const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 
 /**

@@ -79,7 +79,7 @@ function acceptsMode(row: number, memory: boolean): boolean {
   return memory ? operand.kind !== "xmr" : !operand.kind.startsWith("m");
 }
 
-/** Decodes the instruction at `at`, or undefined if it is none of the rows. */
+/** Decodes the instruction at `at`, or undefined if no row matches. */
 export function decode(bytes: Uint8Array, at: number, end: number): Decoded | undefined {
   const start = at;
   let prefix = 0;

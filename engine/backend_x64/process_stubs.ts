@@ -47,7 +47,7 @@ const SIGNALS: Readonly<Record<string, SignalLayout>> = {
   windows: { address: 40, registers: 8, rip: 248, rsp: 152, r15: 240 },
 };
 
-/** NumberParameters in EXCEPTION_RECORD; an exception that is no access has none, and the address is undefined. */
+/** NumberParameters in EXCEPTION_RECORD; an exception other than an access has none, and the address is undefined. */
 const EXCEPTION_PARAMETERS = 24;
 
 /** The least size of a page; polls read its first word. */
@@ -183,7 +183,7 @@ function emitHandlerEntry(s: StubCode, layout: SignalLayout, os: string): void {
   if (layout.registers !== 0) s.rm(X.MOV64_L, R10, RDX, layout.registers);
 }
 
-/** Loads the address of the access into r9; 0 for an exception that is no access. */
+/** Loads the address of the access into r9; 0 for an exception other than an access. */
 function emitFaultAddress(s: StubCode, layout: SignalLayout, os: string): void {
   if (os !== "windows") return s.rm(X.MOV64_L, R9, RSI, layout.address);
   const none = s.newLabel();

@@ -16,7 +16,7 @@ export class Allocation {
    * point. Its def has a register of its own there, so that emitting it is merely wasteful.
    */
   skip: Uint8Array = new Uint8Array(1024);
-  /** Number of slots in the frame: of 8 bytes, but for the halves. */
+  /** Number of slots in the frame: of 8 bytes, except for the halves. */
   slotCount = 0;
   /** Slots that are halves of cells; none where the registers' target has none (RegisterFile.halfSlots). */
   halfFirst = 0;

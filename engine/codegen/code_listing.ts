@@ -8,7 +8,7 @@ export interface ListedLine {
   /** Offset of the instruction. */
   readonly at: number;
   readonly text: string;
-  /** The line names the place and is no instruction. */
+  /** The line names the place; it is not an instruction. */
   readonly isLabel?: boolean;
   /** The offset to which a branch leads, or at which the constant is that the instruction reads. */
   readonly target?: number;

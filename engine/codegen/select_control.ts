@@ -92,7 +92,7 @@ export function selectCharge(s: LoweringContext, id: number): void {
   s.end();
 }
 
-/** Allocation in the collected heap: in line but for the slow path, which keeps all registers. */
+/** Allocation in the collected heap: in line except for the slow path, which keeps all registers. */
 export function selectAllocation(s: LoweringContext, id: number): void {
   s.v.hasCalls = true;
   const bytes = s.a[id];

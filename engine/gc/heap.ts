@@ -160,7 +160,7 @@ export class Heap {
   }
 
   /**
-   * Room for an object of `bytes`, header included: its address. Zero but for the first eight bytes. May collect.
+   * Room for an object of `bytes`, header included: its address. Zero except for the first eight bytes. May collect.
    * Throws HeapFull when the heap would have more than `limit` bytes, or the system has no more.
    */
   allocate(bytes: number, limit: number): number {

@@ -272,7 +272,7 @@ export class DarwinCalls {
       accept4: ([fd, , , flags]) => this.#accept(fd!, Number(flags)),
       fcntl: ([fd, command, flags]) => this.#setFlags(fd!, Number(command), Number(flags)),
       fsync: same("fsync", 1),
-      fdatasync: same("fsync", 1), // macOS's fdatasync is no documented function
+      fdatasync: same("fsync", 1), // fdatasync of macOS is not a documented function
       ftruncate: same("ftruncate", 2),
       fadvise64: ([fd]) => Math.min(machine.call("lseek", fd!, 0, SEEK_CUR), 0), // advice without a counterpart
       fallocate: ([fd, , offset, length]) => this.#allocate(fd!, BigInt(offset!), BigInt(length!)),

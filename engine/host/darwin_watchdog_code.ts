@@ -1,5 +1,5 @@
 /**
- * Machine code of the watchdog (watchdog.ts) on macOS, whose system calls are no stable interface: the code calls
+ * Machine code of the watchdog (watchdog.ts) on macOS, whose system calls are not a stable interface: the code calls
  * functions of the C library, whose addresses are in the shared state behind the words that watchdog.ts describes.
  * Data only.
  *

@@ -331,7 +331,7 @@ class Verifier {
     }
   }
 
-  /** Operands are vectors but for the scalar of splats, replacements and shifts; shape and lane exist. */
+  /** Operands are vectors except for the scalar of splats, replacements and shifts; shape and lane exist. */
   #checkVector(i: number, k: number, ta: number, tb: number): void {
     const f = this.#f;
     const op = f.op[i];

@@ -49,7 +49,7 @@ export class ControlFlow {
   loopOf: Int32Array = new Int32Array(64);
   /** By header: header of the next outer natural loop, or −1. */
   loopParent: Int32Array = new Int32Array(64);
-  /** By header: the end of the range of its blocks; 0 for blocks that are no headers. */
+  /** By header: the end of the range of its blocks; 0 for other blocks. */
   loopEnd: Int32Array = new Int32Array(64);
   /** Number of natural loops around the block. */
   depth: Int32Array = new Int32Array(64);

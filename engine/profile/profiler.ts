@@ -17,7 +17,7 @@ import { type FramePlaces, type Profile, ProfileBuilder } from "./profile.ts";
 import { StackReader } from "./sample_stacks.ts";
 import { Sampler } from "./sampler.ts";
 
-/** The options with which a module was compiled, but for those that its code describes. */
+/** The options with which a module was compiled, except for those that its code describes. */
 type EngineCodeOptions = Pick<CompileOptions, "features" | "optimizations" | "cpu"> & { readonly target: Target };
 
 /** The shortest and the longest interval in milliseconds. */

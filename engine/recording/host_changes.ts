@@ -188,7 +188,7 @@ function readWord(reader: ByteReader, type: ValType, toWord: (value: unknown) =>
     return toWord(value);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    return reader.fail(`a value that is no ${valTypeName(type)}`, at);
+    return reader.fail(`a value whose type is not ${valTypeName(type)}`, at);
   }
 }
 

@@ -518,7 +518,7 @@ class Replay implements CallRecorder {
 /** The reference in global `index`. */
 function globalAt(reader: ByteReader, { globals, boundary }: Instance, index: number): unknown {
   const { region, offset, type: { type } } = globals[index] ?? reader.fail(`unknown global ${index}`);
-  return isRef(type) ? readValue(region, offset, type, boundary) : reader.fail(`global ${index} is no reference`);
+  return isRef(type) ? readValue(region, offset, type, boundary) : reader.fail(`global ${index} is not a reference`);
 }
 
 /** The reference at `position` in table `index`. */

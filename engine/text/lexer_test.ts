@@ -83,7 +83,7 @@ Deno.test("numbers are natural, signed or floating-point, or no token at all", (
   for (const [kind, texts] of rows) for (const text of texts) assert.equal(kindOf(text), kind, text);
 });
 
-Deno.test("a keyword's value is its opcode's id or its own number, −1 for a word that is none", () => {
+Deno.test("a keyword's value is its opcode's id or its own number, −1 for other words", () => {
   const tokens = readTokens("i32.const module ref.eq select select(t) bla end");
   const values = Array.from(tokens.values.subarray(0, 5));
   assert.deepEqual(values.slice(0, 4), [K["i32.const"], K.module, K["ref.eq"], K.select]);
@@ -101,7 +101,7 @@ Deno.test("one identifier is one symbol, quoted or escaped or not", () => {
   assert.equal(tokens.symbols.text(plain), "a");
 });
 
-Deno.test("tokens that touch are one that is none, but parentheses and comments part them", () => {
+Deno.test("tokens that touch form one invalid token, but parentheses and comments part them", () => {
   for (const text of ['"a""b"', '"a"x', '0"a"', '$l"a"', '$"l"0', 'data"a"', '$"a"$"b"']) {
     assert.deepEqual(tokensOf(text), [`RESERVED ${text}`]);
   }

@@ -218,7 +218,7 @@ Deno.test("a label is found without a walk over the labels inside it", () => {
   assert.deepEqual([...bytes.subarray(0, 11)], [0, 0x02, 0x40, 0x02, 0x40, 0x0c, 1, 0x02, 0x40, 0x0c, 2]);
 });
 
-Deno.test("bytes that are no text are told from text with mistakes", () => {
+Deno.test("bytes that are not text are distinguished from text with mistakes", () => {
   const neither = "neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ";
   const rows: [number[] | string, string][] = [
     [[0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}58 61 73 6d`],

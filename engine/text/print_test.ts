@@ -62,7 +62,7 @@ Deno.test("a module is printed with its names, flat and indented", () => {
   );
 });
 
-Deno.test("names that are no identifiers or are not unique are kept in annotations", () => {
+Deno.test("names that are not identifiers or not unique are kept in annotations", () => {
   const module = parseModule('(func $a) (func (@name "a")) (func $"b c") (func (@name ""))');
   const printed = printModule(module);
   for (const binder of ["$a (type", '$a_1 (@name "a")', '$"b c" (type', '$_3 (@name "")']) {

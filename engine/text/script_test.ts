@@ -120,7 +120,7 @@ Deno.test("fields without (module …) are a module, and a module knows its text
   assert.equal(commands[2].module.parse().names.module, "x");
 });
 
-Deno.test("commands that are none are reported with their place", () => {
+Deno.test("unknown commands are reported with their place", () => {
   const rows: [string, RegExp][] = [
     ["(assert_returns)", /unknown operator assert_returns/],
     ["(invoke)", /unexpected token \)/],

@@ -314,7 +314,7 @@ const INVALID: readonly [string, Code, ValType[], string][] = [
     "type mismatch: instruction requires a reference type but stack has [i32]",
   ],
   [
-    "a reference from nowhere is no number",
+    "a reference from nowhere is not a number",
     ["unreachable", "ref.as_non_null", "f32.abs"],
     [],
     needs("f32", "(ref bot)"),

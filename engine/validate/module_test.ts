@@ -167,14 +167,14 @@ const INVALID: readonly [string, Partial<Module>, string][] = [
       offset: 7,
     }],
   }, "type mismatch: elem segment has elements externref, table 0 requires funcref"],
-  ["elements that are no function", {
+  ["elements that are not functions", {
     elems: [{ type: FUNCREF, init: { kind: "funcs", indices: [3] }, mode: { kind: "passive" }, offset: 7 }],
   }, "unknown function 3"],
   ["elements of a narrower type", {
     types: [nothing, plain(funcType([I32]))],
     funcs: [empty],
     elems: [{ type: refType(false, 1), init: { kind: "funcs", indices: [0] }, mode: { kind: "passive" }, offset: 7 }],
-  }, "type mismatch: function 0 is no element of type (ref 1)"],
+  }, "type mismatch: function 0 is not an element of type (ref 1)"],
   ["an element expression of another type", {
     elems: [{
       type: FUNCREF,

@@ -52,7 +52,7 @@ function validateElements(declarations: Declarations, valid: ValidModule, { type
     if (takesAnyFunc) continue;
     const own = refType(false, valid.funcTypeIndices[index]);
     if (!matchesIn(valid.canonicalIds, own, type)) {
-      invalid(declarations, `type mismatch: function ${index} is no element of type ${valTypeName(type)}`);
+      invalid(declarations, `type mismatch: function ${index} is not an element of type ${valTypeName(type)}`);
     }
   }
 }

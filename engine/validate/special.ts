@@ -32,7 +32,9 @@ function rulesById(): Rule[] {
   const rules = new Array<Rule>(OPCODES.length).fill(notSpecial);
   for (const [mnemonic, rule] of Object.entries(RULES)) {
     const row = rowByMnemonic(mnemonic);
-    if (row === undefined || IS_SIMPLE[row.id] === 1) throw new Bug(`"${mnemonic}" has a rule and is no special row`);
+    if (row === undefined || IS_SIMPLE[row.id] === 1) {
+      throw new Bug(`"${mnemonic}" has a rule but is not a special row`);
+    }
     rules[row.id] = rule;
   }
   return rules;

@@ -14,7 +14,7 @@ import { X64Instructions } from "./x64_decoder.ts";
 
 /** Reasons why code is not proven, in the order of the report. */
 export const REASON = {
-  DECODE: "bytes that are no instruction of compiled code",
+  DECODE: "bytes that are not an instruction of compiled code",
   TARGET: "a branch to another place than the start of an instruction of its function",
   FALLS: "control reaches the end of the function",
   STACK_POINTER: "the stack pointer differs between two paths, or is not restored",
@@ -28,7 +28,7 @@ export const REASON = {
   CONSTANTS: "an access to the code image other than a load from its constant pool",
   OBJECT: "an access to a heap object or record whose type is not proven",
   ADDRESS: "an access through an address of unknown origin",
-  CALL_TARGET: "a call or jump to a place that is no function, stub or tested record",
+  CALL_TARGET: "a call or jump to a place other than a function, stub or tested record",
   CALL_SITE: "a call without its entry in the table of call sites",
   ARGUMENT: "an i32 argument or result that may have bits above the lowest 32",
   BULK: "a copy or fill whose range is not proven",

@@ -11,7 +11,7 @@
  *
  * A name denotes one value: the result of an instruction, or that of a location at a join. A join that closes a loop
  * renames all locations, so a name never denotes values of two iterations. Lengths of memories and tables never
- * decrease, so room and lower bounds of lengths hold for good.
+ * decrease, so room and lower bounds of lengths keep holding.
  *
  * Invariant: a fact that is recorded holds in every execution that reaches the point. Facts are only lost where paths
  * meet.
@@ -307,8 +307,8 @@ export class SavedFacts {
   }
 
   /**
-   * Gives every location of block `k` a name of that block: that of the first location with its name. Facts that refer to
-   * a name are lost.
+   * Gives every location of block `k` a name of that block: that of the first location with its name. Facts that refer
+   * to a name are lost.
    */
   #rename(k: number): void {
     const { name, delta, kind } = this.#facts;

@@ -180,7 +180,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
 }
 
 /**
- * Decodes [start, end) of `bytes` into `into`, which has begun. Bytes that are no instruction become an entry of
+ * Decodes [start, end) of `bytes` into `into`, which has begun. Bytes that are not an instruction become an entry of
  * KIND.DATA up to the next place to which a branch leads; so do those behind an instruction that does not go on, if
  * they would overlap such a place. `into.mark` may name more such places before.
  */

@@ -29,7 +29,7 @@ export interface Finding {
 const RSP = 4, CONTEXT_REGISTER = 15;
 /** Interpretations of blocks that a function may take, per block. */
 const MAX_VISITS = 64;
-/** Times a function is cut anew. */
+/** Times that a function is cut again. */
 const MAX_CUTS = 16;
 /** Condition code of JE. */
 const JUMP_EQUAL = 4;

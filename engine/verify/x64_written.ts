@@ -52,7 +52,7 @@ export function writtenRegisters(module: MachineModule, map: CodeMap): Int32Arra
   for (let f = 0; f < count; f++) {
     masks[f] = ALL_WRITTEN;
     if (functionStart[f] < 0 || replaceable?.[f] === 1) continue;
-    // Bytes that are no instruction change nothing: verification fails if control reaches them.
+    // Bytes that are not an instruction change nothing: verification fails if control reaches them.
     code.begin(functionStart[f], functionEnd[f]);
     map.eachLanding(functionStart[f], functionEnd[f], (offset) => code.mark(offset));
     decodeX64(bytes, functionStart[f], functionEnd[f], code);

@@ -105,7 +105,7 @@ export class PathResolver {
     }
   }
 
-  /** The target of the symbolic link `name` in `parent`; undefined when it is none, or does not exist. */
+  /** The target of the symbolic link `name` in `parent`; undefined when it is not a link, or does not exist. */
   readLink(parent: number, name: string): string | undefined {
     const { address, size } = this.#scratch.out;
     const length = this.#sys("readlinkat", parent, this.#scratch.path(name), address, size);

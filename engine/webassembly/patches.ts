@@ -95,7 +95,7 @@ function isNode(): boolean {
     process.versions["bun"] === undefined;
 }
 
-/** Opens envelopes in `MessageEvent.data`, or at dispatch where that is no accessor. */
+/** Opens envelopes in `MessageEvent.data`, or at dispatch where that is not an accessor. */
 function patchEvents(): void {
   const prototype = (globalThis as Endpoint)["MessageEvent"]?.prototype;
   const data = prototype === undefined ? undefined : Object.getOwnPropertyDescriptor(prototype, "data");

@@ -161,7 +161,7 @@ Deno.test({
   ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
 }, async () => {
   assert.equal(await searched(() => {}), "found");
-  // A group of the user's own, as umask 002 leaves it, is no other user.
+  // The user's own group, as umask 002 leaves it, is not another user.
   assert.equal(await searched(({ top }) => chmodSync(top, 0o775)), "found");
   for (const name of ["manifest", "lock"] as const) {
     assert.equal(await searched((paths) => chmodSync(paths[name], 0o666)), "project.unsafe", name);

@@ -23,7 +23,7 @@ export function replaceFile(path: string, content: Uint8Array | string, mode = 0
 /**
  * Plans a file that is written after a guest has run, and returns the function that writes it. Its directory is found
  * now: a guest that can write above it could replace it by a symbolic link. Writing throws the errors of the file
- * system, those of finding the directory included, and an Error if the directory is another one by then.
+ * system, those of finding the directory included, and an Error if the directory has been replaced.
  */
 export function planFile(path: string): (content: Uint8Array | string, mode?: number) => void {
   const before = directoryOf(path);

@@ -85,7 +85,7 @@ export function compareVersions(a: string, b: string): number {
   return npm.compare(a, b) || npm.compareBuild(a, b) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-/** True when two versions are the same but for build metadata. */
+/** True when two versions are equal except for build metadata. */
 export function samePrecedence(a: string, b: string): boolean {
   return npm.compare(a, b) === 0;
 }

@@ -63,7 +63,7 @@ function placesOf(nodes: readonly CommandNode[]): Place[] {
   return places;
 }
 
-/** Options that take a value, so that the word after them is no command. */
+/** Options that take a value, so that the word after them is not a command. */
 function valued({ options }: Place): string[] {
   return options.filter(({ value }) => value !== undefined).flatMap(({ words }) => words);
 }

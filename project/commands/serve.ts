@@ -63,7 +63,7 @@ export function addCommand(program: Command): void {
 }
 
 async function serve(file: string, flags: ServeFlags): Promise<void> {
-  // Before anything slow, so that no signal arrives while there is no handler.
+  // Installed before anything slow, so that no signal arrives without a handler.
   const signals = watchSignals();
   const limited = { ...flags, timeout: flags.timeout ?? DEFAULT_TIMEOUT_MS };
   const concurrent = concurrency(flags.concurrent);

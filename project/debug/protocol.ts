@@ -3,7 +3,8 @@
  * "Overview", "Base Protocol"). In: a stream of bytes, and a function that serves requests. Out: responses in the order
  * of their requests, and events.
  *
- * A request that fails is answered with the message of its error; a stream that is not the protocol ends the connection.
+ * A request that fails is answered with the message of its error; a stream that is not the protocol ends the
+ * connection.
  */
 import type { Readable, Writable } from "node:stream";
 
@@ -97,7 +98,7 @@ export class Connection {
   }
 }
 
-/** True for an object that is no array. */
+/** True for an object that is not an array. */
 export function isRecord(value: unknown): value is Arguments {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

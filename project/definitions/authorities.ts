@@ -169,7 +169,7 @@ export function findAuthority(name: string): Authority | undefined {
   return BY_NAME.get(name);
 }
 
-/** Text of a list scope's key: `fs.read` scopes by `roots` and so on; undefined for scopes that are no list. */
+/** Text of a list scope's key: `fs.read` scopes by `roots` and so on; undefined for scopes that are not lists. */
 export function listKeyOf(kind: ScopeKind): string | undefined {
   return kind === "none" || kind === "clock" || kind === "instances" ? undefined : kind;
 }

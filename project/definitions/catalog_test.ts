@@ -82,7 +82,7 @@ row(
   "catalog.mismatch",
 );
 row(
-  "subpackage that is no child",
+  "subpackage that is not a child",
   (p) => p.manifest.package.subpackages = [{ module: "github.com/acme/other", name: "x", description: "x" }],
   "manifest.subpackage",
 );

@@ -24,7 +24,7 @@ const BAD: readonly (readonly [string, JsonValue])[] = [
     object({ a: { type: "object", properties: {}, additionalProperties: { type: "string" } } }),
   ],
   ["not an object", "string"],
-  ["top level is no object", { type: "string" }],
+  ["top level is not an object", { type: "string" }],
   ["unknown type", object({ a: { type: "date" } })],
   ["no type", object({ a: {} })],
   ["unknown format", object({ a: { type: "string", format: "regex" } })],

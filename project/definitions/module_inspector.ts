@@ -50,7 +50,7 @@ export interface InspectedModule {
 /** Validates a module and lists its imports and exports. */
 export type ModuleInspector = (bytes: Uint8Array) => InspectedModule | Promise<InspectedModule>;
 
-/** The bytes are no valid module. */
+/** The bytes are not a valid module. */
 export class InspectionError extends Error {
   override readonly name = "InspectionError";
 }

@@ -31,7 +31,7 @@ export function platformOf(head: DataView): string | undefined {
   return pe !== undefined && head.getUint16(pe + 4, true) === X64_PE ? "windows/amd64" : undefined;
 }
 
-/** The offset after the last byte that belongs to the executable; undefined if its head does not tell. */
+/** The offset after the last byte that belongs to the executable; undefined if its head does not contain it. */
 export function executableEnd(head: DataView): number | undefined {
   if (isElf(head)) return elfEnd(head);
   if (isMachO(head)) return machOEnd(head);

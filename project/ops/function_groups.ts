@@ -14,7 +14,7 @@ export interface FunctionGroup {
   readonly functions: readonly SizedFunction[];
 }
 
-/** Prefixes that say nothing about where a function comes from: of Rust's generic implementations and closures. */
+/** Prefixes without information about the origin of a function: of Rust's generic implementations and closures. */
 const PREFIX = /^[<&*(\[]+(?:mut |const |dyn )?/;
 
 /** The namespace in a function's name; undefined if it has none. */

@@ -54,7 +54,7 @@ export function producersOf(content: Uint8Array): Producer[] {
       }
     }
   } catch {
-    // a damaged custom section is no error
+    // a damaged custom section is not an error
   }
   return producers;
 }

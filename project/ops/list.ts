@@ -45,7 +45,7 @@ export async function listPlugins(
           const releases = await sources.locked(pack.source).releases(id);
           yanked = releases?.find((r) => r.version === pack.version)?.yanked;
         } catch (error) {
-          // A list is worth showing without the network.
+          // Without the network the list is still useful.
           if (!(error instanceof ProjectError)) throw error;
         }
       }

@@ -30,7 +30,7 @@ export function readShape(bytes: Uint8Array): PlacedShape | undefined {
     const isBinary = bytes.length === 0 || bytes[0] === 0;
     return shapeOf(isBinary ? decodeModule(bytes) : parseModule(bytes, { places }), places);
   } catch (error) {
-    // Types that the module does not have are the validator's to report, like everything else that is wrong with it.
+    // The validator reports unknown types, like all other errors.
     if (error instanceof WaftError || error instanceof MissingType) return undefined;
     throw error;
   }

@@ -137,7 +137,7 @@ export async function runFile(file: string, args: readonly string[], given: RunO
   return await callGuest(file, guest, call, options.failed);
 }
 
-/** The bytes of a component in either form; undefined if the file is none. */
+/** The bytes of a component in either form; undefined if the file is not a component. */
 async function componentIn(file: string, bytes: Uint8Array): Promise<Uint8Array | undefined> {
   return await inFile(file, () => componentBytes(bytes));
 }

@@ -245,8 +245,8 @@ async function isLauncher(path: string): Promise<boolean> {
 
 /**
  * Removes waft; returns the edits that could not be undone. Projects are not touched. An uninstallation killed at any
- * point can be repeated, by a reinstalled waft if need be. For this the versions go late; the launcher follows them,
- * since it reports missing versions; the receipt goes when only it and the directories above it are left.
+ * point can be repeated, if necessary by a reinstalled waft. Therefore the versions are removed late, then the
+ * launcher, which reports missing versions, and the receipt last, when only it and the directories above it are left.
  */
 export async function uninstallSelf(
   paths: MachinePaths,

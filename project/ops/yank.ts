@@ -30,7 +30,7 @@ export interface YankResult {
   readonly registry: string;
 }
 
-/** Withdraws a release, or takes that back. */
+/** Yanks a release, or un-yanks it. */
 export async function yankRelease(context: OpsContext, root: string, request: YankRequest): Promise<YankResult> {
   const { spec, reason, undo } = request;
   const at = spec.lastIndexOf("@");

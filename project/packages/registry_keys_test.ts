@@ -203,7 +203,7 @@ withRegistry("check tells what is no longer signed; offline nothing is asked", a
   }
 });
 
-Deno.test("signatures: keys and signatures of other forms are no signatures", () => {
+Deno.test("signatures: keys and signatures of other forms are refused", () => {
   const key = new TestKey();
   const bytes = new TextEncoder().encode("text");
   const good = key.sign(bytes);

@@ -225,7 +225,7 @@ export class RegistrySource implements Source {
     return { created: answer.status === 201, url };
   }
 
-  /** Withdraws a release, or takes that back when there is no reason. */
+  /** Yanks a release, or un-yanks it when there is no reason. */
   async yank(packageId: string, version: string, yank?: Pick<Yank, "reason" | "severity">): Promise<void> {
     const release = `${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
     const url = `${this.name}/api/packages/${release}/yank`;

@@ -10,7 +10,7 @@ import { UNCATCHABLE } from "@waft/engine/internal/errors";
 
 const PLUGIN_OF = new WeakMap<object, string>();
 
-/** The plugin in which a trap happened; undefined when it was none. */
+/** The plugin in which a trap happened; undefined when it happened in no plugin. */
 export function pluginOf(error: unknown): string | undefined {
   return typeof error === "object" && error !== null ? PLUGIN_OF.get(error) : undefined;
 }

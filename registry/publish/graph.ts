@@ -60,7 +60,7 @@ function withOwn(published: readonly Release[], own: Release | undefined): reado
   return releases.length === 0 ? undefined : releases;
 }
 
-/** A cycle of requirements, without recursion, since the graph is as deep as its authors like. */
+/** A cycle of requirements, without recursion, because authors choose the depth of the graph. */
 function findCycle(chosen: ReadonlyMap<string, Release>): string[] | undefined {
   const done = new Set<string>();
   for (const start of chosen.keys()) {

@@ -254,7 +254,7 @@ function makeChannel(id: string, sources: readonly StoredDocument[], previous: C
 /** Links to pages: by file name, or by address where a page has no file in docs/ because the program writes it. */
 const PAGE_LINK = new RegExp(`^(?:(?:\\./)?([a-z0-9-]+)\\.md|${BASE_URL}/([a-z0-9-]+))(#.*)?$`);
 
-/** A link of a page: to the same channel's page, or as it is. */
+/** Resolves a link of a page: to the same channel's page, otherwise unchanged. */
 function resolveLink(link: string, base: string): string {
   const match = PAGE_LINK.exec(link);
   const [, file, address, fragment = ""] = match ?? [];

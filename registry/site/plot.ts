@@ -16,7 +16,7 @@ interface Bar {
 
 const STEPS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
 
-/** The title and the bars of a block; undefined when it is none. */
+/** The title and the bars of a block; undefined if it is not a plot. */
 export function parsePlot(text: string): { readonly title: string; readonly bars: readonly Bar[] } | undefined {
   const [title, ...lines] = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
   const bars: Bar[] = [];

@@ -160,7 +160,7 @@ Deno.test({
     }),
 });
 
-Deno.test("help: an empty list is no default worth a word", () =>
+Deno.test("help: an empty list is not shown as a default", () =>
   inFolder(async (home) => {
     const { out } = await waft(["help", "run"], home, home);
     assert.match(out, / {2}--dir <host::guest> +Give the guest a directory \(repeatable\)\n/);

@@ -120,7 +120,7 @@ const status = await runQuickly(["--bare", Deno.args[0], "400"]);
 const { collections } = realmStore().heap.statistics;
 console.log(status === 0 && collections > 1 ? "quick, with collections" : \`\${status} \${collections}\`);`;
 
-Deno.test("a module from the cache behaves as one that is compiled anew", async () => {
+Deno.test("a module from the cache behaves as one that is compiled again", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-quick-"));
   try {
     const place = join(home, "place");

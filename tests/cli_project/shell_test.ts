@@ -52,7 +52,7 @@ Deno.test({
     assert.ok(!of("plugin", "list", "--").includes("--allow-dirty"));
     assert.ok(of("run", "--").includes("--invoke"));
     assert.deepEqual(of("run", "mod"), ["module.wasm"]);
-    // The value of an option is no command.
+    // The value of an option is not a command.
     assert.ok(of("plugin", "list", "--project", "check", "--").includes("--json"));
   }));
 

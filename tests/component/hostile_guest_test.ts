@@ -1,6 +1,6 @@
 /**
  * Guests that break the rules of the Canonical ABI (fixtures/hostile.wat): each breach is a trap with its reason, ends
- * the instance and nothing else. Arguments that JavaScript cannot convert are no breach.
+ * the instance and nothing else. Arguments that JavaScript cannot convert are not a breach.
  */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";

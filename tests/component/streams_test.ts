@@ -183,7 +183,7 @@ Deno.test("a component reads a stream of bytes from any source", async () => {
   assert.equal(await sum(later()), 6);
 });
 
-Deno.test("an argument that is no stream ends its call alone", async () => {
+Deno.test("an argument that is not a stream ends only its call", async () => {
   const { sum } = instantiate();
   const error = { name: "TypeError", message: "Expected a ReadableStream or an iterable, not number" };
   const running = sum(streamOf([Uint8Array.of(1), Uint8Array.of(2)]));

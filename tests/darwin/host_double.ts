@@ -101,7 +101,7 @@ export class DarwinDouble implements Ffi {
     params.forEach((type, k) => {
       const value = args[k];
       const isRight = type === "i64" ? typeof value === "bigint" : type === "i32" ? typeof value === "number" : true;
-      if (!isRight) broken(`argument ${k} of ${name} is no ${type}`);
+      if (!isRight) broken(`argument ${k} of ${name} is not ${type}`);
     });
     const [a, b, c, d, e] = args;
     const [from, bytes] = [Number(a), Number(b)];

@@ -45,7 +45,7 @@ Deno.test("contexts: other values are refused with a sentence, by every operatio
   }
 });
 
-Deno.test("contexts: a signal that is none is refused with a sentence", async () => {
+Deno.test("contexts: a value other than a signal is refused with a sentence", async () => {
   for (const [signal, words] of SIGNALS) {
     const context = { signal } as Context;
     const expected = { name: "TypeError", message: `The context's signal must be an AbortSignal, not ${words}` };

@@ -89,7 +89,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.throws(() => module.restore(bytes, { limits: { maxMemoryPages: 2 } }), RangeError);
   });
 
-  Deno.test(`${bounds}: instances of a pool begin anew`, () => {
+  Deno.test(`${bounds}: instances of a pool begin in their initial state`, () => {
     const pool = module.pool({ size: 2 });
     const fresh = look(module.instantiate());
     const [a, b, c] = [pool.take(), pool.take(), pool.take()];

@@ -143,7 +143,7 @@ class InterfaceReader {
   /** Reads the index of a function type. */
   #signature(): Signature {
     const index = this.#u32();
-    return this.#signatures[index] ?? unknown(`type ${index}, which is no function type`);
+    return this.#signatures[index] ?? unknown(`type ${index}, which is not a function type`);
   }
 
   /** One entry of the type section: a definition or a group of them. */

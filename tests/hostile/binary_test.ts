@@ -277,7 +277,7 @@ Deno.test("name sections of garbage are ignored, however many there are", () => 
   assert.equal(verdict(writer.finish()), "");
 });
 
-Deno.test("random bytes after the header are rejected, but for the rare module among them", () => {
+Deno.test("random bytes after the header are rejected, except for the rare module among them", () => {
   const next = randomNumbers(77);
   let rejected = 0;
   for (let round = 0; round < 5000; round++) {

@@ -167,7 +167,7 @@ Deno.test({
       assert.deepEqual(compile(join(folder, "another name")), first);
       files.set("lib/part.js", utf8("globalThis.part = 2;\n"));
       assert.notDeepEqual(compile(join(folder, "third")), first);
-      files.set("lib/waft.js", utf8("this is no program"));
+      files.set("lib/waft.js", utf8("this is not a program"));
       assert.throws(() => compile(join(folder, "fourth")), /deno compile failed/);
     }),
 });

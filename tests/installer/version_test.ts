@@ -91,7 +91,7 @@ Deno.test("version: install, list, use, roll back, uninstall, prune", () =>
     await assert.rejects(installVersion(context, "newest"), /neither a channel nor a version/);
   }));
 
-Deno.test("version: what was built from a checkout is no release, and a release takes its place", () =>
+Deno.test("version: a build of a checkout is not a release, and a release takes its place", () =>
   prepared(async ({ site, paths }) => {
     const context = contextFor(paths, site);
     const file = join(paths.versions, OLD, "receipt.json");

@@ -115,7 +115,7 @@ Deno.test("tar: every hostile archive is refused with its finding, and the regis
   });
 });
 
-Deno.test("a module that is no module, and one that imports what it may not", () =>
+Deno.test("a module that is not a module, and one with a forbidden import", () =>
   withRegistry(async (r) => {
     const token = await acme(r);
     const invalid = await r.publish(token, [codecDefinition()], { "dist/0.wasm": "\0asm\u0001\0\0\0 nonsense" });
@@ -277,12 +277,12 @@ for (const [kind, more] of Object.entries(STALLING_CLIENTS)) {
   }
 }
 
-/** Kind of abuse, and segments that are no names. */
+/** Kind of abuse, and segments that are not names. */
 const NAME_CASES: readonly (readonly [string, readonly string[]])[] = [
   ["encoded traversal in a name", ["..%2F..%2Fetc%2Fpasswd", "github.com%2Facme%2F..%2Fcodec", "github.com%5Cacme"]],
   ["double encoding", ["%252e%252e%252f", "github.com%252Facme%252Fcodec"]],
   ["header injection by a name", ["github.com%0d%0aX-Evil:%201", "github.com%2Facme%2Fkv%0d%0aX-Evil:%201"]],
-  ["what is no name at all", ["github.com%00", "%zz", "a".repeat(400), "__proto__"]],
+  ["not names at all", ["github.com%00", "%zz", "a".repeat(400), "__proto__"]],
 ];
 
 Deno.test("HTTP: names", (t) =>
@@ -301,7 +301,7 @@ Deno.test("HTTP: names", (t) =>
         }
       });
     }
-    await t.step("versions that are none", async () => {
+    await t.step("invalid versions", async () => {
       for (const version of ["1", "v2.0.1", "02.0.1", "2.0.1%0d%0a", "1".repeat(300), "9".repeat(100) + ".0.0"]) {
         const problem = await r.problem(`/api/packages/github.com:acme:codec/versions/${version}`);
         assert.equal(problem.code, "request.version", version);
@@ -433,7 +433,7 @@ Deno.test("identity: who may publish what", (t) =>
     });
   }));
 
-Deno.test("identity: name servers that do not answer are no refusal for good", () =>
+Deno.test("identity: a name server that does not answer is not a permanent refusal", () =>
   withRegistry(async (r) => {
     const { token } = await r.author("ada", ["ada.example"]);
     await r.database.run("UPDATE prefixes SET proof = 'dns' WHERE prefix = 'ada.example'");
@@ -492,7 +492,7 @@ Deno.test("supply: an account publishes at most so much", () =>
     assert.equal(
       (await r.publish(token, [codecDefinition("1.0.1")])).status,
       200,
-      "what is there already is no release",
+      "an existing version is not published again",
     );
     r.clock.at += 3_600_001;
     assert.equal((await r.publish(token, [codecDefinition("1.0.2")])).status, 201);

@@ -32,7 +32,7 @@ eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async 
         return (await publishPackage(publishing, request)).created;
       };
       assert.equal(await publish([codecDefinition("2.0.0")]), true);
-      assert.equal(await publish([codecDefinition("2.0.0")]), false, "the same bytes again are no new release");
+      assert.equal(await publish([codecDefinition("2.0.0")]), false, "the same bytes again are not a new release");
       assert.equal(await publish([codecDefinition("2.0.1")]), true);
       assert.equal(await publish([kvDefinition()]), true);
 

@@ -115,7 +115,7 @@ eachDatabase(
         assert.ok(await writeBackup(r.database, file) > 0);
       }, { database: open() });
       await withRegistry(async (r) => {
-        assert.equal(r.registry.adminToken, undefined, "it is no first start");
+        assert.equal(r.registry.adminToken, undefined, "it is not the first start");
         assert.equal(await (await fetch(r.url + record)).text(), before, "the same record with the same signature");
         const { installs } = await r.get<{ installs: { total: number } }>("/api/packages/github.com:acme:codec");
         assert.equal(installs.total, 1);

@@ -481,7 +481,7 @@ eachDatabase("copies know every table, and read pieces of any size", async (data
   });
 });
 
-Deno.test("a damaged backup, and a file that is none, are refused and change nothing", async () => {
+Deno.test("a damaged backup, and a file that is not a backup, are refused and change nothing", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
   try {
     await SQLITE.use(async (database) => {
@@ -520,7 +520,7 @@ Deno.test("SQLite: what is closed says so", async () => {
   await assert.rejects(closed!.run("SELECT 1"), StoreUnavailable);
 });
 
-Deno.test("SQLite: a file that is no database is refused", async () => {
+Deno.test("SQLite: a file that is not a database is refused", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
   const path = join(folder, "registry.sqlite");
   await writeFile(path, readFileSync(new URL(import.meta.url)));

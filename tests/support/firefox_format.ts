@@ -124,7 +124,7 @@ function threadFaults(thread: Fields, categories: readonly unknown[]): string[] 
     if (!(key in COLUMNS) && !(key in THREAD)) faults.push(`thread.${key} is unknown`);
   }
   for (const text of thread.stringArray as unknown[]) {
-    if (typeof text !== "string") faults.push("stringArray has a value that is no text");
+    if (typeof text !== "string") faults.push("stringArray has a value that is not text");
   }
   for (const [name, columns] of Object.entries(COLUMNS)) faults.push(...tableFaults(name, columns, tables));
   const { time } = thread.samples as { time: number[] };

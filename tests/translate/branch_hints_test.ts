@@ -29,7 +29,7 @@ Deno.test("the hint of an `if` is that of its first arm, also when the condition
   assert.match(translateText(hintedIf("\\00", "(i32.eqz (local.get 0))")), / likely/);
 });
 
-Deno.test("a damaged section is no hint, and the module stays valid", () => {
+Deno.test("a damaged section gives no hints, and the module stays valid", () => {
   const section = (bytes: string) =>
     `(module (func (param i32) (block (br_if 0 (local.get 0))))
       (@custom "metadata.code.branch_hint" (before code) "${bytes}"))`;

@@ -76,7 +76,7 @@ Deno.test("trailing slashes and links have the errors of Linux", () => {
   }
 });
 
-Deno.test("a path beneath a file is no directory's", () => {
+Deno.test("a path beneath a file is not a directory's", () => {
   withSandbox(({ guest }) => {
     const { fd } = guest.open(ROOT, "a.txt");
     assert.equal(guest.open(fd, "b").errno, ERRNO.notdir);

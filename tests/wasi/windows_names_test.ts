@@ -15,7 +15,7 @@ import { ROOT, withSandbox } from "./sandbox.ts";
 const IS_WINDOWS = systemName() === "win32";
 const CREATE = 1;
 
-/** Names that are no entry's: each of them means something else to some function of Windows. */
+/** Names that no entry has: each of them means something else to some function of Windows. */
 const HOSTILE = [
   "..\\secret",
   "dir\\..\\..\\secret",

@@ -120,7 +120,7 @@ export const ASYNC_ROWS: readonly Row[] = [
     const rejects = run(W, text, { m: { f: new W.Suspending(() => Promise.reject(new SyntaxError("x"))) } });
     return [await settled(W, () => W.promising(trap.g)()), await settled(W, () => W.promising(rejects.g)())];
   }],
-  ["promising what is no exported function", (W) =>
+  ["promising a value other than an exported function", (W) =>
     [undefined, {}, () => {}].map((value) => {
       try {
         return W.promising(value);

@@ -159,7 +159,7 @@ try {
   console.log(error.message.includes("magic") || error.message.includes("wasm") || error.message);
 }
 `,
-    "broken.wasm": "this is no module",
+    "broken.wasm": "this is not a module",
   };
   const expected = "logged 4\n42 9 20 a name, with spaces,answer,default\ntrue true\ntrue\n";
   assert.equal(outputOf(files, "main.mjs"), expected);

@@ -102,7 +102,7 @@ const GIVEN: readonly (readonly [kind: string, (W: Namespace) => unknown])[] = [
 
 export const MODULE_ROWS: readonly Row[] = [
   [
-    "what is no bytes",
+    "values other than bytes",
     (W) => NOT_BYTES.map((bytes) => [thrown(W, () => new W.Module(bytes)), thrown(W, () => W.validate(bytes))]),
   ],
   [
@@ -194,7 +194,7 @@ export const MODULE_ROWS: readonly Row[] = [
     const { a, b } = run(W, `(module (memory 1) (export "a" (memory 0)) (export "b" (memory 0)))`);
     return a === b;
   }],
-  ["what is no import object", (W) =>
+  ["values other than an import object", (W) =>
     NOT_IMPORTS.map((given) => [
       thrown(W, () => new W.Instance(new W.Module(wasm(EMPTY)), given)),
       thrown(W, () => new W.Instance(new W.Module(wasm(ALL)), given)),

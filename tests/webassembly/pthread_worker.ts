@@ -16,7 +16,7 @@ export type Port = { postMessage(message: unknown): void };
 
 async function runThread({ wasmModule, wasmMemory, thread }: Load, port: Port): Promise<void> {
   if (!(wasmModule instanceof WebAssembly.Module)) throw new TypeError("Argument 0 must be a WebAssembly.Module");
-  if (!(wasmMemory instanceof WebAssembly.Memory)) throw new TypeError("the memory is no WebAssembly.Memory");
+  if (!(wasmMemory instanceof WebAssembly.Memory)) throw new TypeError("the memory is not a WebAssembly.Memory");
   if (!(wasmMemory.buffer instanceof SharedArrayBuffer)) throw new TypeError("the memory is not shared");
   const instance = await WebAssembly.instantiate(wasmModule, { env: { memory: wasmMemory } });
   const { work } = instance.exports as { work(thread: number): number };

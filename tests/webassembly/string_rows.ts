@@ -96,7 +96,7 @@ export const STRING_ROWS: readonly Row[] = [
     const { f, g } = new W.Instance(module, { m: { f: () => {} } }).exports;
     return [f(), g.value, W.Module.imports(module)];
   }],
-  ["constants that are none", (W) => {
+  ["values other than constants", (W) => {
     const options = { importedStringConstants: "'" };
     return [`(global (mut externref))`, `(global i32)`, `(func)`].map((type) => {
       const bytes = wasm(`(module (import "'" "x" ${type}))`);

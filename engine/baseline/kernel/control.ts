@@ -323,7 +323,7 @@ export function visitUnreachable(): void {
   frames.markDead();
 }
 
-/** The reference on top: its type, or REF_BOTTOM; fails if it is none. */
+/** The reference on top: its type, or REF_BOTTOM; fails if it is not a reference. */
 export function referenceOnTop(): i32 {
   const type = frames.typeAt(0);
   if (type === BOTTOM) return REF_BOTTOM;

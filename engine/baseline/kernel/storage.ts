@@ -78,7 +78,7 @@ export function emitMemorySize(): void {
 }
 
 /**
- * d = byte length of memory `k`. The length of a shared memory is read anew each time, since any thread may grow it.
+ * d = byte length of memory `k`. The length of a shared memory is read again each time, since any thread may grow it.
  */
 function loadLength(d: i32, k: i32): void {
   if (isShared(k)) {
