@@ -8,16 +8,21 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
-import { compileComponent } from "../../component/mod.ts";
+import { compileComponent, type Component } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
 import { ComponentServer, type RequestReport } from "../../component/http/server.ts";
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
 import { ask, until } from "../support/http_requests.ts";
 
 const FIXTURE = fileURLToPath(new URL("fixtures/async_http.wat", import.meta.url));
-const component = compileComponent(
-  NewEngine({ interruptible: true, fuel: true }),
-  new TextDecoder().decode(readFile(FIXTURE)),
+const engine = NewEngine({ interruptible: true, fuel: true });
+const text = new TextDecoder().decode(readFile(FIXTURE));
+const service = compileComponent(engine, text);
+/** The same with the handler of the world `middleware` in place of the client. */
+const middleware = compileComponent(
+  engine,
+  text.replace('(import "wasi:http/client@0.3.0"', '(import "wasi:http/handler@0.3.0"')
+    .replace('(export "send" ', '(export "handle" ').replace('(func $client "send")', '(func $client "handle")'),
 );
 
 /** A guard for requests that must be answered. */
@@ -26,11 +31,12 @@ const NEVER = 60_000;
 interface Setup {
   readonly context?: () => { deadline?: number; processorTime?: number; fuel?: number };
   readonly network?: NetworkOptions;
+  readonly component?: Component;
 }
 
 /** Runs `action` with a server on a free port of the loopback interface. */
 async function withService(
-  { context = () => ({ deadline: NEVER }), network }: Setup,
+  { context = () => ({ deadline: NEVER }), network, component = service }: Setup,
   action: (port: number, reports: RequestReport[], made: () => number) => Promise<void>,
 ): Promise<void> {
   const wasi = new ComponentWasi({ waitInEventLoop: true, ...(network === undefined ? {} : { network }) });
@@ -117,25 +123,27 @@ Deno.test("deadline, processor time and fuel end a task of a service that goes o
   });
 });
 
-Deno.test("a service of WASI 0.3 sends requests within its grants", async () => {
-  const upstream = createServer((request, response) => {
-    response.setHeader("x-upstream", `${request.method} ${request.url} ${request.headers["x-guest"]}`);
-    response.end("from upstream");
+for (const [name, component] of [["a service", service], ["middleware without a service", middleware]] as const) {
+  Deno.test(`${name} of WASI 0.3 sends requests within its grants`, async () => {
+    const upstream = createServer((request, response) => {
+      response.setHeader("x-upstream", `${request.method} ${request.url} ${request.headers["x-guest"]}`);
+      response.end("from upstream");
+    });
+    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+    const { port: target } = upstream.address() as AddressInfo;
+    try {
+      await withService({ component, network: { connect: [`127.0.0.1:${target}`] } }, async (port) => {
+        const { status, headers, body } = await ask(port, `/client?${target}`);
+        assert.deepEqual([status, headers["x-upstream"], body], [200, "GET / async", "from upstream"]);
+        assert.equal((await ask(port, "/client?1")).status, 500, "another port");
+      });
+      await withService({ component }, async (port, reports) => {
+        assert.equal((await ask(port, `/client?${target}`)).status, 500);
+        await until(() => reports.length === 1);
+        assert.match(String(reports[0].error), /HTTP-request-denied/);
+      });
+    } finally {
+      upstream.close();
+    }
   });
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  const { port: target } = upstream.address() as AddressInfo;
-  try {
-    await withService({ network: { connect: [`127.0.0.1:${target}`] } }, async (port) => {
-      const { status, headers, body } = await ask(port, `/client?${target}`);
-      assert.deepEqual([status, headers["x-upstream"], body], [200, "GET / async", "from upstream"]);
-      assert.equal((await ask(port, "/client?1")).status, 500, "another port");
-    });
-    await withService({}, async (port, reports) => {
-      assert.equal((await ask(port, `/client?${target}`)).status, 500);
-      await until(() => reports.length === 1);
-      assert.match(String(reports[0].error), /HTTP-request-denied/);
-    });
-  } finally {
-    upstream.close();
-  }
-});
+}

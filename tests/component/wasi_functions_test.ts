@@ -1,6 +1,7 @@
 /**
  * The functions of WASI: the worlds of the specification's WIT find an implementation for every function that they
- * import. Each interface is imported by a component with the functions' names; their types do not matter here.
+ * import, and every function of a release is implemented, exported by guests, or listed here as absent with a reason.
+ * Each interface is imported by a component with the functions' names; their types do not matter here.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
@@ -8,9 +9,21 @@ import { httpInterfaces } from "../../component/http/mod.ts";
 import { compileComponent } from "../../component/mod.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { funcId, interfaceId, type WitInterface } from "../../component/wit/document.ts";
-import { loadProposal, WASI_RELEASES } from "../support/wasi_wit.ts";
+import { loadProposal, proposalsOf, WASI_RELEASES } from "../support/wasi_wit.ts";
 
-const WORLDS = [["cli", "command"], ["http", "proxy"], ["http", "service"]] as const;
+const WORLDS = [["cli", "command"], ["http", "proxy"], ["http", "service"], ["http", "middleware"]] as const;
+
+/** Interfaces that guests export, and no world imports. */
+const EXPORTED = ["wasi:cli/run", "wasi:http/incoming-handler"];
+
+/** Functions that have no implementation, with the reason. The list only shrinks. */
+const ABSENT: Readonly<Record<string, string>> = {
+  "wasi:clocks/timezone@0.2.12 display": "unstable: clocks-timezone",
+  "wasi:clocks/timezone@0.2.12 utc-offset": "unstable: clocks-timezone",
+  "wasi:clocks/timezone@0.3.0 iana-id": "unstable: clocks-timezone",
+  "wasi:clocks/timezone@0.3.0 utc-offset": "unstable: clocks-timezone",
+  "wasi:clocks/timezone@0.3.0 to-debug-string": "unstable: clocks-timezone",
+};
 
 /** An import of an interface, in text form. */
 function importText(item: WitInterface): string {
@@ -48,3 +61,37 @@ for (const release of WASI_RELEASES) {
     });
   }
 }
+
+/** True if the host implements the functions of `names` of an interface. */
+function isImplemented(item: WitInterface, names: readonly string[]): boolean {
+  const funcs = new Map([...item.funcs].filter(([name]) => names.includes(name)));
+  try {
+    compileComponent(NewEngine(), `(component ${importText({ ...item, funcs })})`).instantiate({}, IMPORTS);
+    return true;
+  } catch (error) {
+    if ((error as Error).name === "LinkError") return false;
+    throw error;
+  }
+}
+
+/** The functions of an interface without an implementation. */
+function absentOf(item: WitInterface): string[] {
+  const names = [...item.funcs.keys()];
+  if (isImplemented(item, names)) return [];
+  return names.filter((name) => !isImplemented(item, [name])).map((name) => `${interfaceId(item)} ${name}`);
+}
+
+Deno.test({
+  name: "every function of a WASI release, unstable ones included, is implemented or listed with a reason",
+  ignore: WASI_RELEASES.length === 0,
+  fn: () => {
+    const items = WASI_RELEASES.flatMap((release) =>
+      proposalsOf(release).flatMap((proposal) => {
+        const { interfaces } = loadProposal(release, proposal, { allFeatures: true }).root;
+        return [...interfaces.values()].filter((item) => !EXPORTED.includes(interfaceId(item).split("@")[0]));
+      })
+    );
+    assert.ok(items.length > 50, String(items.length));
+    assert.deepEqual(items.flatMap(absentOf).sort(), Object.keys(ABSENT).sort());
+  },
+});

@@ -13,6 +13,7 @@ import { AsyncFields, AsyncRequest, AsyncRequestOptions, AsyncResponse } from ".
 
 /** The interfaces of wasi:http 0.3 for a guest. */
 export function asyncHttpInterfaces(preview1: Preview1, network: RequestNetwork): ComponentImports {
+  const answer = (request: AsyncRequest) => send(preview1, network, request);
   return {
     "wasi:http/types@0.3.0": {
       Fields: AsyncFields,
@@ -20,7 +21,9 @@ export function asyncHttpInterfaces(preview1: Preview1, network: RequestNetwork)
       RequestOptions: AsyncRequestOptions,
       Response: AsyncResponse,
     },
-    "wasi:http/client@0.3.0": { send: (request: AsyncRequest) => send(preview1, network, request) },
+    "wasi:http/client@0.3.0": { send: answer },
+    // Middleware that is not composed with a service passes its requests on to their authorities.
+    "wasi:http/handler@0.3.0": { handle: answer },
   };
 }
 
