@@ -4,7 +4,7 @@
  * medians and the ratio of waft to jco by figure. Times never affect the exit status.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import process from "node:process";
@@ -12,13 +12,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../component/mod.ts";
 import { componentToBinary } from "../component/text/parse_component.ts";
+import { fetchJco, JCO, JCO_CACHE as CACHE } from "../scripts/jco_package.ts";
 import { oneOf, readTaskLine } from "../scripts/task_options.ts";
 import { median } from "./measure.ts";
 
-const JCO_VERSION = "1.35.0";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const CACHE = join(ROOT, ".cache", "jco");
-const JCO = join(CACHE, "node_modules", "@bytecodealliance", "jco");
 const JCO_COMMAND = join(JCO, "dist", "jco.js");
 const PARTS = ["calls", "cold", "serve"] as const;
 
@@ -280,15 +278,6 @@ async function measureServe(): Promise<void> {
   } finally {
     for (const child of children) child.kill("SIGKILL");
   }
-}
-
-function fetchJco(): void {
-  if (existsSync(JCO)) return;
-  mkdirSync(CACHE, { recursive: true });
-  const { status } = spawnSync("npm", ["install", "--prefix", CACHE, `@bytecodealliance/jco@${JCO_VERSION}`], {
-    stdio: "inherit",
-  });
-  if (status !== 0) throw new Error("npm could not install jco");
 }
 
 if (values.child !== undefined) coldStart(values.child);

@@ -115,10 +115,21 @@ export class Descriptor {
     return new OutputStream(this.#preview1, this.#shared, "end");
   }
 
-  #require(right: number): void {
+  /** Throws bad-descriptor for a directory, and `code` for a file that was not opened for the operation. */
+  #require(right: number, code = "bad-descriptor"): void {
     const { type, rights } = this.#preview1.descriptorStatus(this.#fd);
-    if (type === FILETYPE.directory) throw new ComponentError("is-directory");
-    if ((rights & BigInt(right)) === 0n) throw new ComponentError("bad-descriptor");
+    if (type === FILETYPE.directory) throw new ComponentError("bad-descriptor");
+    if ((rights & BigInt(right)) === 0n) throw new ComponentError(code);
+  }
+
+  /** Runs an operation; its failure has the code of {@linkcode #require} if the descriptor does not permit it. */
+  #permitted<T>(right: number, action: () => T, code?: string): T {
+    try {
+      return action();
+    } catch (error) {
+      this.#require(right, code);
+      throw error;
+    }
   }
 
   advise(offset: bigint, length: bigint, advice: string): void {
@@ -151,7 +162,8 @@ export class Descriptor {
   }
 
   setSize(size: bigint): void {
-    this.#preview1.onDescriptor("fd_filestat_set_size", this.#fd, size);
+    const change = () => this.#preview1.onDescriptor("fd_filestat_set_size", this.#fd, size);
+    this.#permitted(RIGHT.fd_filestat_set_size, change, "invalid");
   }
 
   setTimes(accessed: NewTimestamp, modified: NewTimestamp): void {
@@ -160,12 +172,12 @@ export class Descriptor {
 
   read(length: bigint, offset: bigint): [Uint8Array, boolean] {
     const most = Number(length < 0x10000n ? length : 0x10000n);
-    const bytes = this.#preview1.read(this.#fd, most, offset);
+    const bytes = this.#permitted(RIGHT.fd_read, () => this.#preview1.read(this.#fd, most, offset));
     return [bytes, most > 0 && bytes.length === 0];
   }
 
   write(bytes: Uint8Array, offset: bigint): bigint {
-    this.#preview1.write(this.#fd, bytes, offset);
+    this.#permitted(RIGHT.fd_write, () => this.#preview1.write(this.#fd, bytes, offset));
     return BigInt(bytes.length);
   }
 

@@ -4,6 +4,7 @@
  * returned.
  */
 import { ComponentError } from "../abi/traps.ts";
+import { requireHost } from "./network_grants.ts";
 import { Condition } from "./readiness.ts";
 import { type IpAddress, ipAddress } from "./socket_address.ts";
 import { Pollable } from "./streams.ts";
@@ -18,11 +19,14 @@ export class ResolveAddressStream {
 
   /**
    * Starts the lookup of `name`, which may be an address in brackets or without; it counts as a socket until it ends.
+   * Throws the ComponentError invalid-argument for a text that is neither an address nor a name.
    */
   constructor(context: SocketContext, name: string) {
+    const host = name.replace(/^\[(.*)\]$/, "$1");
+    requireHost(host);
     context.quota.take();
     this.#context = context;
-    context.grants.resolve(name.replace(/^\[(.*)\]$/, "$1")).then((addresses) => {
+    context.grants.resolve(host).then((addresses) => {
       this.#addresses = addresses;
     }, (error: unknown) => {
       this.#error = error;

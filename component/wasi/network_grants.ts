@@ -68,6 +68,16 @@ const MAX_NAME = 253;
 /** A name, as DNS and URLs have it: letters, digits, hyphens and points. */
 const NAME = /^(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?$/;
 
+function canonicalName(name: string): string {
+  return name.toLowerCase().replace(/\.$/, "");
+}
+
+/** Throws the ComponentError invalid-argument for a text that is neither an address nor a name. */
+export function requireHost(text: string): void {
+  const host = canonicalName(text);
+  if (isIP(host) === 0 && (host.length > MAX_NAME || !NAME.test(host))) throw new ComponentError("invalid-argument");
+}
+
 /** An address in the one form in which addresses are compared; an IPv4 address inside IPv6 is an IPv4 address. */
 export function canonicalAddress(address: string): string {
   if (isIP(address) !== 6) return address;
@@ -83,7 +93,7 @@ export function parseHostPort(text: string): HostPort {
   const bracketed = /^\[([^\]]*)\](?::(\d{1,5}))?$/.exec(text);
   const plain = isIP(text) === 6 ? [text, text] : /^([^:]*)(?::(\d{1,5}))?$/.exec(text);
   const match = bracketed ?? plain;
-  const host = match === null ? "" : match[1].toLowerCase().replace(/\.$/, "");
+  const host = match === null ? "" : canonicalName(match[1]);
   const port = match?.[2] === undefined ? undefined : Number(match[2]);
   const isHost = bracketed === null
     ? isIP(host) !== 0 || (NAME.test(host) && !/^[\d.]+$/.test(host))
@@ -151,13 +161,13 @@ export class NetworkGrants {
    * of the connection, if it is known. Rejects with a ComponentError with a code of wasi:sockets.
    */
   async resolve(name: string, port?: number): Promise<string[]> {
-    const host = name.toLowerCase().replace(/\.$/, "");
+    requireHost(name);
+    const host = canonicalName(name);
     if (isIP(host) !== 0) {
       const address = canonicalAddress(host);
       if (port !== undefined && !this.mayConnect(address, port)) throw new ComponentError("access-denied");
       return [address];
     }
-    if (host.length > MAX_NAME || !NAME.test(host)) throw new ComponentError("invalid-argument");
     if (!this.#names(host, port)) throw new ComponentError("access-denied");
     const usable = (await this.#addressesOf(host)).filter((address) =>
       host === "localhost" || !isReserved(address) || this.#names(address, port)

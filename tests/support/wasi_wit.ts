@@ -2,7 +2,7 @@
  * WASI's WIT in the component model's suite. In: a release and a proposal. Out: the proposal's package with those that
  * it depends on.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadWit } from "../../component/wit/load.ts";
@@ -19,8 +19,13 @@ export function proposalsOf(release: string): string[] {
   return readdirSync(join(WASI, release, "proposals"));
 }
 
-/** Reads the package of a proposal. */
-export function loadProposal(release: string, proposal: string, options: ResolveOptions = {}): WitDocument {
+/** Reads the package of a proposal, with further files in WIT by name. */
+export function loadProposal(
+  release: string,
+  proposal: string,
+  options: ResolveOptions = {},
+  more: Readonly<Record<string, string>> = {},
+): WitDocument {
   const folder = mkdtempSync(join(tmpdir(), "wit-"));
   try {
     const proposals = join(WASI, release, "proposals");
@@ -28,6 +33,7 @@ export function loadProposal(release: string, proposal: string, options: Resolve
     for (const other of proposalsOf(release)) {
       if (other !== proposal) cpSync(join(proposals, other, "wit"), join(folder, "deps", other), { recursive: true });
     }
+    for (const [name, text] of Object.entries(more)) writeFileSync(join(folder, name), text);
     return loadWit(folder, options);
   } finally {
     rmSync(folder, { recursive: true });

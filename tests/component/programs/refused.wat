@@ -1,0 +1,20 @@
+;; wasi:sockets/tcp: a connection to a port of 127.0.0.1 on which nothing listens.
+  (import "wasi:sockets/instance-network@0.2.12" "instance-network" (func $network (result i32)))
+  (import "wasi:sockets/tcp-create-socket@0.2.12" "create-tcp-socket" (func $create (param i32 i32)))
+  (import "wasi:sockets/tcp@0.2.12" "[method]tcp-socket.start-connect"
+    (func $start-connect (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+  (import "wasi:sockets/tcp@0.2.12" "[method]tcp-socket.finish-connect" (func $finish-connect (param i32 i32)))
+  (import "wasi:sockets/tcp@0.2.12" "[method]tcp-socket.subscribe" (func $subscribe (param i32) (result i32)))
+;; definitions
+  (func (export "wasi:cli/run@0.2.12#run") (result i32)
+    (local $socket i32)
+    (call $create (i32.const 0) (i32.const 256))
+    (local.set $socket (i32.load (i32.const 260)))
+    (call $start-connect (local.get $socket) (call $network) (i32.const 0) (i32.const 1) (i32.const 127) (i32.const 0)
+      (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+      (i32.const 256))
+    (call $done)
+    (call $await (call $subscribe (local.get $socket)))
+    (call $finish-connect (local.get $socket) (i32.const 256))
+    (call $result (i32.const 4) (i32.const 0))
+    (i32.const 0)))
