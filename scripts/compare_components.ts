@@ -6,7 +6,7 @@
  * that it lists does not.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -235,7 +235,9 @@ try {
   fetchOracles();
   for (const [name, compare] of ALL) if (name.includes(values.only)) await compare();
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  const packages = join(JCO_CACHE, "node_modules");
+  const left = existsSync(packages) ? readdirSync(packages).filter((name) => name.startsWith(".run-")) : [];
+  for (const path of [folder, ...left.map((name) => join(packages, name))]) rmSync(path, { recursive: true });
 }
 console.log(`${counts.equal} equal, ${counts.known} known differences, ${counts.failed} failed`);
 process.exit(counts.failed === 0 ? 0 : 1);

@@ -12,8 +12,8 @@ const given = JSON.parse(process.argv[2]);
 const packages = join(given.root, "node_modules", "@bytecodealliance");
 const { transpile } = await import(pathToFileURL(join(packages, "jco", "dist", "api.js")).href);
 const shim = (name) => import(pathToFileURL(join(packages, "preview2-shim", "dist", "nodejs", name)).href);
-// Within the folder of the packages, so that the modules find them.
-const folder = mkdtempSync(join(given.root, "run-"));
+// Beside the packages, so that the modules find them. The caller removes the folders of processes that it ends.
+const folder = mkdtempSync(join(given.root, "node_modules", ".run-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const { files } = await transpile(readFileSync(given.file), { name: "component", tlaCompat: false });
 for (const [name, content] of Object.entries(files)) {
