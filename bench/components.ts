@@ -12,7 +12,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../component/mod.ts";
 import { componentToBinary } from "../component/text/parse_component.ts";
-import { fetchJco, JCO, JCO_CACHE as CACHE } from "../scripts/jco_package.ts";
+import { fetchJco, JCO, JCO_CACHE as CACHE } from "./jco_package.ts";
 import { oneOf, readTaskLine } from "../scripts/task_options.ts";
 import { median } from "./measure.ts";
 

@@ -25,7 +25,7 @@ import {
   type WasiProgram,
 } from "../tests/component/wasi_programs.ts";
 import { ask } from "../tests/support/http_requests.ts";
-import { fetchJco, JCO, JCO_CACHE } from "./jco_package.ts";
+import { fetchJco, JCO, JCO_CACHE } from "../bench/jco_package.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const task = {

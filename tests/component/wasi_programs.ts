@@ -78,7 +78,7 @@ export function programComponent({ name }: WasiProgram): Uint8Array {
 }
 
 /** The result of a run. */
-export interface ProgramResult {
+interface ProgramResult {
   readonly status: number | null;
   readonly out: string;
   readonly err: string;
