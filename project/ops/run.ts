@@ -49,12 +49,7 @@ export interface RunOptions extends GuestInputs {
 
 /** Runs `file` and returns the lines to print, one per result. */
 export async function runFile(file: string, args: readonly string[], given: RunOptions): Promise<string[]> {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFile(inputPath(file));
-  } catch (error) {
-    throw new FileFailure(file, error);
-  }
+  const bytes = readProgram(file);
   const options = isArtifact(bytes) && file !== "-" ? { ...given, artifact: file } : given;
   const component = await componentIn(file, bytes);
   if (component !== undefined) {
@@ -62,16 +57,8 @@ export async function runFile(file: string, args: readonly string[], given: RunO
     const { runComponent } = await import("./run_component.ts");
     return await runComponent(file, component, args, options);
   }
-  if (options.network !== undefined) {
-    throw new UsageError("--net and --listen are for components; modules have no sockets");
-  }
+  refuseOptions(bytes, options);
   const { project, record } = options;
-  if (record !== undefined && project !== undefined) {
-    throw new UsageError("--record is for programs without plugins; --bare runs the program without the project's");
-  }
-  if (record !== undefined && isArtifact(bytes)) {
-    throw new UsageError("--record takes the module, not an artifact of it");
-  }
   const shape = readShape(bytes);
   const plan = shape === undefined ? undefined : planCall(file, shape, args, options.invoke);
   const stubs = shape === undefined ? {} : checkImports(file, shape, project, options.unknownImports ?? "refuse");
@@ -79,13 +66,7 @@ export async function runFile(file: string, args: readonly string[], given: RunO
     throw new FileFailure(file, new Error("a program with threads cannot be recorded: others change its memory"));
   }
   const engine = NewEngine(options.engine);
-  const done = options.progress?.(`compiling ${file}`);
-  let module: Module;
-  try {
-    module = inFile(file, () => isArtifact(bytes) ? loadArtifact(engine, bytes, options) : engine.compile(bytes));
-  } finally {
-    done?.();
-  }
+  const module = compileProgram(file, bytes, engine, options);
   const call = plan ?? planCall(file, module, args, options.invoke);
   if (startsThreads(module)) {
     if (project !== undefined && call.name === "_start") {
@@ -95,25 +76,61 @@ export async function runFile(file: string, args: readonly string[], given: RunO
     await runThreaded(file, module, call.name, [file, ...args], options);
     return [];
   }
+  let guest: Runnable | Promise<Runnable>;
   if (record !== undefined) {
     const { startRecorded } = await import("./run_recorded.ts");
-    return await callGuest(
-      file,
-      startRecorded(file, bytes, module, args, options, stubs, record),
-      call,
-      options.failed,
-    );
+    guest = startRecorded(file, bytes, module, args, options, stubs, record);
+  } else if (project !== undefined) {
+    guest = startWithPlugins(file, bytes, module, args, { ...options, project }, stubs, engine);
+  } else guest = startGuest(file, module, args, options, stubs);
+  return await callGuest(file, await guest, call, options.failed);
+}
+
+function readProgram(file: string): Uint8Array {
+  try {
+    return readFile(inputPath(file));
+  } catch (error) {
+    throw new FileFailure(file, error);
   }
-  if (project === undefined) {
-    return await callGuest(file, startGuest(file, module, args, options, stubs), call, options.failed);
+}
+
+/** Throws UsageError for options that a module cannot have. */
+function refuseOptions(bytes: Uint8Array, { network, record, project }: RunOptions): void {
+  if (network !== undefined) throw new UsageError("--net and --listen are for components; modules have no sockets");
+  if (record !== undefined && project !== undefined) {
+    throw new UsageError("--record is for programs without plugins; --bare runs the program without the project's");
   }
+  if (record !== undefined && isArtifact(bytes)) {
+    throw new UsageError("--record takes the module, not an artifact of it");
+  }
+}
+
+function compileProgram(file: string, bytes: Uint8Array, engine: Engine, options: RunOptions): Module {
+  const done = options.progress?.(`compiling ${file}`);
+  try {
+    return inFile(file, () => isArtifact(bytes) ? loadArtifact(engine, bytes, options) : engine.compile(bytes));
+  } finally {
+    done?.();
+  }
+}
+
+/** Instantiates a module with the plugins of the project, which may wait. */
+async function startWithPlugins(
+  file: string,
+  bytes: Uint8Array,
+  module: Module,
+  args: readonly string[],
+  options: RunOptions & { readonly project: LoadedProject },
+  stubs: ImportStubs,
+  engine: Engine,
+): Promise<Runnable> {
   const [{ PluginHost }, { digestBytes }] = await Promise.all([
     import("../plugins/plugin_host.ts"),
     import("../base/integrity.ts"),
   ]);
   const programArgs = [file, ...args];
+  const { project, context, env, artifact } = options;
   const { wasi, imports } = wasiFor(module, programArgs, options, project.wasi);
-  const { context, env, artifact } = options;
   const host = new PluginHost(project, engine);
   const started = {
     module,
@@ -124,17 +141,14 @@ export async function runFile(file: string, args: readonly string[], given: RunO
     context,
     ...(artifact === undefined ? {} : { artifact }),
   };
-  let guest: Runnable;
   if (host.waits) {
     const graph = await inFile(file, () => host.startAsync(started));
     wasi?.attach(graph.guest);
-    guest = { call: (name, ...values) => graph.callAsync(context, name, ...values), close: () => graph.closeAsync() };
-  } else {
-    const graph = inFile(file, () => host.start(started));
-    wasi?.attach(graph.guest);
-    guest = { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
+    return { call: (name, ...values) => graph.callAsync(context, name, ...values), close: () => graph.closeAsync() };
   }
-  return await callGuest(file, guest, call, options.failed);
+  const graph = inFile(file, () => host.start(started));
+  wasi?.attach(graph.guest);
+  return { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
 }
 
 /** The bytes of a component in either form; undefined if the file is not a component. */

@@ -47,55 +47,11 @@ eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async 
 
       const checked = await checkProject(await project.context(undefined, choices), project.root);
       assert.deepEqual(checked.checks.filter((l) => l.status === "failed"), []);
-      const yank = (spec: string, more: object): Promise<unknown> =>
-        yankRelease(publishing, author.root, { spec, undo: false, ...more });
-      const broken = { reason: "Broken on empty input", severity: "broken" };
-      assert.deepEqual(await yank(`${CODEC}@2.0.1`, broken), {
-        package: CODEC,
-        version: "2.0.1",
-        yanked: broken,
-        registry: r.url,
-      });
-      assert.deepEqual(await yank(`${CODEC}@2.0.1`, { undo: true }), {
-        package: CODEC,
-        version: "2.0.1",
-        yanked: null,
-        registry: r.url,
-      });
-      await yank(`${CODEC}@2.0.1`, broken);
-      for (
-        const [spec, more, code] of [
-          [`${CODEC}@9.9.9`, broken, /registry\.not-found/],
-          [CODEC, broken, /usage\.version/],
-          [`${CODEC}@2.0.1`, {}, /usage\.reason/],
-          [`${CODEC}@2.0.1`, { reason: "x", severity: "bad" }, /usage\.severity/],
-          ["github.com/else/x@1.0.0", broken, /registry\.not-found/],
-        ] as const
-      ) await assert.rejects(yank(spec, more), code, spec);
+      await tryYanks(publishing, author.root, r.url);
       const warned = await checkProject(await project.context(undefined, choices), project.root);
       assert.match(JSON.stringify(warned), /Broken on empty input/);
 
-      const other = new TempProject();
-      try {
-        const fresh = await addPlugins(await other.context(undefined, choices), {
-          ...add,
-          root: other.root,
-          directory: other.root,
-          specs: [KV],
-        });
-        assert.deepEqual(fresh.changes.map((c) => [c.id, c.to]), [[CODEC, "2.0.0"], [KV, "1.2.3"]]);
-        await assert.rejects(
-          addPlugins(await other.context(undefined, choices), {
-            ...add,
-            root: other.root,
-            directory: other.root,
-            specs: ["github.com/acme/none"],
-          }),
-          (error: ProjectError) => error.exitCode === 6,
-        );
-      } finally {
-        other.remove();
-      }
+      await addElsewhere(choices, add);
       await assert.rejects(publish([definition("github.com/else/x", "1.0.0")]), /auth\.refused/);
     } finally {
       project.remove();
@@ -103,3 +59,42 @@ eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async 
     }
   }, { database: open() });
 });
+
+/** Yanks and restores a release, which stays yanked; wrong requests are refused. */
+async function tryYanks(publishing: Parameters<typeof yankRelease>[0], root: string, registry: string): Promise<void> {
+  const yank = (spec: string, more: object): Promise<unknown> =>
+    yankRelease(publishing, root, { spec, undo: false, ...more });
+  const broken = { reason: "Broken on empty input", severity: "broken" };
+  const state = { package: CODEC, version: "2.0.1", registry };
+  assert.deepEqual(await yank(`${CODEC}@2.0.1`, broken), { ...state, yanked: broken });
+  assert.deepEqual(await yank(`${CODEC}@2.0.1`, { undo: true }), { ...state, yanked: null });
+  await yank(`${CODEC}@2.0.1`, broken);
+  for (
+    const [spec, more, code] of [
+      [`${CODEC}@9.9.9`, broken, /registry\.not-found/],
+      [CODEC, broken, /usage\.version/],
+      [`${CODEC}@2.0.1`, {}, /usage\.reason/],
+      [`${CODEC}@2.0.1`, { reason: "x", severity: "bad" }, /usage\.severity/],
+      ["github.com/else/x@1.0.0", broken, /registry\.not-found/],
+    ] as const
+  ) await assert.rejects(yank(spec, more), code, spec);
+}
+
+/** Another project gets the newest release that is not yanked; an unknown plugin is refused. */
+async function addElsewhere(
+  choices: Parameters<TempProject["context"]>[1],
+  request: Omit<Parameters<typeof addPlugins>[1], "root" | "directory" | "specs">,
+): Promise<void> {
+  const other = new TempProject();
+  try {
+    const add = { ...request, root: other.root, directory: other.root };
+    const fresh = await addPlugins(await other.context(undefined, choices), { ...add, specs: [KV] });
+    assert.deepEqual(fresh.changes.map((c) => [c.id, c.to]), [[CODEC, "2.0.0"], [KV, "1.2.3"]]);
+    await assert.rejects(
+      addPlugins(await other.context(undefined, choices), { ...add, specs: ["github.com/acme/none"] }),
+      (error: ProjectError) => error.exitCode === 6,
+    );
+  } finally {
+    other.remove();
+  }
+}
