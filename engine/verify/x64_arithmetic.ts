@@ -482,14 +482,14 @@ export function exchange(a: Analysis): void {
   assign(a, reg, RESULT, size);
 }
 
-/** CMPXCHG: rax gets the old value of r/m. */
+/** CMPXCHG: rax gets the old value of r/m if they differ, and else keeps its own, with all its bytes. */
 export function compareExchange(a: Analysis): void {
   const { code, n } = a;
   const size = code.size[n];
   a.flags = FLAGS.NONE;
   if (code.rm[n] >= 0) return a.fail(REASON.INSTRUCTION);
   modify(a, size);
-  if (size < 4) writeLow(a, RAX, size);
+  if (size < 8) writeLow(a, RAX, size);
   else define(a, RAX, size);
 }
 

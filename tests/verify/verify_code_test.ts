@@ -200,3 +200,17 @@ Deno.test("an index of 64 bits is not taken for one of 32", () => {
   const wide = [{ params: Uint8Array.of(2), results }];
   equal(x64Verifier({ ...module, functionSignature: wide }).verify(0)?.reason, REASON.MEMORY);
 });
+
+Deno.test("the upper half of a register that a compare-and-exchange of 32 bits leaves is unknown", () => {
+  // The function wraps the result; with each extension (mov r32, r32) turned into no-ops, nothing bounds the address.
+  const code = compiled(`(module (memory 1 1 shared) (func (param i64) (result i32)
+    (i32.load (i32.wrap_i64 (i64.atomic.rmw32.cmpxchg_u (i32.const 8) (local.get 0) (i64.const 1))))))`);
+  const module = viewOf(code, OPTIONS);
+  equal(x64Verifier(module).verify(0), undefined);
+  const changed = module.bytes.slice();
+  const exchange = changed.findIndex((byte, at) => byte === 0x0f && changed[at + 1] === 0xb1);
+  for (let at = exchange + 3; at < changed.length; at++) {
+    if (changed[at] === 0x8b && changed[at + 1] >= 0xc0) changed.fill(0x90, at, at + 2);
+  }
+  equal(x64Verifier({ ...module, bytes: changed }).verify(0)?.reason, REASON.MEMORY);
+});

@@ -1273,10 +1273,11 @@ export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32)
   emit8(again - (code.at + 1));
 }
 
-/** d = its lowest 2^width bytes */
+/** d = its lowest 2^width bytes. A compare-and-exchange that stores writes no half of the exchange register. */
 export function zeroExtendWidth(width: i32, d: i32): void {
   if (width === 0) rrByte(0x0fb6, 0, d, d);
   else if (width === 1) rr(0x0fb7, 0, d, d);
+  else if (width === 2) rr(0x8b, 0, d, d);
 }
 
 export function negate(wide: i32, d: i32): void {
