@@ -4,7 +4,7 @@
  * output and status are those of `waft run --bare`; with `--json` its output goes to the standard error stream.
  */
 import { writeText } from "@waft/engine/internal/host/process";
-import type { Profile } from "@waft/engine";
+import { type Profile, TrapError } from "@waft/engine";
 import type { RunOptions } from "../ops/run.ts";
 import type { Command } from "commander";
 import { basename } from "node:path";
@@ -132,7 +132,8 @@ async function sampledReport(
   const { lines, failure, profile } = await profileFile(file, args, options, interval);
   const { sampleStacks, dropped } = profile;
   // A program that could not start has no profile.
-  if (failure instanceof FileFailure && sampleStacks.length === 0) throw failure;
+  const hasRun = !(failure instanceof FileFailure) || failure.cause instanceof TrapError;
+  if (!hasRun && sampleStacks.length === 0) throw failure;
   return {
     lines,
     failure,

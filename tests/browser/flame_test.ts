@@ -1,6 +1,6 @@
 /**
  * The page of `waft profile` in Chromium: light on a desktop and dark on a phone, without findings of axe or console
- * messages; keyboard, zoom, search. The profile is written here, so the shares are known.
+ * messages; keyboard, zoom, search. The profile is written here, so the shares are known. The page of counts, too.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Profile } from "../../engine/profile/profile.ts";
+import { countsPageHtml } from "../../project/pages/counts_page.ts";
 import { flamePageHtml } from "../../project/pages/flame_page.ts";
 import { accessibilityFindings, browserTest, openPage, VIEWS } from "./browser.ts";
 
@@ -83,3 +84,33 @@ browserTest("keys walk through the flame graph, zoom and search", (browser) =>
     ]);
     assert.deepEqual(complaints, []);
   }));
+
+const COUNTS = [
+  {
+    title: "Functions",
+    columns: ["calls", "function"],
+    rows: [["1,234", "left"], ["5", "</td><img src=x onerror=alert(1)>"]],
+  },
+  { title: "Host functions", columns: ["calls", "ms", "function"], rows: [["7", "0.250", "env log"]] },
+];
+
+browserTest("the page of counts is accessible and silent, and its search hides rows", async (browser) => {
+  const folder = mkdtempSync(join(tmpdir(), "counts-page-"));
+  try {
+    writeFileSync(join(folder, "p.html"), countsPageHtml(COUNTS, "m.wasm"));
+    for (const [view, options] of Object.entries(VIEWS)) {
+      const { page, complaints } = await openPage(browser, pathToFileURL(join(folder, "p.html")).href, options);
+      const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
+      assert.ok(width! <= room!, `${view}: ${width} pixels in ${room}`);
+      assert.deepEqual(await accessibilityFindings(page), [], view);
+      await page.keyboard.press("/");
+      await page.keyboard.type("LOG");
+      assert.deepEqual(await page.locator("tbody tr:visible").allInnerTexts(), ["7\t0.250\tenv log"]);
+      assert.deepEqual(complaints, [], view);
+      assert.equal(await page.locator("img").count(), 0);
+      await page.context().close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
