@@ -4,7 +4,7 @@
  * program's row names. Invariant: each cell runs the command in a process of its own, in an empty folder.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -32,7 +32,7 @@ export interface MatrixProgram {
 }
 
 /** The tools. */
-export type ToolName = "inspect" | "explore" | "profile" | "counts" | "coredump" | "debug" | "replay";
+type ToolName = "inspect" | "explore" | "profile" | "counts" | "coredump" | "debug" | "replay";
 
 interface Run {
   readonly status: number | null;
@@ -164,8 +164,3 @@ export const MATRIX_PROGRAMS: readonly MatrixProgram[] = [
     refused: { profile: THREADS, counts: THREADS, coredump: /no fuel/, debug: THREADS, replay: THREADS },
   },
 ];
-
-/** True if the file of a program is here. */
-export function isHere({ file }: MatrixProgram): boolean {
-  return existsSync(file) && readFileSync(file).length > 0;
-}
