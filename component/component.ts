@@ -19,7 +19,7 @@ import { runReady } from "./async/task.ts";
 import { damaged, joinArtifact, splitArtifact } from "./artifact.ts";
 import { decodeComponent } from "./binary/decode.ts";
 import { callAwaited, exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
-import { type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
+import { type CheckedShapes, type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
 import type { FuncItem, Item } from "./link/items.ts";
 import { ADAPTER_FEATURES, type AdapterPolicy } from "./link/adapter.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
@@ -133,6 +133,7 @@ class CompiledComponent implements Component {
   readonly #adapters = new Map<string, Module>();
   readonly #features: { readonly usesAsync: boolean; readonly needsTasks: boolean };
   readonly #adapterPolicy: AdapterPolicy | undefined;
+  readonly #checkedShapes: CheckedShapes = new WeakMap();
   readonly #bytes: Uint8Array;
 
   /** `load` gives the core modules, in order of definition; without it they are compiled. */
@@ -186,7 +187,7 @@ class CompiledComponent implements Component {
     const { usesAsync, needsTasks } = this.#features;
     const { resettable = false, ...coreContext } = context;
     const store = new Store(usesAsync, needsTasks, runReady);
-    const host = new HostImports(imports, store);
+    const host = new HostImports(imports, store, this.#checkedShapes);
     const environment: Environment = {
       store,
       quota: new Quota(),

@@ -186,7 +186,7 @@ class Outgoing {
 
 /** Throws for a status below 200, which only interim responses have. */
 export function checkStatus(status: number): void {
-  if (status < 200 || status > 599) refuse();
+  if (!Number.isInteger(status) || status < 200 || status > 599) refuse();
 }
 
 export function checkMethod(method: Method): void {

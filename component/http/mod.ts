@@ -6,6 +6,7 @@
 import type { ComponentImports } from "../link/host_imports.ts";
 import { ComponentError } from "../abi/traps.ts";
 import type { ComponentWasi } from "../wasi/mod.ts";
+import { withShapes } from "../wasi/shapes.ts";
 import { SocketQuota } from "../wasi/socket_address.ts";
 import { FutureTrailers, type HttpError, HttpIoError, IncomingBody, OutgoingBody } from "./body.ts";
 import { FutureIncomingResponse } from "./client.ts";
@@ -33,7 +34,7 @@ export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
     if (grants.isEmpty) throw new ComponentError({ tag: "HTTP-request-denied" });
     return new FutureIncomingResponse(preview1, network, request, options);
   };
-  return {
+  return withShapes({
     "wasi:http/types": {
       httpErrorCode,
       Fields,
@@ -58,5 +59,5 @@ export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
     },
     "wasi:http/outgoing-handler": { handle },
     ...asyncHttpInterfaces(preview1, network),
-  };
+  });
 }

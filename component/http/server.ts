@@ -91,7 +91,7 @@ class ResponseTarget implements MessageTarget {
     this.#response = response;
     this.#answer = answer;
     this.#discards = hasNoBody(response.req.method, answer.statusCode());
-    this.#release = setImmediate(() => this.#sendHeld());
+    this.#release = setImmediate(() => this.#sendFirst());
     response.on("drain", () => this.#drained());
     response.on("close", () => this.#drained());
   }
@@ -100,15 +100,28 @@ class ResponseTarget implements MessageTarget {
     for (const taken of this.#waiting.splice(0)) taken();
   }
 
-  /** Without chunks there are no trailers, and hosts refuse a head that announces some. */
+  /**
+   * Without chunks there are no trailers, and hosts refuse a head that announces some. A server must not send a length
+   * with status 204 (RFC 9110, section 8.6).
+   */
   #sendHead(isChunked: boolean): void {
     if (this.#hasHead) return;
     this.#hasHead = true;
     clearImmediate(this.#release);
-    this.#response.statusCode = this.#answer.statusCode();
+    const status = this.#response.statusCode = this.#answer.statusCode();
+    const isLeftOut = (name: string) => name === "trailer" ? !isChunked : name === "content-length" && status === 204;
     for (const [name, values] of grouped(this.#answer.fields.toRaw())) {
-      if (!isChunked && name.toLowerCase() === "trailer") continue;
+      if (isLeftOut(name.toLowerCase())) continue;
       this.#response.setHeader(name, values.length === 1 ? values[0] : values);
+    }
+  }
+
+  /** Sends the head outside of any call: a head that the host refuses ends the connection, not the process. */
+  #sendFirst(): void {
+    try {
+      this.#sendHeld();
+    } catch (error) {
+      this.#response.destroy(error instanceof Error ? error : undefined);
     }
   }
 

@@ -15,10 +15,19 @@ import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
 import { makeHostResource } from "./host_resources.ts";
 import type { Scope } from "./scope.ts";
 import { type DeclaredExport, declaredExports } from "./type_space.ts";
-import { signature } from "../abi/type_name.ts";
+import { functionShape, signature } from "../abi/type_name.ts";
 
 /** Imports by name: an object per interface, a function, or a class for a resource. */
 export type ComponentImports = Readonly<Record<string, unknown>>;
+
+/**
+ * The property of an interface's object that knows the types of its functions: it returns the shapes (functionShape) of
+ * a function, none for an unknown name. Functions that a component declares with other types are not passed to it.
+ */
+export const SHAPES: unique symbol = Symbol("shapes");
+
+/** The shapes of the function with a name. */
+export type ShapesOf = (name: string) => readonly string[];
 
 type Import = Extract<Definition, { kind: "import" }>;
 
@@ -35,15 +44,21 @@ export function lookUpName(imports: ComponentImports, name: string): unknown {
   return Object.hasOwn(imports, plain) ? imports[plain] : undefined;
 }
 
+/** The functions of a component that have the shapes of an interface, by their paths. */
+export type CheckedShapes = WeakMap<ShapesOf, Set<string>>;
+
 /** Makes the items of imports, and collects those that are missing. */
 export class HostImports {
   readonly missing: string[] = [];
   readonly #imports: ComponentImports;
   readonly #store: Store;
+  readonly #checked: CheckedShapes;
 
-  constructor(imports: ComponentImports, store: Store) {
+  /** `checked` is that of the component, whose functions have the same types in every instance. */
+  constructor(imports: ComponentImports, store: Store, checked: CheckedShapes) {
     this.#imports = imports;
     this.#store = store;
+    this.#checked = checked;
   }
 
   item(definition: Import, scope: Scope): Item {
@@ -90,6 +105,7 @@ export class HostImports {
     for (const { name, func, type, instance } of declared) {
       if (func !== undefined) {
         const implementation = namespace === undefined ? undefined : member(name, namespace);
+        this.#checkShape(func, name, path, namespace);
         exports.set(name, this.#func(func, implementation, `${path}#${name}`));
       } else if (type !== undefined) exports.set(name, { sort: "type", type });
       else if (instance !== undefined) {
@@ -99,6 +115,19 @@ export class HostImports {
         exports.set(name, { sort: "instance", exports: nested });
       }
     }
+  }
+
+  /** Reports a function that its interface does not have with this type: its implementation does not expect others. */
+  #checkShape(type: FuncType, name: string, path: string, namespace: object | undefined): void {
+    const shapesOf = (namespace as { readonly [SHAPES]?: ShapesOf } | undefined)?.[SHAPES];
+    if (shapesOf === undefined) return;
+    const checked = this.#checked.get(shapesOf) ?? new Set();
+    this.#checked.set(shapesOf, checked);
+    if (checked.has(`${path}#${name}`)) return;
+    const shapes = shapesOf(name);
+    if (shapes.includes(functionShape(type))) return void checked.add(`${path}#${name}`);
+    const expected = shapes.length === 0 ? "no such function" : shapes.join(" or ");
+    this.missing.push(`${path}#${name}: ${signature(type)}; the interface has ${expected}`);
   }
 
   #func(type: FuncType, implementation: HostFunction | undefined, path: string): FuncItem {
@@ -111,21 +140,28 @@ export class HostImports {
   }
 }
 
+/** A function of the host's object or class; undefined for those that all objects or functions of JavaScript have. */
+function functionIn(holder: object, key: string): HostFunction | undefined {
+  const value = Reflect.get(holder, key) as unknown;
+  const isBuiltIn = key === "constructor" || value === Reflect.get(Object.prototype, key) ||
+    value === Reflect.get(Function.prototype, key);
+  return typeof value === "function" && !isBuiltIn ? value as HostFunction : undefined;
+}
+
 /** The function of an interface, a class or an object that implements the function `name`. */
 function member(name: string, namespace: Readonly<Record<string, unknown>>): HostFunction | undefined {
   const match = /^\[(constructor|method|static)\]([^.]*)(?:\.(.*))?$/.exec(name);
   if (match === null) {
-    const value = namespace[camelCase(name)] ?? namespace[name];
-    return typeof value === "function" ? value.bind(namespace) as HostFunction : undefined;
+    const found = functionIn(namespace, camelCase(name)) ?? functionIn(namespace, name);
+    return found?.bind(namespace) as HostFunction | undefined;
   }
   const [, kind, resource, method = ""] = match;
   const type = namespace[pascalCase(resource)];
   if (typeof type !== "function") return undefined;
   const key = camelCase(method);
   if (kind === "constructor") return (...args) => Reflect.construct(type, args) as object;
-  const holder = (kind === "static" ? type : type.prototype) as Record<string, unknown>;
-  const found = holder[key];
-  if (typeof found !== "function") return undefined;
+  const found = functionIn(kind === "static" ? type : type.prototype as object, key);
+  if (found === undefined) return undefined;
   if (kind === "static") return found.bind(type) as HostFunction;
   return (self, ...args) => (self as Record<string, HostFunction>)[key](...args);
 }

@@ -10,6 +10,7 @@ import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode, preope
 import { NetworkGrants, type NetworkOptions } from "./network_grants.ts";
 import { Preview1 } from "./preview1.ts";
 import { socketContext, socketInterfaces } from "./sockets.ts";
+import { withShapes } from "./shapes.ts";
 import { InputStream, IoError, OutputStream, Pollable, SharedDescriptor } from "./streams.ts";
 import { commandInterfaces } from "./v0_3/command.ts";
 import { filesystemInterfaces } from "./v0_3/filesystem.ts";
@@ -55,7 +56,7 @@ export class ComponentWasi {
     const preview1 = this.preview1 = new Preview1(options, waitInEventLoop);
     const timers = this.#timers = new Timers(preview1);
     const sockets = socketContext(preview1, this.grants);
-    this.imports = {
+    this.imports = withShapes({
       ...cliInterfaces(preview1, options),
       ...clockInterfaces(preview1),
       ...ioInterfaces(preview1),
@@ -66,7 +67,7 @@ export class ComponentWasi {
       "wasi:filesystem/types": { Descriptor, DirectoryEntryStream, filesystemErrorCode },
       ...commandInterfaces(preview1, timers, options),
       ...filesystemInterfaces(preview1),
-    };
+    });
   }
 
   /** Closes every descriptor that the guest has open, and ends its waits for clocks and standard input. */

@@ -42,7 +42,7 @@ export interface Endpoint {
 export function endpointOf({ tag, val }: SocketAddress, family: Family): Endpoint {
   const text = tag === "ipv4" ? val.address.join(".") : val.address.map((part) => part.toString(16)).join(":");
   const address = canonicalAddress(text);
-  if (tag !== family || (tag === "ipv6" && isIP(address) === 4)) throw new ComponentError("invalid-argument");
+  if (tag !== family || isIP(address) !== (tag === "ipv4" ? 4 : 6)) throw new ComponentError("invalid-argument");
   return { address, port: val.port };
 }
 

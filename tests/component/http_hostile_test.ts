@@ -163,6 +163,39 @@ Deno.test("a head that announces trailers is sent without them where there are n
   });
 });
 
+Deno.test("a head that the host refuses ends its connection alone", async () => {
+  class Odd extends OutgoingResponse {
+    override statusCode(): number {
+      return NaN;
+    }
+  }
+  const guest: Guest = async (request, out) => {
+    if (request.pathWithQuery() === "/second") return answer(out, "x");
+    const response = new Odd(preview1, new Fields());
+    const body = response.body();
+    ResponseOutparam.set(out, { tag: "ok", val: response });
+    // The head is sent before the body has begun, outside of any call of the guest.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    types.OutgoingBody.finish(body);
+  };
+  await withGuest(guest, SOME, async (port) => {
+    assert.equal(await exchange(port, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+    assert.match(await exchange(port, SECOND), /^HTTP\/1\.1 200 OK\r\n/);
+  });
+});
+
+Deno.test("a status without a body announces no length", async () => {
+  const guest: Guest = (_, out) => {
+    const response = new OutgoingResponse(preview1, Fields.fromList([["content-length", bytes("5")]]));
+    response.setStatusCode(204);
+    ResponseOutparam.set(out, { tag: "ok", val: response });
+  };
+  await withGuest(guest, SOME, async (port) => {
+    const reply = await exchange(port, "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert.match(reply, /^HTTP\/1\.1 204 No Content\r\n(?!.*content-length).*\r\n\r\n$/is);
+  });
+});
+
 Deno.test("requests that were sent ahead end with their connection", async () => {
   let release = () => {};
   const held = new Promise<void>((resolve) => release = resolve);

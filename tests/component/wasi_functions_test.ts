@@ -1,12 +1,13 @@
 /**
  * The functions of WASI: the worlds of the specification's WIT find an implementation for every function that they
  * import, and every function of a release is implemented, exported by guests, or listed here as absent with a reason.
- * Each interface is imported by a component with the functions' names; their types do not matter here.
+ * Each interface is imported by a component with the functions' names; wasi_shapes_test.ts has their types.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
 import { httpInterfaces } from "../../component/http/mod.ts";
 import { compileComponent } from "../../component/mod.ts";
+import { SHAPES } from "../../component/link/host_imports.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { funcId, interfaceId, type WitInterface } from "../../component/wit/document.ts";
 import { loadProposal, proposalsOf, WASI_RELEASES } from "../support/wasi_wit.ts";
@@ -42,7 +43,12 @@ function importText(item: WitInterface): string {
 }
 
 const WASI = new ComponentWasi();
-const IMPORTS = { ...WASI.imports, ...httpInterfaces(WASI) };
+/** The interfaces, for functions of any type. */
+const IMPORTS = Object.fromEntries(
+  Object.entries({ ...WASI.imports, ...httpInterfaces(WASI) }).map(([name, functions]) => {
+    return [name, { ...functions as object, [SHAPES]: undefined }];
+  }),
+);
 
 for (const release of WASI_RELEASES) {
   for (const [proposal, name] of WORLDS) {

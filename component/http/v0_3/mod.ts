@@ -4,7 +4,6 @@
  */
 import { ComponentError } from "../../abi/traps.ts";
 import { cancellable } from "../../async/host_calls.ts";
-import type { ComponentImports } from "../../link/host_imports.ts";
 import type { Preview1 } from "../../wasi/preview1.ts";
 import type { HttpError } from "../body.ts";
 import { FutureIncomingResponse, type RequestNetwork } from "../client.ts";
@@ -12,7 +11,7 @@ import type { IncomingResponse } from "../messages.ts";
 import { AsyncFields, AsyncRequest, AsyncRequestOptions, AsyncResponse } from "./messages.ts";
 
 /** The interfaces of wasi:http 0.3 for a guest. */
-export function asyncHttpInterfaces(preview1: Preview1, network: RequestNetwork): ComponentImports {
+export function asyncHttpInterfaces(preview1: Preview1, network: RequestNetwork): Record<string, object> {
   const answer = (request: AsyncRequest) => send(preview1, network, request);
   return {
     "wasi:http/types@0.3.0": {
