@@ -95,7 +95,8 @@ function sameType(a: ChannelType, b: ChannelType): boolean {
   return a === b || (a.kind === b.kind && sameValue(a.element, b.element));
 }
 
-function sameValue(a: ValType | undefined, b: ValType | undefined): boolean {
+/** True if two value types are equal; resource types are compared by identity. */
+export function sameValue(a: ValType | undefined, b: ValType | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined || a.kind !== b.kind) return false;
   return stable(a) === stable(b);

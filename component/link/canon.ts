@@ -8,7 +8,7 @@ import type { ForeignString } from "../abi/strings.ts";
 import { addressOf, MAX_FLAT_PARAMS } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import type { ChannelType } from "../async/channel.ts";
-import { cancelCopy, copyElements, copyLayout, dropEnd, newChannel } from "../async/channels.ts";
+import { cancelCopy, copyElements, copyLayout, dropEnd, newChannel, sameValue } from "../async/channels.ts";
 import type { ComponentInstance } from "../async/component_instance.ts";
 import {
   ErrorContext,
@@ -196,21 +196,13 @@ function taskReturn(canon: Extract<Canon, { name: "task.return" }>, scope: Canon
     instance.requireLeave();
     if (!task.options.isAsync) trap("task.return called by a task that is not async");
     const { options, lift } = bound ??= prepare();
-    if (!sameTypes(types[0], task.type.result)) trap("invalid task.return signature: the result has another type");
+    if (!sameValue(types[0], task.type.result)) trap("invalid task.return signature: the result has another type");
     const lifted = task.lifted as RuntimeOptions;
     if (options.encoding !== lifted.encoding || (options.memory !== undefined && options.memory !== lifted.memory)) {
       trap("invalid task.return options: they differ from those of the lifted function");
     }
     task.return(lift(task.foreign)(flat));
   };
-}
-
-function sameTypes(a: ValType | undefined, b: ValType | undefined): boolean {
-  return a === b || JSON.stringify(a, withoutIds) === JSON.stringify(b, withoutIds);
-}
-
-function withoutIds(key: string, value: unknown): unknown {
-  return key === "id" ? (value as RuntimeResource).name : value;
 }
 
 function setAt(instance: ComponentInstance, index: number): WaitableSet {
