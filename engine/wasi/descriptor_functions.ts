@@ -172,9 +172,12 @@ export class DescriptorFunctions {
     if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.OUT);
     const { sys, scratch, waits } = this.#state;
     const n = this.#vectors(at >>> 0, count >>> 0);
-    const done = mayWait(descriptor) && waits.isLimited
+    const { address } = scratch.out;
+    const done = !mayWait(descriptor)
+      ? sys("writev", descriptor.fd, address, n)
+      : waits.isLimited
       ? this.#writeClipped(descriptor.fd, n)
-      : sys("writev", descriptor.fd, scratch.out.address, n);
+      : waits.writeVectors(descriptor.fd, address, n);
     return this.#transferred(done, doneAt);
   }
 

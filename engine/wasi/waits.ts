@@ -92,13 +92,27 @@ export class Waits {
 
   /** readv on a stream, which may wait: `count` vectors at `vectors`. The result of the system call. */
   read(fd: number, vectors: number, count: number): number {
-    if (!this.isLimited) return this.#sys("readv", fd, vectors, count);
+    if (!this.isLimited) return this.#blocking("readv", fd, vectors, count, POLL.IN);
     for (;;) {
       this.untilReady(fd, POLL.IN);
       const got = this.#sys("preadv2", fd, vectors, count, -1, 0, RWF_NOWAIT);
       const errno = errnoOf(got);
-      if (mustWait(errno)) return this.#sys("readv", fd, vectors, count);
+      if (mustWait(errno)) return this.#blocking("readv", fd, vectors, count, POLL.IN);
       if (errno !== ERRNO.again) return got;
+    }
+  }
+
+  /** writev on a stream without a deadline, which may wait. The result of the system call. */
+  writeVectors(fd: number, vectors: number, count: number): number {
+    return this.#blocking("writev", fd, vectors, count, POLL.OUT);
+  }
+
+  /** A system call that waits also where the host has made its standard streams nonblocking, as Node does with pipes. */
+  #blocking(call: "readv" | "writev", fd: number, vectors: number, count: number, events: number): number {
+    for (;;) {
+      const done = this.#sys(call, fd, vectors, count);
+      if (errnoOf(done) !== ERRNO.again) return done;
+      this.untilReady(fd, events);
     }
   }
 
