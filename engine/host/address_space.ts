@@ -1,6 +1,6 @@
 /**
- * Asks whether the process has address space left, which limits such as `ulimit -v` make scarce. JavaScript runtimes
- * end the whole process when a thread or a heap of theirs gets none, so the engine asks before it has them reserve
+ * Probes the process for unused address space, which limits such as `ulimit -v` make scarce. JavaScript runtimes
+ * end the whole process when a thread or a heap of theirs gets none, so the engine probes before they reserve
  * gigabytes. In: a size. Out: yes or no at this moment; nothing stays reserved.
  */
 import { type Host, PROT } from "./host.ts";

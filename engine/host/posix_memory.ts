@@ -1,5 +1,5 @@
 /**
- * Memory on systems with mmap: reservations, protection, and copy-on-write images, which are files without a name. In:
+ * Memory on systems with mmap: reservations, protection, and copy-on-write images, which are anonymous files. In:
  * the system calls. Out: the base class of hosts on such systems; {@linkcode Host} documents its methods.
  */
 import { BaseHost } from "./base_host.ts";
@@ -59,11 +59,11 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
     return this.createFile(bytes, "an image");
   }
 
-  /** A file without a name that contains `bytes`. Throws an Error that names its purpose. */
+  /** An anonymous file that contains `bytes`. Throws an Error that names its purpose. */
   protected createFile(bytes: Uint8Array, purpose: string): number {
     const { files } = this.calls;
     const fd = files.createUnnamed();
-    if (fd < 0) throw new Error(`Cannot create ${purpose}: the system does not give a file without a name`);
+    if (fd < 0) throw new Error(`Cannot create ${purpose}: the system refuses an anonymous file`);
     try {
       this.#writeAll(fd, bytes);
     } catch (error) {
@@ -76,7 +76,7 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
   #writeAll(fd: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       const written = this.calls.files.write(fd, bytes.subarray(at));
-      if (written <= 0) throw new Error("Cannot create a file without a name: writing it failed");
+      if (written <= 0) throw new Error("Cannot create an anonymous file: writing it failed");
       at += written;
     }
   }

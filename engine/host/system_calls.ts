@@ -26,7 +26,7 @@ export interface SystemCalls {
 
 /** Calls for in-memory and mapped files; paths and names end with a zero byte. */
 interface FileCalls {
-  /** Creates a file that has no name and is not inherited. */
+  /** Creates an anonymous file that is not inherited. */
   createUnnamed(): number;
   write(file: number, bytes: Uint8Array): number;
   close(file: number): number;

@@ -57,7 +57,7 @@ export interface PosixFacts extends SystemFacts {
   readonly entry: "object" | "bsearch";
   /** The pseudo-handle with which dlsym searches every loaded library. */
   readonly dlsymDefault: number;
-  /** The size of a page on x64; on arm64 the system says it. */
+  /** The size of a page on x64; on arm64 the system reports it. */
   readonly x64PageBytes: number;
   readonly MAP_PRIVATE: number;
   readonly MAP_FIXED: number;
@@ -82,8 +82,8 @@ export interface PosixFacts extends SystemFacts {
   readonly errnoFunction: string;
   readonly SIGACTION_SIZE: number;
   /**
-   * A struct sigaction with SA_SIGINFO | SA_ONSTACK, an empty mask, and SA_NODEFER; for a timer's signal, which comes at
-   * any time, SA_RESTART in its place.
+   * A struct sigaction with SA_SIGINFO | SA_ONSTACK, an empty mask, and SA_NODEFER; for a timer's signal, which comes
+   * at any time, SA_RESTART in its place.
    */
   sigactionBytes(handler: number, isTimer?: boolean): Uint8Array<ArrayBuffer>;
   /** Whether a stack_t has the flag SS_DISABLE. */

@@ -72,7 +72,7 @@ export class Watchdog {
     this.#arm();
   }
 
-  /** Takes the deadline back; says whether it had passed. */
+  /** Cancels the deadline; returns whether it had passed. */
   disarm(): boolean {
     const status = this.#disarm();
     if (status < 0) throw new Error("Cannot restore the poll page: the process has too many mappings");

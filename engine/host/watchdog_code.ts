@@ -72,7 +72,7 @@ const X64 = Uint8Array.of(
   // none
   0x49, 0xbe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, // movabs r14,0x7fffffffffffffff
   0x45, 0x31, 0xd2, // xor r10d,r10d
-  // sleep: say until when, look once more, wait
+  // sleep: publish the wake-up time, check again, wait
   0x4c, 0x87, 0x73, 0x08, // xchg [rbx+0x8],r14
   0x4c, 0x3b, 0x23, // cmp r12,[rbx]
   0x75, 0x9e, // jne look
@@ -180,7 +180,7 @@ const ARM64 = Uint32Array.of(
   // none
   0x92f00016, // mov x22, #0x7fffffffffffffff
   0xd2800003, // mov x3, #0
-  // sleep: say until when, look once more, wait
+  // sleep: publish the wake-up time, check again, wait
   0x91002269, // add x9, x19, #8
   0xc89ffd36, // stlr x22, [x9]
   0xd5033bbf, // dmb ish

@@ -10,7 +10,7 @@
  * does not open the file that it abbreviates.
  *
  * Differences that remain: symbolic links are read and never made; sockets are missing; a wait for a pipe looks at it
- * every few milliseconds. A pipe does not tell how much it takes, so it counts as writable until it refuses a write.
+ * every few milliseconds. A pipe does not report its free space, so it counts as writable until it refuses a write.
  *
  * Sources: "NtCreateFile", "NtSetInformationFile", "File System Control Codes" of Microsoft's documentation; [MS-FSCC];
  * Linux <asm-generic/errno.h>, <linux/stat.h>, getdents(2), statx(2).
@@ -260,7 +260,7 @@ interface Opened {
   appends: boolean;
   /** The next getdents64 starts at the first entry. */
   restarts: boolean;
-  /** A pipe that has just refused a write; the next look at it does not find it writable. */
+  /** A pipe that has just refused a write: the next poll reports it as not writable. */
   isFull: boolean;
 }
 
@@ -810,7 +810,7 @@ class WindowsCalls {
     return E.AGAIN;
   }
 
-  /** Sets if reads and writes of a pipe wait; false where that cannot be chosen. */
+  /** Sets whether reads and writes of a pipe wait; false where that cannot be chosen. */
   #setPipeMode(handle: bigint, mode: number): boolean {
     if (!isGood(this.#query(handle, INFO.PIPE, 8))) return false;
     this.#scratch.setUint32(AT_INFO + 4, mode, true); // behind the mode of reading, which stays

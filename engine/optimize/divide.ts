@@ -103,7 +103,7 @@ function highPart(rewrite: Rewriting, wide: number, count: number, shift: number
   return rewrite.make(WRAP, TY.I32, rewrite.make(shift, TY.I64, wide, rewrite.constant(TY.I64, count, 0)));
 }
 
-/** x ÷ d for unsigned x, d ≥ 3 and no power of two. */
+/** x ÷ d for unsigned x, where d ≥ 3 is not a power of two. */
 function unsignedQuotient(rewrite: Rewriting, x: number, d: number): number {
   const wide = rewrite.make(EXTEND_U, TY.I64, x);
   const log = 32 - Math.clz32(d - 1);
@@ -136,7 +136,7 @@ function ceilDivide(s: number, d: number): [number, number] {
   return r === 0 ? [m, 0] : [m + 1, d - r];
 }
 
-/** x ÷ d for signed x, |d| ≥ 3 and no power of two. */
+/** x ÷ d for signed x, where |d| ≥ 3 is not a power of two. */
 function signedQuotient(rewrite: Rewriting, x: number, d: number): number {
   const size = Math.abs(d);
   const wide = rewrite.make(EXTEND_S, TY.I64, x);

@@ -30,8 +30,8 @@ const MOST_EXITS = 8;
 const LIKELY = 1;
 
 /**
- * Gives loops a copy without checks; returns how many checks they lack. `flow` must be current, and is current again,
- * but for dominators.
+ * Gives loops a copy without checks; returns the number of checks removed. `flow` must be current, and is current
+ * again, except for dominators.
  */
 export function versionLoops(f: IrFunction, flow: ControlFlow): number {
   if (f.schedCount > MOST_INSTRUCTIONS || !hasChecks(f)) return 0;

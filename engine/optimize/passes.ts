@@ -83,7 +83,7 @@ export function optimize(
     if (chained + swapped > 0) afterPass?.("reassociation", f);
   }
   if (f.charged && coalesceFuel(f) > 0) afterPass?.("coalesce-fuel", f);
-  // Layout last: it is about the blocks that are left.
+  // Block placement last: it orders the blocks that remain.
   placeBlocks(f, flow);
   afterPass?.("block-placement", f);
 }

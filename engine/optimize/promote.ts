@@ -49,7 +49,7 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
 }
 
 /**
- * Whether access `i` touches a cell that is mapped as long as the context is: a slot of the context, or, at a constant
+ * Whether access `i` touches a cell that stays mapped as long as the context: a slot of the context, or, at a constant
  * offset, the target of a constant of the context (an imported global's cell, the thread's fuel).
  */
 function isCell(f: IrFunction, i: number): boolean {

@@ -110,8 +110,8 @@ class Trees {
   }
 
   /**
-   * Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is no chain
-   * yet.
+   * Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is not a
+   * chain yet.
    */
   #collect(v: number, root: number, leaves: number[], nodes: number[], depth: number): boolean {
     const { op, ty, a, b } = this.#f;

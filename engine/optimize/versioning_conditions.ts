@@ -133,8 +133,8 @@ export class VersioningConditions {
   }
 
   /**
-   * The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that
-   * it is right.
+   * The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Adds
+   * the conditions under which it is exact.
    */
   #lastRound({ compare, x, y, step }: Test): number {
     const ty = this.#f.ty[x];

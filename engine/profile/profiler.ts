@@ -24,7 +24,7 @@ type EngineCodeOptions = Pick<CompileOptions, "features" | "optimizations" | "cp
 const SHORTEST = 0.1;
 const LONGEST = 1000;
 
-/** How to sample, and how to name source lines. */
+/** Options of sampling and of source lines. */
 export interface ProfileOptions {
   /** Milliseconds between samples, 0.1 to 1000; 1 by default. */
   readonly interval?: number;

@@ -59,7 +59,7 @@ async function init(env: CommandEnvironment, flags: InitFlags) {
   }
   const { initProject, missingFlags } = await import("../ops/init.ts");
   const { MANIFEST_FILE } = await import("../base/constants.ts");
-  // Said before any question is asked.
+  // Printed before the first question.
   if (await DISK.status(resolve(root, MANIFEST_FILE)) !== undefined) {
     throw fail("project.exists", `${MANIFEST_FILE} exists already; nothing was created`, { file: MANIFEST_FILE });
   }

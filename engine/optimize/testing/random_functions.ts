@@ -456,7 +456,7 @@ export class ProgramMaker {
     this.#place(label);
   }
 
-  /** Maybe leaves: to an open label, by a return, or by a trap. */
+  /** Leaves at random: to an open label, by a return, or by a trap. */
   #exit(): void {
     const cond = this.#condition();
     const go = this.#edge(0), stay = this.#edge(0);
