@@ -10,13 +10,16 @@ export { type LoadedProject, type LoadOptions, loadProject } from "./project/plu
 export { type ContextChoices, makeContext, type OpsContext } from "./project/packages/context.ts";
 export { type Diagnostic, EXIT, type ExitCode, ProjectError, type Severity } from "./project/base/diagnostic.ts";
 export type { Digest } from "./project/base/integrity.ts";
-export { inspectModule } from "./project/definitions/engine_inspector.ts";
+export { inspectModule, inspectPlugin } from "./project/definitions/engine_inspector.ts";
 export type {
   ExternKind,
   FunctionType,
+  InspectedFunction,
   InspectedModule,
+  InspectedWorld,
   ModuleExport,
   ModuleImport,
   ModuleInspector,
+  WorldItem,
 } from "./project/definitions/module_inspector.ts";
 export { VERSION } from "./project/base/version_string.ts";

@@ -39,6 +39,9 @@ const diagnostic = record({
   help: text,
 }, ["file", "line", "column", "pointer", "help"]);
 
+/** The world of a component: the names of its imports and exports. */
+const definedWorld = { imports: list(text), exports: list(text) };
+
 const change = record({
   id,
   action: oneOf("add", "update", "remove", "keep"),
@@ -47,10 +50,11 @@ const change = record({
   reasons: list(text),
   skipped: list(record({ version, reason: text })),
   authority: record({ added: list(text), removed: list(text), widened: list(text) }),
+  world: record({ ...definedWorld, added: list(text) }),
   needsReview: flag,
   grants,
   denied: list(text),
-}, ["from", "to"]);
+}, ["from", "to", "world"]);
 
 const changed = {
   root: text,
@@ -90,10 +94,24 @@ const source = oneOf("default", "manifest", "flag");
 
 const signature = record({ params: list(text), results: list(text) });
 const externKind = oneOf("function", "table", "memory", "global", "tag");
+/** An import or export of a component plugin; `type` of a function is the one that core modules see. */
+const pluginExtern = record({
+  name: text,
+  kind: oneOf("interface", "func", "type", "value", "module", "component"),
+  functions: list(
+    record({ name: text, signature: text, type: signature, fault: text, needsMemory: flag, needsRealloc: flag }, [
+      "type",
+      "fault",
+      "needsMemory",
+      "needsRealloc",
+    ]),
+  ),
+});
 const moduleShape = record({
   imports: list(record({ module: text, name: text, kind: externKind, type: signature }, ["type"])),
   exports: list(record({ name: text, kind: externKind, type: signature }, ["type"])),
-});
+  world: record({ imports: list(pluginExtern), exports: list(pluginExtern) }),
+}, ["world"]);
 const entry = record({ path: text, digest, size: count });
 
 const witType = record({ name: text, type: text });
@@ -124,8 +142,9 @@ const holder = record({
   grants,
   reach: { type: "object", additionalProperties: grants },
   guest: list(text),
+  world: list(text),
   digest,
-}, ["publisher"]);
+}, ["publisher", "world"]);
 
 /** `data` by command, as the `command` of the document says it. */
 const DATA: { readonly [command: string]: object } = {

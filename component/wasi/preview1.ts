@@ -4,7 +4,7 @@
  * component goes through the functions that confine preview 1's guests.
  */
 import { host, type Memory } from "@waft/engine";
-import { ERRNO, type ErrnoName } from "@waft/engine/internal/wasi/abi";
+import { DIRECTORY_RIGHTS, ERRNO, type ErrnoName } from "@waft/engine/internal/wasi/abi";
 import { Wasi, type WasiOptions } from "@waft/engine/wasi";
 import { ComponentError } from "../abi/traps.ts";
 
@@ -110,6 +110,14 @@ export class Preview1 {
   /** Closes every descriptor. */
   close(): void {
     this.#wasi.close();
+  }
+
+  /**
+   * Adds an open directory as a preopened one, which `close` closes. `rights` are those on the directory and on all that
+   * is opened in it.
+   */
+  addDirectory(fd: number, guest: string, rights: number): void {
+    this.#wasi.addDirectory(fd, guest, rights & DIRECTORY_RIGHTS, rights);
   }
 
   #call(name: string, ...args: (number | bigint)[]): void {

@@ -148,15 +148,25 @@ export class Wasi {
   }
 
   #addPreopen(path: string, guest: string): void {
-    const { sys, scratch, open, descriptors } = this.#state;
+    const { sys, scratch, open } = this.#state;
     const fd = sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC);
     if (fd < 0) throw new Error(`The directory "${path}" ${WHY_NOT_OPEN[errnoOf(fd)] ?? "cannot be opened"}`);
-    descriptors.add({
+    this.addDirectory(fd, guest, DIRECTORY_RIGHTS, ALL_RIGHTS);
+  }
+
+  /**
+   * Adds an open directory as a preopened one, which `close` closes. `inheriting` are the rights of descriptors that are
+   * opened in it.
+   *
+   * @internal
+   */
+  addDirectory(fd: number, guest: string, rights: number, inheriting: number): void {
+    this.#state.descriptors.add({
       fd,
       filetype: FILETYPE.directory,
       flags: 0,
-      rights: DIRECTORY_RIGHTS,
-      inheriting: ALL_RIGHTS,
+      rights,
+      inheriting,
       preopen: guest,
       borrowed: false,
     });

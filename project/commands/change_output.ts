@@ -6,7 +6,8 @@
 import { EXIT } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { describeScope, findAuthority } from "../definitions/authorities.ts";
-import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
+import { type AuthorityRequest, type DefinedWorld, type Definition, scopeOf } from "../definitions/definition.ts";
+import { newImports, worldRows } from "../definitions/world_rows.ts";
 import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
 import type { ReviewRequest } from "../ops/decide.ts";
@@ -141,11 +142,28 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
     columns,
   ));
   if (definition.authorities.length === 0) lines.push("  asks for no authority");
+  lines.push(...worldLines(definition, request.beforeWorld, colors, columns));
   const reach = Object.entries(request.reach).map(([id, grants]) =>
     `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name]!)).join(", ") || "no authority"})`
   );
   lines.push(`  reaches: ${reach.length === 0 ? "nothing else" : safe(reach.join(", "))}`);
   return lines.join("\n");
+}
+
+/** The world of a component; `+` marks a new import. */
+function worldLines(
+  definition: Definition,
+  before: DefinedWorld | undefined,
+  colors: Palette,
+  columns: number | undefined,
+): string[] {
+  const rows = worldRows(definition);
+  if (rows.length === 0) return [];
+  const added = new Set(newImports(before, definition.world).map((name) => `import ${name};`));
+  const table = rows.map((
+    { wit, note },
+  ) => [`    ${added.has(wit) ? colors.green("+") : " "} ${safe(wit)}`, safe(note)]);
+  return ["  world:", ...layoutTable(table, columns)];
 }
 
 /** An authority with its whole scope. */

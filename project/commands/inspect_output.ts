@@ -4,6 +4,7 @@
 import { describeScope } from "../definitions/authorities.ts";
 import { contractNamespace, scopeOf } from "../definitions/definition.ts";
 import { formatType } from "../definitions/module_inspector.ts";
+import { worldRows } from "../definitions/world_rows.ts";
 import type { InspectResult } from "../ops/inspect.ts";
 import type { PublishResult } from "../ops/publish.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
@@ -44,6 +45,11 @@ export function inspectText(p: InspectResult, colors: Palette): string {
       : "denied";
     return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safe(a.reason)];
   })));
+  const rows = worldRows(d);
+  if (rows.length > 0) {
+    lines.push("world:", ...layoutTable(rows.map(({ wit, note }) => [`  ${safe(wit)}`, safe(note)])));
+  }
+  lines.push(...exportedFunctions(p));
   for (const side of ["provides", "consumes"] as const) {
     for (const c of d[side]) {
       const extra = "mode" in c
@@ -56,6 +62,14 @@ export function inspectText(p: InspectResult, colors: Palette): string {
     }
   }
   return lines.join("\n");
+}
+
+/** The functions of the interfaces that a component exports, in the words of WIT. */
+function exportedFunctions({ module }: InspectResult): string[] {
+  return (module?.world?.exports ?? []).flatMap(({ name, functions }) => [
+    `interface ${safe(name)}`,
+    ...functions.map((f) => `  ${safe(f.name)}: ${safe(f.signature)};`),
+  ]);
 }
 
 /** A publication. */

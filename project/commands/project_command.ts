@@ -86,7 +86,7 @@ export async function runCommand(
     async context(options = {}) {
       const { makeContext } = await import("../packages/context.ts");
       const inspect = options.inspect === true
-        ? (await import("../definitions/engine_inspector.ts")).inspectModule
+        ? (await import("../definitions/engine_inspector.ts")).inspectPlugin
         : undefined;
       return await makeContext({
         offline: flags.offline === true,

@@ -36,12 +36,12 @@ export async function projectPlugins(root: string, flags: PluginFlags): Promise<
     const { manifest } = requireManifest(await readProject(root));
     if (Object.keys(requirementsOf(manifest)).length === 0) return undefined;
   }
-  const [{ makeContext }, { loadProject }, { inspectModule }] = await Promise.all([
+  const [{ makeContext }, { loadProject }, { inspectPlugin }] = await Promise.all([
     import("../packages/context.ts"),
     import("../plugins/load.ts"),
     import("../definitions/engine_inspector.ts"),
   ]);
-  const context = await makeContext({ offline: flags.offline === true, inspect: inspectModule });
+  const context = await makeContext({ offline: flags.offline === true, inspect: inspectPlugin });
   const project = await loadProject(context, root, {
     locked: flags.locked === true,
     allowPathPlugins: flags.allowPathPlugins === true,

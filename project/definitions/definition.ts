@@ -21,6 +21,7 @@ import {
 } from "../base/grammar.ts";
 import { type Digest, digestJson } from "../base/integrity.ts";
 import { isObject, type JsonObject, type JsonValue } from "../base/json_read.ts";
+import { isReservedInterface } from "./wit_interfaces.ts";
 import type { Stability } from "../manifest/manifest.ts";
 import { describePattern, type Schema, type Violation, walkSchema } from "../base/schema_walk.ts";
 import { explainRange, isCanonicalVersion } from "../base/version.ts";
@@ -44,6 +45,8 @@ export interface AuthorityRequest {
 export interface ProvidedContract {
   id: string;
   major: number;
+  /** The interface of WIT that a component exports for it. */
+  interface?: string;
   namespaces?: string[];
   functions: ContractFunction[];
 }
@@ -52,8 +55,16 @@ export interface ProvidedContract {
 export interface ConsumedContract {
   id: string;
   major: number;
+  /** The interface of WIT by which a component imports it. */
+  interface?: string;
   mode: "required" | "optional" | "many";
   functions: ContractFunction[];
+}
+
+/** The names of the imports and exports of a component. */
+export interface DefinedWorld {
+  imports: string[];
+  exports: string[];
 }
 
 /** An immutable plugin definition. */
@@ -67,6 +78,8 @@ export interface Definition {
   compatibility: { engines: { [name: string]: string }; platforms: string[] };
   provenance: { repository: string; license: string };
   requires: { [id: string]: string };
+  /** The world of a component; absent for a module. */
+  world?: DefinedWorld;
   authorities: AuthorityRequest[];
   provides: ProvidedContract[];
   consumes: ConsumedContract[];
@@ -102,18 +115,21 @@ export const SHARED_DEFINITIONS: { readonly [name: string]: Schema } = {
     reason: { type: "string", minLength: 1, maxLength: 300 },
     scope: { type: "object" },
   }, ["scope"]),
+  externs: { type: "array", maxItems: 256, uniqueItems: true, items: { $ref: "#/definitions/namespace" } },
   provided: record({
     id: { $ref: "#/definitions/pluginID" },
     major: { type: "integer", minimum: 0, maximum: 1_000_000 },
+    interface: { $ref: "#/definitions/namespace" },
     namespaces: { type: "array", maxItems: 16, uniqueItems: true, items: { $ref: "#/definitions/namespace" } },
     functions: { $ref: "#/definitions/functions" },
-  }, ["namespaces"]),
+  }, ["interface", "namespaces"]),
   consumed: record({
     id: { $ref: "#/definitions/pluginID" },
     major: { type: "integer", minimum: 0, maximum: 1_000_000 },
+    interface: { $ref: "#/definitions/namespace" },
     mode: { type: "string", enum: ["required", "optional", "many"] },
     functions: { $ref: "#/definitions/functions" },
-  }),
+  }, ["interface"]),
   definition: record({
     id: { $ref: "#/definitions/pluginID" },
     version: { $ref: "#/definitions/version" },
@@ -135,12 +151,13 @@ export const SHARED_DEFINITIONS: { readonly [name: string]: Schema } = {
       license: { type: "string", minLength: 1, maxLength: 100 },
     }),
     requires: { $ref: "#/definitions/requires" },
+    world: record({ imports: { $ref: "#/definitions/externs" }, exports: { $ref: "#/definitions/externs" } }),
     authorities: { type: "array", maxItems: AUTHORITIES.length, items: { $ref: "#/definitions/authority" } },
     provides: { type: "array", maxItems: 64, items: { $ref: "#/definitions/provided" } },
     consumes: { type: "array", maxItems: 64, items: { $ref: "#/definitions/consumed" } },
     configSchema: { type: "object" },
     limits: record({ maxMemoryPages: { type: "integer", minimum: 1, maximum: 65536 } }, ["maxMemoryPages"]),
-  }, ["stability"]),
+  }, ["stability", "world"]),
 };
 
 /** A closed object schema; every property is required but those named. */
@@ -272,6 +289,7 @@ function checkContracts(d: Definition, add: Add, name: (at: string) => string): 
         }
         functions.add(f.name);
       });
+      checkInterface(d, side, contract, at, add, name);
       if (side === "provides") {
         (contract as ProvidedContract).namespaces?.forEach((n, j) => {
           const where = `${at}/namespaces/${j}`;
@@ -295,6 +313,32 @@ function checkContracts(d: Definition, add: Add, name: (at: string) => string): 
   });
 }
 
+/** A component names the interface of each contract, which is in its world; a module has none. */
+function checkInterface(
+  { world }: Definition,
+  side: "provides" | "consumes",
+  contract: ProvidedContract | ConsumedContract,
+  at: string,
+  add: Add,
+  name: (at: string) => string,
+): void {
+  const where = `${at}/interface`;
+  const own = contract.interface;
+  if (world === undefined) {
+    if (own !== undefined) add(where, "enum", `${name(where)} is for components, which have "world"`);
+    return;
+  }
+  if (own === undefined) {
+    return add(at, "required", `${name(at)} needs "interface": a component has contracts as interfaces of WIT`);
+  }
+  const [list, word] = side === "provides" ? [world.exports, "exports"] : [world.imports, "imports"];
+  if (!list.includes(own)) add(where, "enum", `${quote(own)} is not among the ${word} of the world`);
+  if (isReservedInterface(own)) add(where, "enum", `${quote(own)} is reserved for the host`);
+  if (side === "consumes" && (contract as ConsumedContract).mode === "many") {
+    add(`${at}/mode`, "enum", `${name(`${at}/mode`)} "many" is for modules: a component imports an interface once`);
+  }
+}
+
 /** The import namespace of a contract: `<id>@<major>`. */
 export function contractNamespace(contract: { readonly id: string; readonly major: number }): string {
   return `${contract.id}@${contract.major}`;
@@ -305,6 +349,9 @@ export function normalizeDefinition(d: Definition): Definition {
   const functions = (list: ContractFunction[]): ContractFunction[] => sortBy(list, (f) => f.name);
   return {
     ...d,
+    ...(d.world === undefined
+      ? {}
+      : { world: { imports: [...d.world.imports].sort(), exports: [...d.world.exports].sort() } }),
     compatibility: { engines: { ...d.compatibility.engines }, platforms: [...d.compatibility.platforms].sort() },
     authorities: sortBy(d.authorities, (a) => a.name).map((a) =>
       a.scope === undefined ? { ...a } : { ...a, scope: sortScope(a.scope) }

@@ -1,8 +1,8 @@
 /**
- * The engine's decoder and validator as a ModuleInspector.
+ * The decoders and validators as a ModuleInspector.
  *
- * Input: the bytes of a module. Output: its imports and exports with types; InspectionError for an invalid module.
- * Loads only the front end, no code generator, and runs no code of the module.
+ * Input: the bytes of a module or component. Output: its imports and exports with types, or its world; InspectionError
+ * for invalid bytes. Loads only the front end, no code generator, and runs no code.
  */
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { WaftError } from "@waft/engine/internal/errors";
@@ -43,6 +43,18 @@ export function inspectModule(bytes: Uint8Array): InspectedModule {
     if (error instanceof WaftError) throw new InspectionError(error.message);
     throw error;
   }
+}
+
+/** True if the bytes have the header of a component: layer 1. */
+function isComponent(bytes: Uint8Array): boolean {
+  return bytes.length >= 8 && bytes[0] === 0 && bytes[1] === 0x61 && bytes[6] === 1;
+}
+
+/** Validates the entry of a plugin, a module or a component; the part for components is loaded for components only. */
+export async function inspectPlugin(bytes: Uint8Array): Promise<InspectedModule> {
+  if (!isComponent(bytes)) return inspectModule(bytes);
+  const { inspectComponent } = await import("./component_inspector.ts");
+  return inspectComponent(bytes);
 }
 
 /** A module in text form as its binary form. */

@@ -4,11 +4,12 @@
  * Input: a definition and the imports and exports of its module. Output: findings. Every import must be linkable by a
  * requested authority, a consumed contract or the plugin's own namespace, with the exact type. Every request must be
  * used by an import, a hook or a provided namespace, which keeps reviews short. Every provided function must be
- * exported. Publish and check both run this; the engine's link table (plugins/plugin_grants.ts) refuses the same
+ * exported. The world of a component must be the listed one, and each imported interface have a row
+ * (wit_interfaces.ts) or a consumed contract. Publish and check both run this; the engine's link table (plugins/plugin_grants.ts) refuses the same
  * imports at run time.
  */
 import { ENGINE_CALLS, findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
-import { type ConsumedContract, contractNamespace, type Definition } from "./definition.ts";
+import { type ConsumedContract, contractNamespace, type Definition, type ProvidedContract } from "./definition.ts";
 import { type Diagnostic, quote } from "../base/diagnostic.ts";
 import {
   formatType,
@@ -16,15 +17,34 @@ import {
   type InspectedModule,
   type ModuleImport,
   sameType,
+  type WorldItem,
 } from "./module_inspector.ts";
+import { hostInterface, isLifecycle, LIFECYCLE } from "./wit_interfaces.ts";
 
 /** Findings about a module; `file` names its entry. */
 export function checkLinks(definition: Definition, module: InspectedModule, file: string): Diagnostic[] {
-  const check = new LinkCheck(definition, module, file);
+  const check = new LinkCheck(definition, asCallersSee(definition, module), file);
+  check.checkWorld();
   for (const item of module.imports) check.checkImport(item);
   check.checkExports();
   check.checkUses();
   return check.found;
+}
+
+/**
+ * A component as core modules see it: it exports the functions of the contracts that it provides, under the names that
+ * a module gives them. A module is returned unchanged.
+ */
+export function asCallersSee({ provides }: Pick<Definition, "provides">, module: InspectedModule): InspectedModule {
+  const { world } = module;
+  if (world === undefined) return module;
+  const exports = provides.flatMap((contract) => {
+    const item = world.exports.find(({ name, kind }) => name === contract.interface && kind === "interface");
+    return (item?.functions ?? []).flatMap(({ name, type }) =>
+      type === undefined ? [] : [{ name: `${contractNamespace(contract)}#${name}`, kind: "function" as const, type }]
+    );
+  });
+  return { ...module, exports };
 }
 
 const CALLER = "waft:caller@1";
@@ -52,6 +72,85 @@ class LinkCheck {
     const message = `${this.#definition.id}: ${text}`;
     const remedy = help === undefined ? {} : { help };
     this.found.push({ code: `link.${code}`, severity: "error", message, file: this.#file, ...remedy });
+  }
+
+  /** The definition lists exactly the world of the component, which the review shows. */
+  checkWorld(): void {
+    const { world } = this.#module;
+    const listed = this.#definition.world;
+    if (world === undefined) {
+      if (listed !== undefined) this.#add("world", `its definition has a world, but the entry is a module`);
+      return;
+    }
+    if (listed === undefined) {
+      const help = "`waft plugin catalog` shows it";
+      return this.#add("world", `the entry is a component, and its definition does not say its world`, help);
+    }
+    for (const side of ["imports", "exports"] as const) this.#compareWorld(side, listed[side], world[side]);
+    for (const item of world.imports) this.#checkInterface(item);
+    for (const item of world.exports) this.#checkExport(item);
+  }
+
+  #compareWorld(side: "imports" | "exports", listed: readonly string[], items: readonly WorldItem[]): void {
+    const verb = side.slice(0, -1);
+    for (const { name } of items) {
+      if (!listed.includes(name)) {
+        this.#add("world", `the component ${verb}s ${quote(name)}, which its definition does not list`);
+      }
+    }
+    for (const name of listed) {
+      if (!items.some((item) => item.name === name)) {
+        this.#add("world", `its definition lists the ${verb} ${quote(name)}, which the component does not have`);
+      }
+    }
+  }
+
+  #checkInterface(item: WorldItem): void {
+    const name = quote(item.name);
+    const contract = this.#definition.consumes.find((c) => c.interface === item.name);
+    if (item.kind !== "interface") {
+      return this.#add("import", `the import ${name} cannot be linked: it is a ${item.kind}, not an interface`);
+    }
+    if (contract !== undefined) return this.#checkFunctions(item, contract);
+    const row = hostInterface(item.name);
+    if (typeof row === "string") return this.#add("import", `the import ${name} cannot be linked: ${row}`);
+    this.#useHost(row.authorities, name);
+  }
+
+  #checkExport(item: WorldItem): void {
+    const contract = this.#definition.provides.find((c) => c.interface === item.name);
+    if (contract !== undefined) return this.#checkFunctions(item, contract);
+    if (!item.name.startsWith("waft:")) return;
+    const name = quote(item.name);
+    if (!isLifecycle(item.name)) {
+      return this.#add(
+        "export",
+        `the export ${name} is not one that the engine calls; it calls ${LIFECYCLE.name}@1.0.0`,
+      );
+    }
+    for (const f of item.functions) {
+      const known = (LIFECYCLE.functions as readonly string[]).includes(f.name);
+      if (known && f.signature === "func()") continue;
+      this.#add("type", `${name} has the functions ${LIFECYCLE.functions.join(" and ")} of type func(), not ${f.name}`);
+    }
+  }
+
+  /** A contract lists every function of its interface with the type that core modules see. */
+  #checkFunctions(item: WorldItem, contract: ProvidedContract | ConsumedContract): void {
+    for (const { name, type, fault } of item.functions) {
+      const own = `the function ${quote(name)} of ${quote(item.name)}`;
+      const listed = contract.functions.find((f) => f.name === name);
+      if (fault !== undefined) this.#add("type", `${own} cannot be called by core modules: ${fault}`);
+      else if (listed === undefined) this.#add("world", `${own} is not among the functions of the contract`);
+      else if (!sameType(listed, type!)) {
+        this.#add("type", `${own} is ${formatType(type!)} for core modules; the contract says ${formatType(listed)}`);
+      }
+    }
+    for (const { name } of contract.functions) {
+      if (!item.functions.some((f) => f.name === name)) {
+        this.#add("world", `${quote(item.name)} has no function ${quote(name)}, which the contract lists`);
+      }
+    }
   }
 
   checkImport(item: ModuleImport): void {
@@ -95,6 +194,7 @@ class LinkCheck {
   }
 
   checkExports(): void {
+    if (this.#module.world !== undefined) return;
     const exports = new Map(this.#module.exports.map((e) => [e.name, e]));
     for (const contract of this.#definition.provides) {
       for (const f of contract.functions) {

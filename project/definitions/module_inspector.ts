@@ -1,9 +1,9 @@
 /**
- * The interface through which the project inspects a WebAssembly module.
+ * The interface through which the project inspects a WebAssembly module or component.
  *
- * Input: the bytes of a module. Output: its imports and exports with types in the syntax of the text format. The
- * engine's decoder and validator provide the implementation; tests use fakes. An inspector throws InspectionError for
- * an invalid module and never runs code.
+ * Input: the bytes of a plugin's entry. Output: the imports and exports of a module with types in the syntax of the text
+ * format, or the world of a component in the words of WIT. The decoders and validators provide the implementation; tests
+ * use fakes. An inspector throws InspectionError for invalid bytes and never runs code.
  */
 
 /** A function type; value types as in the text format. */
@@ -39,15 +39,51 @@ export interface ModuleExport {
   readonly type?: FunctionType;
 }
 
-/** The imports and exports of a module. */
+/** A function of an interface of a component. */
+export interface InspectedFunction {
+  /** The name in the interface. */
+  readonly name: string;
+  /** The signature in the notation of WIT. */
+  readonly signature: string;
+  /** The type with which core modules import it; absent if they cannot. */
+  readonly type?: FunctionType;
+  /** Why core modules cannot import it. */
+  readonly fault?: string;
+  /** Its values are in the memory of the module that imports it. */
+  readonly needsMemory?: boolean;
+  /** Its result is allocated by `cabi_realloc` of the module that imports it. */
+  readonly needsRealloc?: boolean;
+}
+
+/** An import or export of a component. */
+export interface WorldItem {
+  /** The name, such as `wasi:clocks/wall-clock@0.2.0`. */
+  readonly name: string;
+  /** The kind; plugins have interfaces only. */
+  readonly kind: "interface" | "func" | "type" | "value" | "module" | "component";
+  /** The functions of an interface. */
+  readonly functions: readonly InspectedFunction[];
+}
+
+/** The world of a component. */
+export interface InspectedWorld {
+  /** Imports in the order of the component. */
+  readonly imports: readonly WorldItem[];
+  /** Exports in the order of the component. */
+  readonly exports: readonly WorldItem[];
+}
+
+/** The imports and exports of a module; of a component, its world, and neither imports nor exports. */
 export interface InspectedModule {
   /** Imports in the order of the module. */
   readonly imports: readonly ModuleImport[];
   /** Exports in the order of the module. */
   readonly exports: readonly ModuleExport[];
+  /** The world of a component. */
+  readonly world?: InspectedWorld;
 }
 
-/** Validates a module and lists its imports and exports. */
+/** Validates a module or component and lists its imports and exports. */
 export type ModuleInspector = (bytes: Uint8Array) => InspectedModule | Promise<InspectedModule>;
 
 /** The bytes are not a valid module. */

@@ -8,6 +8,7 @@
  * have no row: they compute, and reach nothing.
  */
 import { reachOf } from "../definitions/contracts.ts";
+import { worldRows } from "../definitions/world_rows.ts";
 import { type Digest, digestJson } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { LockedPackage, LockedPlugin, LockedSource, Lockfile } from "./lock_schema.ts";
@@ -32,6 +33,8 @@ export interface AuthorityHolder {
   readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
   /** Namespaces under which guests call it. */
   readonly guest: readonly string[];
+  /** The world of a component, a line of WIT each with the authorities that open it. */
+  readonly world?: readonly string[];
   readonly digest: Digest;
 }
 
@@ -65,6 +68,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
     grants: sortGrants(plugin.grants),
     reach,
     guest: Object.keys(guest).filter((namespace) => guest[namespace] === id).sort(),
+    ...worldOf(plugin),
   };
   const bindings = Object.create(null) as { [namespace: string]: string[] };
   for (const namespace of Object.keys(plugin.bindings)) bindings[namespace] = [...plugin.bindings[namespace]!].sort();
@@ -77,6 +81,11 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
     bindings,
   });
   return { ...facts, digest };
+}
+
+function worldOf({ definition }: LockedPlugin): { readonly world?: readonly string[] } {
+  const rows = worldRows(definition);
+  return rows.length === 0 ? {} : { world: rows.map(({ wit, note }) => note === "" ? wit : `${wit} (${note})`) };
 }
 
 /** One digest over all holders: the argument that accepts them without a terminal. */

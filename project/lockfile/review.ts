@@ -8,6 +8,7 @@
 import { findAuthority, requestWidened, widerThan } from "../definitions/authorities.ts";
 import { type PluginSet, reachOf } from "../definitions/contracts.ts";
 import { type Definition, normalizeDefinition, scopeOf, sortScope } from "../definitions/definition.ts";
+import { newImports } from "../definitions/world_rows.ts";
 import { type Digest, digestJson, jcs } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { LockedPackage, LockedPlugin } from "./lock_schema.ts";
@@ -29,10 +30,16 @@ export function reviewDigest(
     kind: plugin.definition.kind,
     publisher: publisher ?? null,
     authorities: normalizeDefinition(plugin.definition).authorities,
+    ...worldImports(plugin.definition),
     grants: sortGrants(plugin.grants),
     denied: [...plugin.denied].sort(),
     reach,
   });
+}
+
+/** The imports of a component, which reviews show; nothing for a module. */
+function worldImports({ world }: Definition): { readonly imports?: string[] } {
+  return world === undefined ? {} : { imports: [...world.imports].sort() };
 }
 
 /** A copy of grants with every list sorted. */
@@ -106,6 +113,8 @@ export function reviewReasons(
       reasons.push({ rule: "wider-request", text: `it now requires ${request.name}` });
     }
   }
+  const imports = newImports(before.plugin.definition.world, next.definition.world);
+  if (imports.length > 0) reasons.push({ rule: "wider-request", text: `it now imports ${imports.join(", ")}` });
   if (authorities.length > 0 || Object.keys(reach).length > 0) {
     if (before.package.publisher !== nextPackage.publisher) {
       reasons.push({

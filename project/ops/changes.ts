@@ -6,7 +6,8 @@
  * changes.
  */
 import { findAuthority, requestWidened } from "../definitions/authorities.ts";
-import { scopeOf } from "../definitions/definition.ts";
+import { type DefinedWorld, type Definition, scopeOf } from "../definitions/definition.ts";
+import { newImports } from "../definitions/world_rows.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { Previous } from "../lockfile/lock_merge.ts";
 import { reviewReasons } from "../lockfile/review.ts";
@@ -25,6 +26,8 @@ export interface Change {
     readonly removed: readonly string[];
     readonly widened: readonly string[];
   };
+  /** The world of a component after the change, and the imports that are new. */
+  readonly world?: DefinedWorld & { readonly added: readonly string[] };
   readonly needsReview: boolean;
   /** The grants after the change; before a review, the grants that the last review still covers. */
   readonly grants: { readonly [name: string]: JsonObject };
@@ -92,8 +95,13 @@ function changeOf(
         return was !== undefined && requestWidened(findAuthority(a.name)?.scope ?? "none", scopeOf(was), scopeOf(a));
       }).map((a) => a.name),
     },
+    ...worldAfter(before?.definition, now.definition),
     needsReview: review.length > 0,
     grants: { ...now.grants },
     denied: [...now.denied],
   };
+}
+
+function worldAfter(before: Definition | undefined, { world }: Definition): Pick<Change, "world"> {
+  return world === undefined ? {} : { world: { ...world, added: newImports(before?.world, world) } };
 }

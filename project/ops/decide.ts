@@ -7,7 +7,7 @@
  */
 import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../definitions/authorities.ts";
 import { reachOf } from "../definitions/contracts.ts";
-import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
+import { type AuthorityRequest, type DefinedWorld, scopeOf } from "../definitions/definition.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { emptyObject, type JsonObject } from "../base/json_read.ts";
 import type { Previous } from "../lockfile/lock_merge.ts";
@@ -26,6 +26,8 @@ export interface ReviewRequest {
   readonly before?: string;
   /** Authorities that were requested at the last review. */
   readonly beforeRequests: readonly AuthorityRequest[];
+  /** The world of the component at the last review. */
+  readonly beforeWorld?: DefinedWorld;
   readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
 }
 
@@ -94,9 +96,15 @@ function* reviewRequests(
       direct: Object.hasOwn(requirements, id),
       ...(before === undefined ? {} : { before: before.package.version }),
       beforeRequests: before?.plugin.definition.authorities ?? [],
+      ...worldBefore(before),
       reach: reachOf(id, prepared.plugins),
     };
   }
+}
+
+function worldBefore(before: Reviewed | undefined): { readonly beforeWorld?: DefinedWorld } {
+  const world = before?.plugin.definition.world;
+  return world === undefined ? {} : { beforeWorld: world };
 }
 
 /** The flags that decide. */

@@ -75,7 +75,7 @@ function findFunction(file: string, types: ReadonlyMap<string, FuncType>, name: 
 
 /** Makes the call; with `mayWait`, functions of the host may return promises. */
 export async function invoke(
-  instance: ComponentInstance,
+  instance: Pick<ComponentInstance, "call" | "callAsync">,
   context: Context,
   { name, type: { result }, args }: PlannedInvocation,
   mayWait = false,

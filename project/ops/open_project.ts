@@ -8,7 +8,7 @@
 import { type Context, type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { inspectModule } from "../definitions/engine_inspector.ts";
+import { inspectPlugin } from "../definitions/engine_inspector.ts";
 import { IMPLEMENTED } from "../implemented_keys.ts";
 import { digestBytes } from "../base/integrity.ts";
 import { makeContext, type OpsContext } from "../packages/context.ts";
@@ -29,7 +29,7 @@ export interface ProjectOptions extends HostOptions {
    * Accepts the grants of the lockfile with this digest, as `waft trust` shows it, without a record on this machine.
    */
   readonly trust?: string;
-  /** Another machine configuration and cache than the user's; made with makeContext and inspectModule. */
+  /** Another machine configuration and cache than the user's; made with makeContext and inspectPlugin. */
   readonly context?: OpsContext;
 }
 
@@ -95,7 +95,7 @@ export class Project {
 /** Opens the project that `directory` belongs to; throws a ProjectError with every reason to refuse. */
 export async function openProject(directory: string, options: ProjectOptions = {}): Promise<Project> {
   const root = await requireProject(resolve(directory), undefined);
-  const context = options.context ?? await makeContext({ offline: options.offline === true, inspect: inspectModule });
+  const context = options.context ?? await makeContext({ offline: options.offline === true, inspect: inspectPlugin });
   const project = await loadProject(context, root, {
     locked: options.locked === true,
     ...(options.trust === undefined ? {} : { trust: options.trust }),

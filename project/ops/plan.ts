@@ -7,7 +7,7 @@
 import { guestOffers } from "../definitions/contracts.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
-import { describeTarget, guestLinks, linkPlugin } from "../plugins/plugin_grants.ts";
+import { describeTarget, guestLinks, linkEntry } from "../plugins/plugin_grants.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";
 import { type Change, changesBetween } from "./changes.ts";
 import { acceptedPrevious } from "./change.ts";
@@ -78,7 +78,7 @@ async function linksOf(
   if (context.inspect !== undefined) {
     const fetched = await fetchPackage(context, plugin.release, new SourceSet(context, root).locked(source));
     const module = await inspectEntry(context, plugin.entry.path, promisedPlugin(fetched.opened, plugin.release).bytes);
-    const { links, diagnostics } = linkPlugin(plugin, module.imports, context.machine.policy.deny);
+    const { links, diagnostics } = linkEntry(plugin, module, context.machine.policy.deny);
     return [
       ...links.map((l) => ({ importer: id, module: l.module, name: l.name, by: describeTarget(l.target) })),
       ...diagnostics.map((d) => ({ importer: id, module: "", name: "", by: d.message })),

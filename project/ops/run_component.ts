@@ -40,19 +40,50 @@ export async function runComponent(
   const wasi = inFile(file, () => new ComponentWasi(wasiOptions));
   try {
     const http = await httpImports(wasi, bytes);
-    const instance = inFile(file, () => component.instantiate(context, { ...wasi.imports, ...http }));
-    if (options.invoke !== undefined) {
-      return await invokeFunction(file, instance, options.invoke, context, network !== undefined);
+    const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
+      component.instantiate(limits, { ...provided, ...wasi.imports, ...http });
+    const { project } = options;
+    if (project === undefined) {
+      const instance = inFile(file, () => instantiate(context, {}));
+      return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);
     }
-    const run = [RUN_ASYNC, RUN].find((name) => instance.has(name));
-    if (run === undefined) return inFile(file, notCommand);
-    const mayWait = network !== undefined || run === RUN_ASYNC;
-    const succeeded = await inFile(file, () => runCommand(instance, run, context, mayWait));
-    if (!succeeded) throw new GuestExit(1);
-    return [];
+    const { withPlugins } = await import("./run_with_plugins.ts");
+    const guest = { file, bytes, args: [file, ...args], env, context, instantiate, ...artifactOf(options) };
+    return await withPlugins(project, engine, guest, (calls, instance, waits) => {
+      return runInstance(file, { instance, calls, mayWait: waits || network !== undefined }, options);
+    });
   } finally {
     wasi.close();
   }
+}
+
+function artifactOf({ artifact }: RunOptions): { readonly artifact?: string } {
+  return artifact === undefined ? {} : { artifact };
+}
+
+/** An instance, and how its functions are called. */
+interface Started {
+  readonly instance: ComponentInstance;
+  /** The instance, or the graph in which it is with plugins. */
+  readonly calls: Calls;
+  readonly mayWait: boolean;
+}
+
+/** Calls functions of an instance under the limits of a context. */
+export type Calls = Pick<ComponentInstance, "call" | "callAsync">;
+
+/** Runs the program, or makes the call of `--invoke`. */
+async function runInstance(
+  file: string,
+  { instance, calls, mayWait }: Started,
+  { invoke, context }: RunOptions,
+): Promise<string[]> {
+  if (invoke !== undefined) return await invokeFunction(file, instance, calls, invoke, context, mayWait);
+  const run = [RUN_ASYNC, RUN].find((name) => instance.has(name));
+  if (run === undefined) return inFile(file, notCommand);
+  const succeeded = await inFile(file, () => runCommand(calls, run, context, mayWait || run === RUN_ASYNC));
+  if (!succeeded) throw new GuestExit(1);
+  return [];
 }
 
 function notCommand(): never {
@@ -63,7 +94,7 @@ function notCommand(): never {
 
 /** Runs the program. Returns false if it failed. Sockets need the event loop, and so calls that may wait for it. */
 async function runCommand(
-  instance: ComponentInstance,
+  instance: Calls,
   run: string,
   context: Context,
   mayWait: boolean,
@@ -88,6 +119,7 @@ async function httpImports(wasi: ComponentWasi, bytes: Uint8Array): Promise<Comp
 async function invokeFunction(
   file: string,
   instance: ComponentInstance,
+  calls: Calls,
   text: string,
   context: Context,
   mayWait: boolean,
@@ -95,7 +127,7 @@ async function invokeFunction(
   // Loaded only for --invoke, since the start of a program pays for every module.
   const { invoke, planInvocation } = await import("./invoke_component.ts");
   const plan = planInvocation(file, instance, text);
-  const { lines, isError } = await inFile(file, () => invoke(instance, context, plan, mayWait));
+  const { lines, isError } = await inFile(file, () => invoke(calls, context, plan, mayWait));
   if (!isError) return lines;
   writeText(1, `${lines.join("\n")}\n`);
   throw new GuestExit(1);

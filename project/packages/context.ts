@@ -59,7 +59,7 @@ export interface ContextChoices {
   readonly paths?: MachinePaths;
   /** Environment variables; the process's by default. */
   readonly env?: { readonly [name: string]: string | undefined };
-  /** `inspectModule`, which enables link checks. */
+  /** `inspectPlugin`, which enables link checks. */
   readonly inspect?: ModuleInspector;
   /** Replaces `globalThis.fetch`. */
   readonly fetch?: typeof globalThis.fetch;

@@ -15,11 +15,12 @@ import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 
 /** The authority of a plugin: a heading, then one line per grant, provider and guest namespace. */
 export function holderLines(holder: AuthorityHolder): string[] {
-  const { id, version, source, publisher, grants, reach, guest } = holder;
+  const { id, version, source, publisher, grants, reach, guest, world = [] } = holder;
   const from = source.kind === "path" ? `the directory ${source.path}` : `${source.registry}, by ${publisher ?? "?"}`;
   const lines = [
     `${id} ${version} from ${from}`,
     ...grantRows(grants).map((row) => `  ${row}`),
+    ...world.map((row) => `  ${row}`),
     ...Object.keys(reach).sort().flatMap((provider) =>
       grantRows(reach[provider]!).map((row) => `  through ${provider}: ${row}`)
     ),

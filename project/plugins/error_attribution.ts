@@ -5,7 +5,7 @@
  * further in, caused it. Invariant: no error that leaves a plugin can be caught by WebAssembly code, and an exit of the
  * guest passes through unchanged.
  */
-import { Bug, ExhaustionError, TrapError, WasmException } from "@waft/engine";
+import { Bug, ExhaustionError, LinkError, TrapError, WasmException } from "@waft/engine";
 import { UNCATCHABLE } from "@waft/engine/internal/errors";
 
 const PLUGIN_OF = new WeakMap<object, string>();
@@ -39,7 +39,7 @@ export function attribute(id: string, error: unknown): unknown {
 
 /** Instantiation that failed before any code ran: limits and links, which plugin_host.ts words. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof RangeError;
+  return error instanceof RangeError || error instanceof LinkError;
 }
 
 function isStackOverflow(error: unknown): boolean {

@@ -103,15 +103,22 @@ class Roots {
   #descriptor(directory: string): number {
     const known = this.#open.get(directory);
     if (known !== undefined) return known;
-    const { root } = this.#node.services;
-    const [base, path] = [resolve(root), resolve(root, directory)];
-    const fd = isWithin(path, base)
-      ? openBeneath(root, relative(base, path).split(sep), this.#create)
-      : openDirectory(path, this.#create);
+    const fd = openRoot(this.#node.services.root, directory, this.#create);
     this.#open.set(directory, fd);
     this.#node.closers.push(() => system().sys("close", fd));
     return fd;
   }
+}
+
+/**
+ * Opens the host's `directory` of a root, which is relative to the project's directory `root`; it is made when it is
+ * missing and `create` is set. Throws StatusError.
+ */
+export function openRoot(root: string, directory: string, create: boolean): number {
+  const [base, path] = [resolve(root), resolve(root, directory)];
+  return withStatus(() =>
+    isWithin(path, base) ? openBeneath(root, relative(base, path).split(sep), create) : openDirectory(path, create)
+  );
 }
 
 /** Opens a directory of the machine, which is made when it is missing and `create` is set. */

@@ -10,28 +10,26 @@
  * suspends the guest and the plugins between; plugins that cannot wait (node.ts) are still called synchronously.
  * Asynchronous calls of a graph take turns, and while a plugin is suspended, only its callees run in the graph.
  */
-import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError } from "@waft/engine";
+import { Bug, type Context, ExhaustionError, type Instance, TrapError } from "@waft/engine";
 import { attribute, isExit } from "./error_attribution.ts";
 import type { CallerSlot } from "./caller_slot.ts";
+import { type Callable, type CalledInstance, type GraphInstance, ModuleInstance } from "./graph_instance.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
+import type { TypedFunction } from "./component_part.ts";
 import { Waiting } from "./waiting.ts";
 
 /** The maximum number of calls into plugins in progress. */
 const MAX_DEPTH = 100;
 
-/** A function of an instance, as JavaScript calls it. */
-export type Callable = (...args: unknown[]) => unknown;
-
 /** Creates an instance under `control` and charges its fuel. */
-export function instantiateUnder(
-  module: Module,
+export function instantiateUnder<T>(
   control: Context,
   limits: NonNullable<Context["limits"]>,
-  imports: Parameters<Module["instantiate"]>[1],
-): Instance {
+  instantiate: (context: Context) => T,
+): T {
   const context: Context = { ...control, limits };
   try {
-    return module.instantiate(context, imports);
+    return instantiate(context);
   } finally {
     if (context.fuel !== undefined) control.fuel = context.fuel;
   }
@@ -53,7 +51,7 @@ interface GraphParts {
 interface Live {
   readonly node: PluginNode;
   readonly party: Party;
-  readonly instance: Instance;
+  readonly instance: GraphInstance;
   started: boolean;
 }
 
@@ -82,6 +80,7 @@ export class InstanceGraph {
   #waiting: Waiting | undefined;
   /** The parties that run in it, innermost last. */
   readonly #running: Party[] = [];
+  #guestInstance: CalledInstance | undefined;
   /** Resolves when the asynchronous calls so far have ended. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The error that ended the graph. */
@@ -108,11 +107,17 @@ export class InstanceGraph {
     return this.#waiting !== undefined;
   }
 
-  /** The guest's instance. */
+  /** The guest's instance, if the guest is a module. */
   get guest(): Instance {
     const instance = this.#guest?.instance;
-    if (instance === undefined) throw new Bug("The graph has no guest yet");
+    if (instance === undefined) throw new Bug("The graph has no guest yet, or one that is a component");
     return instance;
+  }
+
+  /** The guest, which is called only when it is there. */
+  get #called(): CalledInstance {
+    if (this.#guestInstance === undefined) throw new Bug("The graph has no guest yet");
+    return this.#guestInstance;
   }
 
   /**
@@ -120,11 +125,13 @@ export class InstanceGraph {
    *
    * @internal
    */
-  addPlugin(node: PluginNode, party: Party, instantiate: () => Instance): void {
+  addPlugin(node: PluginNode, party: Party, instantiate: () => GraphInstance): void {
     const instance = this.#inPlugin(node, undefined, instantiate);
-    party.instance = instance;
-    node.memory.attach(instance, node.slot === undefined ? 0 : 1);
-    node.slot?.attach(instance);
+    if (instance instanceof ModuleInstance) {
+      party.instance = instance.instance;
+      node.memory.attach(instance.instance, node.slot === undefined ? 0 : 1);
+      node.slot?.attach(instance.instance);
+    }
     const live = { node, party, instance, started: false };
     this.#live.push(live);
     this.#byId.set(node.plugin.id, live);
@@ -163,9 +170,14 @@ export class InstanceGraph {
    *
    * @internal
    */
-  addGuest(party: Party, instantiate: () => Instance): void {
+  addGuest(party: Party, instantiate: () => CalledInstance): void {
     this.#guest = party;
-    party.instance = instantiate();
+    this.#setGuest(party, instantiate());
+  }
+
+  #setGuest(party: Party, instance: CalledInstance): void {
+    this.#guestInstance = instance;
+    if (instance instanceof ModuleInstance) party.instance = instance.instance;
   }
 
   /**
@@ -173,10 +185,10 @@ export class InstanceGraph {
    *
    * @internal
    */
-  addGuestAsync(party: Party, instantiate: (context: Context) => Promise<Instance>): Promise<void> {
+  addGuestAsync(party: Party, instantiate: (context: Context) => Promise<CalledInstance>): Promise<void> {
     this.#guest = party;
     return this.#inTurn(this.#control, async (waiting) => {
-      party.instance = await this.#runGuest(waiting, instantiate);
+      this.#setGuest(party, await this.#runGuest(waiting, instantiate));
     });
   }
 
@@ -188,13 +200,34 @@ export class InstanceGraph {
   entry(id: string, name: string, caller: Party): Callable {
     const live = this.#byId.get(id)!;
     const { node, instance } = live;
-    const fn = instance.exports[name] as Callable;
+    const fn = instance.function(name);
     if (!node.plugin.waits) return (...args) => this.#inPlugin(node, caller, () => fn(...args));
     return (...args) => {
       const waiting = this.#waiting;
       if (waiting === undefined) return this.#inPlugin(node, caller, () => fn(...args));
       return this.#inPluginWaiting(live, waiting, caller, (context) => instance.callAsync(context, name, ...args));
     };
+  }
+
+  /**
+   * A function of a plugin that is a component, with its type.
+   *
+   * @internal
+   */
+  typedEntry(id: string, name: string, caller: Party): TypedFunction {
+    const type = this.#byId.get(id)!.instance.type!(name);
+    return { type, call: this.entry(id, name, caller) };
+  }
+
+  /**
+   * Calls a function of a module under the limits of the call in progress, which may have suspended the module.
+   *
+   * @internal
+   */
+  callNested(instance: Instance, name: string, ...args: unknown[]): unknown {
+    const waiting = this.#waiting;
+    const call = (context: Context) => instance.call(context, name, ...args);
+    return waiting === undefined ? call({}) : waiting.insideNow(call);
   }
 
   /** Calls an export of a plugin that a plugin which it called may call back. */
@@ -205,7 +238,7 @@ export class InstanceGraph {
     if (waiting !== undefined && node.plugin.waits) {
       return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
     }
-    return this.#inPlugin(node, undefined, () => (instance.exports[name] as Callable)(...args));
+    return this.#inPlugin(node, undefined, () => instance.function(name)(...args));
   }
 
   /**
@@ -237,7 +270,7 @@ export class InstanceGraph {
     this.#hooks("before-call", name);
     let result: unknown;
     try {
-      result = this.guest.call(context, name, ...args);
+      result = this.#called.call(context, name, ...args);
     } catch (error) {
       if (this.#end === "open" && !isExit(error)) this.#hooks("after-call", name, 1);
       throw error;
@@ -272,7 +305,7 @@ export class InstanceGraph {
     await this.#hooksWaiting(waiting, "before-call", name);
     let result: unknown;
     try {
-      result = await this.#runGuest(waiting, (context) => this.guest.callAsync(context, name, ...args));
+      result = await this.#runGuest(waiting, (context) => this.#called.callAsync(context, name, ...args));
     } catch (error) {
       if (this.#end === "open" && !isExit(error)) await this.#hooksWaiting(waiting, "after-call", name, 1);
       throw error;
@@ -327,7 +360,7 @@ export class InstanceGraph {
   }
 
   #engineCall({ node, instance }: Live, name: string, ...args: unknown[]): unknown {
-    if (!node.plugin.module.exports.some((e) => e.name === name)) return undefined;
+    if (!instance.has(name)) return undefined;
     return this.#inPlugin(node, undefined, () => instance.call(this.#control, name, ...args));
   }
 
@@ -355,7 +388,7 @@ export class InstanceGraph {
   #engineCallWaiting(live: Live, waiting: Waiting, name: string, args: readonly unknown[]): unknown {
     const { node, instance } = live;
     if (!node.plugin.waits) return this.#engineCall(live, name, ...args);
-    if (!node.plugin.module.exports.some((e) => e.name === name)) return undefined;
+    if (!instance.has(name)) return undefined;
     return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
   }
 
@@ -467,7 +500,7 @@ export class InstanceGraph {
         instance.close();
         for (const closer of node.closers.splice(0)) closer();
       }
-      this.#guest?.instance?.close();
+      this.#guestInstance?.close();
     }
     this.#end = end;
   }

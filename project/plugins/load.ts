@@ -11,20 +11,19 @@ import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
 import { withDefaults } from "../definitions/config_schema.ts";
 import { loadOrder } from "../definitions/contracts.ts";
+import {
+  type ConsumedContract,
+  contractNamespace,
+  type Definition,
+  type ProvidedContract,
+} from "../definitions/definition.ts";
+import { asCallersSee, checkLinks } from "../definitions/link_check.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { type Digest, jcs } from "../base/integrity.ts";
 import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
-import type { Settings } from "../manifest/manifest.ts";
 import type { InspectedModule } from "../definitions/module_inspector.ts";
-import {
-  effectiveGrants,
-  type GuestLink,
-  guestLinks,
-  type Link,
-  linkPlugin,
-  missingAuthorities,
-} from "./plugin_grants.ts";
+import { effectiveGrants, guestLinks, linkEntry, missingAuthorities } from "./plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 import type { Release } from "../packages/source.ts";
@@ -34,46 +33,13 @@ import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts
 import { keptYanks } from "../packages/kept_yanks.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { unaccepted } from "./acceptance.ts";
+import type { ComponentRuntime } from "./component_part.ts";
+import type { LoadedPlugin, LoadedProject } from "./loaded.ts";
 
 /** Most pages of a plugin's memory when its definition sets no limit. */
 export const DEFAULT_MEMORY_PAGES = 1024;
 
-/** A plugin that is ready to be instantiated. */
-export interface LoadedPlugin {
-  readonly id: string;
-  readonly version: string;
-  readonly bytes: Uint8Array;
-  readonly digest: Digest;
-  readonly module: InspectedModule;
-  readonly links: readonly Link[];
-  /** The configuration with defaults, as the RFC 8785 bytes that the plugin reads. */
-  readonly config: Uint8Array;
-  readonly maxMemoryPages: number;
-  /** Hooks that the engine may call: exports `waft:hooks@1#<name>` of granted authorities. */
-  readonly hooks: readonly string[];
-}
-
-/** A project that is ready to run a guest. */
-export interface LoadedProject {
-  /** The directory of its `waft.json`. */
-  readonly root: string;
-  /** @internal */
-  readonly settings: Settings;
-  /**
-   * In start order.
-   *
-   * @internal
-   */
-  readonly plugins: readonly LoadedPlugin[];
-  /** @internal */
-  readonly guest: readonly GuestLink[];
-  /** Groups of WASI that guests may use; absent: all. */
-  readonly wasi?: readonly string[];
-  /** @internal */
-  readonly lockfile?: Lockfile;
-  /** Findings for the user that do not prevent a run. */
-  readonly warnings: readonly Diagnostic[];
-}
+export type { LoadedPlugin, LoadedProject } from "./loaded.ts";
 
 /** Options of loading. */
 export interface LoadOptions {
@@ -220,10 +186,10 @@ async function loadPlugin(
   if (held.entry.digest !== plugin.entry.digest || held.entry.path !== plugin.entry.path) {
     throw fail("integrity.entry", `the module of ${id} is not the one that is locked`);
   }
-  const module = await inspectEntry(context, plugin.entry.path, held.bytes);
+  const module = asCallersSee(definition, await inspectEntry(context, plugin.entry.path, held.bytes));
   const { deny } = context.machine.policy;
-  const linked = linkPlugin(plugin, module.imports, deny);
-  diagnostics.push(...linked.diagnostics);
+  const linked = linkEntry(plugin, module, deny);
+  diagnostics.push(...linked.diagnostics, ...lyingWorld(definition, module, plugin.entry.path));
   return {
     id,
     version: pack.version,
@@ -234,7 +200,22 @@ async function loadPlugin(
     config: new TextEncoder().encode(jcs(withDefaults(plugin.config, definition.configSchema))),
     maxMemoryPages: definition.limits.maxMemoryPages ?? DEFAULT_MEMORY_PAGES,
     hooks: hooksOf(Object.keys(effectiveGrants(plugin, deny)), module),
+    ...await componentPart(definition, module),
   };
+}
+
+/** Findings about a component whose world differs from the one that was reviewed. */
+function lyingWorld(definition: Definition, module: InspectedModule, file: string): Diagnostic[] {
+  return module.world === undefined && definition.world === undefined ? [] : checkLinks(definition, module, file);
+}
+
+/** The code that runs a component as a plugin, which is loaded for components only. */
+async function componentPart({ provides, consumes }: Definition, module: InspectedModule) {
+  if (module.world === undefined) return {};
+  const runtime: ComponentRuntime = await import("./component_plugin.ts");
+  const named = (contracts: readonly (ProvidedContract | ConsumedContract)[]) =>
+    new Map(contracts.map((contract) => [contractNamespace(contract), contract.interface!]));
+  return { component: { runtime, provides: named(provides), consumes: named(consumes) } };
 }
 
 /** Hook exports that a granted authority covers; others are never called. */

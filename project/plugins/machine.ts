@@ -39,22 +39,33 @@ export const guestFunctions: HostFunctionGroup = (node, grants) => {
   };
 };
 
+/** A clock of a plugin, in nanoseconds. */
+interface Clock {
+  readonly now: () => bigint;
+  readonly resolution: () => bigint;
+}
+
 /** A clock whose readings are multiples of its granted resolution, and never finer than the source. */
-function clock(scope: JsonObject | undefined, source: () => bigint, finest: bigint): ReturnType<HostFunctionGroup> {
+export function grantedClock(scope: JsonObject | undefined, source: () => bigint, finest: bigint): Clock {
   const granted = BigInt((scope?.resolutionNs as number | undefined) ?? 1);
   const step = granted > finest ? granted : finest;
   return { now: () => source() / step * step, resolution: () => step };
 }
 
-/** Functions of `waft:clock-wall@1`: nanoseconds since 1970. */
-export const wallClockFunctions: HostFunctionGroup = (_node, grants) =>
-  clock(grants["clock.wall"], () => BigInt(Date.now()) * 1_000_000n, 1_000_000n);
+/** The time of day with a granted scope: nanoseconds since 1970. */
+export function wallClock(scope: JsonObject | undefined): Clock {
+  return grantedClock(scope, () => BigInt(Date.now()) * 1_000_000n, 1_000_000n);
+}
+
+/** Functions of `waft:clock-wall@1`. */
+export const wallClockFunctions: HostFunctionGroup = (_node, grants) => ({ ...wallClock(grants["clock.wall"]) });
 
 const STARTED = process.hrtime.bigint();
 
 /** Functions of `waft:clock-monotonic@1`: nanoseconds since some moment of this process. */
-export const monotonicClockFunctions: HostFunctionGroup = (_node, grants) =>
-  clock(grants["clock.monotonic"], () => process.hrtime.bigint() - STARTED, 1n);
+export const monotonicClockFunctions: HostFunctionGroup = (_node, grants) => ({
+  ...grantedClock(grants["clock.monotonic"], () => process.hrtime.bigint() - STARTED, 1n),
+});
 
 /** Functions of `waft:random@1`. */
 export const randomFunctions: HostFunctionGroup = (node) => ({

@@ -10,8 +10,13 @@ import { Memory } from "@waft/engine/internal/runtime/memory";
 import { STATUS } from "../definitions/authorities.ts";
 import type { Digest } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import type { LoadedPlugin } from "./load.ts";
+import type { LoadedPlugin } from "./loaded.ts";
 import type { CallerSlot } from "./caller_slot.ts";
+
+/** Maximum elements of all tables of a plugin together. */
+export const MAX_TABLE_ELEMENTS = 1_000_000;
+/** Bytes of structs and arrays in the whole process beyond which those of plugins are refused. */
+export const MAX_HEAP_BYTES: number = 256 * 2 ** 20;
 
 /** A plugin of a host. It records whether calls of it can wait, for the network or for its callees. */
 export interface HostedPlugin extends LoadedPlugin {
@@ -34,7 +39,7 @@ export interface Party {
   /** The plugin's name in traps and logs. */
   readonly label: string;
   readonly digest: Digest;
-  /** Undefined until instantiation ends: start functions run before. */
+  /** The instance of a module. Undefined until instantiation ends: start functions run before. */
   instance: Instance | undefined;
   /** Types of an exported function, in the engine's numbers. */
   functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;

@@ -2,17 +2,25 @@
  * From grants and bindings to link tables: the link target of each import of a plugin, and of each plugin namespace of
  * a guest.
  *
- * Input: a locked plugin (definition, grants, denials, bindings), the imports of its module, and the machine's policy.
- * Output: one entry per import with its link target and scope, or a finding for an import without a link. Pure:
+ * Input: a locked plugin (definition, grants, denials, bindings), the imports of its module or component, and the
+ * machine's policy. Output: one entry per import with its link target and scope, or a finding for an import without a link. Pure:
  * plugin_host.ts turns entries into functions. The sandbox depends on this invariant: an import without an entry is a
  * link error before any code runs, and entries come only from this table.
  */
-import { findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "../definitions/authorities.ts";
+import { findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES, STATUS } from "../definitions/authorities.ts";
 import { definesNamespace, guestMismatch } from "../definitions/contracts.ts";
 import { contractNamespace, type Definition } from "../definitions/definition.ts";
 import { type Diagnostic, quote } from "../base/diagnostic.ts";
 import { emptyObject, type JsonObject } from "../base/json_read.ts";
-import { formatType, type FunctionType, type ModuleImport, sameType } from "../definitions/module_inspector.ts";
+import {
+  formatType,
+  type FunctionType,
+  type InspectedModule,
+  type ModuleImport,
+  sameType,
+  type WorldItem,
+} from "../definitions/module_inspector.ts";
+import { hostInterface } from "../definitions/wit_interfaces.ts";
 
 /** The link target of an import. */
 type LinkTarget =
@@ -24,7 +32,7 @@ type LinkTarget =
   | { readonly kind: "caller-memory" }
   /** A stub that returns the documented "denied" status. */
   | { readonly kind: "denied"; readonly status: number; readonly reason: string }
-  /** An export of a single provider. */
+  /** An export of a single provider; for a whole interface, the namespace of its contract. */
   | { readonly kind: "provider"; readonly provider: string; readonly export: string }
   /** An export of one of several providers, chosen by the leading i32; `ordinals[i]` provides ordinal i. */
   | { readonly kind: "providers"; readonly ordinals: readonly string[]; readonly export: string }
@@ -101,6 +109,69 @@ export function linkPlugin(
   return { links, diagnostics };
 }
 
+/** Links every import of a plugin's entry: of a module, or the interfaces that a component imports. */
+export function linkEntry(
+  plugin: GrantedPlugin,
+  module: Pick<InspectedModule, "imports" | "world">,
+  policyDeny: readonly string[] = [],
+): PluginLinks {
+  const { world } = module;
+  if (world === undefined) return linkPlugin(plugin, module.imports, policyDeny);
+  const grants = effectiveGrants(plugin, policyDeny);
+  const links: Link[] = [];
+  const diagnostics: Diagnostic[] = [];
+  for (const item of world.imports) {
+    const target = interfaceTarget(item, plugin, grants);
+    if (typeof target !== "string") links.push({ module: item.name, name: WHOLE_INTERFACE, target });
+    else {
+      const message = `${plugin.definition.id}: the import ${quote(item.name)} cannot be linked: ${target}`;
+      diagnostics.push({ code: "link.unlinked", severity: "error", message });
+    }
+  }
+  return { links, diagnostics };
+}
+
+/** The name of a link that stands for all functions of an interface. */
+export const WHOLE_INTERFACE = "*";
+
+/** The target of an imported interface, or the reason for having none. */
+function interfaceTarget(
+  item: WorldItem,
+  plugin: GrantedPlugin,
+  grants: { readonly [name: string]: JsonObject },
+): LinkTarget | string {
+  if (item.kind !== "interface") return `it is a ${item.kind}, not an interface`;
+  const contract = plugin.definition.consumes.find((c) => c.interface === item.name);
+  if (contract !== undefined) {
+    const namespace = contractNamespace(contract);
+    const [provider] = plugin.bindings[namespace] ?? [];
+    if (provider !== undefined) return { kind: "provider", provider, export: namespace };
+    return contract.mode === "optional"
+      ? { kind: "denied", status: STATUS.denied, reason: "no provider is bound" }
+      : "no provider is bound";
+  }
+  const row = hostInterface(item.name);
+  return typeof row === "string" ? row : hostTarget(row.authorities, STATUS.denied, plugin, grants);
+}
+
+/** The target of an import of the host that any of `authorities` opens; `denied` is the result of its stub. */
+function hostTarget(
+  authorities: readonly string[],
+  denied: number,
+  plugin: GrantedPlugin,
+  grants: { readonly [name: string]: JsonObject },
+): LinkTarget | string {
+  if (authorities.length === 0) return { kind: "self" };
+  const open = Object.create(null) as { [authority: string]: JsonObject };
+  for (const name of authorities) if (name in grants) open[name] = grants[name] ?? emptyObject();
+  if (Object.keys(open).length > 0) return { kind: "host", grants: open };
+  // Only an optional request gets a stub. A missing required authority stops the plugin; an unrequested one fails the
+  // link.
+  const optional = plugin.definition.authorities.find((a) => authorities.includes(a.name) && a.mode === "optional");
+  if (optional === undefined) return `it needs ${authorities.join(" or ")}, which is not granted`;
+  return { kind: "denied", status: denied, reason: `${optional.name} is denied` };
+}
+
 /** The target of an import, or the reason for having none. */
 function targetOf(
   item: ModuleImport,
@@ -132,17 +203,7 @@ function targetOf(
   const host = item.kind === "function" ? HOST_FUNCTIONS.get(`${item.module}#${item.name}`) : undefined;
   if (host === undefined) return "the host has no such function";
   if (item.type === undefined || !sameType(item.type, host.type)) return `its type is not ${formatType(host.type)}`;
-  if (host.authorities.length === 0) return { kind: "self" };
-  const open = Object.create(null) as { [authority: string]: JsonObject };
-  for (const name of host.authorities) if (name in grants) open[name] = grants[name] ?? emptyObject();
-  if (Object.keys(open).length > 0) return { kind: "host", grants: open };
-  // Only an optional request gets a stub. A missing required authority stops the plugin; an unrequested one fails the
-  // link.
-  const optional = plugin.definition.authorities.find((a) =>
-    host.authorities.includes(a.name) && a.mode === "optional"
-  );
-  if (optional === undefined) return `it needs ${host.authorities.join(" or ")}, which is not granted`;
-  return { kind: "denied", status: host.denied, reason: `${optional.name} is denied` };
+  return hostTarget(host.authorities, host.denied, plugin, grants);
 }
 
 /** A namespace that guests can import from, and its target. */

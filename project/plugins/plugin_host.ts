@@ -6,37 +6,58 @@
  * instantiated. The sandbox depends on this invariant: before any code runs, every import of every module has its entry
  * in the table, and an import value is made from that entry alone.
  */
-import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
-import type { Memory } from "@waft/engine/internal/runtime/memory";
+import { type Context, type Engine, type Instance, LinkError, type Module, TrapError, WaftError } from "@waft/engine";
+import { Memory } from "@waft/engine/internal/runtime/memory";
+import { I64 } from "@waft/engine/internal/wasm/types";
+import { versionTrack } from "../../component/model/names.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";
-import { formatType, type FunctionType } from "../definitions/module_inspector.ts";
+import {
+  formatType,
+  type FunctionType,
+  type InspectedFunction,
+  type InspectedWorld,
+  type WorldItem,
+} from "../definitions/module_inspector.ts";
+import { hostInterface, splitInterface } from "../definitions/wit_interfaces.ts";
 import type { LoadedPlugin, LoadedProject } from "./load.ts";
-import type { Link } from "./plugin_grants.ts";
+import { type Link, WHOLE_INTERFACE } from "./plugin_grants.ts";
 import { markGuestTrap } from "./error_attribution.ts";
 import { CallerSlot, slotFault } from "./caller_slot.ts";
-import { type Callable, InstanceGraph, instantiateUnder } from "./graph.ts";
-import { type Child, type HostedPlugin, type Party, PluginNode } from "./node.ts";
+import { InstanceGraph, instantiateUnder } from "./graph.ts";
+import { type Callable, type CalledInstance, ModuleInstance } from "./graph_instance.ts";
+import type { CompiledComponent, CoreCallerSource, ProvidedFunctions } from "./component_part.ts";
+import { type Child, type HostedPlugin, MAX_HEAP_BYTES, MAX_TABLE_ELEMENTS, type Party, PluginNode } from "./node.ts";
 import { LOG_LEVELS } from "./self.ts";
 import { deniedImport, type HostImport, hostImports, serves } from "./host_functions.ts";
 
 export { pluginOf } from "./error_attribution.ts";
 export { InstanceGraph } from "./graph.ts";
 
-/** Maximum elements of all tables of a plugin together. */
-const MAX_TABLE_ELEMENTS = 1_000_000;
-/** Bytes of structs and arrays in the whole process beyond which those of plugins are refused. */
-const MAX_HEAP_BYTES = 256 * 2 ** 20;
-
 /** A guest, compiled by the engine that the host was made with. */
-export interface Guest {
+export interface Guest extends GuestRun {
   /** The compiled module. */
   readonly module: Module;
-  /** SHA-256 of the file that it was compiled from. */
-  readonly digest: Digest;
   /** Imports besides plugins, such as WASI. Plugins never shadow them. */
   readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
+}
+
+/** A guest that is a component. */
+export interface ComponentGuest extends GuestRun {
+  /** The imports and exports of the component. */
+  readonly world: InspectedWorld;
+  /** Creates the instance. `provided` has the functions that plugins provide, by interface, for `instantiate`. */
+  readonly instantiate: (
+    context: Context,
+    provided: { readonly [name: string]: ProvidedFunctions },
+  ) => CalledInstance;
+}
+
+/** The run of a guest. */
+interface GuestRun {
+  /** SHA-256 of the file that it was compiled from. */
+  readonly digest: Digest;
   /** The program's name and arguments, as plugins with `guest.args` see them. */
   readonly args?: readonly string[];
   /** The environment variables that plugins with `guest.env` see. */
@@ -55,13 +76,21 @@ export interface HostOptions {
   readonly stdio?: readonly [number, number, number];
 }
 
-interface Compiled {
+interface CompiledModulePlugin {
   readonly plugin: HostedPlugin;
   readonly module: Module;
   readonly limits: NonNullable<Context["limits"]>;
   /** With which type it imports its caller's memory. */
   readonly callerMemory: Memory["type"] | undefined;
 }
+
+/** A compiled plugin that is a component. */
+interface CompiledComponentPlugin {
+  readonly plugin: HostedPlugin;
+  readonly component: CompiledComponent;
+}
+
+type Compiled = CompiledModulePlugin | CompiledComponentPlugin;
 
 type Namespaces = { [module: string]: { [name: string]: HostImport | Callable | Memory } };
 
@@ -90,6 +119,7 @@ export class PluginHost {
 
   /** Starts the plugins and the guest. Throws a ProjectError before any code has run; errors of that code propagate. */
   start(guest: Guest): InstanceGraph {
+    this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
     const graph = this.#makeGraph(guest);
     try {
       this.#addPlugins(graph, guest);
@@ -108,6 +138,7 @@ export class PluginHost {
    * of plugins block.
    */
   async startAsync(guest: Guest): Promise<InstanceGraph> {
+    this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
     const graph = this.#makeGraph(guest);
     try {
       this.#addPlugins(graph, guest);
@@ -121,8 +152,39 @@ export class PluginHost {
     return graph;
   }
 
-  #makeGraph(guest: Guest): InstanceGraph {
-    this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
+  /** Starts the plugins and a guest that is a component, as `start` does. */
+  startComponent(guest: ComponentGuest): InstanceGraph {
+    this.#checkComponent(guest.world);
+    const graph = this.#makeGraph(guest);
+    try {
+      this.#addPlugins(graph, guest);
+      graph.start();
+      graph.moduleCompiled(guest.digest);
+      this.#addComponentGuest(graph, guest);
+    } catch (error) {
+      graph.close();
+      throw error;
+    }
+    return graph;
+  }
+
+  /** Like `startComponent`, for plugins that may wait in `init`. Start functions of core modules block. */
+  async startComponentAsync(guest: ComponentGuest): Promise<InstanceGraph> {
+    this.#checkComponent(guest.world);
+    const graph = this.#makeGraph(guest);
+    try {
+      this.#addPlugins(graph, guest);
+      await graph.startAsync();
+      await graph.moduleCompiledAsync(guest.digest);
+      this.#addComponentGuest(graph, guest);
+    } catch (error) {
+      await graph.closeAsync();
+      throw error;
+    }
+    return graph;
+  }
+
+  #makeGraph(guest: GuestRun): InstanceGraph {
     const control: Context = guest.context ?? {};
     return new InstanceGraph({
       control,
@@ -136,7 +198,7 @@ export class PluginHost {
     });
   }
 
-  #addPlugins(graph: InstanceGraph, guest: Guest): void {
+  #addPlugins(graph: InstanceGraph, guest: GuestRun): void {
     for (const compiled of this.#compiled) this.#addPlugin(graph, compiled, guest.context ?? {});
   }
 
@@ -164,39 +226,91 @@ export class PluginHost {
           message: `the guest's import ${wanted} is ${type}; ${link.provider} offers ${engineType(link.type)}`,
         });
       } else {
-        const reason = impassable(link.type) ?? this.#exportFault(link.provider, link.export, link.type);
+        const reason = impassable(link.type) ?? this.#exportFault(link.provider, link.export, link.type) ??
+          this.#callerFault(link.provider, link.export, module.exports);
         if (reason !== undefined) found.push({ code: "link.type", severity: "error", message: `${wanted}: ${reason}` });
       }
     }
     if (found.length > 0) throw new ProjectError(found);
   }
 
+  /** Refuses a component with an interface that a plugin provides with other functions. */
+  #checkComponent(world: InspectedWorld): void {
+    const found: Diagnostic[] = [];
+    const offers = this.#interfaces();
+    for (const { name } of world.imports) {
+      const offer = offers.get(lookUpKey(offers, name) ?? "");
+      const fault = offer && this.#interfaceFault(name, offer.provider, offer.namespace, world);
+      if (fault === undefined) continue;
+      found.push({ code: "link.type", severity: "error", message: `the guest's import ${quote(name)}: ${fault}` });
+    }
+    if (found.length > 0) throw new ProjectError(found);
+  }
+
+  /** The interfaces that plugins offer to guests, by the names that `import.define` grants. */
+  #interfaces(): Map<string, { readonly provider: string; readonly namespace: string }> {
+    return new Map(
+      this.#project.guest.filter(({ module }) => splitInterface(module) !== undefined)
+        .map(({ module, provider, export: name }) => [
+          module,
+          { provider, namespace: name.slice(0, name.lastIndexOf("#")) },
+        ]),
+    );
+  }
+
+  #addComponentGuest(graph: InstanceGraph, guest: ComponentGuest): void {
+    const party: Party = {
+      label: "guest",
+      digest: guest.digest,
+      instance: undefined,
+      functionType: () => undefined,
+      callExport: (name, args) => graph.callGuest(name, args),
+    };
+    const offers = this.#interfaces();
+    const provided: { [name: string]: ProvidedFunctions } = {};
+    for (const { name } of guest.world.imports) {
+      const offer = offers.get(lookUpKey(offers, name) ?? "");
+      if (offer !== undefined) provided[name] = this.#provided(graph, party, offer.provider, offer.namespace);
+    }
+    graph.addGuest(party, () => guest.instantiate(guest.context ?? {}, provided));
+  }
+
   /** The findings that prevent linking a plugin; empty if it links. */
   #checkPlugin(plugin: LoadedPlugin): Diagnostic[] {
     const found: Diagnostic[] = [];
     const links = new Map(plugin.links.map((link) => [`${link.module} ${link.name}`, link]));
-    for (const item of plugin.module.imports) {
-      const link = links.get(`${item.module} ${item.name}`);
-      const reason = link === undefined ? "no grant and no bound contract links it" : this.#linkFault(link);
+    const { imports, world } = plugin.module;
+    const all: readonly { readonly module: string; readonly name?: string }[] = world === undefined
+      ? imports
+      : world.imports.map(({ name }) => ({ module: name }));
+    for (const item of all) {
+      const link = links.get(`${item.module} ${item.name ?? WHOLE_INTERFACE}`);
+      const reason = link === undefined ? "no grant and no bound contract links it" : this.#linkFault(link, plugin);
       if (reason === undefined) continue;
-      const name = `${quote(item.module)} ${quote(item.name)}`;
+      const name = item.name === undefined ? quote(item.module) : `${quote(item.module)} ${quote(item.name)}`;
       const message = `${plugin.id}: the import ${name} cannot be linked: ${reason}`;
       found.push({ code: "link.unlinked", severity: "error", message });
     }
     return found;
   }
 
-  #linkFault({ module, type, target }: Link): string | undefined {
+  #linkFault({ module, type, target }: Link, plugin: LoadedPlugin): string | undefined {
     switch (target.kind) {
       case "host":
       case "self":
+        if (plugin.component !== undefined) return undefined; // its table has rows of the host only
         return serves({ module }) ? undefined : "the host does not serve it";
       case "provider":
-        return impassable(type!) ?? this.#exportFault(target.provider, target.export, type!);
+        if (plugin.component !== undefined) {
+          return this.#interfaceFault(module, target.provider, target.export, plugin.module.world!);
+        }
+        return impassable(type!) ?? this.#exportFault(target.provider, target.export, type!) ??
+          this.#callerFault(target.provider, target.export, plugin.module.exports);
       case "providers": {
         const own = { params: type!.params.slice(1), results: type!.results };
         for (const id of target.ordinals) {
-          const fault = impassable(own) ?? this.#exportFault(id, target.export, own);
+          const fault = impassable(own) ?? this.#exportFault(id, target.export, own) ??
+            this.#callerFault(id, target.export, plugin.module.exports);
           if (fault !== undefined) return fault;
         }
         return undefined;
@@ -217,7 +331,93 @@ export class PluginHost {
     return undefined;
   }
 
+  /** Why a component cannot import an interface from a provider: both have the same functions in the words of WIT. */
+  #interfaceFault(name: string, id: string, namespace: string, world: InspectedWorld): string | undefined {
+    const provider = this.#plugin(id);
+    const own = provider?.component?.provides.get(namespace);
+    if (own === undefined) return `${id} is a module, and components call plugins that are components`;
+    const offered = functionsOf(provider!.module.world!.exports, own);
+    for (const [label, { signature }] of functionsOf(world.imports, name)) {
+      const there = offered.get(label)?.signature;
+      if (there !== signature) return `${quote(label)} is ${there ?? "missing"} in ${id}, and ${signature} here`;
+    }
+    return undefined;
+  }
+
+  /** Why a module with these exports cannot call a function of a plugin: values of components need its memory. */
+  #callerFault(id: string, name: string, exports: readonly CallerExport[]): string | undefined {
+    const provider = this.#plugin(id);
+    if (provider?.component === undefined) return undefined;
+    const at = name.lastIndexOf("#");
+    const own = provider.component.provides.get(name.slice(0, at));
+    const target = functionsOf(provider.module.world!.exports, own).get(name.slice(at + 1));
+    if (target?.needsMemory === true && !exports.some((e) => e.name === "memory" && e.kind === "memory")) {
+      return `its type is ${target.signature}, and the caller does not export its memory as "memory"`;
+    }
+    if (target?.needsRealloc === true && !exports.some(isRealloc)) {
+      return `its type is ${target.signature}, and the caller does not export "cabi_realloc" of type ${REALLOC}`;
+    }
+    return undefined;
+  }
+
   #addPlugin(graph: InstanceGraph, compiled: Compiled, control: Context): void {
+    try {
+      if ("component" in compiled) this.#addComponent(graph, compiled, control);
+      else this.#addModule(graph, compiled, control);
+    } catch (error) {
+      const { id } = compiled.plugin;
+      if (error instanceof LinkError) throw fail("link.unlinked", `${id}: ${error.message}`);
+      if (error instanceof RangeError) throw fail("link.limits", `${id}: ${error.message}`);
+      throw error;
+    }
+  }
+
+  #addComponent(graph: InstanceGraph, { plugin, component }: CompiledComponentPlugin, control: Context): void {
+    const node = new PluginNode(plugin, graph);
+    const party: Party = {
+      label: plugin.id,
+      digest: plugin.digest,
+      instance: undefined,
+      functionType: () => undefined,
+      callExport: (name, args) => graph.callPlugin(plugin.id, name, args),
+    };
+    const own = plugin.component!.provides;
+    const provided = new Map<string, ProvidedFunctions>();
+    for (const { module, target } of plugin.links) {
+      if (target.kind === "provider") {
+        provided.set(module, this.#provided(graph, party, target.provider, target.export));
+      }
+    }
+    graph.addPlugin(
+      node,
+      party,
+      () =>
+        instantiateUnder(control, component.limits, (context) => component.instantiate(node, context, provided, own)),
+    );
+  }
+
+  /** The functions of an interface for a component; the provider is a component (#linkFault). */
+  #provided(graph: InstanceGraph, caller: Party, provider: string, namespace: string): ProvidedFunctions {
+    const { module, component } = this.#plugin(provider)!;
+    const prefix = `${namespace}#`;
+    const names = module.exports.flatMap(({ name }) => name.startsWith(prefix) ? [name.slice(prefix.length)] : []);
+    return Object.fromEntries(names.map((name) => {
+      return [name, component!.runtime.forComponent(graph.typedEntry(provider, prefix + name, caller))];
+    }));
+  }
+
+  #plugin(id: string): LoadedPlugin | undefined {
+    return this.#project.plugins.find((plugin) => plugin.id === id);
+  }
+
+  /** The function by which a module calls an export of a plugin. */
+  #coreEntry(graph: InstanceGraph, id: string, name: string, caller: Party): Callable {
+    const component = this.#plugin(id)?.component;
+    if (component === undefined) return graph.entry(id, name, caller);
+    return component.runtime.forCore(graph.typedEntry(id, name, caller), coreCaller(graph, caller));
+  }
+
+  #addModule(graph: InstanceGraph, compiled: CompiledModulePlugin, control: Context): void {
     const { plugin, module, limits, callerMemory } = compiled;
     const slot = callerMemory === undefined ? undefined : new CallerSlot(callerMemory);
     const node = new PluginNode(plugin, graph, slot);
@@ -234,39 +434,65 @@ export class PluginHost {
       const namespace = imports[link.module] ??= Object.create(null) as Namespaces[string];
       namespace[link.name] = link.target.kind === "caller-memory"
         ? slot!.idle
-        : host.get(`${link.module} ${link.name}`) ?? contractImport(graph, party, link);
+        : host.get(`${link.module} ${link.name}`) ??
+          contractImport(link, (id, name) => this.#coreEntry(graph, id, name, party));
     }
-    try {
-      graph.addPlugin(node, party, () => instantiateUnder(module, control, limits, imports));
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw fail("link.limits", `${plugin.id}: ${error.message}`);
-    }
+    const instantiate = (context: Context) => new ModuleInstance(module.instantiate(context, imports));
+    graph.addPlugin(node, party, () => instantiateUnder(control, limits, instantiate));
   }
 
   #addGuest(graph: InstanceGraph, guest: Guest): void {
     const party = guestParty(graph, guest);
     const imports = this.#guestImports(graph, guest, party);
-    graph.addGuest(party, () => guest.module.instantiate(guest.context ?? {}, imports));
+    graph.addGuest(party, () => new ModuleInstance(guest.module.instantiate(guest.context ?? {}, imports)));
   }
 
   #addGuestAsync(graph: InstanceGraph, guest: Guest): Promise<void> {
     const party = guestParty(graph, guest);
     const imports = this.#guestImports(graph, guest, party);
-    return graph.addGuestAsync(
-      party,
-      (context) => guest.module.instantiateAsync(Object.assign(context, { ...guest.context, ...context }), imports),
-    );
+    return graph.addGuestAsync(party, async (context) => {
+      const all = Object.assign(context, { ...guest.context, ...context });
+      return new ModuleInstance(await guest.module.instantiateAsync(all, imports));
+    });
   }
 
   #guestImports(graph: InstanceGraph, guest: Guest, party: Party) {
     const imports: { [module: string]: { readonly [name: string]: unknown } } = Object.create(null);
     for (const { module: namespace, name, provider, export: exported } of this.#project.guest) {
       const functions = imports[namespace] ??= Object.create(null) as { [name: string]: unknown };
-      (functions as { [name: string]: unknown })[name] = graph.entry(provider, exported, party);
+      (functions as { [name: string]: unknown })[name] = this.#coreEntry(graph, provider, exported, party);
     }
     return Object.assign(imports, guest.imports);
   }
+}
+
+/** An export of a module, as the engine or an inspector describes it. */
+interface CallerExport {
+  readonly name: string;
+  readonly kind: string;
+  readonly type?: string | FunctionType;
+}
+
+const REALLOC = "[i32 i32 i32 i32] -> [i32]";
+
+function isRealloc({ name, type }: CallerExport): boolean {
+  return name === "cabi_realloc" && (typeof type === "object" ? engineType(type) : type) === REALLOC;
+}
+
+/** The functions of an interface among imports or exports of a world. */
+function functionsOf(items: readonly WorldItem[], name: string | undefined): Map<string, InspectedFunction> {
+  return new Map(items.find((item) => item.name === name)?.functions.map((f) => [f.name, f]));
+}
+
+/** The name among `offers` that satisfies the import of an interface: the same, or that of a compatible version. */
+function lookUpKey(offers: ReadonlyMap<string, unknown>, name: string): string | undefined {
+  const wanted = splitInterface(name);
+  return [...offers.keys()].find((key) => {
+    if (key === name) return true;
+    const offered = splitInterface(key);
+    return offered !== undefined && wanted !== undefined && offered.plain === wanted.plain &&
+      versionTrack(offered.version) === versionTrack(wanted.version);
+  });
 }
 
 function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
@@ -291,7 +517,24 @@ function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
 
 /** Whether the plugin uses host functions that wait. */
 function usesNetwork({ links }: LoadedPlugin): boolean {
-  return links.some(({ module, target }) => module === "waft:net@1" && target.kind === "host");
+  return links.some(({ module, target }) => target.kind === "host" && waitsForNetwork(module));
+}
+
+function waitsForNetwork(module: string): boolean {
+  if (module === "waft:net@1") return true;
+  const row = hostInterface(module);
+  return typeof row !== "string" && row.waits;
+}
+
+/** The memory and `cabi_realloc` of a module that calls a component; undefined while its start function runs. */
+function coreCaller(graph: InstanceGraph, party: Party): CoreCallerSource {
+  return () => {
+    const { instance } = party;
+    const memory = instance?.exports.memory;
+    if (instance === undefined || !(memory instanceof Memory)) return undefined;
+    if (memory.type.limits.address === I64) throw new TrapError("the caller's memory is a 64-bit one");
+    return { memory, realloc: (...args) => graph.callNested(instance, "cabi_realloc", ...args) as number };
+  };
 }
 
 /**
@@ -315,6 +558,10 @@ function waitingPlugins(plugins: readonly LoadedPlugin[]): Set<string> {
 /** Compiles a plugin; its memory and tables are limited together, however many there are. */
 function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
   try {
+    const { component, bytes, maxMemoryPages } = plugin;
+    if (component !== undefined) {
+      return { plugin, component: component.runtime.compile(engine, bytes, maxMemoryPages) };
+    }
     const parsed = engine.parse(plugin.bytes);
     const imported = parsed.imports.flatMap(({ desc }) => desc.kind === "memory" ? [desc.type] : []);
     const fault = imported.length > 1 ? "it imports its caller's memory twice" : imported.map(slotFault)[0];
@@ -336,12 +583,15 @@ function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
 }
 
 /** A link to other plugins, or to none. */
-function contractImport(graph: InstanceGraph, caller: Party, { type, target }: Link): HostImport | Callable {
+function contractImport(
+  { type, target }: Link,
+  entry: (id: string, name: string) => Callable,
+): HostImport | Callable {
   switch (target.kind) {
     case "provider":
-      return graph.entry(target.provider, target.export, caller);
+      return entry(target.provider, target.export);
     case "providers": {
-      const entries = target.ordinals.map((id) => graph.entry(id, target.export, caller));
+      const entries = target.ordinals.map((id) => entry(id, target.export));
       return (ordinal: unknown, ...args: unknown[]) => {
         const entry = entries[(ordinal as number) >>> 0];
         if (entry === undefined) throw new TrapError(`unknown provider ${(ordinal as number) >>> 0}`);

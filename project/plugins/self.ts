@@ -10,7 +10,7 @@ import { escapeHostile } from "../base/diagnostic.ts";
 import { type HostFunctionGroup, StatusError } from "./node.ts";
 
 /** Maximum bytes of a log line or abort message; the rest is cut. */
-const MAX_LINE = 4096;
+export const MAX_LINE = 4096;
 
 /** Names of log levels by number. */
 export const LOG_LEVELS = ["error", "warn", "info", "debug", "trace"] as const;

@@ -43,6 +43,19 @@ export class Waiting {
     return typeof fuel === "number" ? Number(counted) : counted;
   }
 
+  /** Makes a call inside that does not wait, while the outer call is suspended. */
+  insideNow<T>(call: (context: Context) => T): T {
+    const fuel = this.fuelLeft;
+    if (fuel === undefined) return call(this.context);
+    if (BigInt(fuel) === 0n) throw new TrapError("out of fuel");
+    const context: Context = { ...this.context, fuel };
+    try {
+      return call(context);
+    } finally {
+      this.#owed += BigInt(fuel) - BigInt(context.fuel!);
+    }
+  }
+
   /** Makes a call inside. */
   async inside(call: (context: Context) => Promise<unknown>): Promise<unknown> {
     const fuel = this.fuelLeft;

@@ -9,7 +9,7 @@
 import { readArchive } from "../../project/packages/archive.ts";
 import { type OpenPackage, openPackage } from "../../project/definitions/catalog.ts";
 import { type Diagnostic, ProjectError, quote } from "../../project/base/diagnostic.ts";
-import { inspectModule } from "../../project/definitions/engine_inspector.ts";
+import { inspectPlugin } from "../../project/definitions/engine_inspector.ts";
 import { digestBytes } from "../../project/base/integrity.ts";
 import { checkLinks } from "../../project/definitions/link_check.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
@@ -134,7 +134,7 @@ async function checkModule(plugin: {
   readonly bytes: Uint8Array;
 }): Promise<Diagnostic[]> {
   try {
-    return checkLinks(plugin.definition, await inspectModule(plugin.bytes), plugin.entry.path);
+    return checkLinks(plugin.definition, await inspectPlugin(plugin.bytes), plugin.entry.path);
   } catch (error) {
     if (!(error instanceof InspectionError)) throw error;
     return [{

@@ -10,13 +10,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findAuthority, fullGrant } from "../../project/definitions/authorities.ts";
 import { loadOrder } from "../../project/definitions/contracts.ts";
-import { type ConsumedContract, type ContractFunction, scopeOf } from "../../project/definitions/definition.ts";
+import {
+  type ConsumedContract,
+  type ContractFunction,
+  contractNamespace,
+  type Definition,
+  type ProvidedContract,
+  scopeOf,
+} from "../../project/definitions/definition.ts";
+import { inspectComponent } from "../../project/definitions/component_inspector.ts";
+import { asCallersSee, checkLinks } from "../../project/definitions/link_check.ts";
+import type { InspectedModule } from "../../project/definitions/module_inspector.ts";
+import { componentToBinary } from "../../component/text/parse_component.ts";
+import * as runtime from "../../project/plugins/component_plugin.ts";
 import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
 import { assemble, inspectModule } from "../../project/definitions/engine_inspector.ts";
 import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
 import type { JsonObject } from "../../project/base/json_read.ts";
 import type { LoadedPlugin, LoadedProject } from "../../project/plugins/load.ts";
-import { effectiveGrants, guestLinks, linkPlugin } from "../../project/plugins/plugin_grants.ts";
+import { effectiveGrants, guestLinks, linkEntry } from "../../project/plugins/plugin_grants.ts";
 import { type Guest, type HostOptions, type InstanceGraph, PluginHost } from "../../project/plugins/plugin_host.ts";
 import { definition } from "../project/sample_plugins.ts";
 
@@ -27,8 +39,10 @@ export const CONTRACT = "t.example/c";
 /** A plugin of a test. */
 export interface TestPlugin {
   readonly id?: string;
-  /** Text of the module. */
+  /** Text of the module or component. */
   readonly wat: string;
+  /** The interface that a component exports for the contract. */
+  readonly interface?: string;
   /** Functions of the contract that it provides, `name params->results` each, such as `go i32,i32->i32`. */
   readonly provides?: readonly string[];
   readonly contract?: string;
@@ -61,10 +75,10 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
   const diagnostics: Diagnostic[] = [];
   const loaded: LoadedPlugin[] = order.order.map((id) => {
     const locked = set[id]!;
-    const bytes = assemble(locked.wat);
-    const module = inspectModule(bytes);
-    const links = linkPlugin(locked, module.imports);
+    const { bytes, module } = locked;
+    const links = linkEntry(locked, module);
     diagnostics.push(...links.diagnostics);
+    if (module.world !== undefined) diagnostics.push(...checkLinks(locked.definition, module, "x.wasm"));
     const hooks = Object.keys(effectiveGrants(locked, [])).flatMap((name) => findAuthority(name)?.hooks ?? []);
     return {
       id,
@@ -75,6 +89,7 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
       links: links.links,
       config: new TextEncoder().encode(jcs(locked.config)),
       maxMemoryPages: locked.maxMemoryPages,
+      ...componentPart(locked.definition, module),
       hooks: hooks.filter((hook) => module.exports.some((e) => e.name === `waft:hooks@1#${hook}`)),
     };
   });
@@ -86,7 +101,22 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
   return { root, settings: {}, plugins: loaded, guest: guestLinks(bindings, set), warnings: [] };
 }
 
+function componentPart({ provides, consumes }: Definition, { world }: InspectedModule): Pick<LoadedPlugin, "component"> {
+  if (world === undefined) return {};
+  const named = (contracts: readonly (ProvidedContract | ConsumedContract)[]) =>
+    new Map(contracts.map((contract) => [contractNamespace(contract), contract.interface!]));
+  return { component: { runtime, provides: named(provides), consumes: named(consumes) } };
+}
+
+function entryOf({ wat }: TestPlugin): { bytes: Uint8Array; module: InspectedModule } {
+  const isComponent = wat.startsWith("(component");
+  const bytes = isComponent ? componentToBinary(wat) : assemble(wat);
+  return { bytes, module: isComponent ? inspectComponent(bytes) : inspectModule(bytes) };
+}
+
 function lockedPlugin(plugin: TestPlugin) {
+  const { bytes, module } = entryOf(plugin);
+  const { world } = module;
   const requests = plugin.requests ?? {};
   const id = plugin.id ?? PLUGIN;
   const made = definition(id, "1.0.0", {
@@ -100,16 +130,21 @@ function lockedPlugin(plugin: TestPlugin) {
       id: plugin.contract ?? CONTRACT,
       major: 1,
       functions: plugin.provides.map(contractFunction),
+      ...(plugin.interface === undefined ? {} : { interface: plugin.interface }),
       ...(plugin.namespaces === undefined ? {} : { namespaces: [...plugin.namespaces] }),
     }],
     consumes: [...plugin.consumes ?? []],
+    ...(world === undefined
+      ? {}
+      : { world: { imports: world.imports.map((i) => i.name), exports: world.exports.map((e) => e.name) } }),
   });
   const full = Object.fromEntries(
     made.authorities.map((a) => [a.name, fullGrant(findAuthority(a.name)!.scope, scopeOf(a))]),
   );
   const grants = plugin.grants ?? full;
   return {
-    wat: plugin.wat,
+    bytes,
+    module: asCallersSee(made, module),
     definition: made,
     grants,
     denied: Object.keys(requests).filter((name) => !(name in grants)),

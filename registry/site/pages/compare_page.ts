@@ -17,7 +17,7 @@ import { scopeText } from "./plugin_page.ts";
 /** One difference. */
 interface Difference {
   readonly plugin: string;
-  readonly subject: "authority" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
+  readonly subject: "authority" | "world" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
   readonly change: "added" | "removed" | "widened" | "narrowed" | "changed";
   readonly text: string;
 }
@@ -47,6 +47,7 @@ export async function comparePage(call: Call): Promise<string> {
       : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update needs a review.`
   }</p>
 ${section("Authorities", differences.filter((d) => d.subject === "authority"))}
+${worldSection(differences.filter((d) => d.subject === "world"))}
 ${section("Contracts", differences.filter((d) => d.subject === "provides" || d.subject === "uses"))}
 ${section("Requirements", differences.filter((d) => d.subject === "requires" || d.subject === "engine"))}
 ${section("Plugins and limits", differences.filter((d) => d.subject === "plugin" || d.subject === "limit"))}
@@ -66,6 +67,11 @@ ${fileSection(before, after)}
  */
 function isNewAuthority(d: Difference): boolean {
   return d.subject === "authority" && (d.change === "added" || d.change === "widened");
+}
+
+/** The section about worlds, which only components have. */
+function worldSection(differences: readonly Difference[]): Markup | false {
+  return differences.length > 0 && section("World", differences);
 }
 
 function section(title: string, differences: readonly Difference[]): Markup {
@@ -176,6 +182,13 @@ function compareDefinitions(
       );
     }
   });
+  for (const side of ["imports", "exports"] as const) {
+    each(a?.world?.[side], b?.world?.[side], (name) => name, (name, x, y) => {
+      if ((x === undefined) !== (y === undefined)) {
+        add("world", x === undefined ? "added" : "removed", `${side.slice(0, -1)} ${name}`);
+      }
+    });
+  }
   for (const [subject, x, y] of [["provides", a?.provides, b?.provides], ["uses", a?.consumes, b?.consumes]] as const) {
     each<{ readonly id: string; readonly major: number; readonly functions: readonly object[] }>(
       x,

@@ -2,6 +2,7 @@
  * One package: description, requested authorities with reasons, contracts, versions, provenance, README.
  */
 import { findAuthority } from "../../../project/definitions/authorities.ts";
+import { worldRows } from "../../../project/definitions/world_rows.ts";
 import { BASE_URL } from "../../../project/base/constants.ts";
 import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
 import { decodedHost, segmentOfId } from "../../names.ts";
@@ -124,6 +125,7 @@ ${
         </div>
       `
   }
+${worldSection(d)}
 ${contracts("Provides", d.provides)}
 ${contracts("Uses", d.consumes)}
 ${
@@ -137,6 +139,36 @@ ${
     }</ul>
     `
   }`;
+}
+
+/** The world of a component. */
+function worldSection(d: Definition): Markup | false {
+  const rows = worldRows(d);
+  if (rows.length === 0) return false;
+  return markup`
+    <h2>World</h2>
+    <p>The plugin is a component. These are all its imports and exports.</p>
+    <div class="wide" tabindex="0" role="region" aria-label="World of ${d.id}">
+      <table class="stack">
+        <thead>
+          <tr>
+            <th scope="col">Import or export</th>
+            <th scope="col">Authority or contract</th>
+          </tr>
+        </thead>
+        <tbody>${
+    rows.map(({ wit, note }) =>
+      markup`
+            <tr>
+              <th scope="row"><code>${wit}</code></th>
+              <td data-label="Authority or contract">${note}</td>
+            </tr>
+          `
+    )
+  }</tbody>
+      </table>
+    </div>
+  `;
 }
 
 function contracts(title: string, list: Definition["provides"] | Definition["consumes"]): Markup | false {

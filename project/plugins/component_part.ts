@@ -1,0 +1,67 @@
+/**
+ * A plugin that is a component, as the rest of the plugin host sees it. Types only: the code behind them
+ * (component_plugin.ts) is loaded for projects with components.
+ *
+ * Input: the engine, a plugin's bytes, its links. Output: instances whose functions take and return values in their form
+ * in JavaScript, a `result` as `{ tag, val }`, and functions between them and other callers. Invariant: an interface is
+ * linked for a link of the table only, with the grants of that link.
+ */
+import type { Context, Engine } from "@waft/engine";
+import type { FuncType } from "../../component/model/types.ts";
+import type { Callable, GraphInstance } from "./graph_instance.ts";
+import type { Link } from "./plugin_grants.ts";
+
+/** The functions of an interface that another plugin provides, by name. */
+export type ProvidedFunctions = { readonly [name: string]: Callable };
+
+/** A function of another plugin, and its type. */
+export interface TypedFunction {
+  readonly type: FuncType;
+  readonly call: Callable;
+}
+
+/** The part of a core module's instance that values pass through; undefined while there is none. */
+export type CoreCallerSource = Parameters<typeof import("../../component/link/core_caller.ts").forCoreCaller>[1];
+
+/** The parts of a node (node.ts) that a component uses. */
+export interface ComponentPlace {
+  readonly plugin: { readonly id: string; readonly links: readonly Link[]; readonly config: Uint8Array };
+  readonly services: {
+    readonly args: readonly string[];
+    readonly env: readonly (readonly [string, string])[];
+    readonly stdio: readonly [number, number, number];
+    readonly root: string;
+    readonly artifact?: string;
+    log(plugin: string, level: number, text: string): void;
+  };
+  readonly closers: (() => void)[];
+}
+
+/** A compiled component. */
+export interface CompiledComponent {
+  readonly limits: NonNullable<Context["limits"]>;
+  /** Creates an instance. `provided` has the functions of interfaces that other plugins provide, by interface. */
+  instantiate(
+    place: ComponentPlace,
+    context: Context,
+    provided: ReadonlyMap<string, ProvidedFunctions>,
+    provides: ComponentPart["provides"],
+  ): GraphInstance;
+}
+
+/** The code for components. */
+export interface ComponentRuntime {
+  /** Compiles a component whose memories have at most `maxMemoryPages` together. Throws WaftError. */
+  compile(engine: Engine, bytes: Uint8Array, maxMemoryPages: number): CompiledComponent;
+  /** A function of a component for a core module. */
+  forCore(target: TypedFunction, caller: CoreCallerSource): Callable;
+  /** A function of a component for another component. */
+  forComponent(target: TypedFunction): Callable;
+}
+
+/** The component part of a plugin: the code for it, and the interfaces of its contracts by their namespaces. */
+export interface ComponentPart {
+  readonly runtime: ComponentRuntime;
+  readonly provides: ReadonlyMap<string, string>;
+  readonly consumes: ReadonlyMap<string, string>;
+}

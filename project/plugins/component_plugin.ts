@@ -1,0 +1,145 @@
+/**
+ * Plugins that are components: their code, their imports and their calls.
+ *
+ * Input: a component, and its node with the link table. Output: instances for a graph (node.ts). Invariants: memories
+ * and tables of all core instances together have at most the plugin's limits; an exit of the component is a trap of the
+ * plugin; the error case of a `result` is a value, and does not end the graph.
+ */
+import type { Context, Engine } from "@waft/engine";
+import { ComponentError } from "../../component/abi/traps.ts";
+import { decodeComponent } from "../../component/binary/decode.ts";
+import { compileBinary, type Component, type ComponentInstance, functionTypes } from "../../component/component.ts";
+import { forCoreCaller } from "../../component/link/core_caller.ts";
+import { unwrapResult } from "../../component/link/host_exports.ts";
+import { countStorage } from "../../component/link/memory_count.ts";
+import type { FuncType } from "../../component/model/types.ts";
+import { isLifecycle } from "../definitions/wit_interfaces.ts";
+import type {
+  CompiledComponent,
+  ComponentPart,
+  ComponentPlace,
+  ComponentRuntime,
+  ProvidedFunctions,
+} from "./component_part.ts";
+import { componentImports } from "./component_imports.ts";
+import type { Callable, GraphInstance } from "./graph_instance.ts";
+import { MAX_HEAP_BYTES, MAX_TABLE_ELEMENTS } from "./node.ts";
+
+/** The calls of the engine, by the names that modules export for them. */
+const ENGINE_CALLS: ReadonlyMap<string, string> = new Map([["waft:self@1#init", "init"], ["waft:self@1#stop", "stop"]]);
+
+/** Compiles a component whose memories have at most `maxMemoryPages` together. */
+export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages) => {
+  const { memories, tables } = countStorage(decodeComponent(bytes));
+  const component = compileBinary(engine, bytes);
+  return new Compiled(component, {
+    maxMemoryPages: Math.floor(maxMemoryPages / Math.max(1, memories)),
+    maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, tables)),
+    maxHeapBytes: MAX_HEAP_BYTES,
+  });
+};
+
+class Compiled implements CompiledComponent {
+  readonly limits: CompiledComponent["limits"];
+  readonly #component: Component;
+
+  constructor(component: Component, limits: CompiledComponent["limits"]) {
+    this.#component = component;
+    this.limits = limits;
+  }
+
+  instantiate(
+    place: ComponentPlace,
+    context: Context,
+    provided: ReadonlyMap<string, ProvidedFunctions>,
+    provides: ComponentPart["provides"],
+  ): GraphInstance {
+    const imports = { ...componentImports(place), ...Object.fromEntries(provided) };
+    return new PluginInstance(this.#component.instantiate(context, imports), provides);
+  }
+}
+
+/** An instance whose functions have the names of contracts: `<namespace>#<function>`. */
+class PluginInstance implements GraphInstance {
+  readonly #instance: ComponentInstance;
+  readonly #types: ReadonlyMap<string, FuncType>;
+  readonly #provides: ComponentPart["provides"];
+
+  constructor(instance: ComponentInstance, provides: ComponentPart["provides"]) {
+    this.#instance = instance;
+    this.#types = functionTypes(instance);
+    this.#provides = provides;
+  }
+
+  /** The name of a function in the component. */
+  #own(name: string): string {
+    const engineCall = ENGINE_CALLS.get(name);
+    if (engineCall !== undefined) {
+      return [...this.#types.keys()].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0]!)) ??
+        "";
+    }
+    const at = name.lastIndexOf("#");
+    return `${this.#provides.get(name.slice(0, at)) ?? ""}${name.slice(at)}`;
+  }
+
+  has(name: string): boolean {
+    return this.#types.has(this.#own(name));
+  }
+
+  type(name: string): FuncType {
+    return this.#types.get(this.#own(name))!;
+  }
+
+  function(name: string): Callable {
+    const [iface, label] = this.#own(name).split("#") as [string, string];
+    const call = (this.#instance.exports as { [name: string]: { [name: string]: Callable } })[iface]![label]!;
+    return this.#returnsResult(name) ? (...args) => asResult(() => call(...args)) : call;
+  }
+
+  call(context: Context, name: string, ...args: unknown[]): unknown {
+    const call = () => this.#instance.call(context, this.#own(name), ...args);
+    return this.#returnsResult(name) ? asResult(call) : call();
+  }
+
+  async callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    const call = this.#instance.callAsync(context, this.#own(name), ...args);
+    return this.#returnsResult(name) ? await call.then(ok, failed) : await call;
+  }
+
+  close(): void {
+    this.#instance.close();
+  }
+
+  #returnsResult(name: string): boolean {
+    return this.type(name).result?.kind === "result";
+  }
+}
+
+const ok = (val: unknown) => ({ tag: "ok", val });
+
+function failed(error: unknown) {
+  if (error instanceof ComponentError) return { tag: "err", val: error.payload };
+  throw error;
+}
+
+/** A returned value or a thrown ComponentError as the cases of a `result`. */
+function asResult(call: () => unknown): unknown {
+  try {
+    return ok(call());
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+/** A function of a component for a core module. */
+export const forCore: ComponentRuntime["forCore"] = ({ type, call }, caller) =>
+  forCoreCaller(type, caller, call) as Callable;
+
+/** A function of a component for another component, which takes the error case of a `result` as a ComponentError. */
+export const forComponent: ComponentRuntime["forComponent"] = ({ type, call }) => {
+  if (type.result?.kind !== "result") return call;
+  return (...args) => {
+    const value = call(...args);
+    return value instanceof Promise ? value.then((v) => unwrapResult(type, v)) : unwrapResult(type, value);
+  };
+};
