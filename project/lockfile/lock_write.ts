@@ -49,6 +49,7 @@ const ORDERS = {
     "compatibility",
     "provenance",
     "requires",
+    "world",
     "authorities",
     "provides",
     "consumes",
@@ -58,7 +59,8 @@ const ORDERS = {
   compatibility: ["engines", "platforms"],
   provenance: ["repository", "license"],
   authority: ["name", "mode", "reason", "scope"],
-  contract: ["id", "major", "mode", "namespaces", "functions"],
+  contract: ["id", "major", "interface", "mode", "namespaces", "functions"],
+  world: ["imports", "exports"],
   function: ["name", "params", "results"],
 } as const;
 
@@ -128,6 +130,7 @@ function definitionForm(definition: Definition): Ordered {
     ...d,
     compatibility: ordered(d.compatibility, ORDERS.compatibility),
     provenance: ordered(d.provenance, ORDERS.provenance),
+    ...(d.world === undefined ? {} : { world: ordered(d.world, ORDERS.world) }),
     authorities: d.authorities.map((a) => ordered(a, ORDERS.authority)),
     provides: d.provides.map((p) => ordered({ ...p, functions: functions(p.functions) }, ORDERS.contract)),
     consumes: d.consumes.map((c) => ordered({ ...c, functions: functions(c.functions) }, ORDERS.contract)),

@@ -11,7 +11,7 @@ import { type AuthorityRequest, type DefinedWorld, scopeOf } from "../definition
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { emptyObject, type JsonObject } from "../base/json_read.ts";
 import type { Previous } from "../lockfile/lock_merge.ts";
-import { type ReviewReason, reviewReasons } from "../lockfile/review.ts";
+import { type Reviewed, type ReviewReason, reviewReasons } from "../lockfile/review.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import type { Prepared, PreparedPlugin } from "./prepare.ts";
 

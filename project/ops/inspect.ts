@@ -12,7 +12,8 @@ import { fail } from "../base/diagnostic.ts";
 import { hasRangeShape, isPluginId } from "../base/grammar.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { requirePluginId } from "../definitions/plugin_id.ts";
-import type { InspectedModule, ModuleExport } from "../definitions/module_inspector.ts";
+import type { InspectedModule, InspectedWorld, ModuleExport, WorldItem } from "../definitions/module_inspector.ts";
+import { hostInterface, isReservedInterface, splitInterface } from "../definitions/wit_interfaces.ts";
 import { readProject } from "../project.ts";
 import { findProject } from "../project_root.ts";
 import { resolve as resolveVersions } from "../packages/resolve.ts";
@@ -115,7 +116,7 @@ export interface CatalogResult {
   readonly todo: readonly string[];
 }
 
-/** Scaffolds `register/catalog.json` from a module's imports and exports; refuses to overwrite. */
+/** Scaffolds `register/catalog.json` from the imports and exports of a module or component; refuses to overwrite. */
 export async function scaffoldCatalog(
   context: OpsContext,
   root: string,
@@ -142,7 +143,52 @@ export async function scaffoldCatalog(
   return { file: CATALOG_FILE, text, written: !dryRun, todo };
 }
 
+/** The definition of a component; the ids of contracts are the author's to choose. */
+function scaffoldComponent(id: string, world: InspectedWorld, todo: string[]): object {
+  const names = new Set<string>();
+  const consumes: object[] = [];
+  for (const item of world.imports) {
+    const row = hostInterface(item.name);
+    if (typeof row !== "string") {
+      if (row.authorities[0] !== undefined) names.add(row.authorities[0]);
+    } else if (item.kind !== "interface" || isReservedInterface(item.name)) {
+      todo.push(`the import "${item.name}" cannot be linked: ${row}`);
+    } else {
+      todo.push(`name the contract of the import "${item.name}"`);
+      consumes.push({ ...contractOf(id, item), mode: "required", functions: coreFunctions(item, todo) });
+    }
+  }
+  const provided = world.exports.filter((e) => e.kind === "interface" && !isReservedInterface(e.name));
+  return {
+    id,
+    world: { imports: world.imports.map((i) => i.name).sort(), exports: world.exports.map((e) => e.name).sort() },
+    authorities: scaffoldRequests(names, todo),
+    provides: provided.map((item) => ({ ...contractOf(id, item), functions: coreFunctions(item, todo) })),
+    consumes,
+  };
+}
+
+/** A contract for an interface: its id below that of the plugin, and the major version of the interface. */
+function contractOf(id: string, { name }: WorldItem): { id: string; major: number; interface: string } {
+  const { plain = name, version = "" } = splitInterface(name) ?? {};
+  return { id: `${id}/${plain.split("/").at(-1)}`, major: Number(/^\d+/.exec(version)?.[0] ?? 0), interface: name };
+}
+
+function coreFunctions({ name, functions }: WorldItem, todo: string[]): object[] {
+  return functions.flatMap((f) => {
+    if (f.type !== undefined) return [{ name: f.name, ...f.type }];
+    todo.push(`core modules cannot call the function "${f.name}" of "${name}": ${f.fault}`);
+    return [];
+  });
+}
+
+function scaffoldRequests(names: ReadonlySet<string>, todo: string[]): object[] {
+  for (const name of names) todo.push(`write the reason for ${name}${SCOPED.has(name) ? " and its scope" : ""}`);
+  return [...names].sort().map((name) => ({ name, mode: "required", reason: "TODO: say why.", ...SCOPED.get(name) }));
+}
+
 function scaffoldDefinition(id: string, module: InspectedModule, todo: string[]): object {
+  if (module.world !== undefined) return scaffoldComponent(id, module.world, todo);
   const names = new Set<string>();
   const consumes = new Map<string, { name: string; params: readonly string[]; results: readonly string[] }[]>();
   for (const item of module.imports) {
@@ -169,15 +215,9 @@ function scaffoldDefinition(id: string, module: InspectedModule, todo: string[])
     const at = namespace.lastIndexOf("@");
     return { id: namespace.slice(0, at), major: Number(namespace.slice(at + 1)) };
   };
-  for (const name of names) todo.push(`write the reason for ${name}${SCOPED.has(name) ? " and its scope" : ""}`);
   return {
     id,
-    authorities: [...names].sort().map((name) => ({
-      name,
-      mode: "required",
-      reason: "TODO: say why.",
-      ...SCOPED.get(name),
-    })),
+    authorities: scaffoldRequests(names, todo),
     provides: [...provides].sort().map(([namespace, functions]) => ({ ...contract(namespace), functions })),
     consumes: [...consumes].sort().map(([namespace, functions]) => ({
       ...contract(namespace),

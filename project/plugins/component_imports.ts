@@ -116,7 +116,10 @@ const READS = rights(
   "poll_fd_readwrite",
 );
 
-/** Rights that `fs.write` gives: not to read, and not to make links. */
+/**
+ * Rights that `fs.write` gives: not to read, and not to make links. Appending needs the size of the file, so the size
+ * and the times of a file that is open for writing can be read.
+ */
 const WRITES = rights(
   "path_open",
   "path_create_file",
@@ -130,6 +133,7 @@ const WRITES = rights(
   "fd_write",
   "fd_seek",
   "fd_tell",
+  "fd_filestat_get",
   "fd_sync",
   "fd_datasync",
   "fd_allocate",
