@@ -6,7 +6,7 @@ import { decodeModule } from "@waft/engine/internal/binary/decode";
 import type { Component, Definition } from "../model/definitions.ts";
 
 /** Memories and tables that are defined, not imported. */
-export interface StorageCount {
+interface StorageCount {
   readonly memories: number;
   readonly tables: number;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the example plugins and the guest that uses them. Needs clang and wasm-ld (Debian: clang lld). The results are
+# Builds the example plugins and the guest that uses them. Needs waft, clang and wasm-ld (Debian: clang lld). The results are
 # checked in.
 set -eu
 cd "$(dirname "$0")"
@@ -10,4 +10,5 @@ build() {
 for plugin in kv log http; do
   build "$plugin/$plugin.c" "$plugin/dist/$plugin.wasm"
 done
+waft component new log_component/log.wat --wit log_component/log.wit -o log_component/dist/log.wasm
 build ../app/visits.c ../app/visits.wasm

@@ -344,6 +344,15 @@ export function contractNamespace(contract: { readonly id: string; readonly majo
   return `${contract.id}@${contract.major}`;
 }
 
+/** The interfaces of a component's contracts, by the namespaces of the contracts. */
+export function contractInterfaces(contracts: readonly (ProvidedContract | ConsumedContract)[]): Map<string, string> {
+  return new Map(
+    contracts.flatMap((contract) =>
+      contract.interface === undefined ? [] : [[contractNamespace(contract), contract.interface]]
+    ),
+  );
+}
+
 /** A copy with set-like arrays sorted; the form that is digested and written. */
 export function normalizeDefinition(d: Definition): Definition {
   const functions = (list: ContractFunction[]): ContractFunction[] => sortBy(list, (f) => f.name);

@@ -89,6 +89,11 @@ class LinkCheck {
     for (const side of ["imports", "exports"] as const) this.#compareWorld(side, listed[side], world[side]);
     for (const item of world.imports) this.#checkInterface(item);
     for (const item of world.exports) this.#checkExport(item);
+    for (const contract of this.#definition.provides) {
+      if (world.exports.some(({ name, kind }) => name === contract.interface && kind === "interface")) continue;
+      const name = quote(contract.interface ?? "");
+      this.#add("export", `it provides ${contractNamespace(contract)} but does not export the interface ${name}`);
+    }
   }
 
   #compareWorld(side: "imports" | "exports", listed: readonly string[], items: readonly WorldItem[]): void {

@@ -10,7 +10,7 @@ import { parseInterfaceName } from "../../component/model/names.ts";
 import { nearestName } from "../base/grammar.ts";
 
 /** A row of the table. */
-export interface HostInterface {
+interface HostInterface {
   /** The name without a version. */
   readonly name: string;
   /** The versions that are linked: the releases that begin with this. */

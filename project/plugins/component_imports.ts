@@ -15,7 +15,7 @@ import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { escapeHostile, fail } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
-import { splitInterface } from "../definitions/wit_interfaces.ts";
+import { hostInterface } from "../definitions/wit_interfaces.ts";
 import { openRoot } from "./files.ts";
 import { grantedClock, wallClock } from "./machine.ts";
 import type { ComponentPlace } from "./component_part.ts";
@@ -46,8 +46,9 @@ function linksOf({ plugin }: ComponentPlace): { grants: Grants; denied: string[]
   const denied: string[] = [];
   const linked: string[] = [];
   for (const { module, target } of plugin.links) {
-    if (target.kind !== "host" && target.kind !== "self" && target.kind !== "denied") continue;
-    const plain = splitInterface(module)!.plain;
+    const row = hostInterface(module);
+    if (typeof row === "string") continue;
+    const plain = row.name;
     linked.push(plain);
     if (target.kind === "host") Object.assign(grants, target.grants);
     else if (target.kind === "denied") denied.push(plain);

@@ -59,9 +59,8 @@ export interface ComponentRuntime {
   forComponent(target: TypedFunction): Callable;
 }
 
-/** The component part of a plugin: the code for it, and the interfaces of its contracts by their namespaces. */
+/** The component part of a plugin: the code for it, and the interfaces that it provides by the namespaces of contracts. */
 export interface ComponentPart {
   readonly runtime: ComponentRuntime;
   readonly provides: ReadonlyMap<string, string>;
-  readonly consumes: ReadonlyMap<string, string>;
 }

@@ -11,15 +11,10 @@ import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
 import { withDefaults } from "../definitions/config_schema.ts";
 import { loadOrder } from "../definitions/contracts.ts";
-import {
-  type ConsumedContract,
-  contractNamespace,
-  type Definition,
-  type ProvidedContract,
-} from "../definitions/definition.ts";
+import { contractInterfaces, type Definition } from "../definitions/definition.ts";
 import { asCallersSee, checkLinks } from "../definitions/link_check.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
-import { type Digest, jcs } from "../base/integrity.ts";
+import { jcs } from "../base/integrity.ts";
 import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
 import type { InspectedModule } from "../definitions/module_inspector.ts";
@@ -210,12 +205,10 @@ function lyingWorld(definition: Definition, module: InspectedModule, file: strin
 }
 
 /** The code that runs a component as a plugin, which is loaded for components only. */
-async function componentPart({ provides, consumes }: Definition, module: InspectedModule) {
+async function componentPart({ provides }: Definition, module: InspectedModule) {
   if (module.world === undefined) return {};
   const runtime: ComponentRuntime = await import("./component_plugin.ts");
-  const named = (contracts: readonly (ProvidedContract | ConsumedContract)[]) =>
-    new Map(contracts.map((contract) => [contractNamespace(contract), contract.interface!]));
-  return { component: { runtime, provides: named(provides), consumes: named(consumes) } };
+  return { component: { runtime, provides: contractInterfaces(provides) } };
 }
 
 /** Hook exports that a granted authority covers; others are never called. */

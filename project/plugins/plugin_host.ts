@@ -43,7 +43,11 @@ export interface Guest extends GuestRun {
   readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
 }
 
-/** A guest that is a component. */
+/**
+ * A guest that is a component.
+ *
+ * @internal
+ */
 export interface ComponentGuest extends GuestRun {
   /** The imports and exports of the component. */
   readonly world: InspectedWorld;
@@ -54,8 +58,8 @@ export interface ComponentGuest extends GuestRun {
   ) => CalledInstance;
 }
 
-/** The run of a guest. */
-interface GuestRun {
+/** The inputs and limits of a guest's run. */
+export interface GuestRun {
   /** SHA-256 of the file that it was compiled from. */
   readonly digest: Digest;
   /** The program's name and arguments, as plugins with `guest.args` see them. */
@@ -152,7 +156,11 @@ export class PluginHost {
     return graph;
   }
 
-  /** Starts the plugins and a guest that is a component, as `start` does. */
+  /**
+   * Starts the plugins and a guest that is a component, as `start` does.
+   *
+   * @internal
+   */
   startComponent(guest: ComponentGuest): InstanceGraph {
     this.#checkComponent(guest.world);
     const graph = this.#makeGraph(guest);
@@ -168,7 +176,11 @@ export class PluginHost {
     return graph;
   }
 
-  /** Like `startComponent`, for plugins that may wait in `init`. Start functions of core modules block. */
+  /**
+   * Like `startComponent`, for plugins that may wait in `init`. Start functions of core modules block.
+   *
+   * @internal
+   */
   async startComponentAsync(guest: ComponentGuest): Promise<InstanceGraph> {
     this.#checkComponent(guest.world);
     const graph = this.#makeGraph(guest);
@@ -386,6 +398,8 @@ export class PluginHost {
     for (const { module, target } of plugin.links) {
       if (target.kind === "provider") {
         provided.set(module, this.#provided(graph, party, target.provider, target.export));
+      } else if (target.kind === "denied" && typeof hostInterface(module) === "string") {
+        provided.set(module, unboundFunctions(plugin, module, target.reason));
       }
     }
     graph.addPlugin(
@@ -464,6 +478,14 @@ export class PluginHost {
     }
     return Object.assign(imports, guest.imports);
   }
+}
+
+/** The functions of an optional contract without a provider: a call traps, since WIT has no value for this case. */
+function unboundFunctions({ id, module }: LoadedPlugin, name: string, reason: string): ProvidedFunctions {
+  const refuse = () => {
+    throw new TrapError(`${name} cannot be called by ${id}: ${reason}`);
+  };
+  return Object.fromEntries([...functionsOf(module.world!.imports, name).keys()].map((label) => [label, refuse]));
 }
 
 /** An export of a module, as the engine or an inspector describes it. */

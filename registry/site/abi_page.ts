@@ -1,7 +1,7 @@
 /**
  * The page about the host's functions for plugins, written from the table that the linker uses.
  *
- * In: project/definitions/authorities.ts, and a name for each parameter. Out: Markdown. A test compares names with
+ * In: project/definitions/authorities.ts and wit_interfaces.ts, and a name for each parameter. Out: Markdown. A test compares names with
  * types, so a function cannot be added or changed without this page.
  */
 import {
@@ -12,6 +12,7 @@ import {
   STATUS,
 } from "../../project/definitions/authorities.ts";
 import { formatType } from "../../project/definitions/module_inspector.ts";
+import { HOST_INTERFACES, LIFECYCLE } from "../../project/definitions/wit_interfaces.ts";
 
 /**
  * Names of parameters, and the result: `status`, `count` (a number, or a negated status on failure), or a description.
@@ -115,9 +116,23 @@ export function abiPage(): string {
       ...functions.map(functionRow),
       "",
     ]),
+    "## Interfaces for components",
+    "",
+    "A plugin that is a component imports interfaces of WIT. Each needs one of the authorities beside it; releases of " +
+    "other versions, and interfaces without a row, are link errors. What a denied authority opens fails as WASI says; " +
+    "clocks and random bytes, whose functions cannot fail, trap.",
+    "",
+    "| Interface | Version | Authority |",
+    "| --- | --- | --- |",
+    ...[...HOST_INTERFACES.values()].map(({ name, version, authorities }) =>
+      `| \`${name}\` | ${version} | ${authorities.map((a) => `\`${a}\``).join(" or ") || "none"} |`
+    ),
+    "",
     "## Functions that the host calls",
     "",
-    "A plugin exports these under their full names; hooks need the authority beside them.",
+    "A plugin exports these under their full names; hooks need the authority beside them. A component exports " +
+    `\`${LIFECYCLE.name}@1.0.0\` with ${LIFECYCLE.functions.map((name) => `\`${name}: func()\``).join(" and ")}, ` +
+    "either of which it may omit; it has no hooks.",
     "",
     "| Export | Type | When | Authority |",
     "| --- | --- | --- | --- |",

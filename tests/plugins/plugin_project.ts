@@ -13,14 +13,15 @@ import { loadOrder } from "../../project/definitions/contracts.ts";
 import {
   type ConsumedContract,
   type ContractFunction,
-  contractNamespace,
+  contractInterfaces,
+  type DefinedWorld,
   type Definition,
-  type ProvidedContract,
   scopeOf,
 } from "../../project/definitions/definition.ts";
 import { inspectComponent } from "../../project/definitions/component_inspector.ts";
 import { asCallersSee, checkLinks } from "../../project/definitions/link_check.ts";
 import type { InspectedModule } from "../../project/definitions/module_inspector.ts";
+import { isComponent } from "../../component/binary/section_ids.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
 import * as runtime from "../../project/plugins/component_plugin.ts";
 import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
@@ -39,8 +40,8 @@ export const CONTRACT = "t.example/c";
 /** A plugin of a test. */
 export interface TestPlugin {
   readonly id?: string;
-  /** Text of the module or component. */
-  readonly wat: string;
+  /** The module or component, as text or in binary form. */
+  readonly wat: string | Uint8Array;
   /** The interface that a component exports for the contract. */
   readonly interface?: string;
   /** Functions of the contract that it provides, `name params->results` each, such as `go i32,i32->i32`. */
@@ -56,6 +57,8 @@ export interface TestPlugin {
   readonly bindings?: { readonly [namespace: string]: readonly string[] };
   readonly config?: JsonObject;
   readonly maxMemoryPages?: number;
+  /** The world that its definition lists; default: that of the component. */
+  readonly world?: DefinedWorld;
 }
 
 /** `name params->results` as a contract function. */
@@ -101,17 +104,13 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
   return { root, settings: {}, plugins: loaded, guest: guestLinks(bindings, set), warnings: [] };
 }
 
-function componentPart({ provides, consumes }: Definition, { world }: InspectedModule): Pick<LoadedPlugin, "component"> {
-  if (world === undefined) return {};
-  const named = (contracts: readonly (ProvidedContract | ConsumedContract)[]) =>
-    new Map(contracts.map((contract) => [contractNamespace(contract), contract.interface!]));
-  return { component: { runtime, provides: named(provides), consumes: named(consumes) } };
+function componentPart({ provides }: Definition, { world }: InspectedModule): Pick<LoadedPlugin, "component"> {
+  return world === undefined ? {} : { component: { runtime, provides: contractInterfaces(provides) } };
 }
 
 function entryOf({ wat }: TestPlugin): { bytes: Uint8Array; module: InspectedModule } {
-  const isComponent = wat.startsWith("(component");
-  const bytes = isComponent ? componentToBinary(wat) : assemble(wat);
-  return { bytes, module: isComponent ? inspectComponent(bytes) : inspectModule(bytes) };
+  const bytes = typeof wat !== "string" ? wat : wat.startsWith("(component") ? componentToBinary(wat) : assemble(wat);
+  return { bytes, module: isComponent(bytes) ? inspectComponent(bytes) : inspectModule(bytes) };
 }
 
 function lockedPlugin(plugin: TestPlugin) {
@@ -134,9 +133,12 @@ function lockedPlugin(plugin: TestPlugin) {
       ...(plugin.namespaces === undefined ? {} : { namespaces: [...plugin.namespaces] }),
     }],
     consumes: [...plugin.consumes ?? []],
-    ...(world === undefined
-      ? {}
-      : { world: { imports: world.imports.map((i) => i.name), exports: world.exports.map((e) => e.name) } }),
+    ...(world === undefined && plugin.world === undefined ? {} : {
+      world: plugin.world ?? {
+        imports: world!.imports.map((i) => i.name),
+        exports: world!.exports.map((e) => e.name),
+      },
+    }),
   });
   const full = Object.fromEntries(
     made.authorities.map((a) => [a.name, fullGrant(findAuthority(a.name)!.scope, scopeOf(a))]),
