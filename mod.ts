@@ -5,7 +5,14 @@
  */
 export * from "@waft/engine";
 export { type GuestOptions, openProject, Project, type ProjectOptions } from "./project/ops/open_project.ts";
-export { type Guest, type GuestRun, type HostOptions, InstanceGraph, PluginHost, pluginOf } from "./project/plugins/plugin_host.ts";
+export {
+  type Guest,
+  type GuestRun,
+  type HostOptions,
+  InstanceGraph,
+  PluginHost,
+  pluginOf,
+} from "./project/plugins/plugin_host.ts";
 export { type LoadedProject, type LoadOptions, loadProject } from "./project/plugins/load.ts";
 export { type ContextChoices, makeContext, type OpsContext } from "./project/packages/context.ts";
 export { type Diagnostic, EXIT, type ExitCode, ProjectError, type Severity } from "./project/base/diagnostic.ts";

@@ -19,12 +19,12 @@ const FUNCTIONS = `
     (local.set $old (memory.grow (local.get 0)))
     (i32.store (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 4)) (i32.const 77))
     (local.get $old))`;
-const PLUGIN_WITH_SLOT: TestPlugin = {
+const PLUGIN_WITH_SLOT = {
   provides: ["peek i32->i32", "poke i32,i32->", "own i32->i32", "pages ->i32", "grow i32->i32"],
   requests: BOTH,
   wat: `(module (import "waft:caller@1" "memory" (memory 0)) (memory $own 1) (data (memory $own) (i32.const 0) "OWN!")
     ${FUNCTIONS})`,
-};
+} satisfies TestPlugin;
 const guest = (memory: string) =>
   `(module
     (import "${NS}" "peek" (func $peek (param i32) (result i32))) (import "${NS}" "poke" (func $poke (param i32 i32)))
