@@ -81,7 +81,7 @@ function framePlaces(sourceMap: ProfileOptions["sourceMap"]): FramePlaces {
     const { valid, importedFuncCount } = owner as CompiledModule;
     if (!known.has(valid)) known.set(valid, sourceMapOf(valid.customs, sourceMap));
     const { offset: from, bytes } = valid.funcs[funcIndex - importedFuncCount].body;
-    return known.get(valid)?.placeNear(offset, from, from + bytes.length) ?? owner.placeOf(offset);
+    return known.get(valid)?.placeNear(offset, from, from + bytes.length, "after") ?? owner.placeOf(offset);
   };
 }
 

@@ -4,23 +4,22 @@
  *
  * References to variables, frames and threads are those of the protocol: valid while the program is stopped.
  */
-import type { Context, Instance } from "@waft/engine";
+import type { Context } from "@waft/engine";
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debugger.ts";
 import type { Program } from "./program.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
-import type { Frame, PlannedCall, Stop } from "./session.ts";
+import type { Frame, PlannedCall, Runs, StepBack, Stop } from "./session.ts";
 import { isRemote, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
 
 /** A program that is ready to run. */
-export interface Launched {
+export interface Launched extends Runs {
   readonly program: Program;
-  readonly instance: Instance;
   readonly calls: readonly PlannedCall[];
   readonly context: Context;
   /** The path of the module's file. */
@@ -57,6 +56,7 @@ const CAPABILITIES = [
   "supportsSetVariable",
   "supportsReadMemoryRequest",
   "supportsWriteMemoryRequest",
+  "supportsStepBack",
   "supportsExceptionInfoRequest",
   "supportsLoadedSourcesRequest",
   "supportsBreakpointLocationsRequest",
@@ -123,6 +123,8 @@ class Adapter {
     next: (args) => this.#step("over", args),
     stepIn: (args) => this.#step("into", args),
     stepOut: (args) => this.#step("out", args),
+    stepBack: ({ granularity }) => this.#back(granularity === "instruction" ? "instruction" : "line"),
+    reverseContinue: () => this.#back("breakpoint"),
     pause: () => this.#debugger.session.pause(),
     terminate: () => this.#started ? this.#debugger.session.terminate() : this.#connection.event("terminated"),
     disconnect: () => this.#end(),
@@ -161,10 +163,11 @@ class Adapter {
   }
 
   #start(): void {
-    const { instance, calls, context, outcome } = this.#launched ?? this.#notLaunched();
+    const launched = this.#launched ?? this.#notLaunched();
+    const { calls, context, outcome } = launched;
     if (this.#started) throw new Error("the program has started already");
     this.#started = true;
-    this.#debugger.start(instance, calls, context, this.#stopOnEntry).then(
+    this.#debugger.start(launched, calls, context, this.#stopOnEntry).then(
       (result) => this.#ended(outcome({ result })),
       (error) => this.#ended(outcome({ error })),
     );
@@ -210,6 +213,11 @@ class Adapter {
 
   #step(step: "into" | "over" | "out", { granularity }: Arguments): void {
     this.#resume((program) => program.step(step, granularity === "instruction"));
+  }
+
+  #back(step: StepBack): void {
+    this.#debugger.session.requireBack();
+    this.#resume(({ session }) => session.back(step));
   }
 
   #setBreakpoints({ source, breakpoints }: Arguments): object {

@@ -4,10 +4,10 @@
  *
  * Breakpoints may be set before and while the program runs; the session gets them as locations.
  */
-import type { Context, Instance } from "@waft/engine";
+import type { Context } from "@waft/engine";
 import { evaluate, ExpressionError, isTrue, message } from "./expression.ts";
 import type { Program } from "./program.ts";
-import { type Breakpoint, type Frame, type PlannedCall, Session, type Step, type Stop } from "./session.ts";
+import { type Breakpoint, type Frame, type PlannedCall, type Runs, Session, type Step, type Stop } from "./session.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
@@ -56,9 +56,9 @@ export class Debugger {
   }
 
   /** Runs the program to its end; resolves to the result of the last call. */
-  start(instance: Instance, calls: readonly PlannedCall[], context: Context, atEntry: boolean): Promise<unknown> {
+  start(runs: Runs, calls: readonly PlannedCall[], context: Context, atEntry: boolean): Promise<unknown> {
     const listener = { stopped: (stop: Stop) => this.#observer.stopped(stop) };
-    this.#session = new Session(this.program, instance, listener, atEntry);
+    this.#session = new Session(this.program, runs, listener, atEntry);
     this.#apply();
     return this.#session.run(calls, context);
   }
@@ -121,7 +121,17 @@ export class Debugger {
       this.#observer.logged(message(log, (name) => this.#lookup(frame, name)), this.placeOf(frame));
       return false;
     };
-    return { location, holds };
+    return { location, holds, matches: (frame) => log === undefined && this.#isMet(frame, condition) };
+  }
+
+  /** True if a condition holds; one that cannot be evaluated does. */
+  #isMet(frame: Frame, condition: string | undefined): boolean {
+    try {
+      return condition === undefined || isTrue(this.evaluate(frame, condition));
+    } catch (error) {
+      if (error instanceof ExpressionError) return true;
+      throw error;
+    }
   }
 
   /** The place of a frame. */

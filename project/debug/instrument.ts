@@ -3,8 +3,9 @@
  * of its instructions, whose activations and locals are in a memory that the debugger reads and writes.
  *
  * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
- * with the function that stops, two globals, four functions. The added memory begins with one byte per location, which
- * is not zero where the program shall stop; records of activations follow, oldest first.
+ * with the function that stops, three globals, four functions. The added memory begins with one byte per location, which
+ * is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts
+ * locations down; the program stops where it becomes zero.
  *
  * A location is an instruction, or the end of a function. Invariants: while a function runs, the global `current` is
  * the address of its record; numeric locals are read from and written to the record alone, so a change of the record is
@@ -68,6 +69,7 @@ export interface Instrumented {
     readonly table: string;
     readonly current: string;
     readonly top: string;
+    readonly left: string;
     readonly start: string | undefined;
     readonly globals: readonly string[];
     readonly memories: readonly string[];
@@ -80,6 +82,7 @@ interface Added {
   readonly table: number;
   readonly current: number;
   readonly top: number;
+  readonly left: number;
   readonly stopType: number;
   readonly enter: number;
   readonly resume: number;
@@ -188,6 +191,7 @@ class Instrumenter {
       table: imported.table + module.tables.length,
       current: imported.global + module.globals.length,
       top: imported.global + module.globals.length + 1,
+      left: imported.global + module.globals.length + 2,
       stopType: this.#type([I32], []),
       enter: funcs,
       resume: funcs + 1,
@@ -219,8 +223,9 @@ class Instrumenter {
         ...module.globals,
         ...[0, records].map((value) => ({
           type: { type: I32, mutable: true },
-          init: expression(added, value),
+          init: expression(added, (out) => out.constant(value)),
         })),
+        { type: { type: I64, mutable: true }, init: expression(added, (out) => out.wide(0)) },
       ],
       exports: [...module.exports, ...this.#exports(names, added)],
       customs: [],
@@ -252,6 +257,7 @@ class Instrumenter {
       table: `${this.#prefix}stop`,
       current: `${this.#prefix}current`,
       top: `${this.#prefix}top`,
+      left: `${this.#prefix}left`,
       start: this.#module.start === undefined ? undefined : `${this.#prefix}start`,
       globals: named("global", current),
       memories: named("memory", memory),
@@ -266,6 +272,7 @@ class Instrumenter {
       entry(names.table, "table", added.table),
       entry(names.current, "global", added.current),
       entry(names.top, "global", added.top),
+      entry(names.left, "global", added.left),
       ...(start === undefined || names.start === undefined ? [] : [entry(names.start, "func", start)]),
       ...names.globals.map((name, index) => entry(name, "global", index)),
       ...names.memories.map((name, index) => entry(name, "memory", index)),
@@ -370,7 +377,9 @@ class BodyWriter extends Assembler {
   /** The code that stops at the next location, whose number it returns. */
   #location(): number {
     const location = this.#positions.push(this.length) - 1;
-    this.constant(0).access("i32.load8_u", location).when();
+    const { left } = this.#added;
+    this.op("global.get", left).wide(1).op("i64.sub").op("global.set", left);
+    this.constant(0).access("i32.load8_u", location).op("global.get", left).op("i64.eqz").op("i32.or").when();
     this.op("local.get", this.#record).constant(location).op("call", this.#added.stop).op("end");
     return location;
   }
@@ -391,8 +400,8 @@ class BodyWriter extends Assembler {
   }
 }
 
-function expression({ memory }: Added, value: number): RawBytes {
-  return { bytes: new Assembler(memory).constant(value).op("end").finish(), offset: 0 };
+function expression({ memory }: Added, write: (out: Assembler) => Assembler): RawBytes {
+  return { bytes: write(new Assembler(memory)).op("end").finish(), offset: 0 };
 }
 
 function codeOf({ memory }: Added, locals: readonly ValType[], write: (out: Assembler) => void): RawBytes {

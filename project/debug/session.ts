@@ -2,6 +2,8 @@
  * One run of a program under the debugger. In: a program, an instance of its instrumented module, and commands. Out:
  * calls of the listener when the program stops; the state of a stopped program.
  *
+ * A step back runs the program again in a new instance, up to an earlier location; `left` counts them (instrument.ts).
+ *
  * Invariant: the program runs only between a command that resumes it and the next call of `stopped`; in between, its
  * frames and variables do not change except by the methods here.
  */
@@ -37,12 +39,27 @@ export interface Breakpoint {
   readonly location: number;
   /** Decides whether the program stops, or returns the reason why that is unknown. */
   readonly holds?: (frame: Frame) => boolean | string;
+  /** Decides the same for a stop on the way back, without effects. */
+  readonly matches?: (frame: Frame) => boolean;
+}
+
+/** The instances in which a program runs. */
+export interface Runs {
+  /** An instance of the instrumented module. */
+  readonly instance: Instance;
+  /** Makes another instance, to which the host does the same again as to the first. */
+  readonly again: () => Instance;
+  /** True if that is possible. */
+  readonly canRepeat: () => boolean;
 }
 
 /** Hears of a session. */
 interface Listener {
   stopped(stop: Stop): void;
 }
+
+/** How far a step back goes: one instruction, to the line before in this function or its callers, to a breakpoint. */
+export type StepBack = "instruction" | "line" | "breakpoint";
 
 /** A call of an export, in the order of a run. */
 export interface PlannedCall {
@@ -59,6 +76,20 @@ interface Stepping {
   readonly line: string;
 }
 
+/** A run up to an earlier location. */
+interface Travel {
+  /** The reason of the stop at its end. */
+  readonly reason: StopReason;
+  /** The locations at which an earlier stop may be; none if the run goes straight to its end. */
+  readonly candidates: Uint8Array | undefined;
+  readonly accepts: (location: number) => boolean;
+  /** The number of the last location that was accepted. */
+  found: bigint;
+}
+
+/** The value of `left` at the beginning of a run that goes nowhere in particular. */
+const FAR = 1n << 62n;
+
 /** Turns a host function into a function reference. */
 const RELAY = `(module (import "" "stop" (func $stop (param i32))) (export "stop" (func $stop)))`;
 
@@ -66,32 +97,49 @@ const RELAY = `(module (import "" "stop" (func $stop (param i32))) (export "stop
 export class Session {
   readonly program: Program;
   readonly #listener: Listener;
-  readonly #instance: Instance;
-  readonly #memory: Memory;
-  readonly #current: ExternGlobal;
-  readonly #top: ExternGlobal;
-  readonly #abort = new AbortController();
+  readonly #runs: Runs;
+  #instance: Instance;
+  #memory!: Memory;
+  #current!: ExternGlobal;
+  #top!: ExternGlobal;
+  #left!: ExternGlobal;
+  /** The value of `left` at the beginning of this run. */
+  #first = FAR;
+  #abort = new AbortController();
+  #travel: Travel | undefined;
+  /** The run that follows the aborted one: its journey, and the number of the location to which it goes. */
+  #next: { readonly travel: Travel; readonly to: bigint } | undefined;
   #breakpoints: ReadonlyMap<number, Breakpoint> = new Map();
   #stepping: Stepping | undefined;
   #wanted: StopReason | undefined;
   /** Resumes the stopped program. */
   #resume: (() => void) | undefined;
 
-  /** `instance` is one of the program's instrumented module. The program stops at its first instruction if `atEntry`. */
-  constructor(program: Program, instance: Instance, listener: Listener, atEntry: boolean) {
+  /** The program stops at its first instruction if `atEntry`. */
+  constructor(program: Program, runs: Runs, listener: Listener, atEntry: boolean) {
     this.program = program;
-    this.#instance = instance;
+    this.#runs = runs;
+    this.#instance = runs.instance;
     this.#listener = listener;
-    const { names } = program.instrumented;
+    if (atEntry) this.#wanted = "entry";
+    this.#enter(runs.instance, FAR);
+  }
+
+  /** Prepares a run in an instance, which stops at location number `first`. */
+  #enter(instance: Instance, first: bigint): void {
+    const { names } = this.program.instrumented;
     const exports = instance.exports as Record<string, unknown>;
+    this.#instance = instance;
     this.#memory = exports[names.memory] as Memory;
     this.#current = exports[names.current] as ExternGlobal;
     this.#top = exports[names.top] as ExternGlobal;
+    this.#left = exports[names.left] as ExternGlobal;
+    this.#left.value = this.#first = first;
+    this.#abort = new AbortController();
     const relay = NewEngine().compile(RELAY).instantiate({}, {
       "": { stop: (location: number) => this.#hit(location) },
     });
     (exports[names.table] as ExternTable).set(0, (relay.exports as Record<string, unknown>).stop);
-    if (atEntry) this.#wanted = "entry";
     this.#arm();
   }
 
@@ -102,6 +150,21 @@ export class Session {
 
   /** Runs the start function and then the calls; resolves to the result of the last one. */
   async run(calls: readonly PlannedCall[], context: Context): Promise<unknown> {
+    for (;;) {
+      try {
+        return await this.#run(calls, context);
+      } catch (error) {
+        const next = this.#next;
+        if (next === undefined) throw error;
+        this.#next = undefined;
+        this.#travel = next.travel;
+        this.#instance.close();
+        this.#enter(this.#runs.again(), next.to);
+      }
+    }
+  }
+
+  async #run(calls: readonly PlannedCall[], context: Context): Promise<unknown> {
     const { names, records } = this.program.instrumented;
     const start = names.start === undefined ? [] : [{ name: names.start, args: [] }];
     let result: unknown;
@@ -145,6 +208,7 @@ export class Session {
 
   /** Ends the program: the run rejects with an AbortError. */
   terminate(): void {
+    this.#next = undefined;
     this.#abort.abort();
     this.#go();
   }
@@ -177,6 +241,81 @@ export class Session {
     }
     this.#arm();
     this.#go();
+  }
+
+  /** The number of locations that the program has reached. */
+  get #now(): bigint {
+    return this.#first - (this.#left.value as bigint);
+  }
+
+  /** Throws an Error if the program cannot go back: its run cannot be repeated, or has just begun. */
+  requireBack(): void {
+    if (!this.#runs.canRepeat()) throw new Error("the calls of the host take too much memory to be repeated");
+    if (this.#now <= 1n) throw new Error("this is the beginning of the program");
+  }
+
+  /** Resumes the program backwards. Changes of variables and memory by hand are not repeated. */
+  back(step: StepBack): void {
+    const now = this.#now;
+    const [frame] = this.frames();
+    const journey = { reason: step === "breakpoint" ? step : "step", found: 0n } as const;
+    if (step === "instruction" || frame === undefined) {
+      this.#restart({ ...journey, candidates: undefined, accepts: () => false }, now - 1n);
+      return;
+    }
+    const isLine = step === "line";
+    const accepts = isLine ? this.#lineStart(frame) : (location: number) => this.#matches(location);
+    this.#restart({ ...journey, candidates: this.#candidates(isLine), accepts }, now);
+  }
+
+  /** Flags of the locations of all functions on the stack, or of the breakpoints. */
+  #candidates(isLine: boolean): Uint8Array {
+    const flags = new Uint8Array(this.program.locations);
+    if (!isLine) { for (const location of this.#breakpoints.keys()) flags[location] = 1; }
+    else for (const { func } of this.frames()) flags.fill(1, func.firstLocation, this.program.endOf(func));
+    return flags;
+  }
+
+  /** Finds beginnings of lines in the activation of a frame and in those that called it. */
+  #lineStart({ record }: Frame): (location: number) => boolean {
+    const { sources } = this.program;
+    return (location) =>
+      (this.#current.value as number) <= record && sources.isShown(location) && sources.beginsLine(location);
+  }
+
+  #matches(location: number): boolean {
+    const frame = this.frames()[0];
+    const matches = this.#breakpoints.get(location)?.matches;
+    return matches === undefined || (frame !== undefined && matches(frame));
+  }
+
+  /** Ends this run, so that {@linkcode Session.run} begins another one. */
+  #restart(travel: Travel, to: bigint): void {
+    this.#next = { travel, to };
+    this.#stepping = undefined;
+    this.#abort.abort();
+    this.#go();
+  }
+
+  /** A stop on a journey: a candidate, or the end. */
+  #arrived(travel: Travel, location: number): Promise<void> | undefined {
+    const left = this.#left.value as bigint;
+    if (left !== 0n) {
+      if (travel.accepts(location)) travel.found = this.#now;
+      return undefined;
+    }
+    if (travel.candidates === undefined) {
+      this.#travel = undefined;
+      this.#arm();
+      return this.#stop({ reason: travel.reason });
+    }
+    const { found } = travel;
+    const reason = found === 0n ? "entry" : travel.reason;
+    const next = { ...travel, reason, candidates: undefined };
+    return new Promise((resolve) => {
+      this.#resume = resolve;
+      setTimeout(() => this.#restart(next, found === 0n ? 1n : found), 0);
+    });
   }
 
   /** The frames of the program, innermost first. */
@@ -237,6 +376,11 @@ export class Session {
   /** Sets the flags of the locations at which the program calls {@linkcode #hit}. */
   #arm(): void {
     const flags = this.#memory.bytes.subarray(0, this.program.locations);
+    if (this.#travel !== undefined) {
+      flags.fill(0);
+      if (this.#travel.candidates !== undefined) flags.set(this.#travel.candidates);
+      return;
+    }
     const everywhere = this.#wanted !== undefined || this.#stepping?.step === "into";
     flags.fill(everywhere ? 1 : 0);
     if (this.#stepping !== undefined && !everywhere) {
@@ -250,6 +394,7 @@ export class Session {
 
   /** Called before the instruction at a location whose flag is set. */
   #hit(location: number): Promise<void> | undefined {
+    if (this.#travel !== undefined) return this.#arrived(this.#travel, location);
     const stop = this.#stopAt(location);
     return stop === undefined ? undefined : this.#stop(stop);
   }

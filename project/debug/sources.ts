@@ -171,7 +171,7 @@ function placesOfLines(
   const indices = new Map<string, number>();
   funcs.forEach(({ body: { offset: from, bytes } }, k) => {
     for (let location = firsts[k]!; location < (firsts[k + 1] ?? offsets.length); location++) {
-      const place = lines.placeNear(offsets[location]!, from, from + bytes.length);
+      const place = lines.placeNear(offsets[location]!, from, from + bytes.length, "before");
       if (place?.file === undefined || place.line === undefined) continue;
       let index = indices.get(place.file);
       if (index === undefined) {

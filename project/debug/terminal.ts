@@ -10,7 +10,7 @@ import type { Readable, Writable } from "node:stream";
 import { safe } from "../base/terminal.ts";
 import type { Launched, Outcome } from "./adapter.ts";
 import { type BreakpointRequest, Debugger } from "./debugger.ts";
-import type { Frame, Step, Stop } from "./session.ts";
+import type { Frame, Step, StepBack, Stop } from "./session.ts";
 import { candidatePaths, firstText, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
@@ -52,6 +52,14 @@ const COMMANDS: readonly CommandRow[] = [
   { names: ["finish"], args: "", about: "to the caller", run: (t) => t.step("out", false) },
   { names: ["nexti", "ni"], args: "", about: "to the next instruction, over calls", run: (t) => t.step("over", true) },
   { names: ["stepi", "si"], args: "", about: "to the next instruction, into calls", run: (t) => t.step("into", true) },
+  {
+    names: ["reverse-continue", "rc"],
+    args: "",
+    about: "back to the breakpoint before",
+    run: (t) => t.back("breakpoint"),
+  },
+  { names: ["reverse-next", "rn"], args: "", about: "back to the line before", run: (t) => t.back("line") },
+  { names: ["reverse-stepi", "rsi"], args: "", about: "back by an instruction", run: (t) => t.back("instruction") },
   { names: ["backtrace", "bt"], args: "", about: "the stack", run: (t) => t.backtrace() },
   { names: ["frame", "f"], args: "N", about: "choose a frame", run: (t, words) => t.chooseFrame(words) },
   { names: ["locals"], args: "", about: "variables of the frame", run: (t) => t.scope("Locals") },
@@ -175,9 +183,9 @@ class Terminal {
   start(): Promise<string> {
     if (this.#started) throw new Error("The program has started already.");
     this.#started = true;
-    const { instance, calls, context, outcome } = this.#launched;
+    const { calls, context, outcome } = this.#launched;
     return this.#resumed(() => {
-      this.#debugger.start(instance, calls, context, false).then(
+      this.#debugger.start(this.#launched, calls, context, false).then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
@@ -199,6 +207,12 @@ class Terminal {
   step(step: Step, byInstruction: boolean): string | Promise<string> {
     this.#requireStopped();
     return this.#resumed(() => this.#debugger.step(step, byInstruction));
+  }
+
+  back(step: StepBack): Promise<string> {
+    this.#requireStopped();
+    this.#debugger.session.requireBack();
+    return this.#resumed(() => this.#debugger.session.back(step));
   }
 
   #requireStopped(): void {

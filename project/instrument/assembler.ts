@@ -34,6 +34,12 @@ export class Assembler extends ByteWriter {
     return this;
   }
 
+  /** `i64.const` of a 32-bit integer. */
+  wide(value: number): this {
+    this.op("i64.const").s64(value, value < 0 ? -1 : 0);
+    return this;
+  }
+
   /** An access to the added memory at `offset` from the address on the stack. */
   access(name: Mnemonic, offset: number): this {
     return this.op(name, 0x40, this.#memory, offset);

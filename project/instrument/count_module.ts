@@ -171,7 +171,7 @@ class CountedBody extends Assembler {
     const counter = this.#sites.add(site, 2);
     if (!takesLength) {
       this.raw(instruction);
-      if (id === ARRAY_FIXED) this.#add(counter + 1, () => this.op("i64.const").s64(imm.index2, 0));
+      if (id === ARRAY_FIXED) this.#add(counter + 1, () => this.wide(imm.index2));
     } else {
       const length = this.#local(I32);
       this.op("local.tee", length).raw(instruction);
@@ -191,9 +191,9 @@ class CountedBody extends Assembler {
     this.#add(counter + 1, () => {
       this.op("local.get", pages);
       if (type === I32) this.op("i64.extend_i32_u");
-      this.#wide(0).op("local.get", size);
+      this.wide(0).op("local.get", size);
       if (type === I32) this.constant(-1).op("i32.ne");
-      else this.#wide(-1).op("i64.ne");
+      else this.wide(-1).op("i64.ne");
       this.op("select");
     });
   }
@@ -204,13 +204,8 @@ class CountedBody extends Assembler {
     return this.#firstAdded + (known ?? this.#added.push(type) - 1);
   }
 
-  #wide(value: 0 | 1 | -1): this {
-    this.op("i64.const").s64(value, value < 0 ? -1 : 0);
-    return this;
-  }
-
   #count(counter: number): void {
-    this.#add(counter, () => this.#wide(1));
+    this.#add(counter, () => this.wide(1));
   }
 
   /** Adds to a counter the 64-bit number that `push` leaves on the stack. */

@@ -183,7 +183,7 @@ function debugPlaces(
   file: string,
 ): (offset: number, from: number, to: number) => SourcePlace | undefined {
   const places = sourcePlaces(module, (url) => readSourceMap(file, url));
-  return (offset, from, to) => places?.placeNear(offset, from, to);
+  return (offset, from, to) => places?.placeNear(offset, from, to, "after");
 }
 
 function textPlaces(text: string): (offset: number) => SourcePlace | undefined {

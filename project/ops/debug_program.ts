@@ -4,10 +4,11 @@
  *
  * The guest has no standard input, since the debugger's fronts read that of the process.
  */
-import { type Instance, NewEngine, TrapError } from "@waft/engine";
+import { type Instance, type Memory, NewEngine, TrapError } from "@waft/engine";
 import { WasiExit } from "@waft/engine/wasi";
 import { describeTrap } from "@waft/engine/internal/errors";
 import type { Launched, Outcome } from "../debug/adapter.ts";
+import { HostLog } from "../debug/host_log.ts";
 import { Program } from "../debug/program.ts";
 import { describe, exitStatus, FileFailure, oneLine } from "../base/failure.ts";
 import { absolutePath } from "../base/system_path.ts";
@@ -36,21 +37,33 @@ export async function prepareProgram(
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
   const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
   const program = inFile(file, () => new Program(file, bytes, text, (url) => readSourceMap(file, url)));
-  const module = NewEngine({ interruptible: true }).compile(program.instrumented.bytes);
+  // Another run of the program must be the same to the bit.
+  const module = NewEngine({ interruptible: true, deterministic: true }).compile(program.instrumented.bytes);
   const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() }, undefined);
-  const instance: Instance = inFile(
-    file,
-    () => module.instantiate(options.context, withStubs(withOutput(imports, () => instance, print), stubs)),
-  );
-  wasi?.attach(instance);
+  const log = new HostLog();
+  let instance: Instance;
+  const functions = withStubs(withOutput(imports, () => instance, print), stubs);
+  const logged = log.logged(functions, () => memoriesOf(instance, program));
+  const run = (): Instance => {
+    log.rewind();
+    instance = inFile(file, () => module.instantiate(options.context, logged));
+    wasi?.attach(instance);
+    return instance;
+  };
   return {
     program,
-    instance,
+    instance: run(),
+    again: run,
+    canRepeat: () => log.isWhole,
     calls: [...(initialize ? [{ name: INITIALIZE, args: [] }] : []), { name, args: values }],
     context: options.context,
     path: absolutePath(file),
     outcome: (end) => "error" in end ? failed(file, end.error) : succeeded(end.result, printed),
   };
+}
+
+function memoriesOf({ exports }: Instance, { instrumented: { names } }: Program): Uint8Array[] {
+  return names.memories.map((name) => ((exports as Record<string, unknown>)[name] as Memory).bytes);
 }
 
 /** The result lines as a run prints them. */

@@ -278,3 +278,39 @@ Deno.test("input that is not the protocol ends the adapter with a sentence", () 
       assert.match(output, /"category":"stderr","output":"waft: /);
     }
   }));
+
+const LINES = `(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\\10\\00\\00\\00\\05\\00\\00\\00")
+  (data (i32.const 16) "line\\0a")
+  (func (export "_start") (local $k i32) (local $found i32)
+    (loop $l
+      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (local.set $found (call $prestat (i32.const 3) (i32.const 32)))
+      (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 3))))))`;
+
+Deno.test("the prompt goes back and forward, and the program prints each line once", () =>
+  inFolder({ "lines.wat": LINES }, (folder) => {
+    const commands = [
+      "reverse-next",
+      "break lines.wat:10",
+      "run",
+      "rc",
+      "continue",
+      "continue",
+      "rc",
+      "print k",
+      "rsi",
+    ];
+    const more = ["rn", "print k", "delete", "continue", "rc"];
+    const output = session(folder, ["--dir", ".::/", "lines.wat"], [...commands, ...more]);
+    assert.equal(output.match(/^line$/gm)?.length, 3, output);
+    assert.match(output, /\(waft\) reverse-next\nThe program has not started/);
+    assert.match(output, /\(waft\) rc\n#0 _start at lines\.wat:8:\d+\n[^]*\(waft\) rc\n#0 _start at lines\.wat:10/);
+    const back =
+      /\(waft\) print k\n0\n\(waft\) rsi\n#0 _start at lines\.wat:9:8\n.*\n\(waft\) rn\n#0 _start at lines\.wat:9:27\n/;
+    assert.match(output, back);
+    assert.match(output, /The program ended with status 0\.\n\(waft\) rc\nThe program has ended\./);
+  }));

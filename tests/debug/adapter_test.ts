@@ -5,7 +5,7 @@
  */
 import { DebugClient } from "@vscode/debugadapter-testsupport";
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -319,6 +319,17 @@ Deno.test("damaged debugging information gives fewer variables, and no error", a
   }
 });
 
+/** Prints and passes on random numbers. */
+const ROLLS = `(module
+  (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func $seen (param $value i32))
+  (func (export "run") (local $k i32)
+    (loop $l
+      (drop (call $random (i32.const 65000) (i32.const 4)))
+      (call $seen (i32.load (i32.const 65000)))
+      (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 100))))))`;
+
 const SUMS = { program: program("sums.wasm"), invoke: "run", args: ["3"] };
 
 Deno.test("AssemblyScript: breakpoints and steps by the lines of its source map", () =>
@@ -347,6 +358,96 @@ Deno.test("AssemblyScript: breakpoints and steps by the lines of its source map"
     ]);
     const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
     assert.equal(stackFrames[0]?.source?.path, source.path);
+  }));
+
+Deno.test("AssemblyScript: a breakpoint in a loop stops once per turn", () =>
+  withClient(async (client) => {
+    const source = { path: program("sums.ts") };
+    const seen: string[] = [];
+    const note = async () => seen.push(`${await evaluated(client, "n")} ${await evaluated(client, "k")}`);
+    await stopped(client, () =>
+      launch(client, SUMS, () => client.setBreakpointsRequest({ source, breakpoints: [{ line: 10 }] })));
+    await note();
+    for (let k = 0; k < 5; k++) {
+      await stopped(client, () =>
+        client.continueRequest({ threadId: MAIN }));
+      await note();
+    }
+    assert.deepEqual(seen, ["3 1", "3 2", "3 3", "2 1", "2 2", "1 1"]);
+  }));
+
+/** Sends a request that resumes the program, and returns the next stop with the value of an expression. */
+async function after(client: DebugClient, request: string, expression: string): Promise<string> {
+  const at = await stopped(client, () => client.customRequest(request, { threadId: MAIN }));
+  return `${at} ${expression}=${await evaluated(client, expression)}`;
+}
+
+Deno.test("back: to the breakpoint before, to the line before, by an instruction, and forward again", () =>
+  withClient(async (client) => {
+    const source = { path: program("sums.ts") };
+    await stopped(
+      client,
+      () => launch(client, SUMS, () => client.setBreakpointsRequest({ source, breakpoints: [{ line: 10 }] })),
+    );
+    for (const k of [2, 3]) {
+      assert.equal(await after(client, "continue", "k"), `breakpoint sums/sumOfSquares:10 k=${k}`);
+    }
+    assert.equal(await after(client, "reverseContinue", "k"), "breakpoint sums/sumOfSquares:10 k=2");
+    assert.equal(await evaluated(client, "sum"), "1");
+    assert.equal(await after(client, "stepBack", "k"), "step sums/sumOfSquares:9 k=1");
+    assert.equal(await after(client, "stepBack", "sum"), "step sums/sumOfSquares:10 sum=0");
+    assert.equal(await after(client, "stepBack", "sum"), "step sums/sumOfSquares:9 sum=0");
+    assert.equal(await after(client, "stepBack", "sum"), "step sums/sumOfSquares:8 sum=0");
+    assert.equal(await after(client, "stepBack", "n"), "step sums/run:18 n=3");
+    assert.equal(await after(client, "next", "n"), "breakpoint sums/sumOfSquares:10 n=3");
+  }));
+
+Deno.test("back: the host is not called again, and what it did is repeated", () =>
+  withClient(async (client) => {
+    const folder = mkdtempSync(join(tmpdir(), "back-"));
+    try {
+      writeFileSync(join(folder, "m.wat"), ROLLS);
+      await stopped(client, () =>
+        launch(client, { program: join(folder, "m.wat"), invoke: "run" }, () =>
+          client.setFunctionBreakpointsRequest({ breakpoints: [{ name: "seen" }] })));
+      const rolled = [await evaluated(client, "value")];
+      for (let k = 0; k < 3; k++) {
+        await stopped(client, () =>
+          client.continueRequest({ threadId: MAIN }));
+        rolled.push(await evaluated(client, "value"));
+      }
+      assert.ok(new Set(rolled).size > 1, rolled.join());
+      const back: string[] = [];
+      for (let k = 0; k < 3; k++) {
+        await stopped(client, () =>
+          client.customRequest("reverseContinue", { threadId: MAIN }));
+        back.push(await evaluated(client, "value"));
+      }
+      assert.deepEqual(back, rolled.slice(0, 3).reverse());
+      await stopped(client, () => client.continueRequest({ threadId: MAIN }));
+      assert.equal(await evaluated(client, "value"), rolled[1]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }));
+
+Deno.test("back: from a trap, and not beyond the beginning", () =>
+  withClient(async (client) => {
+    const at = await stopped(client, () => launch(client, { ...RUN, invoke: "divide", args: ["7", "0"] }));
+    assert.equal(at, "exception divide:44");
+    assert.match(
+      await stopped(client, () => client.customRequest("stepBack", { threadId: MAIN })),
+      /^step divide:4\d$/,
+    );
+    assert.match(
+      await stopped(client, () => client.customRequest("reverseContinue", { threadId: MAIN })),
+      /^entry divide:4\d$/,
+    );
+    await assert.rejects(() => client.customRequest("stepBack", { threadId: MAIN }), /beginning of the program/);
+    assert.equal(await stopped(client, () => client.continueRequest({ threadId: MAIN })), "exception divide:44");
+    const exited = client.waitForEvent("exited");
+    await client.continueRequest({ threadId: MAIN });
+    assert.equal((await exited).body.exitCode, 134);
   }));
 
 Deno.test("AssemblyScript: a source that is not on this machine has the text of the source map", async () => {

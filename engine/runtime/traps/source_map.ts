@@ -14,10 +14,11 @@ export interface SourceMapFile {
   /** The location of the last segment that begins at or before an offset. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /**
-   * The location of an offset in a function whose body is from `from` to `to`: if it has none, that of the next
-   * instruction with one, or else of the last one before it. Compilers map no source to the beginning of a loop.
+   * The location of an offset in a function whose body is from `from` to `to`. If it has none: that of the next
+   * instruction with one, or else of the last one before it; the other way round if `prefer` is `before`. Compilers map
+   * no source to the beginnings of loops and to branches.
    */
-  readonly placeNear: (offset: number, from: number, to: number) => SourcePlace | undefined;
+  readonly placeNear: (offset: number, from: number, to: number, prefer: "before" | "after") => SourcePlace | undefined;
   /** Texts of the sources that the map contains, by the names that places have. */
   readonly contents: ReadonlyMap<string, string>;
 }
@@ -129,7 +130,7 @@ function placesOf(segments: Int32Array, names: readonly string[]): Pick<SourceMa
   };
   return {
     placeOf: (offset) => place(segmentOf(offset)),
-    placeNear(offset, from, to) {
+    placeNear(offset, from, to, prefer) {
       const found = segmentOf(offset);
       const search = (first: number, step: 1 | -1): SourcePlace | undefined => {
         for (let k = first; Math.abs(k - first) < MOST_UNMAPPED && isInside(k, from, to); k += step) {
@@ -137,7 +138,9 @@ function placesOf(segments: Int32Array, names: readonly string[]): Pick<SourceMa
         }
         return undefined;
       };
-      return search(isInside(found, from, to) ? found : found + 1, 1) ?? search(found, -1);
+      const after = () => search(isInside(found, from, to) ? found : found + 1, 1);
+      const before = () => search(found, -1);
+      return prefer === "after" ? after() ?? before() : before() ?? after();
     },
   };
 }

@@ -22,9 +22,11 @@ Deno.test("offsets have the places of the last segment before them", () => {
 
 Deno.test("an offset without a place has one of its own function nearby", () => {
   const map = readSourceMap(JSON.stringify(MAP));
-  const lineNear = (offset: number, from: number, to: number) => map?.placeNear(offset, from, to)?.line;
+  const lineNear = (offset: number, from: number, to: number, prefer: "before" | "after" = "after") =>
+    map?.placeNear(offset, from, to, prefer)?.line;
   assert.deepEqual([lineNear(12, 10, 30), lineNear(15, 10, 30), lineNear(9, 5, 30)], [1, 3, 1]);
   assert.deepEqual([lineNear(15, 10, 19), lineNear(15, 12, 19), lineNear(25, 21, 30)], [1, undefined, undefined]);
+  assert.deepEqual([lineNear(15, 10, 30, "before"), lineNear(15, 12, 30, "before")], [1, 3]);
 });
 
 Deno.test("a slash separates the root from the names of sources", () => {
