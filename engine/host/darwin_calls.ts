@@ -411,13 +411,13 @@ export class DarwinCalls {
     const to = view(at, bytes);
     let used = 0;
     for (;;) {
-      known.pending ||= call("readdir", known.stream);
-      if (known.pending < 0) return known.pending;
-      if (known.pending === 0) break;
-      const written = this.#writeEntry(known.pending, to, used);
+      const entry = known.pending || call("readdir", known.stream);
+      if (entry < 0) return entry;
+      if (entry === 0) break;
+      const written = this.#writeEntry(entry, to, used);
+      known.pending = written === 0 ? entry : 0;
       if (written === 0) return used === 0 ? EINVAL : used;
       used += written;
-      known.pending = 0;
     }
     if (used === 0) this.#endStream(fd);
     return used;

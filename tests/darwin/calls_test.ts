@@ -1,69 +1,88 @@
 /**
- * WASI and plugin files on macOS's C library: the tests of both run again on a double of it (c_library.ts), every
- * function of the translation is reached, and every error keeps its name.
+ * WASI and plugin files on macOS's C library: the tests of both run again on a double of it (c_library.ts) and reach
+ * every function of the translation; with the tests of the host they reach every line that only macOS runs (lines.ts).
  */
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { DarwinCalls, symbolOf, variadicOf } from "../../engine/host/darwin_calls.ts";
-import { ERRNO, type ErrnoName, errnoOf } from "../../engine/wasi/abi.ts";
-import { DARWIN_ERRORS, DARWIN_FUNCTIONS } from "./c_library.ts";
+import { DARWIN_FUNCTIONS } from "./c_library.ts";
+import { type Unreached, unreachedLines } from "./lines.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The tests of WASI that call every function; those of threads add only time. */
 const WASI_TESTS = ["files", "paths", "poll", "process", "protected", "slashes", "sockets", "escape", "deadline"];
 
+/** The tests of the code for macOS that is not about files: on doubles, or on the shared code natively. */
+const HOST_TESTS = [
+  "tests/darwin/host_test.ts",
+  "tests/darwin/translation_test.ts",
+  "engine/artifact/module_round_trip_test.ts",
+  "engine/backend_arm64/process_stubs_test.ts",
+  "engine/host/bsearch_entry_test.ts",
+  "engine/host/self_check_test.ts",
+  "engine/host/systems_test.ts",
+  "project/base/paths_test.ts",
+  "project/ops/application_test.ts",
+  "project/ops/machine_name_test.ts",
+];
+
+const WINDOWS_ALONE = "Windows alone: the tests on Windows run it";
+
+/** Functions with lines that no check reaches, with the reason. */
+const UNREACHED: readonly (readonly [path: string, inFunction: string, reason: string])[] = [
+  ["engine/host/bsearch_entry.ts", "moveVectors", WINDOWS_ALONE],
+  ["engine/host/bsearch_entry.ts", "emitWin64Shell", WINDOWS_ALONE],
+];
+
+/** Coverage in LCOV's format of what `deno` ran with `--coverage=folder`. */
+function lcovOf(folder: string): string {
+  const { status, stdout, stderr } = spawnSync(Deno.execPath(), ["coverage", "--lcov", folder], {
+    cwd: ROOT,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  equal(status, 0, stderr);
+  return stdout;
+}
+
 Deno.test({
-  name: "the tests of WASI and of plugin files pass on macOS's calls, and reach every function",
+  name: "the tests of WASI and of plugin files pass on macOS's calls; every function and line for macOS is reached",
   ignore: Deno.build.os !== "linux" || Deno.build.arch !== "x86_64",
   fn: async () => {
-    const called = await Deno.makeTempFile();
+    const folder = await Deno.makeTempDir();
+    const called = join(folder, "called");
+    const run = (...args: string[]) => {
+      const { status, stdout, stderr } = spawnSync(Deno.execPath(), args, {
+        cwd: ROOT,
+        encoding: "utf8",
+        timeout: 600_000,
+        env: { ...Deno.env.toObject(), NO_COLOR: "1", WAFT_DARWIN_CALLED: called },
+      });
+      equal(status, 0, (stdout + stderr).slice(-4000));
+    };
     try {
       const preload = fileURLToPath(new URL("preload.ts", import.meta.url));
-      const folders = [...WASI_TESTS.map((name) => `tests/wasi/${name}_test.ts`), "tests/plugins/kv_example_test.ts"];
-      const { status, stdout } = spawnSync(
-        Deno.execPath(),
-        ["test", "-A", "--no-check", "--quiet", "--preload", preload, ...folders],
-        {
-          cwd: ROOT,
-          encoding: "utf8",
-          timeout: 600_000,
-          env: { ...Deno.env.toObject(), NO_COLOR: "1", WAFT_DARWIN_CALLED: called },
-        },
-      );
-      equal(status, 0, stdout.slice(-4000));
+      const paths = [...WASI_TESTS.map((name) => `tests/wasi/${name}_test.ts`), "tests/plugins/kv_example_test.ts"];
+      const test = ["test", "-A", "--no-check", "--quiet", "--coverage-raw-data-only"];
+      const [files, host] = [join(folder, "files"), join(folder, "host")];
+      run(...test, `--coverage=${files}`, "--preload", preload, ...paths);
       const names = new Set(readFileSync(called, "utf8").split("\n"));
       deepEqual(DARWIN_FUNCTIONS.filter((name) => !names.has(name)), []);
+      run(...test, `--coverage=${host}`, ...HOST_TESTS);
+      run("run", "-A", "--no-check", `--coverage=${host}`, "tests/darwin/dump_code.ts");
+      const { all, unreached } = unreachedLines({ files: lcovOf(files), host: lcovOf(host) });
+      ok(all > 900, `${all} lines for macOS`);
+      const listed = (line: Unreached) =>
+        UNREACHED.filter(([path, inFunction]) => path === line.path && inFunction === line.inFunction);
+      const lines = unreached.map((line) => `${line.path}:${line.line}: ${line.text}`);
+      deepEqual(lines.filter((_, k) => listed(unreached[k]!).length === 0), []); // lines that no check reaches
+      const used = new Set(unreached.flatMap(listed));
+      deepEqual(UNREACHED.filter((row) => !used.has(row)), []); // rows without a line
     } finally {
-      await Deno.remove(called);
+      await Deno.remove(folder, { recursive: true });
     }
   },
-});
-
-Deno.test("every error of macOS that WASI names arrives under its name", () => {
-  let result = 0;
-  const calls = new DarwinCalls({
-    arch: "arm64",
-    call: () => result,
-    view: () => new DataView(new ArrayBuffer(0)),
-    scratch: 0,
-  });
-  DARWIN_ERRORS.forEach((name, k) => {
-    result = -(k + 1);
-    const errno = errnoOf(calls.call("fsync", 1));
-    equal(errno, name in ERRNO ? ERRNO[name as ErrnoName] : ERRNO.io, `error ${k + 1}, ${name}`);
-  });
-  result = 5;
-  equal(calls.call("fsync", 1), 5);
-});
-
-Deno.test("symbols of 64-bit inodes have their suffix on x64 only; variadic arguments are known", () => {
-  equal(symbolOf("fstatat", "x64"), "fstatat$INODE64");
-  equal(symbolOf("fstatat", "arm64"), "fstatat");
-  equal(symbolOf("openat", "x64"), "openat");
-  deepEqual(DARWIN_FUNCTIONS.filter((name) => variadicOf(name) !== undefined), ["fcntl", "openat"]);
-  equal(variadicOf("openat"), 3);
-  equal(variadicOf("fcntl"), 2);
 });

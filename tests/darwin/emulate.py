@@ -4,7 +4,8 @@
 In: the JSON of dump_code.ts on standard input. Out: one line per check; a failed check ends the program. What is
 checked: the fault handler on signal frames laid out as xnu's headers say (landing, polls, chaining to the previous
 handlers), the watchdog with the functions of the C library that it calls, the call of C functions with arm64's place
-for variadic arguments and with errno, and the code in front of entry points that bsearch calls.
+for variadic arguments and with errno, and the code in front of entry points that bsearch calls; and that no instruction of
+them was left out.
 
 Layouts: xnu bsd/sys/signal.h (siginfo), bsd/sys/_types/_ucontext.h, bsd/{i386,arm}/_mcontext.h,
 osfmk/mach/{i386,arm}/_structs.h.
@@ -54,6 +55,8 @@ SIGSEGV, SIGBUS = DATA["signals"]["SIGSEGV"], DATA["signals"]["SIGBUS"]
 # The emulated address space: code, data, a stack, and a page each word of which is a function of the C library.
 TEXT, STATE, STACK, LIBRARY, END = 0x10000000, 0x20000000, 0x30000000, 0x40000000, 0x50000000
 TOP = STACK + 0xf000
+# The bytes of each section of code that have run, by processor and name.
+COVERED = {}
 INTEGERS = {
     "x64": [x86.UC_X86_REG_RDI, x86.UC_X86_REG_RSI, x86.UC_X86_REG_RDX, x86.UC_X86_REG_RCX, x86.UC_X86_REG_R8,
             x86.UC_X86_REG_R9],
@@ -72,8 +75,11 @@ SAVED = {
 class Machine:
     """A processor with code at TEXT; calls of addresses in LIBRARY run functions of Python."""
 
-    def __init__(self, arch, text):
+    def __init__(self, arch, text, section, base=0):
+        """The text of a section of waft's code is at `base`."""
         self.arch = arch
+        self.covered = COVERED.setdefault((arch, section), set())
+        self.base = TEXT + base
         self.uc = Uc(UC_ARCH_X86, UC_MODE_64) if arch == "x64" else Uc(UC_ARCH_ARM64, UC_MODE_ARM)
         for at in (TEXT, STATE, STACK, LIBRARY, END):
             self.uc.mem_map(at, 0x10000)
@@ -81,8 +87,12 @@ class Machine:
         self.functions = []
         self.stopped = False
         self.uc.hook_add(UC_HOOK_CODE, self._hook, None, LIBRARY, LIBRARY + 0xffff)
+        self.uc.hook_add(UC_HOOK_CODE, self._cover, None, TEXT, TEXT + 0xffff)
         if arch == "arm64":
             self.uc.reg_write(a64.UC_ARM64_REG_CPACR_EL1, 3 << 20)  # floating-point registers
+
+    def _cover(self, _uc, address, size, _data):
+        self.covered.update(range(address - self.base, address - self.base + size))
 
     def function(self, act):
         """The address of a function that `act(machine, arguments)` implements."""
@@ -150,13 +160,16 @@ def check(arch, what, *conditions):
 # --- the fault handler
 
 GUEST = 0x51000
+# The link register of arm64's guest code.
+LINK = 0x1234
 
 
-def fault(arch, signal, pc, address):
-    """Runs the handler on a frame; returns the machine, the saved registers, and the number of the old handler."""
+def fault(arch, signal, pc, address, sp=GUEST, lowest=1 << 40):
+    """Runs the handler on a frame of guest code whose stack ends at `lowest`; by default nothing fits there. Returns the
+    program counter, the saved registers, the words of the thread, the old handlers that ran, and the machine."""
     stubs = CODE[arch]["stubs"]
     text = bytearray.fromhex(stubs["bytes"])
-    machine = Machine(arch, b"")
+    machine = Machine(arch, b"", "handler", 0x4000)
     taken = []
     olds = [machine.function(lambda m, _a, k=k: taken.append(k)) for k in range(3)]
     context, thread, old, frame = STATE, STATE + 0x1000, STATE + 0x3000, STATE + 0x4000
@@ -170,31 +183,35 @@ def fault(arch, signal, pc, address):
     machine.put(context + CONTEXT["THREAD"], thread)
     state = X64State() if arch == "x64" else ArmState()
     if arch == "x64":
-        state.rip, state.rsp, state.r15 = pc, GUEST, context
+        state.rip, state.rsp, state.r15 = pc, sp, context
     else:
-        state.pc, state.sp, state.x28, state.lr = pc, GUEST, context, 0x1234
+        state.pc, state.sp, state.x28, state.lr = pc, sp, context, LINK
     machine.uc.mem_write(frame, bytes(SigInfo(signo=signal, addr=address)))
     machine.uc.mem_write(frame + 0x800, bytes(UContext(mcsize=sizeof(state), mcontext=frame + 0x1000)))
     machine.uc.mem_write(frame + 0x1000, bytes(state))
-    machine.put(thread + THREAD["STACK_LOW"], 1 << 40)  # no room for the return address on the stack
+    machine.put(thread + THREAD["STACK_LOW"], lowest)
     machine.run(0x4000 + stubs["faultHandler"], signal, frame, frame + 0x800)
     after = type(state).from_buffer_copy(machine.uc.mem_read(frame + 0x1000, sizeof(state)))
     noted = {name: machine.word(thread + THREAD[name]) for name in ("TRAP_PC", "TRAP_SP", "FAULT_ADDRESS")}
-    return (after.rip if arch == "x64" else after.pc), after, noted, taken
+    return (after.rip if arch == "x64" else after.pc), after, noted, taken, machine
 
 
 def check_faults(arch):
     landing = TEXT + 0x4000 + CODE[arch]["stubs"]["faultLanding"]
     for signal in (SIGBUS, SIGSEGV):
-        pc, after, noted, taken = fault(arch, signal, TEXT + 0x8000, 0x123456789000)
+        pc, after, noted, taken, _ = fault(arch, signal, TEXT + 0x8000, 0x123456789000)
         check(arch, f"signal {signal} in guest code continues at the landing", pc == landing, taken == [],
               noted["TRAP_PC"] == TEXT + 0x8000, noted["FAULT_ADDRESS"] == 0x123456789000,
               noted["TRAP_SP"] == (GUEST if arch == "x64" else GUEST - 16), arch == "x64" or after.flags == 1)
-    pc, _, _, taken = fault(arch, SIGBUS, TEXT + 0x8000, TEXT + 8)
+    sp = STACK + 0x8000
+    pc, _, noted, _, machine = fault(arch, SIGBUS, TEXT + 0x8000, 0x123456789000, sp, STACK)
+    check(arch, "with room on the guest's stack, arm64's return address goes there", pc == landing,
+          arch == "x64" or (noted["TRAP_SP"] == sp - 16 and machine.word(sp - 8) == LINK))
+    pc, _, _, taken, _ = fault(arch, SIGBUS, TEXT + 0x8000, TEXT + 8)
     check(arch, "a fault of the poll page continues at the poll's landing", pc != landing,
           TEXT + 0x4000 <= pc < TEXT + 0x8000, taken == [])
     for signal, old in ((SIGSEGV, 0), (SIGBUS, 1), (8, 2)):
-        pc, after, _, taken = fault(arch, signal, 0x7fff12340000, 8)
+        pc, after, _, taken, _ = fault(arch, signal, 0x7fff12340000, 8)
         check(arch, f"signal {signal} in other code goes to its previous handler", taken == [old],
               pc == 0x7fff12340000, arch == "x64" or after.flags == 0)
 
@@ -209,7 +226,7 @@ class Clock:
     """The functions that the watchdog calls, with a clock that the checks set."""
 
     def __init__(self, arch):
-        self.machine = Machine(arch, bytes.fromhex(CODE[arch]["watchdog"]["bytes"]))
+        self.machine = Machine(arch, bytes.fromhex(CODE[arch]["watchdog"]["bytes"]), "watchdog")
         self.offsets = CODE[arch]["watchdog"]
         self.now = 1000
         self.calls = []
@@ -308,11 +325,24 @@ def check_watchdog(arch):
     check(arch, "a deadline that was taken back closes nothing", clock.field("DEADLINE") == 0,
           [call[0] for call in clock.take()] == ["mask", "wait", "wait"])
 
+    clock.machine.put(STATE + WATCH["DEADLINE"], 1)  # the thread is closing the page
+    steps = []
+
+    def close_page(_uc, _address, _size, _data):
+        steps.append(1)
+        if len(steps) == 20:
+            clock.machine.put(STATE + WATCH["DEADLINE"], 2)
+    clock.machine.uc.hook_add(UC_HOOK_CODE, close_page, None, TEXT, TEXT + 0xffff)
+    clock.take()
+    result = clock.machine.run(clock.offsets["disarm"], STATE) & 0xffffffff
+    check(arch, "disarming waits while the thread closes the page", result == 1, len(steps) > 20,
+          clock.take() == [("protect", 0x777000, 0x4000, 1)])
+
 
 # --- calls of C functions
 
 def check_calls(arch):
-    machine = Machine(arch, bytes.fromhex(CODE[arch]["call"]))
+    machine = Machine(arch, bytes.fromhex(CODE[arch]["call"]), "call")
     seen = []
     answers = []
 
@@ -345,8 +375,8 @@ def check_entries(arch):
     bound, block = [bytearray.fromhex(text) for text in entries["text"].split("|")]
     floats = []
 
-    def machine_of(text, act):
-        machine = Machine(arch, bytes(text))
+    def machine_of(text, act, section):
+        machine = Machine(arch, bytes(text), section)
         machine.function(act)
         # A jump fits nowhere in two bytes, so a hook on the target takes the place of its code.
 
@@ -361,7 +391,8 @@ def check_entries(arch):
         machine.uc.hook_add(UC_HOOK_CODE, at_target, None, TEXT, TEXT)
         return machine
     seen = []
-    machine = machine_of(bound, lambda _m, arguments: seen.append(arguments[0]) or 0x12345678fffffff9)
+    machine = machine_of(bound, lambda _m, arguments: seen.append(arguments[0]) or 0x12345678fffffff9,
+                         "bound call")
     machine.put(STATE, 0x1111111111111111)
     result = machine.run(entries["bound"], 0xabcd, STATE) & 0xffffffff
     check(arch, "a bound call passes the key and stores an i32 at the base; the comparison is 0", seen == [0xabcd],
@@ -372,7 +403,7 @@ def check_entries(arch):
         floats.extend(m.uc.reg_read(register(k)) & 0xffffffffffffffff for k in range(2))
         seen.append(arguments[:4])
         return 0x1234567890
-    machine = machine_of(block, target)
+    machine = machine_of(block, target, "function")
     words = [11, struct.unpack("<Q", struct.pack("<d", 2.5))[0], 13, 14, struct.unpack("<I", struct.pack("<f", .5))[0],
              16]
     machine.put(STATE, *words)
@@ -381,8 +412,46 @@ def check_entries(arch):
           floats == [words[1], words[4]], result == 0, machine.word(STATE) == 0x1234567890)
 
 
+# --- every instruction has run
+
+# Bytes that never run: the traps behind unconditional jumps, and the padding between routines.
+IDLE = {
+    "x64": ("0f0b", "662e0f1f8400000000006690", "660f1f840000000000"),
+    "arm64": ("000020d40000000000000000",),
+}
+
+
+def runs(offsets):
+    """Offsets as lists of neighbours."""
+    found = []
+    for at in offsets:
+        if found and found[-1][-1] == at - 1:
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
+
+
+def check_coverage(arch):
+    stubs, entries = CODE[arch]["stubs"], CODE[arch]["entries"]
+    bound, block = [bytes.fromhex(text) for text in entries["text"].split("|")]
+    sections = {
+        "handler": (bytes.fromhex(stubs["bytes"])[:stubs["faultWords"]], stubs["faultHandler"]),
+        "watchdog": (bytes.fromhex(CODE[arch]["watchdog"]["bytes"]), 0),
+        "call": (bytes.fromhex(CODE[arch]["call"]), 0),
+        "bound call": (bound, entries["bound"]),
+        "function": (block, entries["block"]),
+    }
+    for name, (text, start) in sections.items():
+        missed = runs(at for at in range(start, len(text)) if at not in COVERED[arch, name])
+        for run in missed:
+            assert text[run[0]:run[-1] + 1].hex() in IDLE[arch], f"{arch}: no check runs the {name} from {run[0]} on"
+    check(arch, f"every instruction of {', '.join(sections)} has run")
+
+
 for processor in ("x64", "arm64"):
     check_faults(processor)
     check_watchdog(processor)
     check_calls(processor)
     check_entries(processor)
+    check_coverage(processor)

@@ -40,6 +40,9 @@ const PARAMETERS: Readonly<Record<string, number>> = {
   write: 3,
 };
 
+/** The offset of the result in the block of a C call (c_calls.ts). */
+const C_RESULT = 64;
+
 type Argument = number | bigint | Uint8Array | BigUint64Array | null;
 
 function broken(rule: string): never {
@@ -63,6 +66,10 @@ export class DarwinDouble implements Ffi {
   readonly calls: string[] = [];
   /** Protection of each page that is mapped. */
   readonly pages = new Map<number, number>();
+  /** Results of the next C functions that machine code calls. */
+  readonly answers: bigint[] = [];
+  /** Functions that the system refuses. */
+  readonly refused = new Set<string>();
   /** Contents of files by descriptor. */
   readonly files = new Map<number, Uint8Array[]>();
   readonly #memory: { at: number; buffer: ArrayBuffer }[] = [];
@@ -106,6 +113,7 @@ export class DarwinDouble implements Ffi {
     const [a, b, c, d, e] = args;
     const [from, bytes] = [Number(a), Number(b)];
     const note = (...words: unknown[]) => void this.calls.push([name, ...words].join(" "));
+    if (this.refused.has(name)) return -1;
     switch (name) {
       case "getpagesize":
         return PAGE;
@@ -209,6 +217,8 @@ export class DarwinDouble implements Ffi {
     if (this.pages.get(page) !== 5) broken("bsearch calls code that is not readable and executable");
     if (this.#stale.has(page)) broken("bsearch calls code whose caches are stale");
     note(key === base ? "block" : "bound");
+    const answer = key === base ? undefined : this.answers.shift();
+    if (answer !== undefined) new DataView(this.view(Number(key), PAGE)).setBigInt64(C_RESULT, answer, true);
     return base!;
   }
 }

@@ -2,8 +2,13 @@
  * The host for macOS on arm64, on a double that knows macOS's rules (host_double.ts): memory, images, code, signals.
  */
 import { deepEqual, equal, throws } from "node:assert/strict";
+import { cCalls } from "../../engine/host/c_calls.ts";
+import { cpuFeatures } from "../../engine/host/cpu.ts";
+import { PARTS } from "../../engine/host/darwin_parts.ts";
+import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/darwin_watchdog_code.ts";
+import { type Host, PROT } from "../../engine/host/host.ts";
 import { posixHost } from "../../engine/host/posix_host.ts";
-import { PROT } from "../../engine/host/host.ts";
+import { SYSTEMS } from "../../engine/host/systems.ts";
 import { DarwinDouble } from "./host_double.ts";
 
 const PAGE = 0x4000;
@@ -90,4 +95,50 @@ Deno.test("macOS: handlers, signal stacks, threads and functions of the C librar
   deepEqual(host.functionAddresses(["__error"]), { __error: 0x180000000 });
   deepEqual(take(), ["dlsym __error"]);
   throws(() => host.functionAddresses(["missing_function"]), /this macOS lacks the function missing_function/);
+});
+
+Deno.test("macOS: addresses of buffers come from memcpy, features from the record; a refused handler is an error", () => {
+  const { double, host } = machine();
+  equal(host.addressOf(new Uint8Array(8)), 0x200000000);
+  deepEqual([...cpuFeatures(host)], ["lse"]);
+  double.refused.add("sigaction");
+  throws(() => host.installSignalHandler(10, 0x1234), /Cannot install a handler for signal 10/);
+});
+
+Deno.test("macOS: the watchdog gets a semaphore and the addresses of its functions", () => {
+  const { double, host } = machine();
+  const words = new Map<number, number>();
+  const prepare = () => PARTS.watchdog.prepare!(host, (offset, value) => void words.set(offset, value));
+  double.answers.push(0x5e3an);
+  prepare();
+  equal(words.get(DARWIN_WATCH.SEMAPHORE), 0x5e3a);
+  WATCHDOG_FUNCTIONS.forEach((_, k) => equal(words.get(DARWIN_WATCH.FUNCTIONS + 8 * k), 0x180000000));
+  double.answers.push(0n);
+  throws(prepare, /Cannot watch deadlines: the system gives no semaphore/);
+});
+
+Deno.test("macOS: calls for files reach the C library through machine code, with Linux's error numbers", () => {
+  const { double } = machine();
+  const call = PARTS.fileCalls(PARTS.host(double));
+  double.answers.push(7n, -35n, 0n);
+  equal(call("openat", 3, 0x1000, 0, 0o600), 7); // the mode is the variadic argument
+  equal(call("fsync", 7), -11); // EAGAIN of macOS and of Linux
+  equal(call("statx", 7, 0x1000, 0, 0, 0x5000), 0);
+  throws(() => cCalls({ system: SYSTEMS.windows } as Host), /Functions of Windows have no errno/);
+});
+
+Deno.test("macOS: code is entered without code from strings, where the runtime forbids that", () => {
+  const { host, take } = machine();
+  const compile = globalThis.Function;
+  globalThis.Function = function forbidden(): never {
+    throw new EvalError("Code generation from strings disallowed for this context");
+  } as unknown as FunctionConstructor;
+  try {
+    const { one } = host.boundCalls(new Uint8Array(8), { one: 0 }, 0x1000);
+    take();
+    equal(one(), 0);
+    deepEqual(take(), ["bsearch bound"]);
+  } finally {
+    globalThis.Function = compile;
+  }
 });
