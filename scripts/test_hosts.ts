@@ -4,11 +4,12 @@
  * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
  * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
  * the suite, `--only TEXT` only the test files whose path contains TEXT, `--costs` measures boundary crossings instead
- * (bench/call_costs.ts), `--lockfiles` only checks that every host runs the others' lockfiles. Out: one line per step
- * with its time; status 1 if a step failed.
+ * (bench/call_costs.ts), `--lockfiles` only checks that every host runs the others' lockfiles, `--platforms` only
+ * checks npm's installation for every system and processor. Out: one line per step with its time; status 1 if a step
+ * failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -78,6 +79,7 @@ const task = {
     costs: { help: "measure boundary crossings instead" },
     keep: { help: "keep the project folder" },
     lockfiles: { help: "only check that every host runs the others' lockfiles" },
+    platforms: { help: "only check npm's installation for every system and processor" },
     only: {
       value: "TEXT",
       help: "only test files whose path contains TEXT, without the suite; repeatable",
@@ -229,9 +231,37 @@ function checkLockfiles(
       run(`${runner}: run with the lockfile of ${adder}`, ...call, place, 0, 1, String(i + 1));
     });
   }
-  const same = new Set(lockfiles.values()).size === 1;
-  console.log(`${same ? "ok    " : "FAILED"} ${[...lockfiles.keys()].join(", ")} write the same lockfile`);
-  if (!same) failures++;
+  report(new Set(lockfiles.values()).size === 1, `${[...lockfiles.keys()].join(", ")} write the same lockfile`);
+}
+
+function report(isGood: boolean, label: string): void {
+  console.log(`${isGood ? "ok    " : "FAILED"} ${label}`);
+  if (!isGood) failures++;
+}
+
+/**
+ * npm installs the packages for every system and processor, with koffi's library for that one alone. Without koffi,
+ * hosts that have a foreign function interface run them, and the others name the missing package.
+ */
+function checkPlatforms(archives: string[], programs: ReadonlyMap<string, string>): void {
+  for (const os of ["linux", "darwin", "win32"]) {
+    for (const cpu of ["x64", "arm64"]) {
+      const modules = join(makeProject(`${os}-${cpu}`, [...archives, `--os=${os}`, `--cpu=${cpu}`]), "node_modules");
+      const libraries = existsSync(join(modules, "@koromix")) ? readdirSync(join(modules, "@koromix")) : [];
+      report(libraries.join() === `koffi-${os}-${cpu}`, `${os}-${cpu}: koffi's libraries: ${libraries.join()}`);
+    }
+  }
+  const project = makeProject("without-koffi", [...archives, "--omit=optional"]);
+  report(!existsSync(join(project, "node_modules/koffi")), "without-koffi: koffi is not installed");
+  const args = [join(project, "node_modules/@waft/cli/bin/waft.js"), "run", join(ROOT, "examples/fib.wat"), "20"];
+  for (const [name, program] of programs) {
+    if (name !== "node20") runFib(`without-koffi: ${name}: waft run`, program, args, project, "6765");
+    else {
+      const { status, stderr } = spawnSync(program, args, { cwd: project, encoding: "utf8" });
+      const isGood = status !== 0 && stderr.includes('waft needs the package "koffi" on this Node: npm install koffi');
+      report(isGood, `without-koffi: ${name} names the missing package: ${stderr.trim().split("\n")[0]}`);
+    }
+  }
 }
 
 function testHost(name: string, program: string, project: string, tests: string[]): void {
@@ -253,24 +283,31 @@ function testHost(name: string, program: string, project: string, tests: string[
   run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
 }
 
-try {
-  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
-  console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
-  const project = makeProject("project", archives);
+/** Runs everything but the installations for other systems. */
+function testHosts(project: string, archives: string[], programs: ReadonlyMap<string, string>): void {
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   if (options.only.length === 0 && !options.lockfiles) checkTypes(project);
   placeTests(project);
   const tests = selectedTests();
   const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
-  for (const [name, spec, program] of HOSTS) {
-    if (options.host.length > 0 && !options.host.includes(name)) continue;
-    const path = programOf(spec, program);
+  for (const [name, path] of programs) {
     if (name === "bun" && options.only.length === 0) checkBun(path, archives);
     if (!options.lockfiles) testHost(name, path, project, tests);
     hosts.push([name, [path, join(project, "node_modules/@waft/cli/bin/waft.js")]]);
   }
   if (options.only.length === 0 && !options.costs) checkLockfiles(project, hosts);
+}
+
+try {
+  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
+  console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
+  const programs = new Map<string, string>();
+  for (const [name, spec, program] of HOSTS) {
+    if (options.host.length === 0 || options.host.includes(name)) programs.set(name, programOf(spec, program));
+  }
+  if (options.only.length === 0 && !options.lockfiles && !options.costs) checkPlatforms(archives, programs);
+  if (!options.platforms) testHosts(makeProject("project", archives), archives, programs);
 } finally {
   if (options.keep) console.log(`kept ${folder}`);
   else rmSync(folder, { recursive: true, force: true });

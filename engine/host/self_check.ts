@@ -72,11 +72,11 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
 function runChild(name: Host["name"], program: URL): ChildOutcome | undefined {
   const { spawnSync } = nodeModule("node:child_process");
   const path = nodeModule("node:url").fileURLToPath(program);
-  const { status, signal, stderr, error } = spawnSync(
+  const { status, signal, stderr } = spawnSync(
     process.execPath,
     name === "deno" ? ["run", "--allow-all", "--no-check", "--quiet", path] : [path],
     { encoding: "utf8", timeout: TIMEOUT_MS, env: { ...process.env, [VARIABLE]: "running" } },
   );
-  if (error !== undefined && status === null && signal === null) return undefined;
+  if (typeof stderr !== "string") return undefined; // no process was started
   return { status, signal, stderr };
 }

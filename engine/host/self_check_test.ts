@@ -62,8 +62,10 @@ Deno.test({
           timeout: 120_000,
           env: { ...Deno.env.toObject(), NO_COLOR: "1", TMPDIR: folder },
         });
-      const restricted = once("--allow-ffi");
-      equal(restricted.stdout + restricted.stderr, "linux\n", "without files and processes, the first use is the test");
+      for (const permissions of [["--allow-ffi"], ["--allow-ffi", "--allow-env"]]) {
+        const { stdout, stderr } = once(...permissions);
+        equal(stdout + stderr, "linux\n", "without files and processes, the first use is the test");
+      }
       deepEqual(readdirSync(folder), []);
       const first = once("-A");
       equal(first.stdout + first.stderr, "linux\n");

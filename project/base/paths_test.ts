@@ -27,17 +27,16 @@ Deno.test("paths: WAFT_HOME overrides everything everywhere", () => {
 });
 
 Deno.test("paths: macOS below ~/.waft, Linux by XDG with relative values ignored", () => {
-  assert.equal(machinePaths({ env: {}, os: "darwin", home: "/h" }).versions, join("/h", ".waft", "versions"));
-  assert.deepEqual(
-    machinePaths({ env: { XDG_DATA_HOME: "/d", XDG_CACHE_HOME: "rel", XDG_STATE_HOME: "" }, os: "linux", home: "/h" }),
-    {
-      bin: join("/h/.waft/bin"),
-      versions: join("/d/waft/versions"),
-      config: join("/h/.config/waft"),
-      cache: join("/h/.cache/waft"),
-      state: join("/h/.local/state/waft"),
-    },
-  );
+  const home = resolve("/h");
+  assert.equal(machinePaths({ env: {}, os: "darwin", home }).versions, join(home, ".waft", "versions"));
+  const env = { XDG_DATA_HOME: resolve("/d"), XDG_CACHE_HOME: "rel", XDG_STATE_HOME: "" };
+  assert.deepEqual(machinePaths({ env, os: "linux", home }), {
+    bin: resolve("/h/.waft/bin"),
+    versions: resolve("/d/waft/versions"),
+    config: resolve("/h/.config/waft"),
+    cache: resolve("/h/.cache/waft"),
+    state: resolve("/h/.local/state/waft"),
+  });
   assert.deepEqual([platformName("linux", "x64"), platformName("darwin", "arm64"), platformName("win32", "x64")], [
     "linux/amd64",
     "darwin/arm64",

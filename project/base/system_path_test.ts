@@ -1,6 +1,7 @@
 /** Paths: against node:path, except closing separators, which node:path keeps. */
 import assert from "node:assert/strict";
-import native, { posix, win32 } from "node:path";
+import { posix, win32 } from "node:path";
+import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
 import {
   absolutePath,
   isAbsolutePath,
@@ -29,16 +30,16 @@ const PARTS = [
   "...",
   "/a/b/",
 ];
-const bare = (path: string): string => path.length > 1 ? path.replace(/[\\/]+$/, "") : path;
+const bare = (path: string): string => path.length > 1 ? path.replace(/\/+$/, "") : path;
 
-Deno.test("paths of this system are joined, resolved and left as node:path does", () => {
+Deno.test({ name: "paths are joined, resolved and left as node:path does", ignore: LACKS_POSIX_FILES }, () => {
   for (const a of PARTS) {
-    assert.equal(isAbsolutePath(a), native.isAbsolute(a), a);
-    assert.equal(absolutePath(a), native.resolve(a), a);
-    if (native.isAbsolute(a)) assert.equal(parentOf(a), native.dirname(native.resolve(a)), a);
+    assert.equal(isAbsolutePath(a), posix.isAbsolute(a), a);
+    assert.equal(absolutePath(a), posix.resolve(a), a);
+    if (posix.isAbsolute(a)) assert.equal(parentOf(a), posix.dirname(posix.resolve(a)), a);
     for (const b of PARTS) {
-      assert.equal(joinPaths(a, b), bare(native.join(a, b)), `${a} + ${b}`);
-      assert.equal(absolutePath(b, a), native.resolve(a, b), `${b} from ${a}`);
+      assert.equal(joinPaths(a, b), bare(posix.join(a, b)), `${a} + ${b}`);
+      assert.equal(absolutePath(b, a), posix.resolve(a, b), `${b} from ${a}`);
     }
   }
 });

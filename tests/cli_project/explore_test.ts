@@ -81,12 +81,12 @@ Deno.test("chosen functions alone are in the page; the others name the command t
 Deno.test("names of the module cannot become markup, and have no invisible characters", () => {
   inFolder((folder, waft) => {
     const name = "</script><img src=x onerror=alert(1)>\\u{202e}abc\\u{2028}";
-    const file = LACKS_POSIX_FILES ? "&lt;b&gt;.wat" : "<b>.wat"; // Windows has no names with these characters
+    const file = LACKS_POSIX_FILES ? "b.wat" : "<b>.wat"; // Windows has no names with these characters
     writeFileSync(join(folder, file), `(module (func (@name "${name}") (export "${name}")))`);
     const { status, stderr } = waft("explore", file, "-o", "m.html");
     assert.deepEqual([status, stderr], [0, ""]);
     const html = readFileSync(join(folder, "m.html"), "utf8");
-    assert.ok(!html.includes("<img") && !html.includes(file));
+    assert.ok(!html.includes("<img") && !html.includes("<b>.wat"));
     assert.equal(html.match(/<\/script>/g)?.length, 3, "the list, one body, the script");
     assert.ok(!/[\u202e\u2028]/.test(html));
     const [row] = pageIndex(html).functions;
