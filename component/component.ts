@@ -319,6 +319,11 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
     return types;
   }
 
+  /** The type of the function `name`, as `call` takes it. */
+  functionType(name: string): FuncType | undefined {
+    return this.#find(name)?.type;
+  }
+
   #function(name: string): FuncItem {
     const item = this.#find(name);
     if (item === undefined) throw new TypeError(`There is no exported function "${name}"`);
@@ -337,6 +342,12 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
 export function functionTypes(instance: ComponentInstance): Map<string, FuncType> {
   if (!(instance instanceof LinkedInstance)) throw new TypeError("Not an instance of a component");
   return instance.functionTypes();
+}
+
+/** The type of an exported function, whose name is one that `call` takes; undefined if there is none. */
+export function functionType(instance: ComponentInstance, name: string): FuncType | undefined {
+  if (!(instance instanceof LinkedInstance)) throw new TypeError("Not an instance of a component");
+  return instance.functionType(name);
 }
 
 /** The linking of a component's instances. */

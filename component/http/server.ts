@@ -8,8 +8,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Context, InstancePool } from "@waft/engine";
-import type { ComponentInstance } from "../component.ts";
+import { functionShape, signature } from "../abi/type_name.ts";
+import { type ComponentInstance, functionType } from "../component.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
+import { shapesOf } from "../wasi/shapes.ts";
 import { ComponentError } from "../abi/traps.ts";
 import type { HttpError, MessageTarget } from "./body.ts";
 import { grouped } from "./client.ts";
@@ -20,9 +22,23 @@ import { AsyncRequest, type AsyncResponse } from "./v0_3/messages.ts";
 const HANDLE = "wasi:http/incoming-handler@0.2.0#handle";
 const HANDLE_ASYNC = "wasi:http/handler@0.3.0#handle";
 
-/** True if a component can answer requests. */
-export function canServe(instance: ComponentInstance): boolean {
-  return instance.has(HANDLE) || instance.has(HANDLE_ASYNC);
+/** The functions and the interfaces of WASI that have them. */
+const HANDLERS = [[HANDLE, "wasi:http/incoming-handler@0.2"], [HANDLE_ASYNC, "wasi:http/handler@0.3.0"]] as const;
+
+/**
+ * The reason why a component cannot answer requests; undefined if it can. A handler of another type would get the
+ * host's objects as records, with properties that are not for guests.
+ */
+export function handlerProblem(instance: ComponentInstance): string | undefined {
+  const found = HANDLERS.filter(([name]) => instance.has(name));
+  if (found.length === 0) return "the component does not export wasi:http/incoming-handler or wasi:http/handler";
+  for (const [name, interfaceName] of found) {
+    const type = functionType(instance, name);
+    const shapes = shapesOf(interfaceName)("handle");
+    if (type === undefined || shapes.includes(functionShape(type))) continue;
+    return `the component exports ${name} as ${signature(type)}; the interface has ${shapes.join(" or ")}`;
+  }
+  return undefined;
 }
 
 /** Limits of a server. */

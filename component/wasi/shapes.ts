@@ -23,7 +23,7 @@ function withTypes(text: string): string {
 const KNOWN = new Map<string, ShapesOf>();
 
 /** The shapes of several versions of an interface, which are read on first use. */
-function shapesOf(...names: readonly string[]): ShapesOf {
+export function shapesOf(...names: readonly string[]): ShapesOf {
   const key = names.join();
   let tables: Map<string, string>[] | undefined;
   const made: ShapesOf = KNOWN.get(key) ?? ((name) => {

@@ -9,7 +9,7 @@ import { type Context, type EngineOptions, type InstancePool, NewEngine } from "
 import { readFile } from "@waft/engine/internal/host/files";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
-import { canServe, ComponentServer, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
+import { ComponentServer, handlerProblem, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
 import { FileFailure } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
@@ -103,7 +103,7 @@ async function compileFile(file: string, options: EngineOptions) {
 /** Makes the first instance. Throws an Error if it does not handle requests. */
 function requireHandler(pool: InstancePool<ComponentInstance>): void {
   const instance = pool.take();
-  const serves = canServe(instance);
+  const problem = handlerProblem(instance);
   pool.put(instance);
-  if (!serves) throw new Error("the component does not export wasi:http/incoming-handler or wasi:http/handler");
+  if (problem !== undefined) throw new Error(problem);
 }

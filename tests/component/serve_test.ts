@@ -9,7 +9,7 @@ import { connect } from "node:net";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
-import { ComponentServer, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
+import { ComponentServer, handlerProblem, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 
 const FIXTURE = new URL("./fixtures/http.wat", import.meta.url);
@@ -265,6 +265,25 @@ Deno.test("a connection serves the next request although the component has not r
     }
     agent.destroy();
   });
+});
+
+Deno.test("a handler of another type, which would get the host's objects as records, does not serve", () => {
+  const text = `(component
+    (core module $m (memory (export "memory") 1) (func (export "handle") (param i32 i32))
+      (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 64)))
+    (core instance $i (instantiate $m))
+    (func $handle (param "request" string)
+      (canon lift (core func $i "handle") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
+    (instance $e (export "handle" (func $handle)))
+    (export "wasi:http/incoming-handler@0.2.3" (instance $e)))`;
+  const mistyped = compileComponent(NewEngine(), text).instantiate({}, {});
+  assert.match(
+    String(handlerProblem(mistyped)),
+    /exports .* as func\(request: string\); the interface has func\(own<incoming/,
+  );
+  const wasi = new ComponentWasi({ waitInEventLoop: true });
+  assert.equal(handlerProblem(component.instantiate({}, { ...wasi.imports, ...httpInterfaces(wasi) })), undefined);
+  wasi.close();
 });
 
 Deno.test("a stop waits for the requests in progress and accepts no others", async () => {
