@@ -116,3 +116,29 @@ Deno.test("long contents that shrink far are stored, and read again", () => {
   assert.ok(log.length > module.length / 64);
   assert.equal(Buffer.compare(new LogReader(log).module, module), 0);
 });
+
+Deno.test("a description of a recording is short, whatever values it has", () => {
+  const writer = new LogWriter(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+  const done = (write: (out: LogWriter["out"]) => void) => {
+    const out = writer.event(11);
+    out.u32(0);
+    out.u32(1);
+    write(out);
+  };
+  const bigint = (digits: string) =>
+    done((out) => {
+      out.u8(10);
+      out.name(digits);
+    });
+  bigint("-ff");
+  bigint("f".repeat(1 << 20));
+  done((out) => {
+    out.u8(9);
+    out.u32(1 << 20);
+    for (let k = 0; k < 1 << 20; k++) out.u32(97);
+  });
+  const { first } = recordingFacts(writer.finish());
+  assert.deepEqual(first.slice(0, 2), ["done bigint -255", "done bigint a number of more than 1024 bits"]);
+  assert.match(first[2], /^done string "a+"…$/);
+  assert.ok(first[2].length < 2000, `${first[2].length} characters`);
+});

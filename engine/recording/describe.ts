@@ -4,6 +4,7 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { ByteReader } from "../base/bytes.ts";
+import { shortName } from "../base/guest_stack.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES } from "./events.ts";
@@ -61,6 +62,8 @@ class Description {
   readonly #log: LogReader;
   readonly #bytes: number;
   readonly #module: Module;
+  /** The first names under which functions are exported. */
+  readonly #names = new Map<number, string>();
   readonly #hostCalls: readonly Counts[];
   /** The imports that are being called, innermost last. */
   readonly #called: Counts[] = [];
@@ -74,6 +77,9 @@ class Description {
     this.#log = log;
     this.#bytes = bytes;
     this.#module = decodeModule(log.module);
+    for (const { kind, index, name } of this.#module.exports) {
+      if (kind === "func" && !this.#names.has(index)) this.#names.set(index, name);
+    }
     this.#hostCalls = this.#module.imports.filter(({ desc }) => desc.kind === "func").map(({ module, name }) => ({
       module,
       name,
@@ -116,7 +122,7 @@ class Description {
         const called = this.#hostCalls[reader.u32()] ?? this.#log.fail("an unknown import");
         called.calls++;
         this.#called.push(called);
-        return `${called.module} ${called.name}(${values(reader)})`;
+        return `${shortName(called.module)} ${shortName(called.name)}(${values(reader)})`;
       }
       case EVENT.RETURN:
       case EVENT.THROW: {
@@ -182,8 +188,7 @@ class Description {
     reader.u64();
     if (kind === EVENT.CALL) reader.u32();
     this.#calls++;
-    const name = this.#module.exports.find((entry) => entry.kind === "func" && entry.index === index)?.name;
-    const text = `${name ?? `function ${index}`}(${values(reader)})`;
+    const text = `${shortName(this.#names.get(index) ?? `function ${index}`)}(${values(reader)})`;
     this.#changed(reader, undefined);
     return text;
   }

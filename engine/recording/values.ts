@@ -367,6 +367,19 @@ function parseBigInt(reader: ByteReader, at: number): bigint {
   return sign === "" ? value : -value;
 }
 
+/** The greatest bigint that listings show in full; the digits of larger ones take time that grows faster than they do. */
+const MOST_SHOWN_BITS = 1024;
+
+/** A value in a listing, which is short whatever the recording has. */
+function primitiveText(value: unknown): string {
+  if (typeof value === "bigint") {
+    const isShown = BigInt.asIntN(MOST_SHOWN_BITS, value) === value;
+    return isShown ? String(value) : `a number of more than ${MOST_SHOWN_BITS} bits`;
+  }
+  if (typeof value !== "string") return String(value);
+  return value.length <= MOST_TEXT ? JSON.stringify(value) : `${JSON.stringify(shortText(value))}…`;
+}
+
 /** Reads a value for a listing. */
 export function describeValue(reader: ByteReader): DescribedValue {
   const at = reader.pos;
@@ -380,10 +393,7 @@ export function describeValue(reader: ByteReader): DescribedValue {
       return { type: "ref", value: "new object" };
     default: {
       const value = readPrimitive(reader, form, at);
-      return {
-        type: NUMBER_NAMES.get(form) ?? typeof value,
-        value: typeof value === "string" ? JSON.stringify(value) : String(value),
-      };
+      return { type: NUMBER_NAMES.get(form) ?? typeof value, value: primitiveText(value) };
     }
   }
 }
@@ -401,7 +411,7 @@ export function describeError(reader: ByteReader): string {
   switch (reader.u8()) {
     case ERROR.TRAP:
     case ERROR.EXHAUSTION:
-      return `trap: ${reader.name()}`;
+      return `trap: ${shortText(reader.name())}`;
     case ERROR.EXIT:
       return `exit status ${reader.u32()}`;
     case ERROR.EXCEPTION: {
@@ -412,7 +422,7 @@ export function describeError(reader: ByteReader): string {
     }
     case ERROR.VALUE: {
       const isError = (reader.u8() & 1) !== 0;
-      const text = isError ? `${reader.name()}: ${reader.name()}` : "";
+      const text = isError ? `${shortText(reader.name())}: ${shortText(reader.name())}` : "";
       const { value } = describeValue(reader);
       return isError ? text : `thrown value ${value}`;
     }
