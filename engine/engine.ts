@@ -423,7 +423,8 @@ export class Engine implements Settings {
    * the bytes that `compile` and `serialize` return on a `machine` with exactly the named instruction sets. With
    * `bounds: "auto"` the code uses guard pages. Nothing is placed in memory here.
    *
-   * Rejects with the errors of `compile`, and with TypeError for an unsupported machine, or arm64 with `verify: "code"`.
+   * Rejects with the errors of `compile`, and with TypeError for an unsupported machine, or arm64 with
+   * `verify: "code"`.
    */
   async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
     requireRecord(machine, "A machine");

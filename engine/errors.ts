@@ -172,9 +172,9 @@ export class TrapError extends WaftError {
   }
 
   /**
-   * The core dump of the trap, for debuggers that read the tool conventions' format, such as wasmgdb: the guest's stack,
-   * and the memories and globals of the instance that trapped, as they are now. Call it before the instance runs again.
-   * Values of locals are not in it, nor is a stack in modules loaded from artifacts exact to the instruction.
+   * The core dump of the trap, for debuggers that read the tool conventions' format, such as wasmgdb: the guest's
+   * stack, and the memories and globals of the instance that trapped, as they are now. Call it before the instance runs
+   * again. Values of locals are not in it, nor is a stack in modules loaded from artifacts exact to the instruction.
    *
    * `name` is the name of the program in the dump. Throws an Error for a trap that happened in no instance, such as one
    * that a host function made, or an interruption of a call that waits for the host, and a RangeError for memories that

@@ -93,7 +93,7 @@ Deno.test("settings: a key that the build does not implement is reported when it
   ]]);
 });
 
-Deno.test("settings: what the compiler always does stays on, and says so", () => {
+Deno.test("settings: inherent optimizations stay on, with a note", () => {
   const implemented = { optimizations: new Set(["reg-abi", "inline"]), always: new Set(["reg-abi"]) };
   const off = { settings: { optimizations: { "reg-abi": false, inline: false } } };
   const s = resolveSettings({ file: "waft.json", ...off }, {}, implemented);

@@ -112,7 +112,7 @@ Deno.test("ByteReader.name() is strict about UTF-8 and keeps a byte order mark",
   assert.throws(() => cut.name(), { message: "unexpected end of section or function: length out of bounds" });
 });
 
-Deno.test("ByteReader.count() rejects what the bytes left cannot hold", () => {
+Deno.test("ByteReader.count() rejects counts that the remaining bytes cannot hold", () => {
   assert.equal(new ByteReader(Uint8Array.of(2, 0, 0)).count(), 2);
   assert.throws(
     () => new ByteReader(Uint8Array.of(3, 0, 0)).count(),

@@ -350,7 +350,7 @@ Deno.test("decodeModule() reports a count that the section cannot hold before it
   assert.match(messageOf(bytesOf(section(7, 1, ...huge))), /length out of bounds$/);
 });
 
-Deno.test("decodeModule() bounds what a large module of tiny entries can allocate", () => {
+Deno.test("decodeModule() bounds the allocations for a large module of tiny entries", () => {
   // 1,000,001 in LEB128, then as many entries of zeros.
   const count = [0xc1, 0x84, 0x3d];
   const writer = new ByteWriter();

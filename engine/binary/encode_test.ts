@@ -48,7 +48,7 @@ const SOURCE = `(module $m
     (f32.const -0))
 )`;
 
-Deno.test("encodeModule() gives back what wabt wrote, byte for byte", async () => {
+Deno.test("encodeModule() reproduces the output of wabt byte for byte", async () => {
   const wabt = await loadWabt();
   const features = { exceptions: true, reference_types: true, simd: true, bulk_memory: true, multi_memory: true };
   for (const names of [false, true]) {

@@ -106,8 +106,8 @@ export interface Host {
   startThread(code: number, argument: number): void;
   /**
    * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
-   * handler's address. `isTimer`: the signal comes at any time, so SA_RESTART takes the place of SA_NODEFER. On Windows,
-   * `handler` precedes the others as a vectored exception handler, and the result is 0.
+   * handler's address. `isTimer`: the signal comes at any time, so SA_RESTART takes the place of SA_NODEFER. On
+   * Windows, `handler` precedes the others as a vectored exception handler, and the result is 0.
    */
   installSignalHandler(signal: number, handler: number, isTimer?: boolean): number;
   /** Address of the current handler of `signal` (0: default, 1: ignore). */

@@ -116,7 +116,7 @@ Deno.test("comments nest, and lines end at any newline", () => {
   assert.deepEqual(tokensOf("a (; (; ;)"), ["KEYWORD a", "ERROR unclosed comment"]);
 });
 
-Deno.test("lexing stops at what cannot be read past, with a reason", () => {
+Deno.test("lexing stops at unreadable text, with a reason", () => {
   const rows: [string | Uint8Array, string][] = [
     ["a \x01", "illegal character"],
     ["a \x7f", "illegal character"],

@@ -128,7 +128,7 @@ Deno.test("offsets refer to the binary form", () => {
   assert.deepEqual([...bytes.subarray(init.offset, init.offset + 3)], [0x41, 7, 0x0b]);
 });
 
-Deno.test("annotations name what identifiers cannot, place custom sections and hint branches", () => {
+Deno.test("annotations have names that identifiers cannot have, place custom sections and hint branches", () => {
   const module = parseModule(`(module $x (@name "a b")
     (func $f (@name "the func") (param $p (@name "the param") i32)
       (local.get $p) (@metadata.code.branch_hint "\\01") if end

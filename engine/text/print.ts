@@ -15,8 +15,8 @@ import { TypePrinter } from "./print_types.ts";
 import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";
 
 /**
- * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text of
- * gigabytes from a module of a megabyte.
+ * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text
+ * of gigabytes from a module of a megabyte.
  */
 export function withShortNames<M extends Module>(module: M): M {
   const short = (map: ReadonlyMap<number, string>) => new Map([...map].map(([key, name]) => [key, shortName(name)]));

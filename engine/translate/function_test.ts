@@ -50,7 +50,7 @@ b0(v1:i32):
 );
 
 golden(
-  "a join has parameters only for what differs",
+  "a join has parameters only for differing values",
   `(func (param $c i32) (param $x i32) (result i32) (local $y i32) (local $z i32)
      (if (local.get $c) (then (local.set $y (local.get $x)) (local.set $z (i32.const 4)))
        (else (local.set $z (i32.const 4))))

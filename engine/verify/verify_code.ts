@@ -1,7 +1,7 @@
 /**
  * The verifier of machine code: proves for each function of an image that it stays in its sandbox. In: a MachineModule.
- * Out: the functions that are not proven, with offset and reason. A module is proven if there are none: the proof of each
- * function relies on those of the functions that it calls.
+ * Out: the functions that are not proven, with offset and reason. A module is proven if there are none: the proof of
+ * each function relies on those of the functions that it calls.
  *
  *     x64_forms.ts, x64_decoder.ts    bytes → columns of instructions
  *     facts.ts, ranges.ts             the abstract domain: facts about registers, slots and lengths
@@ -12,8 +12,8 @@
  *     x64_function.ts                 blocks and joins of one function
  *
  * Independent of instruction selection, register allocation and emission. Trusted: the validated module's types and
- * limits (machine_module.ts), the layouts of engine/abi/, the runtime, and the stubs of this build, whose bytes the image
- * must begin with. Entry and host thunks are not verified.
+ * limits (machine_module.ts), the layouts of engine/abi/, the runtime, and the stubs of this build, whose bytes the
+ * image must begin with. Entry and host thunks are not verified.
  */
 import { CodeMap } from "./code_map.ts";
 import type { MachineModule } from "./machine_module.ts";

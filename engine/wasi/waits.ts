@@ -107,7 +107,9 @@ export class Waits {
     return this.#blocking("writev", fd, vectors, count, POLL.OUT);
   }
 
-  /** A system call that waits also where the host has made its standard streams nonblocking, as Node does with pipes. */
+  /**
+   * A system call that waits also where the host has made its standard streams nonblocking, as Node does with pipes.
+   */
   #blocking(call: "readv" | "writev", fd: number, vectors: number, count: number, events: number): number {
     for (;;) {
       const done = this.#sys(call, fd, vectors, count);

@@ -1,4 +1,6 @@
-/** The types of IR values for the value types of WebAssembly. In: a value type. Out: one of TY; references are one type. */
+/**
+ * The types of IR values for the value types of WebAssembly. In: a value type. Out: one of TY; references are one type.
+ */
 import { TY } from "../ir/types.ts";
 import { F32, F64, I32, I64, V128, type ValType } from "./types.ts";
 

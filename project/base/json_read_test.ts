@@ -71,7 +71,7 @@ Deno.test("json: agrees with JSON.parse on generated texts", () => {
   assert.ok(accepted > 500, String(accepted));
 });
 
-Deno.test("json: places of keys, values, and of what does not exist", () => {
+Deno.test("json: places of keys, values, and of missing members", () => {
   const reading = read('{\n  "a": [1, {"b/c": true}],\n  "~": "x"\n}');
   assert.ok(reading.ok);
   const { document } = reading;

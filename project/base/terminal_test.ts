@@ -40,7 +40,7 @@ Deno.test("terminal: control, bidi, zero-width and tag characters become visible
   assert.equal(escapeHostile("Grüße, 世界 é 😀"), "Grüße, 世界 é 😀");
   assert.equal(escapeHostile("\ud800x"), "\\u{d800}x");
   assert.equal(quote('a"b'), '"a\\"b"');
-  assert.equal(safe("x".repeat(10_000)).length, 10_000, "what is decided on is never cut");
+  assert.equal(safe("x".repeat(10_000)).length, 10_000, "text of a decision is never cut");
   assert.equal(safeHint("x".repeat(10_000), 100).length, 100);
 });
 

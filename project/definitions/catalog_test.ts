@@ -164,7 +164,7 @@ Deno.test("package: several plugins in one archive share its version", async () 
   assert.deepEqual(Object.values(opened.plugins).map((p) => p.definition.version), ["1.2.3", "1.2.3"]);
 });
 
-Deno.test("schemas: the published ones are draft 7, and accept what we write", () => {
+Deno.test("schemas: the published ones are draft 7, and accept all written files", () => {
   const schemas = publishedSchemas();
   const lock = JSON.parse(JSON.stringify(sealLockfile(sampleDraft())));
   const catalog = { plugins: [{ entry: "a.wasm", definition: { id: KV } }] };

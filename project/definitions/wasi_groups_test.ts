@@ -15,7 +15,7 @@ Deno.test("wasi groups: the functions that they name exist, in one group each", 
   assert.deepEqual(WASI_GROUP_NAMES, [...WASI_GROUP_NAMES].sort());
 });
 
-Deno.test("wasi groups: what is taken away answers, the rest is untouched", () => {
+Deno.test("wasi groups: functions of removed groups answer an error, the others are untouched", () => {
   assert.equal(narrowedWasi(imports, undefined), imports);
   const none = narrowedWasi(imports, []);
   assert.deepEqual(Object.keys(none), Object.keys(imports), "every import can still be linked");
@@ -31,7 +31,7 @@ Deno.test("wasi groups: what is taken away answers, the rest is untouched", () =
   assert.equal(call(some.clock_time_get), 76);
 });
 
-Deno.test("wasi groups: what is handed over is dropped, what was asked for expressly is refused", () => {
+Deno.test("wasi groups: default inputs are dropped, explicit ones are refused", () => {
   const inputs = { args: ["program"], env: [], preopens: [] };
   assert.deepEqual(narrowedInputs(inputs, []).args, []);
   assert.deepEqual(narrowedInputs(inputs, ["args"]).args, ["program"]);
@@ -47,7 +47,7 @@ Deno.test("wasi groups: what is handed over is dropped, what was asked for expre
   }
 });
 
-Deno.test("wasi groups: words, and what is left of a lockfile that is damaged or in conflict", () => {
+Deno.test("wasi groups: words, and the remains of a damaged or conflicted lockfile", () => {
   assert.deepEqual([parseWasiGroups("all"), parseWasiGroups("none"), parseWasiGroups("fs,args,fs")], [
     undefined,
     [],

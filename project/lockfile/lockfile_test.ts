@@ -238,12 +238,16 @@ test(
   "lock.reference",
 );
 test(
-  "binding of what is not consumed",
+  "binding of a contract that is not consumed",
   () => afterDraft((d) => d.plugins[CODEC]!.bindings["a.b/c@1"] = []),
   "lock.reference",
 );
 test("unbound required contract", () => afterDraft((d) => d.plugins[KV]!.bindings = {}), "lock.reference");
-test("guest binding to what is not offered", () => afterDraft((d) => d.guest.bindings["other"] = KV), "lock.reference");
+test(
+  "guest binding to a namespace that is not offered",
+  () => afterDraft((d) => d.guest.bindings["other"] = KV),
+  "lock.reference",
+);
 test("guest binding without import.define", () =>
   afterDraft((d) => {
     delete d.plugins[KV]!.grants["import.define"];
@@ -335,7 +339,7 @@ test(
   "lock.review",
 );
 
-Deno.test("lockfile: a stale one says what differs, id by id", () => {
+Deno.test("lockfile: a stale one reports each difference by id", () => {
   const { diagnostics } = checkLockfile(encode(sampleText()), { requirements: { [KV]: "^1.3.0" } });
   assert.equal(
     formatDiagnostic(diagnostics[0]!),

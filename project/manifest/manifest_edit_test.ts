@@ -42,7 +42,7 @@ for (const [name, before, after] of ROWS) {
   });
 }
 
-Deno.test("manifest edit: removing what was added gives the text back", () => {
+Deno.test("manifest edit: removing an addition restores the text", () => {
   for (const [name, before] of ROWS.slice(2)) {
     if (name === "changed in place") continue;
     assert.equal(removeRequirement(setRequirement(before, "a.b/m", "^1.0.0"), "a.b/m"), before);

@@ -51,7 +51,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
   return "ok";
 }
 
-withProject("a plugin and what it requires are resolved, reviewed and locked", async (project, fake) => {
+withProject("a plugin and its requirements are resolved, reviewed and locked", async (project, fake) => {
   const result = await addPlugins(await project.context(fake), add(project, [KV], { report: true }));
   assert.deepEqual(result.written, ["waft.json", "waft-lock.json"]);
   assert.deepEqual(result.changes.map((c) => [c.id, c.action, c.to, c.needsReview]), [[CODEC, "add", "2.0.1", false], [
@@ -74,7 +74,7 @@ withProject("a plugin and what it requires are resolved, reviewed and locked", a
   assert.deepEqual([again.written, again.changes.map((c) => c.action)], [[], ["keep", "keep"]]);
 });
 
-withProject("the constraint is what was typed, a caret, or exact", async (project, fake) => {
+withProject("the constraint is as typed, a caret, or exact", async (project, fake) => {
   const context = await project.context(fake);
   for (
     const [spec, exact, range] of [
@@ -330,7 +330,7 @@ withProject(
   },
 );
 
-withProject("rm removes a requirement and what nothing needs any more", async (project, fake) => {
+withProject("rm removes a requirement and plugins that nothing requires any more", async (project, fake) => {
   const context = await project.context(fake);
   await addPlugins(context, add(project, [KV, "github.com/acme/codec@^2.0.0"]));
   await removePlugins(context, { root: project.root, ids: [KV], decider: NO_TERMINAL });
@@ -384,7 +384,7 @@ withProject("a conflicted lockfile is merged; grants that differ are reviewed ag
   assert.equal(project.read("waft-lock.json"), now);
 });
 
-withProject("a damaged lockfile is repaired; what was not touched is not asked again", async (project, fake) => {
+withProject("a damaged lockfile is repaired; untouched plugins are not reviewed again", async (project, fake) => {
   const context = await project.context(fake);
   await addPlugins(context, add(project, [KV]));
   const good = project.read("waft-lock.json")!;

@@ -6,8 +6,8 @@
  *
  * Layout after the runtime: the inputs as JSON in UTF-8, the program, the lengths of both (u32 and u64, little-endian),
  * and 16 bytes of magic at the end. The runtime's own format says where it ends, so an application is recognized and
- * refused even if it is cut off or its magic is damaged. Invariant: every start of a single executable reads this, so it
- * loads no more than the formats of executables.
+ * refused even if it is cut off or its magic is damaged. Invariant: every start of a single executable reads this, so
+ * it loads no more than the formats of executables.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { executableEnd, HEAD_BYTES } from "./executable_format.ts";

@@ -83,8 +83,8 @@ export function withOutput(imports: Functions, instance: () => Instance, print: 
 }
 
 /**
- * The bytes in the buffers of a list, as many of them as one call writes; undefined if a buffer, the list or the word at
- * `result` is not in the memory, or if the list is too long.
+ * The bytes in the buffers of a list, as many of them as one call writes; undefined if a buffer, the list or the word
+ * at `result` is not in the memory, or if the list is too long.
  */
 function bytesIn(
   memory: Uint8Array,

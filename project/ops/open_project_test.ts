@@ -60,7 +60,7 @@ Deno.test("openProject: plugins serve guests, each with its own; settings reach 
     assert.throws(() => project.start(`(module (import "env" "f" (func)))`), ProjectError);
   }));
 
-Deno.test("openProject: what differs from the lockfile is refused before anything runs", () =>
+Deno.test("openProject: a difference from the lockfile is refused before anything runs", () =>
   withProject(async (project, options) => {
     await assert.rejects(openProject(project.root, { ...options, locked: true }), /lock\.path/);
     project.write("plugin/dist/0.wasm", assemble("(module)"));

@@ -47,7 +47,7 @@ Deno.test("pinned version: the nearest manifest's engines decide, unless the use
       ]
     ) {
       ask(broken);
-      assert.equal(await found(), undefined, "the command says what is wrong with it");
+      assert.equal(await found(), undefined, "the command reports the fault");
     }
   } finally {
     rmSync(home, { recursive: true, force: true });

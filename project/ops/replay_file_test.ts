@@ -1,6 +1,6 @@
 /**
- * Replays of recordings whose fd_write says that the program wrote most of its memory. In: logs of an fd_write that only
- * stores its result.
+ * Replays of recordings whose fd_write says that the program wrote most of its memory. In: logs of an fd_write that
+ * only stores its result.
  */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";

@@ -183,14 +183,14 @@ withRegistry(
   },
 );
 
-withRegistry("check tells what is no longer signed; offline nothing is asked", async (project, fake) => {
+withRegistry("check reports releases that are no longer signed; offline it asks nothing", async (project, fake) => {
   assert.equal(await add(project, fake), "ok");
   fake.requests.length = 0;
   const offline = await checkProject(await project.context(fake, { offline: true }), project.root);
   assert.deepEqual([offline.diagnostics, fake.requests], [[], []]);
   fake.keys = [new TestKey()];
   const kept = await checkProject(await project.context(fake), project.root);
-  assert.deepEqual(kept.diagnostics, [], "what was verified once stays good");
+  assert.deepEqual(kept.diagnostics, [], "a verified release stays valid");
   const machine = new TempProject();
   try {
     machine.write("waft.json", project.read("waft.json")!);

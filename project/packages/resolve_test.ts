@@ -234,7 +234,7 @@ Deno.test("resolver: a conflict names every requirer and the line to change", as
   assert.doesNotMatch(message, /force/);
 });
 
-Deno.test("resolver: what does not exist is said so", async () => {
+Deno.test("resolver: missing plugins and versions are reported as missing", async () => {
   assert.match(
     await failure({ requirements: { "a.b/none": "*" } }, SIMPLE),
     /resolve\.not-found: no plugin a\.b\/none/,

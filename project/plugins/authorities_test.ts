@@ -351,7 +351,7 @@ Deno.test("authorities: fs.read reads beneath its roots and nothing else", () =>
     assert.equal(t.do("stat", ...t.put(0, "/data/none"), 600), 4);
     const size = t.do("list", ...t.put(0, "/data"), 700, 100) as number;
     assert.equal(t.text(700, size), ["a.txt", ...Object.keys(links), "sub", ""].join("\0"));
-    assert.equal(t.do("list", ...t.put(0, "/data"), 9000, 3), size, "what does not fit is not written");
+    assert.equal(t.do("list", ...t.put(0, "/data"), 9000, 3), size, "a listing that does not fit is not written");
     assert.equal(t.take(9000, 1)[0], 0);
   });
 });

@@ -48,7 +48,7 @@ Deno.test("plugins: a guest calls a plugin; types and unknown functions are chec
   assert.equal(refused(`(module (import "__proto__" "toString" (func)))`), "link.unlinked");
 });
 
-Deno.test("plugins: what a module exports must be what its contract says, and can pass between instances", () => {
+Deno.test("plugins: exports of a module must match its contract, and can pass between instances", () => {
   const guest = `(module (import "${NS}" "go" (func)))`;
   const check = (wat: string, provides = ["go ->"], text = guest) =>
     findingOf(() => hostOf([{ wat, provides }], ".").checkGuest(guestModule(text).module));

@@ -122,7 +122,7 @@ Deno.test("release index: hostile contents are refused", () => {
   }
 });
 
-Deno.test("release index: never older than what was seen, never expired", () => {
+Deno.test("release index: never older than the last one, never expired", () => {
   const index = parseReleaseIndex(utf8(JSON.stringify(INDEX)), "i");
   const before = Date.parse("2029-12-31T23:59:59Z");
   requireFresh(index, before, undefined, "i");

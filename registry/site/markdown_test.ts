@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { renderAuthorText, renderDocument } from "./markdown.ts";
 import { escapeHtml, markup } from "./markup.ts";
 
-Deno.test("renderAuthorText() keeps text and drops what acts", () => {
+Deno.test("renderAuthorText() keeps text and drops active content", () => {
   const cases: readonly (readonly [string, RegExp, RegExp])[] = [
     ["<script>x</script>", /&lt;script&gt;/, /<script/],
     ["[a](javascript:alert(1))", /\[a\]\(javascript/, /<a/],

@@ -35,7 +35,7 @@ Deno.test("plots: names, numbers and titles are text, and nothing depends on the
   assert.doesNotMatch(html, /style=|<script|viewBox/);
 });
 
-Deno.test("plots: what is none stays code, and authors have none", () => {
+Deno.test("plots: other code blocks stay code, and authors have no plots", () => {
   for (const text of ["", "title", "title\nname", "title\na -1", "title\na 0", "title\na 1e9x"]) {
     assert.equal(parsePlot(text), undefined, text);
   }

@@ -11,7 +11,7 @@ import { waft } from "./waft.ts";
 const MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 0, 1, 0x7f, 3, 2, 1, 0,
   7, 5, 1, 1, 0x66, 0, 0, 10, 6, 1, 4, 0, 0x41, 7, 0x0b);
 
-Deno.test("run keeps what it compiles, cache lists and clears it", async () => {
+Deno.test("run caches compiled modules, cache lists and clears them", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-cli-cache-"));
   try {
     writeFileSync(join(home, "m.wasm"), MODULE);

@@ -323,79 +323,83 @@ commandTest("a module whose imports are not covered by its definition cannot be 
   assert.deepEqual(codes(await json("add", "a.b/broken")), ["link.module"]);
 });
 
-commandTest("init makes what builds and publishes; the version may come from a tag", async ({ project, run, json }) => {
-  const missing = await json("init", "--full", "--kind", "plugin", "--yes");
-  assert.equal(missing.code, 2);
-  assert.match(JSON.stringify(missing.diagnostics), /needs --name, --module, --description, --license, --repository/);
-  const flags = [
-    "--kind",
-    "plugin",
-    "--name",
-    "Greeter",
-    "--module",
-    "github.com/ada/greeter",
-    "--description",
-    "Greets.",
-    "--license",
-    "MIT",
-    "--repository",
-    "https://github.com/ada/greeter",
-  ];
-  const made = await json("init", "--full", ...flags, "--yes");
-  assert.deepEqual([made.code, made.data.created], [0, [
-    ".gitignore",
-    "README.md",
-    "dist/plugin.wasm",
-    "register/catalog.json",
-    "src/plugin.wat",
-    "test/guest.wat",
-    "waft.json",
-  ]]);
-  assert.equal((await run("init", "--quick")).code, 3);
-  // The build command in its README gives the same module.
-  const built = readFileSync(join(project.root, "dist/plugin.wasm"));
-  assert.equal((await run("parse", "src/plugin.wat", "-o", "dist/plugin.wasm")).code, 0);
-  assert.deepEqual(readFileSync(join(project.root, "dist/plugin.wasm")), built);
-  const dry = await json("plugin", "publish", "--dry-run");
-  assert.deepEqual([
-    dry.code,
-    dry.data.version,
-    dry.data.versionSource,
-    dry.data.files.map((f: { path: string }) => f.path),
-  ], [
-    0,
-    "0.1.0",
-    "package.version",
-    ["README.md", "dist/plugin.wasm", "register/catalog.json", "waft.json"],
-  ]);
-  assert.deepEqual((await json("plugin", "publish")).diagnostics.map((d) => d.code), ["auth.missing"]);
-  if (!HAS_GIT) return;
+commandTest(
+  "init makes a project that builds and publishes; the version may come from a tag",
+  async ({ project, run, json }) => {
+    const missing = await json("init", "--full", "--kind", "plugin", "--yes");
+    assert.equal(missing.code, 2);
+    assert.match(JSON.stringify(missing.diagnostics), /needs --name, --module, --description, --license, --repository/);
+    const flags = [
+      "--kind",
+      "plugin",
+      "--name",
+      "Greeter",
+      "--module",
+      "github.com/ada/greeter",
+      "--description",
+      "Greets.",
+      "--license",
+      "MIT",
+      "--repository",
+      "https://github.com/ada/greeter",
+    ];
+    const made = await json("init", "--full", ...flags, "--yes");
+    assert.deepEqual([made.code, made.data.created], [0, [
+      ".gitignore",
+      "README.md",
+      "dist/plugin.wasm",
+      "register/catalog.json",
+      "src/plugin.wat",
+      "test/guest.wat",
+      "waft.json",
+    ]]);
+    assert.equal((await run("init", "--quick")).code, 3);
+    // The build command in its README gives the same module.
+    const built = readFileSync(join(project.root, "dist/plugin.wasm"));
+    assert.equal((await run("parse", "src/plugin.wat", "-o", "dist/plugin.wasm")).code, 0);
+    assert.deepEqual(readFileSync(join(project.root, "dist/plugin.wasm")), built);
+    const dry = await json("plugin", "publish", "--dry-run");
+    assert.deepEqual([
+      dry.code,
+      dry.data.version,
+      dry.data.versionSource,
+      dry.data.files.map((f: { path: string }) => f.path),
+    ], [
+      0,
+      "0.1.0",
+      "package.version",
+      ["README.md", "dist/plugin.wasm", "register/catalog.json", "waft.json"],
+    ]);
+    assert.deepEqual((await json("plugin", "publish")).diagnostics.map((d) => d.code), ["auth.missing"]);
+    if (!HAS_GIT) return;
 
-  const git = (...args: string[]): void => {
-    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], {
-      cwd: project.root,
-      stdio: "ignore",
-    });
-  };
-  git("init");
-  git("add", ".");
-  git("commit", "-m", "first");
-  project.write("waft.json", project.read("waft.json")!.replace(/ +"version": "0\.1\.0",\n/, ""));
-  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.version"]);
-  git("commit", "-am", "no version");
-  git("tag", "v0.2.0");
-  git("tag", "not-a-version");
-  const tagged = await json("plugin", "publish", "--dry-run");
-  assert.deepEqual(
-    [tagged.data?.version, tagged.data?.versionSource],
-    ["0.2.0", "git tag"],
-    JSON.stringify(tagged.diagnostics),
-  );
-  project.write("README.md", "changed");
-  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.dirty"]);
-  git("commit", "-am", "later");
-  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.tag"]);
-}, "");
+    const git = (...args: string[]): void => {
+      execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], {
+        cwd: project.root,
+        stdio: "ignore",
+      });
+    };
+    git("init");
+    git("add", ".");
+    git("commit", "-m", "first");
+    project.write("waft.json", project.read("waft.json")!.replace(/ +"version": "0\.1\.0",\n/, ""));
+    assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.version"]);
+    git("commit", "-am", "no version");
+    git("tag", "v0.2.0");
+    git("tag", "not-a-version");
+    const tagged = await json("plugin", "publish", "--dry-run");
+    assert.deepEqual(
+      [tagged.data?.version, tagged.data?.versionSource],
+      ["0.2.0", "git tag"],
+      JSON.stringify(tagged.diagnostics),
+    );
+    project.write("README.md", "changed");
+    assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.dirty"]);
+    git("commit", "-am", "later");
+    assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.tag"]);
+  },
+  "",
+);
 
 commandTest("init --upgrade rewrites a v0 manifest, asking for hosts", async ({ project, run, json }) => {
   project.write(

@@ -1,6 +1,6 @@
 /**
- * `waft debug` as a process: the prompt with mistakes and hostile names, programs of WASI, modules that are refused, and
- * an editor on standard input and output, with messages that are not the protocol's.
+ * `waft debug` as a process: the prompt with mistakes and hostile names, programs of WASI, modules that are refused,
+ * and an editor on standard input and output, with messages that are not the protocol's.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

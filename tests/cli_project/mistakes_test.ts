@@ -25,7 +25,7 @@ async function inFolder(work: (home: string) => Promise<void> | void): Promise<v
   }
 }
 
-Deno.test("mistakes: one line that says what and where, with the status for it", () =>
+Deno.test("mistakes: one line with the fault and its place, and the status for it", () =>
   inFolder(async (home) => {
     mkdirSync(join(home, "empty"));
     writeFileSync(join(home, "damaged.wasm"), Uint8Array.of(0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
@@ -143,7 +143,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what is written to a slow pipe arrives as a whole",
+  name: "output to a slow pipe arrives completely",
   // It needs a shell. Bun makes inherited pipes non-blocking, also for the shell and cat, which then lose output.
   ignore: LACKS_POSIX_FILES || "Bun" in globalThis,
   fn: () =>

@@ -1,5 +1,6 @@
 /**
- * `waft profile` as a process: tables, pages, file for the Firefox profiler, JSON, counts; programs that fail; refusals.
+ * `waft profile` as a process: tables, pages, file for the Firefox profiler, JSON, counts; programs that fail;
+ * refusals.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

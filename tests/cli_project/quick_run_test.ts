@@ -24,7 +24,7 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
     /^engine\/(backend_|codegen\/|optimize\/|translate\/|ir\/(?!types)|text\/|script\/|compile\.ts|engine\.ts|mod\.ts|wasm\/opcodes|binary\/decode)/;
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
-  assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds what a run needs");
+  assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
   assert.ok(files.length < 170, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
   assert.ok(size < 704_000, `${size} characters without comments`);

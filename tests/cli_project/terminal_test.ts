@@ -93,7 +93,7 @@ terminalTest("the default answer allows nothing and writes nothing", async (proj
   }
 });
 
-terminalTest("what is typed before the question does not answer it", async (project, address) => {
+terminalTest("input before the question does not answer it", async (project, address) => {
   const run = await waftTyped(
     add(address),
     [["", KEY.up.repeat(3) + KEY.enter], ["Allow github.com/acme/store?", KEY.enter]],
@@ -104,7 +104,7 @@ terminalTest("what is typed before the question does not answer it", async (proj
   assert.equal(project.read("waft-lock.json"), undefined);
 });
 
-terminalTest("a person selects: what is not selected is denied", async (project, address) => {
+terminalTest("a person selects: unselected authorities are denied", async (project, address) => {
   const run = await waftTyped(
     add(address),
     [

@@ -5,13 +5,13 @@ const COUNT = 300;
 
 for (const [name, layer] of LAYERS) {
   Deno.test({
-    name: `${name} lowers what definitions.py lifts${HAS_ORACLE ? "" : ` (${WHY_NOT})`}`,
+    name: `${name} lowers the values that definitions.py lifts${HAS_ORACLE ? "" : ` (${WHY_NOT})`}`,
     ignore: !HAS_ORACLE,
     fn: async () => void await compareLowering(layer, 0, COUNT),
   });
 
   Deno.test({
-    name: `${name} lifts what definitions.py lowers${HAS_ORACLE ? "" : ` (${WHY_NOT})`}`,
+    name: `${name} lifts the values that definitions.py lowers${HAS_ORACLE ? "" : ` (${WHY_NOT})`}`,
     ignore: !HAS_ORACLE,
     fn: async () => void await compareLifting(layer, 1_000_000, COUNT),
   });

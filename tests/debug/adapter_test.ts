@@ -1,7 +1,7 @@
 /**
- * The debugger as an editor uses it, driven by an independent client of the Debug Adapter Protocol: breakpoints by line,
- * function and offset, conditions, log points, steps, stacks, variables of the source and of the module, memory, traps,
- * pausing. The programs are in programs/, made by programs/build.sh.
+ * The debugger as an editor uses it, driven by an independent client of the Debug Adapter Protocol: breakpoints by
+ * line, function and offset, conditions, log points, steps, stacks, variables of the source and of the module, memory,
+ * traps, pausing. The programs are in programs/, made by programs/build.sh.
  */
 import { DebugClient } from "@vscode/debugadapter-testsupport";
 import assert from "node:assert/strict";

@@ -1,4 +1,6 @@
-/** Exact counts of programs whose counts are known: calls, turns, tail calls, allocations, growth of both address types. */
+/**
+ * Exact counts of programs whose counts are known: calls, turns, tail calls, allocations, growth of both address types.
+ */
 import assert from "node:assert/strict";
 import { type Memory, NewEngine } from "@waft/engine";
 import { countModule, readCounter } from "../../project/instrument/count_module.ts";

@@ -279,7 +279,7 @@ Deno.test("signals and deadlines are refused where the code does not keep them",
   await assert.rejects(instance.callAsync({ fuel: 5 }, "f"), /fuel: true/);
 });
 
-Deno.test("what shares state with a call between slices waits or is refused; the rest runs", async () => {
+Deno.test("calls that share state with a call between slices wait or are refused; others run", async () => {
   const shared = host.table("funcref", 1);
   const a = sliced.compile(`(module (import "h" "t" (table 1 funcref)) (memory (export "m") 1 10)
     (func (export "work") (result i32)

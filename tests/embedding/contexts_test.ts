@@ -70,7 +70,7 @@ Deno.test("contexts: settings of an instantiation are checked", () => {
   );
 });
 
-Deno.test("contexts: a call without one says what comes first", () => {
+Deno.test("contexts: a call without one names the first argument", () => {
   assert.throws(
     () => instance.call("f" as never, 2 as never),
     /^TypeError: The first argument must be a context, such as {}, not "f"$/,
@@ -99,6 +99,6 @@ const OPTIONS: readonly (readonly [make: () => unknown, message: RegExp])[] = [
   [() => new Wasi({ stdio: [0, 1] } as never), /stdio is three descriptors/],
 ];
 
-Deno.test("options: what would be ignored is refused", () => {
+Deno.test("options: an option without effect is refused", () => {
   for (const [make, message] of OPTIONS) assert.throws(make, message);
 });

@@ -83,7 +83,7 @@ Deno.test("arithmetic makes the positive canonical NaN only", () => {
   }
 });
 
-Deno.test("lanes of vectors too, and what only moves bits keeps them", () => {
+Deno.test("lanes of vectors too, and instructions that only move bits keep them", () => {
   const vectors = [
     "add",
     "sub",

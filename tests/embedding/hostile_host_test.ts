@@ -111,7 +111,7 @@ for (const bounds of ["guard", "explicit"] as const) {
         .instantiate({}, { h: { f: () => deed(instance) } });
       const view = new Uint8Array((instance.exports["m"] as View).buffer);
       if (deed === deeds[2]) assert.throws(() => instance.call({}, "run"), /and throws/);
-      else assert.equal(instance.call({}, "run"), 5, "what runs goes on");
+      else assert.equal(instance.call({}, "run"), 5, "running code continues");
       SUM(view);
     }
   });

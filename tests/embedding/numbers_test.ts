@@ -139,7 +139,7 @@ Deno.test("numbers: threads of a program", async () => {
   }
 });
 
-Deno.test("numbers: asynchronous calls refuse what calls refuse", async () => {
+Deno.test("numbers: asynchronous calls refuse the same values as calls", async () => {
   const wrong: Record<string, unknown>[] = [{ fuel: 1.5 }, { fuel: -1n }, { deadline: NaN }, { deadline: "5" }];
   for (const context of wrong) {
     await assert.rejects(instance.callAsync(context as Context, "f"), /must be/);

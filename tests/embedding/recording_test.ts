@@ -361,7 +361,7 @@ Deno.test("a change of any byte of a log is refused with its place, and so is ev
   refused(Uint8Array.of(...log, 0));
 });
 
-Deno.test("what cannot be repeated is refused", () => {
+Deno.test("a run that cannot be repeated is refused", () => {
   const text = `(module (func (export "f") (result funcref) (ref.null func)) (memory (export "memory") 1)
     (func (export "take") (param funcref)))`;
   const make = (options: object, context: Context = {}) => () => {

@@ -46,7 +46,7 @@ function writeTree(root: string, files: Record<string, string>): void {
   }
 }
 
-Deno.test("pinned Deno: fetched once, kept, and always what the table says", () =>
+Deno.test("pinned Deno: fetched once, kept, and always that of the table", () =>
   inFolder((cache) => {
     const archive = writeArchive(new Map([["package/deno", utf8("a program")], ["package/README.md", utf8("words")]]));
     const row: PinnedDeno = {
@@ -65,7 +65,7 @@ Deno.test("pinned Deno: fetched once, kept, and always what the table says", () 
     const kept = join(cache, readdirSync(cache)[0]!);
     writeFileSync(kept, readFileSync(kept).subarray(0, 50));
     assert.equal(program(), "a program");
-    assert.equal(asked.length, 2, "what was kept is cut off: it is fetched again");
+    assert.equal(asked.length, 2, "a truncated cached file is fetched again");
     rmSync(kept);
     const other = writeArchive(new Map([["package/deno", utf8("another program")]]));
     assert.throws(
@@ -77,7 +77,7 @@ Deno.test("pinned Deno: fetched once, kept, and always what the table says", () 
       fetchDeno(row, cache, () => {
         throw new Error("no network");
       }), /no network/);
-    assert.deepEqual(readdirSync(cache), [], "nothing is kept of what failed");
+    assert.deepEqual(readdirSync(cache), [], "nothing of a failed download is kept");
     const empty = writeArchive(new Map([["package/README.md", utf8("words")]]));
     const integrity = `sha512-${createHash("sha512").update(empty).digest("base64")}`;
     assert.throws(() => fetchDeno({ ...row, integrity }, cache, pack(empty)), /contains no file "deno"/);
@@ -100,7 +100,7 @@ Deno.test("pinned Deno: every platform has its row, every row a digest of SHA-51
   assert.throws(() => pinnedDeno("linux/riscv64"), /no bundle for linux\/riscv64; platforms: linux\/amd64, /);
 });
 
-Deno.test("packages for JSR: what deno publish would send, the same bytes each time", () =>
+Deno.test("packages for JSR: the files that deno publish would send, the same bytes each time", () =>
   inFolder(async (folder) => {
     const files = {
       "deno.json": JSON.stringify({
@@ -172,7 +172,7 @@ Deno.test({
     }),
 });
 
-Deno.test("what stays of old releases: official ones, what channels name, the newest of each other channel", () => {
+Deno.test("old releases that stay: official ones, those that channels name, the newest of each other channel", () => {
   const entry = {} as ReleaseEntry;
   const names = ["0.1.0", "0.2.0-canary.1", "0.2.0-canary.2", "0.2.0-canary.10", "0.2.0-nightly.1", "0.2.0-nightly.2"];
   const releases = Object.fromEntries(names.map((name) => [name, entry]));

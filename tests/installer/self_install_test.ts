@@ -167,7 +167,7 @@ function launch(facts: MachineFacts, bin: string): { status: number | null; stdo
   return spawnSync(join(bin, "waft"), ["x"], { env: facts.env as { [name: string]: string }, encoding: "utf8" });
 }
 
-Deno.test("kill -9 at every step of self install: it works, or says what is missing; again, and it is whole", () =>
+Deno.test("kill -9 at every step of self install: it works, or names the missing part; a second run completes it", () =>
   onMachine(async ({ home, facts, install, before }) => {
     let step = 0;
     const paths = machinePaths(facts);
@@ -213,7 +213,7 @@ Deno.test("kill -9 at every step of self uninstall: again, or after installing a
     assert.deepEqual(snapshot(home), before);
   }));
 
-Deno.test("path: what a killed process left beside the start-up files goes with the next change", () =>
+Deno.test("path: the next change removes the leftovers of a killed process beside the start-up files", () =>
   onMachine(async ({ home, facts, install, before }) => {
     const left = join(home, ".bashrc.0123456789ab.tmp");
     writeFileSync(left, "half of it");
@@ -245,7 +245,7 @@ const CAN_MOUNT = (() => {
 
 Deno.test({
   name: CAN_MOUNT
-    ? "self install: a full disk is said, and what is there afterwards can be removed"
+    ? "self install: a full disk is reported, and the remains can be removed"
     : "self install on a full disk (ignored: this user cannot mount a small disk)",
   ignore: !CAN_MOUNT,
   fn: () =>
@@ -296,7 +296,7 @@ Deno.test("self uninstall: keeps configuration unless told otherwise, and lines 
   }
 });
 
-Deno.test("self uninstall: without a receipt nothing is removed, and never what waft did not make", async () => {
+Deno.test("self uninstall: without a receipt nothing is removed, and never the files of others", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-home-"));
   const from = unpackBundle(VERSION);
   try {

@@ -172,7 +172,7 @@ Deno.test("hostile: re-entry without caller.call is impossible, with it bounded,
   hostGoesOn();
 });
 
-Deno.test("hostile: start and init functions that trap, throw, or ask for what is not there yet", () => {
+Deno.test("hostile: start and init functions that trap, throw, or use missing exports", () => {
   for (
     const [wat, message] of [
       [`(module (func $s unreachable) (start $s))`, "unreachable"],

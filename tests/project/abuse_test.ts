@@ -123,7 +123,7 @@ Deno.test("abuse: indexes with hostile shapes are refused whole", () => {
   }
 });
 
-Deno.test("abuse: names that hide, reorder or imitate are shown as what they are", () => {
+Deno.test("abuse: names that hide, reorder or imitate are shown unambiguously", () => {
   const d = definition("xn--80ak6aa92e.com/x/kv", "1.0.0", {
     description: "\u001b]0;owned\u0007\u202eevil\u2066",
     authorities: [{ name: "random", mode: "required", reason: "\r\u001b[1A\u001b[2Kharmless" }],
@@ -242,7 +242,7 @@ Deno.test("abuse: a lockfile with a foreign registry, a swapped digest, a wider 
   }
 });
 
-Deno.test("abuse: an old index played again moves nothing that is locked; what is yanked later stays and is told", async () => {
+Deno.test("abuse: an old index played again moves nothing that is locked; releases yanked later stay, with a warning", async () => {
   const fake = new FakeRegistry();
   const project = await lockedProject(fake);
   try {

@@ -114,7 +114,7 @@ Deno.test("hostile registry: 330 changed answers give the honest lockfile or an 
   assert.ok((outcomes.get("honest") ?? 0) < rounds / 2, JSON.stringify([...outcomes]));
 });
 
-Deno.test("hostile registry: an index that is rolled back to what it was is refused where more was seen", async () => {
+Deno.test("hostile registry: an index that is rolled back is refused where a newer one was seen", async () => {
   const fake = await honest();
   const project = new TempProject();
   try {

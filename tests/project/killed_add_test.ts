@@ -24,7 +24,7 @@ function bury(project: TempProject): void {
   if (mark?.trim() === String(process.pid)) project.write(WRITE_LOCK_FILE, `${NO_PID}\n`);
 }
 
-Deno.test("add killed anywhere leaves what status explains and add repairs", async () => {
+Deno.test("add killed anywhere leaves a state that status explains and add repairs", async () => {
   const fake = new FakeRegistry();
   await fake.publish([codecDefinition()]);
   await fake.publish([kvDefinition()]);

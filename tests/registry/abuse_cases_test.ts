@@ -88,12 +88,12 @@ const CASES: readonly (readonly [abuse: string, file: string, test: string])[] =
   [
     "supply: stale index replay",
     CLIENT,
-    "abuse: an old index played again moves nothing that is locked; what is yanked later stays and is told",
+    "abuse: an old index played again moves nothing that is locked; releases yanked later stay, with a warning",
   ],
   [
     "supply: yanked-then-locked",
     CLIENT,
-    "abuse: an old index played again moves nothing that is locked; what is yanked later stays and is told",
+    "abuse: an old index played again moves nothing that is locked; releases yanked later stay, with a warning",
   ],
   ["content: README raw HTML", HTTP, "raw HTML"],
   ["content: README javascript:", HTTP, "javascript: and its like"],
@@ -103,7 +103,7 @@ const CASES: readonly (readonly [abuse: string, file: string, test: string])[] =
   [
     "content: ANSI and bidi in names, in a terminal",
     CLIENT,
-    "abuse: names that hide, reorder or imitate are shown as what they are",
+    "abuse: names that hide, reorder or imitate are shown unambiguously",
   ],
   ["content: configSchema with pattern", HTTP, "configSchema with a pattern"],
   ["content: configSchema of 10^4 levels", HTTP, "configSchema of 10,000 levels"],

@@ -462,7 +462,7 @@ Deno.test("identity: a host is claimed by its DNS record and lost with it", asyn
   }, { domains: (host, account) => Promise.resolve(shown && host === "ada.example" && account === "ada") });
 });
 
-Deno.test("supply: what a version is", (t) =>
+Deno.test("supply: the form of a version", (t) =>
   withRegistry(async (r) => {
     const token = await acme(r);
     assert.equal((await r.publish(token, [codecDefinition()])).status, 201);

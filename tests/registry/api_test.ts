@@ -251,7 +251,7 @@ Deno.test("indexes come one by one and in batches", () =>
     assert.equal((await r.problem("/api/contracts/github.com:acme:kv@01/providers")).code, "request.name");
   }));
 
-Deno.test("what a release requires must exist", () =>
+Deno.test("requirements of a release must exist", () =>
   withRegistry(async (r) => {
     const token = await acme(r);
     const missing = await r.publish(token, [kvDefinition()]);
@@ -264,7 +264,7 @@ Deno.test("what a release requires must exist", () =>
     assert.equal((await r.publish(token, [kvDefinition()])).status, 201);
   }));
 
-Deno.test("tokens: who they are, what they allow, when they end", () =>
+Deno.test("tokens: their owners, scopes and expiry", () =>
   withRegistry(async (r) => {
     const { token, tokenId } = await r.author("acme", ["github.com/acme"], { days: 1 });
     const as = (secret: string): RequestInit => ({ headers: { authorization: `Bearer ${secret}` } });
@@ -315,7 +315,7 @@ Deno.test("an admin makes accounts and gives prefixes; the first start shows a t
     assert.equal((await r.problem("/api/accounts", r.json("POST", { name: "eve" }, made.secret))).code, "auth.scope");
   }));
 
-Deno.test("errors name what is wrong and where", () =>
+Deno.test("errors name the fault and its place", () =>
   withRegistry(async (r) => {
     const token = await acme(r);
     const wrong = await r.publish(token, [{ ...codecDefinition(), description: "x".repeat(501) }]);

@@ -52,7 +52,7 @@ Deno.test("the order names every page, and every page is in the order", () => {
   for (const page of [...GENERATED_PAGES, ...REFERENCE_PAGES]) assert.ok(listed.includes(page));
 });
 
-Deno.test("what the first page shows in a terminal is what waft prints", async () => {
+Deno.test("the terminal output on the first page is that of waft", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-docs-"));
   try {
     const gcd = BLOCKS.find((b) => b.page === "getting-started.md" && b.info === "wat")!;

@@ -81,7 +81,7 @@ eachDatabase("a stop lets a publication end that has begun, and takes nothing ne
     assert.match(answer, /^HTTP\/1\.1 201 /);
     assert.match(answer, /\r\nconnection: close\r\n/i);
   }, { database: open() });
-  assert.equal((await findRelease(database, CODEC, "2.0.1"))?.version, "2.0.1", "what was acknowledged is there");
+  assert.equal((await findRelease(database, CODEC, "2.0.1"))?.version, "2.0.1", "acknowledged writes are there");
 });
 
 eachDatabase("an account's limit holds over several processes", async (database, open) => {

@@ -184,7 +184,7 @@ Deno.test("a page is rendered once while its source stays the same", () => {
   assert.match(second.page("/lockfile")!.html, /New\./);
 });
 
-Deno.test("search finds sections and shows what was asked safely", () =>
+Deno.test("search finds sections and shows the query escaped", () =>
   withRegistry(async (r) => {
     const found = await text(r, "/search?q=strict+reading");
     assert.match(found, /href="\/lockfile#strict-reading"/);

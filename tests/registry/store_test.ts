@@ -160,7 +160,7 @@ eachDatabase("accounts, tokens and prefixes", async (database) => {
   assert.equal(await dropPrefix(database, "github.com/acme", acme), true);
 });
 
-eachDatabase("what was published reads back whole", async (database) => {
+eachDatabase("a published release reads back whole", async (database) => {
   const acme = await account(database);
   const sub = definition(`${KV}/sub`, "1.2.3", {
     authorities: [{ name: "random", mode: "optional", reason: "Salts." }],
@@ -513,7 +513,7 @@ Deno.test("a damaged backup, and a file that is not a backup, are refused and ch
   }
 });
 
-Deno.test("SQLite: what is closed says so", async () => {
+Deno.test("SQLite: a closed database reports that it is closed", async () => {
   let closed: Database | undefined;
   await SQLITE.use((database) => Promise.resolve(void (closed = database)));
   await assert.rejects(closed!.all("SELECT 1"), StoreUnavailable);

@@ -1,6 +1,6 @@
 /**
- * A module whose text is far larger than the module: a function with a name of a megabyte, and many calls of it. Out: the
- * module in binary form; its export `f` makes the calls.
+ * A module whose text is far larger than the module: a function with a name of a megabyte, and many calls of it. Out:
+ * the module in binary form; its export `f` makes the calls.
  */
 export function longNameModule(calls: number): Uint8Array<ArrayBuffer> {
   const length = 1 << 20;

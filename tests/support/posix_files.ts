@@ -2,8 +2,8 @@
  * The kinds of files that this system lacks, for tests that need them and are ignored without them.
  *
  * On Windows, tests cannot make sockets or FIFOs as descriptors of the process, every signal ends a process at once,
- * there is no shell, guests make no symbolic links, names cannot end in a space, and times have units of 100 ns. Links made by the host need a privilege there, and Wine makes
- * none although it reports success.
+ * there is no shell, guests make no symbolic links, names cannot end in a space, and times have units of 100 ns. Links
+ * made by the host need a privilege there, and Wine makes none although it reports success.
  */
 import { lstatSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

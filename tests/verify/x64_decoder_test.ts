@@ -98,7 +98,7 @@ Deno.test("the verifier's decoder finds the immediates of llvm-mc", () => {
   }
 });
 
-Deno.test("the verifier's decoder refuses what no backend emits", () => {
+Deno.test("the verifier's decoder refuses instructions that no backend emits", () => {
   const refused = [
     "f4", // hlt
     "0f05", // syscall
@@ -135,7 +135,7 @@ Deno.test("the verifier's decoder refuses instructions that end beyond the funct
   }
 });
 
-Deno.test("an instruction across the target of a branch is data, and so is what follows up to the target", () => {
+Deno.test("an instruction across the target of a branch is data, and so are the bytes up to the target", () => {
   // jmp +3; then the first three bytes of a longer instruction; then ret at the target.
   const { kind, at, count } = decodedBytes(Uint8Array.of(0xeb, 3, 0x48, 0xb8, 0, 0xc3));
   deepEqual([...kind.subarray(0, count)], [KIND.JUMP, KIND.DATA, KIND.RETURN]);

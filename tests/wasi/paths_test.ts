@@ -120,7 +120,7 @@ Deno.test("hard links share the file", () => {
   });
 });
 
-Deno.test({ name: "hard links to symbolic links, and to what they lead to", ignore: LACKS_POSIX_FILES }, () => {
+Deno.test({ name: "hard links to symbolic links, and to their targets", ignore: LACKS_POSIX_FILES }, () => {
   withSandbox(({ guest, root }) => {
     symlinkSync("a.txt", join(root, "soft"));
     assert.equal(link(guest, "soft", "hard to soft"), 0);

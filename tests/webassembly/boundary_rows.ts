@@ -77,7 +77,7 @@ export const BOUNDARY_ROWS: readonly Row[] = [
     );
     return VALUES.map((given) => thrown(W, () => (value = given, f())));
   }]),
-  ["identity of what passes through", (W) => {
+  ["identity of values that pass through", (W) => {
     const { f } = run(W, `(module (func (export "f") (param externref) (result externref) (local.get 0)))`);
     return VALUES.every((value) => Object.is(f(value), value));
   }],
@@ -92,7 +92,7 @@ export const BOUNDARY_ROWS: readonly Row[] = [
     "several results are a plain array",
     (W) => Array.isArray(run(W, `(module (func (export "f") (result i32 i32) (i32.const 1) (i32.const 2)))`).f()),
   ],
-  ["what a host function is given", (W) => {
+  ["arguments of host functions", (W) => {
     let seen: unknown;
     function f(this: unknown, ...args: unknown[]) {
       seen = [this, args];
@@ -234,7 +234,7 @@ export const BOUNDARY_ROWS: readonly Row[] = [
     give.push(new W.Exception(c.t, [11]));
     return [c.catchT(), c.all(), thrown(W, () => c.catch())];
   }],
-  ["what passes through keeps its identity", (W) => {
+  ["values that pass through keep their identity", (W) => {
     let give: unknown;
     const c = catcher(W, () => {
       throw give;

@@ -128,7 +128,7 @@ export const MODULE_ROWS: readonly Row[] = [
     W.validate(wasm(`(module (func (result i32) (i64.const 0)))`)),
     thrown(W, () => new W.Module(wasm(`(module (func (result i32) (i64.const 0)))`))),
   ]],
-  ["what a module imports and exports", (W) => {
+  ["imports and exports of a module", (W) => {
     const module = new W.Module(wasm(ALL));
     const [first] = W.Module.exports(module);
     return [

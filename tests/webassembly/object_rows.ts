@@ -156,7 +156,7 @@ export const OBJECT_ROWS: readonly Row[] = [
       thrown(W, () => m.grow(-1n)),
     ];
   }],
-  ["what a memory holds is seen on both sides", (W) => {
+  ["contents of a memory are visible on both sides", (W) => {
     const m = memory(W);
     const { load, store } = run(
       W,
@@ -298,7 +298,7 @@ export const OBJECT_ROWS: readonly Row[] = [
     const { set } = Object.getOwnPropertyDescriptor(W.Global.prototype, "value")!;
     return thrown(W, () => Reflect.apply(set!, new W.Global({ value: "i32", mutable: true }), []));
   }],
-  ["what mutable means", (W) =>
+  ["the meaning of mutable", (W) =>
     [1, 0, "", "x", null].map((mutable) =>
       thrown(W, () => {
         new W.Global({ value: "i32", mutable }).value = 1;

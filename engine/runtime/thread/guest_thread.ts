@@ -247,8 +247,8 @@ export class GuestThread {
   }
 
   /**
-   * The guest stack. It is viewed when it is first read as a whole: the JavaScript engine counts a view as memory of its
-   * own, and collects garbage the sooner.
+   * The guest stack. It is viewed when it is first read as a whole: the JavaScript engine counts a view as memory of
+   * its own, and collects garbage the sooner.
    */
   get stack(): NativeRegion {
     return this.#stack ??= new NativeRegion(this.host, this.stackLow, THREAD_STACK_BYTES);
