@@ -129,7 +129,10 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const { layout } = shape;
   const { note } = options;
   const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
-  const uncovered = withKernel(name, (kernel) => compileBodies(kernel, valid, layout, kernelOptions, code, noteBody));
+  const uncovered = withKernel(
+    name,
+    (kernel, second) => compileBodies(kernel, valid, layout, kernelOptions, code, { note: noteBody, second }),
+  );
   if (uncovered === undefined) return compileOptimized(valid, options);
   const replaceable = new Uint8Array(valid.funcs.length).fill(1);
   for (const { index } of uncovered) replaceable[index] = 0;
@@ -165,7 +168,7 @@ export function validateWhole(module: Module, { features, target, optimizations,
     constants: 0,
   };
   const uncovered = isKernelTarget(name)
-    ? withKernel(name, (kernel) => compileBodies(kernel, valid, layout, kernelOptions, code))
+    ? withKernel(name, (kernel, second) => compileBodies(kernel, valid, layout, kernelOptions, code, { second }))
     : undefined;
   if (uncovered?.length !== 0) validateModule(module, features);
 }

@@ -12,11 +12,13 @@ import { fromBase64 } from "./base/base64.ts";
 import type { Kernel } from "./baseline/kernel_forms.ts";
 import { MODULE, MOVES, OPCODES } from "./baseline/kernel/layout.ts";
 import { OPCODE_TABLE } from "./baseline/generated/opcode_table.ts";
+import { KERNEL_THREAD, KERNEL_THREAD_CODE } from "./baseline/kernel_thread.ts";
 import type { NativeKernel } from "./baseline/native_code.ts";
 import type { KernelMemory } from "./baseline/module_tables.ts";
 import { Bug } from "./errors.ts";
 import { type Host, PROT } from "./host/host.ts";
 import { GUARD_RESERVATION } from "./runtime/memory/memory_range.ts";
+import type { ContextBlock } from "./runtime/memory/context_arena.ts";
 import type { GuestThread } from "./runtime/thread/guest_thread.ts";
 
 const STACK_BYTES = 1 << 18;
@@ -70,19 +72,56 @@ class NativeMemory implements KernelMemory {
 interface PlacedKernel {
   readonly native: NativeKernel;
   readonly base: number;
+  /** Addresses of the start routine of threads, and of its code for traps; undefined where there is none. */
+  readonly thread: { readonly start: number; readonly trap: number } | undefined;
 }
 
 /** Places the kernel's code. Throws an Error if it is damaged. */
-function placeKernel({ arena }: GuestThread, native: NativeKernel): PlacedKernel {
+function placeKernel({ arena, host }: GuestThread, native: NativeKernel): PlacedKernel {
   const code = fromBase64(native.code);
   if (code.length !== native.codeBytes) throw new Error("The kernel's machine code is damaged");
-  const base = arena.allocate(code.length);
-  arena.publish(base, code);
-  return { native, base };
+  const routine = host.runBeside === undefined ? undefined : KERNEL_THREAD_CODE[host.arch];
+  const bytes = new Uint8Array(code.length + (routine?.bytes.length ?? 0));
+  bytes.set(code);
+  if (routine !== undefined) bytes.set(routine.bytes, code.length);
+  const base = arena.allocate(bytes.length);
+  arena.publish(base, bytes);
+  const start = base + code.length;
+  return { native, base, thread: routine && { start, trap: start + routine.trap } };
+}
+
+/** A block of words for a thread of the kernel (KERNEL_THREAD). */
+class ThreadBlock {
+  readonly #thread: GuestThread;
+  readonly #block: ContextBlock;
+
+  constructor(thread: GuestThread) {
+    this.#thread = thread;
+    this.#block = thread.contexts.allocate(KERNEL_THREAD.SIZE);
+    const { region, offset } = this.#block;
+    region.i64[(offset + KERNEL_THREAD.SIGNALS) >> 3] = -1n;
+  }
+
+  get address(): number {
+    return this.#block.address;
+  }
+
+  set(words: Readonly<Record<number, number>>): void {
+    const { region, offset } = this.#block;
+    for (const [at, word] of Object.entries(words)) region.setWord(offset + Number(at), word);
+  }
+
+  get result(): number {
+    return this.#block.region.i32[(this.#block.offset + KERNEL_THREAD.RESULT) >> 2];
+  }
+
+  release(): void {
+    this.#thread.contexts.release(this.#block);
+  }
 }
 
 /** An instance of the placed kernel. Throws a RangeError without the address space or memory for it. */
-function instantiateKernel(thread: GuestThread, { native, base }: PlacedKernel): Kernel {
+function instantiateKernel(thread: GuestThread, { native, base, thread: routine }: PlacedKernel): Kernel {
   const { host, state, contexts } = thread;
   const memory = new NativeMemory(host);
   const stack = host.reserve(STACK_BYTES, PROT.READ | PROT.WRITE);
@@ -114,10 +153,50 @@ function instantiateKernel(thread: GuestThread, { native, base }: PlacedKernel):
     return state.i32[THREAD.SLOTS >> 2];
   }
 
+  /** Starts `writeBodies` in a thread; see Kernel.startBodies. */
+  function startBodies(start: number, trap: number, first: number, count: number): () => number {
+    const block = new ThreadBlock(thread);
+    region.setWord(offset + CONTEXT.TRAP_EXIT, trap);
+    region.setWord(offset + CONTEXT.TAIL_RETURN, block.address);
+    block.set({
+      [KERNEL_THREAD.CODE]: base + native.writeBodies.start,
+      [KERNEL_THREAD.CONTEXT]: context.address,
+      [KERNEL_THREAD.STACK]: top,
+      [KERNEL_THREAD.MEMORY_BASE]: memory.address,
+      [KERNEL_THREAD.MEMORY_LENGTH]: 2 ** 32,
+      [KERNEL_THREAD.FIRST]: first,
+      [KERNEL_THREAD.SECOND]: count,
+    });
+    const restore = () => {
+      region.setWord(offset + CONTEXT.TRAP_EXIT, thread.trapExit);
+      region.setWord(offset + CONTEXT.TAIL_RETURN, thread.tailReturn);
+      block.release();
+    };
+    try {
+      const wait = host.runBeside!(start, block.address);
+      return () => {
+        wait();
+        const { result } = block;
+        restore();
+        if (result < 0) throw new Bug("The baseline compiler trapped in a thread");
+        return result;
+      };
+    } catch (error) {
+      restore();
+      throw error;
+    }
+  }
+
   call(native.start, 0, 0);
   return {
     memory,
     compileBodies: (first, count) => call(native.compileBodies, first, count),
+    writeBodies: (first, count) => call(native.writeBodies, first, count),
+    placeBodies: (first, done) => void call(native.placeBodies, first, done),
+    linkBodies: () => void call(native.linkBodies, 0, 0),
+    ...(routine && {
+      startBodies: (first: number, count: number) => startBodies(routine.start, routine.trap, first, count),
+    }),
     callsEnd: () => call(native.callsEnd, 0, 0),
     trapsEnd: () => call(native.trapsEnd, 0, 0),
     relocationsEnd: () => call(native.relocationsEnd, 0, 0),

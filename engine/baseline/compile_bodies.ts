@@ -11,9 +11,9 @@ import { Bug } from "../errors.ts";
 import { ALL_FEATURE_ROWS } from "../features.ts";
 import { BODY_RULES } from "../validate/late_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import type { Kernel } from "./kernel_forms.ts";
+import type { Kernel, SecondKernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
-import { featureUses, type KernelOptions, wordsAt, writeModule } from "./module_tables.ts";
+import { bodyRange, featureUses, type KernelOptions, startsAt, wordsAt, writeModule } from "./module_tables.ts";
 
 /** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
 interface Uncovered {
@@ -22,9 +22,22 @@ interface Uncovered {
   readonly reason: "too-large";
 }
 
+/** The settings of compileBodies that do not change code. */
+interface Progress {
+  /** Compiles one body at a time, and reports its index and the milliseconds. */
+  readonly note?: ((index: number, ms: number) => void) | undefined;
+  /** Makes a kernel that writes half of the bodies in a thread of its own. */
+  readonly second?: SecondKernel | undefined;
+}
+
+/** Bytes of bodies from which on a second kernel takes part: starting its thread takes as long as compiling a part. */
+const PAIR_BYTES = 1 << 17;
+/** Bytes of bodies that two kernels compile at a time: their output fits the kernels' memories. */
+const ROUND_BYTES = 6 << 20;
+
 /**
- * Appends the code of every body that the kernel covers to the image; returns the others. With `note`, compiles one
- * body at a time, and reports its index and the milliseconds. Throws validation errors.
+ * Appends the code of every body that the kernel covers to the image; returns the others. The code does not depend on
+ * whether a second kernel takes part. Throws validation errors.
  */
 export function compileBodies(
   kernel: Kernel,
@@ -32,64 +45,206 @@ export function compileBodies(
   context: ContextLayout,
   options: KernelOptions,
   code: MachineCode,
-  note?: (index: number, ms: number) => void,
+  progress: Progress = {},
 ): Uncovered[] {
-  const uncovered: Uncovered[] = [];
-  const count = valid.funcs.length;
-  if (count === 0) return uncovered;
-  writeModule(kernel.memory, valid, context, options);
+  if (valid.funcs.length === 0) return [];
+  const bytes = writeModule(kernel.memory, valid, context, options);
   wordsAt(kernel.memory, layout.STUBS, layout.STUBS_END - layout.STUBS).set(code.stubStart);
-  for (let first = 0; first < count;) {
-    const base = alignedLength(code);
-    wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;
-    const start = note === undefined ? 0 : performance.now();
-    const done = kernel.compileBodies(first, note === undefined ? count - first : 1);
-    takeOutput(kernel, valid, { first, done, base }, code, uncovered);
-    note?.(first, performance.now() - start);
-    first += done;
-  }
-  featureUses(kernel.memory).forEach((offset, feature) => {
+  const work = new Bodies(valid, code, kernel, bytes, progress);
+  work.compile();
+  work.featureUses().forEach((offset, feature) => {
     if (offset !== undefined) valid.gate.use(feature, offset, ALL_FEATURE_ROWS[feature - 1].title);
   });
-  return uncovered;
+  return work.uncovered;
 }
 
-/** Moves the kernel's output into the image. */
-function takeOutput(
-  kernel: Kernel,
-  valid: ValidModule,
-  { first, done, base }: { first: number; done: number; base: number },
-  code: MachineCode,
-  uncovered: Uncovered[],
-): void {
-  const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
-  let end = 0;
-  for (let k = 0; k < done; k++) {
-    const row = (k * layout.RESULT_ROW) >> 2;
-    const status = words[row + layout.RESULT_STATUS / 4];
-    const index = first + k;
-    if (status === layout.STATUS_INVALID) throw invalidBody(valid, index);
-    if (status !== layout.STATUS_DONE) {
-      if (status !== layout.STATUS_TOO_LARGE) throw new Bug(`The baseline compiler reports status ${status}`);
-      uncovered.push({ index, reason: "too-large" });
-      continue;
-    }
-    end = words[row + layout.RESULT_END / 4];
-    code.functionStart[index] = base + words[row + layout.RESULT_START / 4];
-    code.functionEnd[index] = base + end;
-    code.functionFrame[index] = words[row + layout.RESULT_FRAME / 4];
+/** Bodies to compile together: those of the second kernel begin at `middle`. */
+interface Round {
+  readonly first: number;
+  readonly middle: number;
+  readonly end: number;
+}
+
+/** The compilation of the bodies of a module, which is in the kernel's memory. */
+class Bodies {
+  readonly uncovered: Uncovered[] = [];
+  readonly #valid: ValidModule;
+  readonly #code: MachineCode;
+  readonly #kernel: Kernel;
+  /** Bytes of the module in the kernel's memory. */
+  readonly #bytes: number;
+  readonly #progress: Progress;
+  #second: Kernel | undefined;
+
+  constructor(valid: ValidModule, code: MachineCode, kernel: Kernel, bytes: number, progress: Progress) {
+    this.#valid = valid;
+    this.#code = code;
+    this.#kernel = kernel;
+    this.#bytes = bytes;
+    this.#progress = progress;
   }
-  code.reserve(end);
-  code.bytes.set(kernel.memory.view(layout.CODE, end), base);
-  code.length = base + end;
-  takeSites(kernel, code);
+
+  compile(): void {
+    const count = this.#valid.funcs.length;
+    for (let first = 0; first < count;) {
+      const round = this.#roundFrom(first);
+      first += round === undefined ? this.#compileRun(first) : this.#compileRound(round) ?? this.#compileRun(first);
+    }
+  }
+
+  /** The smallest offset at which each feature is used. */
+  featureUses(): (number | undefined)[] {
+    const { memory } = this.#kernel;
+    return featureUses(this.#second === undefined ? [memory] : [memory, this.#second.memory]);
+  }
+
+  /** Compiles bodies from `first` on with one kernel; returns their number. */
+  #compileRun(first: number): number {
+    const kernel = this.#kernel;
+    const { note } = this.#progress;
+    const base = alignedLength(this.#code);
+    setBase(kernel, base);
+    const start = note === undefined ? 0 : performance.now();
+    const done = kernel.compileBodies(first, note === undefined ? this.#valid.funcs.length - first : 1);
+    this.#takeOutput(kernel, { first, done, base });
+    note?.(first, performance.now() - start);
+    return done;
+  }
+
+  /** The bodies from `first` on that two kernels compile; undefined if one is enough, or there is no second one. */
+  #roundFrom(first: number): Round | undefined {
+    const { note, second } = this.#progress;
+    if (note !== undefined || second === undefined) return undefined;
+    const { funcs } = this.#valid;
+    let bytes = 0;
+    let end = first;
+    while (end < funcs.length && bytes < ROUND_BYTES) bytes += funcs[end++].body.bytes.length;
+    let middle = first;
+    for (let half = bytes / 2; half > 0; middle++) half -= funcs[middle].body.bytes.length;
+    if (bytes < PAIR_BYTES || middle >= end) return undefined;
+    this.#second ??= this.#secondKernel(second);
+    return this.#second && { first, middle, end };
+  }
+
+  /** A second kernel with the module's tables in its memory. */
+  #secondKernel(second: SecondKernel): Kernel | undefined {
+    const kernel = second();
+    if (kernel === undefined) return undefined;
+    kernel.memory.view(layout.MODULE, this.#bytes);
+    kernel.memory.view(0, layout.MOVES).set(this.#kernel.memory.view(0, layout.MOVES));
+    const [firstBody] = bodyRange(this.#kernel.memory, 0, 1);
+    copyRange(this.#kernel, kernel, layout.MODULE, firstBody);
+    return kernel;
+  }
+
+  /** Compiles a round; returns the number of bodies with a result, or undefined if no thread can be started. */
+  #compileRound({ first, middle, end }: Round): number | undefined {
+    const kernel = this.#kernel;
+    const second = this.#second!;
+    copyRange(kernel, second, ...bodyRange(kernel.memory, middle, end));
+    const wait = startBodies(second, middle, end - middle);
+    if (wait === undefined) return undefined;
+    let done = 0;
+    let doneBeside = 0;
+    try {
+      done = kernel.writeBodies(first, middle - first);
+    } finally {
+      doneBeside = wait();
+    }
+    const base = alignedLength(this.#code);
+    const next = base + aligned(codeEnd(kernel, done));
+    setBase(kernel, base);
+    kernel.placeBodies(first, done);
+    // Without space for its half, the first kernel compiles the rest of it next.
+    if (done < middle - first) doneBeside = 0;
+    setBase(second, next);
+    second.placeBodies(middle, doneBeside);
+    this.#exchangeStarts(middle, doneBeside);
+    kernel.linkBodies();
+    this.#takeOutput(kernel, { first, done, base });
+    if (doneBeside === 0) return done;
+    second.linkBodies();
+    alignedLength(this.#code);
+    this.#takeOutput(second, { first: middle, done: doneBeside, base: next });
+    return done + doneBeside;
+  }
+
+  /** Tells both kernels where the other's bodies are; the second has just placed `done` from `middle` on. */
+  #exchangeStarts(middle: number, done: number): void {
+    const count = this.#valid.funcs.length;
+    const ours = startsAt(this.#kernel.memory, count);
+    const theirs = startsAt(this.#second!.memory, count);
+    ours.set(theirs.subarray(middle, middle + done), middle);
+    theirs.set(ours);
+  }
+
+  /** Moves a kernel's output into the image. */
+  #takeOutput(kernel: Kernel, { first, done, base }: { first: number; done: number; base: number }): void {
+    const code = this.#code;
+    const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
+    let end = 0;
+    for (let k = 0; k < done; k++) {
+      const row = (k * layout.RESULT_ROW) >> 2;
+      const status = words[row + layout.RESULT_STATUS / 4];
+      const index = first + k;
+      if (status === layout.STATUS_INVALID) throw invalidBody(this.#valid, index);
+      if (status !== layout.STATUS_DONE) {
+        if (status !== layout.STATUS_TOO_LARGE) throw new Bug(`The baseline compiler reports status ${status}`);
+        this.uncovered.push({ index, reason: "too-large" });
+        continue;
+      }
+      end = words[row + layout.RESULT_END / 4];
+      code.functionStart[index] = base + words[row + layout.RESULT_START / 4];
+      code.functionEnd[index] = base + end;
+      code.functionFrame[index] = words[row + layout.RESULT_FRAME / 4];
+    }
+    code.reserve(end);
+    code.bytes.set(kernel.memory.view(layout.CODE, end), base);
+    code.length = base + end;
+    takeSites(kernel, code);
+  }
 }
 
-/** Pads the image to the kernel's function alignment (16 bytes); returns the padded length. */
+/** Copies the bytes of the module from address `from` to `end` between the memories of kernels. */
+function copyRange(source: Kernel, target: Kernel, from: number, end: number): void {
+  const range = ({ memory }: Kernel) => memory.view(layout.MODULE, end - layout.MODULE).subarray(from - layout.MODULE);
+  range(target).set(range(source));
+}
+
+/** Starts `writeBodies` in a thread; undefined if the system gives none. */
+function startBodies(kernel: Kernel, first: number, count: number): (() => number) | undefined {
+  try {
+    return kernel.startBodies?.(first, count);
+  } catch {
+    return undefined;
+  }
+}
+
+function setBase(kernel: Kernel, base: number): void {
+  wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;
+}
+
+/** Bytes of code of the kernel's `done` results. */
+function codeEnd(kernel: Kernel, done: number): number {
+  const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
+  for (let row = (done - 1) * layout.RESULT_ROW / 4; row >= 0; row -= layout.RESULT_ROW / 4) {
+    if (words[row + layout.RESULT_STATUS / 4] === layout.STATUS_DONE) return words[row + layout.RESULT_END / 4];
+  }
+  return 0;
+}
+
+/** The kernel's function alignment. */
+const ALIGNMENT = 16;
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+}
+
+/** Pads the image to the kernel's function alignment; returns the padded length. */
 function alignedLength(code: MachineCode): number {
   const FILLER = 0xcc;
-  code.reserve(16);
-  while (code.length % 16 !== 0) code.bytes[code.length++] = FILLER;
+  code.reserve(ALIGNMENT);
+  while (code.length % ALIGNMENT !== 0) code.bytes[code.length++] = FILLER;
   return code.length;
 }
 

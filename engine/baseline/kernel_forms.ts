@@ -10,6 +10,7 @@ import { currentHost } from "../host/current.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
+import { processorCount } from "../host/workers.ts";
 import type { KernelMemory } from "./module_tables.ts";
 import type { NativeKernel } from "./native_code.ts";
 
@@ -18,6 +19,15 @@ export interface Kernel {
   readonly memory: KernelMemory;
   /** Compiles at most `count` bodies, starting with `first`; returns the number of bodies with a result. */
   compileBodies(first: number, count: number): number;
+  /** The steps of compileBodies, which the first returns the result of; H_BASE is known from the second on. */
+  writeBodies(first: number, count: number): number;
+  placeBodies(first: number, done: number): void;
+  linkBodies(): void;
+  /**
+   * Starts `writeBodies` in a thread of its own; the result waits for its end and returns its result. The kernel must
+   * not be used meanwhile. Throws an Error when the system gives no thread. Absent where that is not possible.
+   */
+  startBodies?(first: number, count: number): () => number;
   /** End addresses of the output rows. */
   callsEnd(): number;
   trapsEnd(): number;
@@ -148,14 +158,21 @@ class KernelMaker {
     return this.#native !== undefined ? "native" : this.#source !== undefined ? "typescript" : "wasm";
   }
 
-  /** Runs `action` with a kernel that nothing else uses; returns undefined if there is none. */
-  use<T>(action: (kernel: Kernel) => T): T | undefined {
+  /**
+   * Runs `action` with a kernel that nothing else uses, and a function that makes a second one for another thread, if
+   * possible; returns undefined if there is none.
+   */
+  use<T>(action: (kernel: Kernel, second: SecondKernel) => T): T | undefined {
     const kernel = this.#spare ?? this.#make();
     if (kernel === undefined) return undefined;
     this.#spare = undefined;
+    let other: Kernel | undefined;
+    const second = () =>
+      other ??= kernel.startBodies !== undefined && processorCount() > 1 ? this.#instantiateNative() : undefined;
     try {
-      return action(kernel);
+      return action(kernel, second);
     } finally {
+      other?.release?.();
       if (kernel.memory.size <= KEPT_BYTES && this.#spare === undefined) this.#spare = kernel;
       else kernel.release?.();
     }
@@ -168,9 +185,14 @@ class KernelMaker {
   /** A kernel of machine code; undefined where there is none, or no room for it, from then on. */
   #makeNative(): Kernel | undefined {
     if (this.#native === undefined || makeNative === undefined) return undefined;
-    const kernel = hasAddressSpace(currentHost(), KERNEL_ROOM) ? makeNative(this.#native) : undefined;
+    const kernel = this.#instantiateNative();
     if (kernel === undefined) this.#native = undefined;
     return kernel;
+  }
+
+  #instantiateNative(): Kernel | undefined {
+    if (this.#native === undefined || !hasAddressSpace(currentHost(), KERNEL_ROOM)) return undefined;
+    return makeNative?.(this.#native);
   }
 
   #makeOther(): Kernel | undefined {
@@ -188,6 +210,9 @@ const makers: Readonly<Record<KernelTarget, KernelMaker>> = {
   arm64: new KernelMaker("arm64", undefined),
 };
 
+/** Returns a second kernel, whose bodies another thread can write; undefined if there is none. */
+export type SecondKernel = () => Kernel | undefined;
+
 /** A form of the kernel. */
 type KernelForm = "native" | "wasm" | "typescript";
 
@@ -202,9 +227,12 @@ export function isKernelTarget(target: string): target is KernelTarget {
 }
 
 /**
- * Runs `action` with a kernel for `target` that nothing else uses; returns undefined if the host refuses to compile the
- * kernel.
+ * Runs `action` with a kernel for `target` that nothing else uses, and a function that makes a second one; returns
+ * undefined if the host refuses to compile the kernel.
  */
-export function withKernel<T>(target: KernelTarget, action: (kernel: Kernel) => T): T | undefined {
+export function withKernel<T>(
+  target: KernelTarget,
+  action: (kernel: Kernel, second: SecondKernel) => T,
+): T | undefined {
   return makers[target].use(action);
 }

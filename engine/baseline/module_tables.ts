@@ -59,6 +59,7 @@ function tableBytes(valid: ValidModule): number {
   words += valid.funcTypeIndices.length + valid.elems.length + valid.tagTypeIndices.length;
   words += (valid.globalTypes.length * layout.GLOBAL_ROW + valid.tableTypes.length * layout.TABLE_ROW) / 4;
   words += (valid.memoryTypes.length * layout.MEMORY_ROW + valid.funcs.length * layout.BODY_ROW) / 4;
+  words += valid.funcs.length;
   return words * 4 + valid.declaredFuncs.length + SLACK;
 }
 
@@ -209,21 +210,38 @@ function writeFeatures(w: TableWriter, features: FeatureSet): void {
 }
 
 /**
- * The smallest offset at which each feature is used, by feature number, as recorded by the kernel; undefined for an
- * unused feature.
+ * The smallest offset at which each feature is used, by feature number, as recorded by the kernels of `memories`;
+ * undefined for an unused feature.
  */
-export function featureUses(memory: KernelMemory): (number | undefined)[] {
-  const words = wordsAt(memory, layout.FEATURE_USES, (ALL_FEATURE_ROWS.length + 1) * 4);
-  return Array.from(words, (use, feature) => feature === 0 || use === NO_USE ? undefined : use);
+export function featureUses(memories: readonly KernelMemory[]): (number | undefined)[] {
+  const uses = memories.map((memory) => wordsAt(memory, layout.FEATURE_USES, (ALL_FEATURE_ROWS.length + 1) * 4));
+  return Array.from(uses[0], (_, feature) => {
+    const use = Math.min(...uses.map((words) => words[feature]));
+    return feature === 0 || use === NO_USE ? undefined : use;
+  });
 }
 
-/** Writes the module with all of its bodies. */
+/** The table at H_STARTS, for `count` bodies. */
+export function startsAt(memory: KernelMemory, count: number): Int32Array {
+  const [address] = wordsAt(memory, layout.H_STARTS, 4);
+  return wordsAt(memory, layout.MODULE, address - layout.MODULE + count * 4).subarray((address - layout.MODULE) >> 2);
+}
+
+/** Addresses of the first byte and of the end of the bodies from `first` to before `end`, which is greater. */
+export function bodyRange(memory: KernelMemory, first: number, end: number): [from: number, end: number] {
+  const [rows] = wordsAt(memory, layout.H_BODIES, 4);
+  const words = wordsAt(memory, layout.MODULE, rows - layout.MODULE + end * layout.BODY_ROW);
+  const row = (index: number) => (rows - layout.MODULE + index * layout.BODY_ROW) >> 2;
+  return [words[row(first) + layout.BODY_START / 4], words[row(end - 1) + layout.BODY_END / 4]];
+}
+
+/** Writes the module with all of its bodies; returns the size of its tables and bodies in bytes. */
 export function writeModule(
   memory: KernelMemory,
   valid: ValidModule,
   context: ContextLayout,
   options: KernelOptions,
-): void {
+): number {
   const { funcs, declaredFuncs } = valid;
   const tables = tableBytes(valid);
   let bodies = 0;
@@ -239,6 +257,9 @@ export function writeModule(
   const rows = w.at;
   w.header(layout.H_BODIES, rows);
   let at = rows + funcs.length * layout.BODY_ROW;
+  w.header(layout.H_STARTS, at);
+  startsAt(memory, funcs.length).fill(-1);
+  at += funcs.length * 4;
   w.header(layout.H_DECLARED, at);
   bytes.set(declaredFuncs, at - layout.MODULE);
   at += declaredFuncs.length;
@@ -249,4 +270,5 @@ export function writeModule(
     w.word(at);
     w.word(body.offset);
   }
+  return size;
 }

@@ -23,6 +23,9 @@ export interface NativeKernel {
   /** Runs once, before any other function. */
   readonly start: NativeFunction;
   readonly compileBodies: NativeFunction;
+  readonly writeBodies: NativeFunction;
+  readonly placeBodies: NativeFunction;
+  readonly linkBodies: NativeFunction;
   readonly callsEnd: NativeFunction;
   readonly trapsEnd: NativeFunction;
   readonly relocationsEnd: NativeFunction;

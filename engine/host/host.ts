@@ -105,6 +105,11 @@ export interface Host {
    */
   startThread(code: number, argument: number): void;
   /**
+   * Starts a thread that runs the machine code at `code` with `argument`; the result waits until the code returns.
+   * Throws an Error when the system refuses. Absent on Windows.
+   */
+  runBeside?(code: number, argument: number): () => void;
+  /**
    * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
    * handler's address. `isTimer`: the signal comes at any time, so SA_RESTART takes the place of SA_NODEFER. On
    * Windows, `handler` precedes the others as a vectored exception handler, and the result is 0.

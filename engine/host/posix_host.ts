@@ -19,6 +19,7 @@ const PAGES = {
 const THREADS = {
   pthread_create: { params: ["buffer", "i64", "i64", "i64"], result: "i32" },
   pthread_detach: { params: ["i64"], result: "i32" },
+  pthread_join: { params: ["i64", "buffer"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
 const DLSYM = {
@@ -57,6 +58,7 @@ export function posixHost(ffi: Ffi, system: PosixFacts = posixSystem(ffi)): Host
 class PosixHost extends PosixMemory implements Host {
   readonly invalidateInstructions: Host["invalidateInstructions"];
   #lookup: Record<keyof typeof DLSYM, ForeignFunction> | undefined;
+  #threads: Record<keyof typeof THREADS, ForeignFunction> | undefined;
 
   constructor(ffi: Ffi, system: PosixFacts, pageSize: number) {
     super(ffi, system, pageSize);
@@ -106,12 +108,25 @@ class PosixHost extends PosixMemory implements Host {
   }
 
   startThread(code: number, argument: number): void {
-    const threads = this.ffi.open(this.system.libc, THREADS);
+    this.#threadCalls.pthread_detach(this.#createThread(code, argument));
+  }
+
+  runBeside(code: number, argument: number): () => void {
+    const id = this.#createThread(code, argument);
+    return () => void this.#threadCalls.pthread_join(id, null);
+  }
+
+  get #threadCalls(): Record<keyof typeof THREADS, ForeignFunction> {
+    return this.#threads ??= this.ffi.open(this.system.libc, THREADS);
+  }
+
+  /** Returns the thread's id. */
+  #createThread(code: number, argument: number): bigint {
     const id = new BigUint64Array(1);
-    if (threads.pthread_create(id, 0n, BigInt(code), BigInt(argument)) !== 0) {
+    if (this.#threadCalls.pthread_create(id, 0n, BigInt(code), BigInt(argument)) !== 0) {
       throw new Error("Cannot start a thread: the system refuses another one");
     }
-    threads.pthread_detach(id[0]!);
+    return id[0];
   }
 
   installSignalHandler(signal: number, handler: number, isTimer = false): number {

@@ -1,14 +1,18 @@
 /** The kernel generates the same code as TypeScript, as WebAssembly and as machine code. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import { ARM64 } from "../../engine/backend_arm64/target.ts";
+import { X64 } from "../../engine/backend_x64/target.ts";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { OPCODE_TABLE } from "../../engine/baseline/generated/opcode_table.ts";
-import { type Kernel, withKernel } from "../../engine/baseline/kernel_forms.ts";
+import { type Kernel, type SecondKernel, withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { MachineCode, STUB } from "../../engine/codegen/machine_code.ts";
 import { featureSet } from "../../engine/features.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
@@ -16,9 +20,10 @@ import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { nativeKernels } from "../../engine/native_kernel.ts";
 import { realmStore } from "../../engine/engine.ts";
 import { nativeKernel } from "../../scripts/build_native_kernel.ts";
+import { generatedStubs, GENERATORS, stubContext } from "../../scripts/build_stubs.ts";
 
-/** The complete output for a module. */
-function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
+/** The complete output for a module; `linked`: with all references resolved. */
+function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean, second?: SecondKernel, linked = false) {
   const features = featureSet();
   const valid = validateModule(decodeModule(binary), features, { bodies: false });
   const { layout, signatures } = moduleInterface(valid);
@@ -34,10 +39,19 @@ function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
     features,
     constants: 0,
   };
-  const uncovered = compileBodies(kernel, valid, layout, options, code);
+  const uncovered = compileBodies(kernel, valid, layout, options, code, { second });
+  if (linked) resolveAll(code);
   const { bytes, length, functionStart, functionEnd, functionFrame, callRows, trapRows, relocAt, relocTarget } = code;
   const words = [functionStart, functionEnd, functionFrame, callRows, trapRows].map((column) => [...column]);
   return { uncovered, bytes: bytes.slice(0, length), words, relocAt, relocTarget, used: valid.usedFeatures };
+}
+
+/** Resolves the references of an image, which has no stubs here: those to stubs stay. */
+function resolveAll(code: MachineCode): void {
+  code.stubStart.fill(0);
+  const target = hostArchitecture() === "arm64" ? ARM64 : X64;
+  target.relocate(code);
+  code.relocAt.length = code.relocKind.length = code.relocTarget.length = 0;
 }
 
 Deno.test("the kernel generates the same code as TypeScript and as WebAssembly", () => {
@@ -81,4 +95,117 @@ Deno.test("damaged machine code of the kernel is not used", async () => {
   const kernel = make(native.code);
   assert(kernel !== undefined);
   kernel.release?.();
+});
+
+/** The binary form of a module with `count` functions, each of which calls others; `bodies` replaces some. */
+function manyFunctions(count: number, bodies: Readonly<Record<number, string>> = {}): Uint8Array {
+  const usual = (k: number) =>
+    `(if (result i32) (i32.eqz (local.get 0)) (then (i32.const ${k})) (else
+      (i32.load (local.get 0)) (call ${(k * 7919) % count} (i32.sub (local.get 0) (i32.const 1)))
+      (call ${(k + 1) % count} (i32.const 0)) i32.add i32.add))`;
+  const functions = Array.from({ length: count }, (_, k) => `(func (param i32) (result i32) ${bodies[k] ?? usual(k)})`);
+  return parseModule(`(module (memory 1) ${functions.join("\n")})`).bytes;
+}
+
+/** Compiles with two native kernels; counts the threads. */
+async function withTwo<T>(action: (kernel: Kernel, second: SecondKernel) => T): Promise<{ value: T; threads: number }> {
+  const native = await nativeKernel(hostArchitecture());
+  const make = nativeKernels(() => realmStore().thread);
+  const [kernel, other] = [make(native), make(native)];
+  assert(kernel !== undefined && other !== undefined);
+  let threads = 0;
+  const { startBodies } = other;
+  const counted = startBodies && ((first: number, count: number) => {
+    threads++;
+    return startBodies(first, count);
+  });
+  try {
+    return { value: action(kernel, () => ({ ...other, ...(counted && { startBodies: counted }) })), threads };
+  } finally {
+    kernel.release?.();
+    other.release?.();
+  }
+}
+
+const HAS_THREADS = hostArchitecture() === "x64" && Deno.build.os === "linux";
+
+Deno.test("two kernels, one in a thread of its own, generate the code of one", async () => {
+  const binary = manyFunctions(6000);
+  for (const explicit of [false, true]) {
+    const expected = withKernel(hostArchitecture(), (kernel) => output(kernel, binary, explicit));
+    const { value, threads } = await withTwo((kernel, second) => output(kernel, binary, explicit, second));
+    assert(isDeepStrictEqual(value, expected));
+    if (HAS_THREADS) assert.equal(threads, 1);
+  }
+});
+
+Deno.test("two kernels without space for all of their bodies generate the code of one", async () => {
+  const binary = manyFunctions(6000);
+  const expected = withKernel(hostArchitecture(), (kernel) => output(kernel, binary, false, undefined, true));
+  // As if the output were full after half of the bodies.
+  const narrow = (kernel: Kernel): Kernel => ({
+    ...kernel,
+    writeBodies: (first, count) => kernel.writeBodies(first, Math.ceil(count / 2)),
+    ...(kernel.startBodies && { startBodies: (first, count) => kernel.startBodies!(first, Math.ceil(count / 2)) }),
+  });
+  for (const [first, other] of [[narrow, narrow], [narrow, identity], [identity, narrow]]) {
+    const { value } = await withTwo((kernel, second) =>
+      output(first(kernel), binary, false, () => other(second()!), true)
+    );
+    assert(isDeepStrictEqual(value, expected));
+  }
+});
+
+function identity(kernel: Kernel): Kernel {
+  return kernel;
+}
+
+Deno.test("two kernels report the first invalid body and the first use of a feature", async () => {
+  const invalid = "(i32.const 1) (drop) (i64.const 1)";
+  const vector = "(i32x4.extract_lane 0 (v128.const i32x4 1 2 3 4))";
+  const cases: Readonly<Record<number, string>>[] = [{ 100: invalid, 5900: invalid }, { 5900: invalid }, {
+    5900: vector,
+  }, { 100: vector }];
+  for (const bodies of cases) {
+    const binary = manyFunctions(6000, bodies);
+    const attempt = (kernel: Kernel, second?: SecondKernel) => {
+      try {
+        return output(kernel, binary, false, second);
+      } catch (error) {
+        return String(error);
+      }
+    };
+    const expected = withKernel(hostArchitecture(), (kernel) => attempt(kernel));
+    assert(isDeepStrictEqual((await withTwo(attempt)).value, expected), `${expected}`);
+  }
+});
+
+Deno.test("one kernel compiles everything where the system gives no thread", async () => {
+  const binary = manyFunctions(6000);
+  const { value } = await withTwo((kernel, second) =>
+    output(kernel, binary, false, () => ({
+      ...second()!,
+      startBodies() {
+        throw new Error("no thread");
+      },
+    }))
+  );
+  assert(isDeepStrictEqual(value, withKernel(hostArchitecture(), (kernel) => output(kernel, binary, false))));
+});
+
+Deno.test({
+  name: "a trap of the kernel in a thread of its own is an error, and the thread ends",
+  ignore: !HAS_THREADS, // elsewhere, the kernel has no thread of its own
+  async fn() {
+    const native = await nativeKernel("x64");
+    const { emitStubs } = GENERATORS.find(({ name }) => name === "x64")!;
+    const trap = generatedStubs(emitStubs, stubContext({})).stubStart[STUB.TRAP + 1];
+    const kernel = nativeKernels(() => realmStore().thread)({ ...native, writeBodies: { start: trap, thunk: 0 } });
+    assert(kernel?.startBodies !== undefined);
+    for (let round = 0; round < 3; round++) {
+      assert.throws(kernel.startBodies(0, 1), /trapped in a thread/);
+      assert.equal(kernel.compileBodies(0, 0), 0);
+    }
+    kernel.release?.();
+  },
 });

@@ -1,27 +1,25 @@
 /**
  * The output of the kernel: bytes of code, call sites, trap sites and relocations (see codegen/machine_code.ts).
- * Offsets are relative to the image. Invariant: rows are in ascending order of offset, because code is written in one
- * direction; the out-of-line code of a body, and its rows, follow the body (out_of_line.ts).
+ * Offsets are relative to the run's code until it is placed (link.ts). Invariant: rows are in ascending order of
+ * offset, because code is written in one direction; the out-of-line code of a body, and its rows, follow the body
+ * (out_of_line.ts).
  */
 import {
   CALLS,
   CALLS_END,
   CODE,
   CODE_END,
-  H_BASE,
   RELOCATIONS,
   RELOCATIONS_END,
   STATUS_FULL,
   TRAPS,
   TRAPS_END,
 } from "./layout.ts";
-import { type i32, load32, loadAny32, store32, store8, storeAny32 } from "./memory.ts";
+import { type i32, loadAny32, store32, store8, storeAny32 } from "./memory.ts";
 import { stop } from "./reader.ts";
 
 /** Address of the next byte of code. */
 export let at: i32 = CODE;
-/** Offset in the image of the code of this run. */
-let base: i32 = 0;
 /** Addresses of the next rows. */
 export let callsAt: i32 = CALLS;
 export let trapsAt: i32 = TRAPS;
@@ -34,7 +32,6 @@ const SLACK_ROWS: i32 = 1024;
 /** Forgets all code. */
 export function beginCode(): void {
   at = CODE;
-  base = load32(H_BASE);
   callsAt = CALLS;
   trapsAt = TRAPS;
   relocationsAt = RELOCATIONS;
@@ -89,14 +86,14 @@ export function alignCode(alignment: i32, byte: i32): void {
   while ((at & (alignment - 1)) !== 0) emit8(byte);
 }
 
-/** The offset in the image at which the next byte of code will be. */
+/** The offset in this run's code at which the next byte will be. */
 export function here(): i32 {
-  return at - CODE + base;
+  return at - CODE;
 }
 
-/** The address of the code at an offset in the image. */
+/** The address of the code at an offset in this run's code. */
 export function addressOf(offset: i32): i32 {
-  return offset - base + CODE;
+  return offset + CODE;
 }
 
 /** Overwrites the word at address `address`. */

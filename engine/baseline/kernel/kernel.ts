@@ -23,7 +23,7 @@ import * as exceptions from "./exceptions.ts";
 import * as frames from "./frames.ts";
 import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
-import { linkCode } from "./link.ts";
+import { linkCode, placeCode } from "./link.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
 import * as metering from "./metering.ts";
@@ -51,11 +51,13 @@ const MANY_HOMES: i32 = 32;
  */
 export function compileBodies(first: i32, count: i32): i32 {
   const done = writeBodies(first, count);
-  linkCode(first, done);
+  placeCode(first, done);
+  linkCode();
   return done;
 }
 
-function writeBodies(first: i32, count: i32): i32 {
+/** The first step of compileBodies: everything that does not depend on the place of the code in the image. */
+export function writeBodies(first: i32, count: i32): i32 {
   code.beginCode();
   const most = (layout.RESULTS_END - layout.RESULTS) / layout.RESULT_ROW;
   for (let k: i32 = 0; k < count && k < most; k++) {
@@ -973,6 +975,16 @@ function visitRefFunc(): void {
 }
 
 // Ends of the output tables, for the driver.
+
+/** The second step of compileBodies: places the code of `done` bodies from `first` on at H_BASE. */
+export function placeBodies(first: i32, done: i32): void {
+  placeCode(first, done);
+}
+
+/** The last step of compileBodies: resolves references to bodies that have been placed. */
+export function linkBodies(): void {
+  linkCode();
+}
 
 export function callsEnd(): i32 {
   return code.callsAt;

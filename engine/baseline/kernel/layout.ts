@@ -80,8 +80,10 @@ export const H_TAGS: i32 = HEADER + 92;
 export const H_TAG_COUNT: i32 = HEADER + 96;
 export const H_TAGS_OFFSET: i32 = HEADER + 100;
 
-/** Offset in the image at which the code of this run will begin: rows are written with it. */
+/** Offset in the image at which the code of this run begins. */
 export const H_BASE: i32 = HEADER + 104;
+/** By body: the offset of its code in the image, −1 until it is placed. */
+export const H_STARTS: i32 = HEADER + 108;
 
 /** Bits of H_MODE. */
 export const MODE_EXPLICIT_BOUNDS: i32 = 1;

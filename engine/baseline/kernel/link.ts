@@ -1,6 +1,8 @@
 /**
- * Resolves the references of a run's code as far as their targets are known: to bodies of the same run, and to the
- * stubs of the image. In: the rows of relocations. Out: patched code, and the rows that are left for the driver.
+ * Places the code of a run in the image, and resolves its references as far as their targets are known: to bodies that
+ * have been placed, and to the stubs of the image. In: the run's code and rows, whose offsets are relative to its code,
+ * and H_BASE. Out: patched code, rows with offsets in the image, and the rows of relocations that are left for the
+ * driver.
  */
 import { RELOC_FUNCTION, RELOC_IMAGE, RELOC_STUB } from "./constants.ts";
 import * as code from "./code.ts";
@@ -8,25 +10,45 @@ import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, store32 } from "./memory.ts";
 
-/** The offset in the image of a row's target, or −1. */
-function targetOf(kind: i32, target: i32, first: i32, done: i32): i32 {
-  if (kind === RELOC_IMAGE) return target;
-  if (kind === RELOC_STUB) return load32(layout.STUBS + target * 4);
-  if (kind !== RELOC_FUNCTION || target < first || target >= first + done) return -1;
-  const result = layout.RESULTS + (target - first) * layout.RESULT_ROW;
-  if (load32(result + layout.RESULT_STATUS) !== layout.STATUS_DONE) return -1;
-  return load32(layout.H_BASE) + load32(result + layout.RESULT_START);
+/** Adds `base` to the offsets of rows of `bytes` each. */
+function moveRows(first: i32, end: i32, bytes: i32, base: i32): void {
+  for (let row = first; row < end; row += bytes) store32(row, load32(row) + base);
 }
 
-/** Resolves the references in the code of `done` bodies from `first` on. */
-export function linkCode(first: i32, done: i32): void {
+/** Places the code of `done` bodies from `first` on at H_BASE. */
+export function placeCode(first: i32, done: i32): void {
+  const base = load32(layout.H_BASE);
+  for (let row: i32 = layout.CALLS; row < code.callsAt; row += 24) {
+    store32(row, load32(row) + base);
+    const landing = load32(row + 16);
+    if (landing >= 0) store32(row + 16, landing + base);
+  }
+  moveRows(layout.TRAPS, code.trapsAt, 20, base);
+  moveRows(layout.RELOCATIONS, code.relocationsAt, 12, base);
+  for (let k: i32 = 0; k < done; k++) {
+    const result = layout.RESULTS + k * layout.RESULT_ROW;
+    if (load32(result + layout.RESULT_STATUS) !== layout.STATUS_DONE) continue;
+    store32(load32(layout.H_STARTS) + (first + k) * 4, base + load32(result + layout.RESULT_START));
+  }
+}
+
+/** The offset in the image of a row's target, or −1. */
+function targetOf(kind: i32, target: i32): i32 {
+  if (kind === RELOC_IMAGE) return target;
+  if (kind === RELOC_STUB) return load32(layout.STUBS + target * 4);
+  return kind === RELOC_FUNCTION ? load32(load32(layout.H_STARTS) + target * 4) : -1;
+}
+
+/** Resolves the references in the code of the run, which has been placed. */
+export function linkCode(): void {
+  const base = load32(layout.H_BASE);
   let kept: i32 = layout.RELOCATIONS;
   for (let row: i32 = layout.RELOCATIONS; row < code.relocationsAt; row += 12) {
     const at = load32(row);
     const kind = load32(row + 4);
     const target = load32(row + 8);
-    const place = targetOf(kind, target, first, done);
-    if (place >= 0 && machine.link(code.addressOf(at), place - at)) continue;
+    const place = targetOf(kind, target);
+    if (place >= 0 && machine.link(code.addressOf(at - base), place - at)) continue;
     store32(kept, at);
     store32(kept + 4, kind);
     store32(kept + 8, target);
