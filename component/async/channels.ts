@@ -11,7 +11,7 @@ import type { ValType } from "../model/types.ts";
 import type { ComponentInstance } from "./component_instance.ts";
 import { EVENT, Waitable } from "./entries.ts";
 import { type Buffer, Channel, type ChannelType, COPY } from "./channel.ts";
-import { channelOf, hostForm } from "./host_channels.ts";
+import { hostForm, type Source, sourceOf } from "./host_channels.ts";
 
 /** The greatest number of elements of a buffer. */
 const MAX_LENGTH = 2 ** 28 - 1;
@@ -243,8 +243,21 @@ export function channelCodec(
   const { store } = instance;
   return {
     lift: (index) => hostForm(lift(index), store),
-    lower: (value) => lower(channelOf(value, type, store)),
+    lower: (value) => {
+      const source = sourceOf(value, type, store);
+      const index = lower(source.channel);
+      const passing = store.passing.at(-1);
+      if (passing === undefined) source.start();
+      else passing.push({ undo: () => giveBack(instance, index, source), complete: source.start });
+      return index;
+    },
   };
+}
+
+/** Takes the end at `index` from an instance that has not seen it, and leaves its source to JavaScript, unread. */
+function giveBack(instance: ComponentInstance, index: number, source: Source): void {
+  instance.handles.remove(index);
+  source.release();
 }
 
 /** The codec of elements and their layout, for a memory. */

@@ -24,6 +24,14 @@ export interface HostEnd {
   fail(reason: unknown): void;
 }
 
+/** A handle, stream or future that JavaScript passes as an argument. */
+interface Passed {
+  /** Gives the value back, because a later argument cannot be lowered. */
+  undo(): void;
+  /** Called when all arguments are lowered. */
+  complete?(): void;
+}
+
 /** The instances of one instantiation of a root component, and their waiting tasks. */
 export class Store {
   #current: Thread | undefined;
@@ -35,8 +43,8 @@ export class Store {
   trapped: { readonly error: unknown } | undefined = undefined;
   /** The call whose arguments are being lifted, which borrows the handles among them. */
   lending: Subtask | undefined = undefined;
-  /** Undoes the passing of each handle of a call of the host whose arguments are being lowered, innermost call last. */
-  readonly passing: (() => void)[][] = [];
+  /** The handles of each call of the host whose arguments are being lowered, innermost call last. */
+  readonly passing: Passed[][] = [];
   /** The entries of the tables of all instances. */
   readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */

@@ -104,23 +104,29 @@ function readOnce(
   });
 }
 
-/** The channel for a value of JavaScript. Throws TypeError if the value is not a stream or future. */
-export function channelOf(value: unknown, type: ChannelType, store: Store): Channel {
-  if (value instanceof Channel) return value;
+/** A value of JavaScript that is passed to a component as a stream or future. */
+export interface Source {
+  /** The channel whose readable end the component gets. */
+  readonly channel: Channel;
+  /** Begins to pass elements on: the value belongs to the component. */
+  start(): void;
+  /** Leaves the value to JavaScript, as it was; called in place of `start`. */
+  release(): void;
+}
+
+/** The source for a value of JavaScript. Throws TypeError if the value is not a stream or future. */
+export function sourceOf(value: unknown, type: ChannelType, store: Store): Source {
+  const none = () => {};
+  if (value instanceof Channel) return { channel: value, start: none, release: none };
   const channel = new Channel(type);
-  if (type.kind === "future" && value instanceof Outcome) {
-    value.attach(channel, store);
-    return channel;
+  if (type.kind === "future") {
+    const start = value instanceof Outcome
+      ? () => value.attach(channel, store)
+      : () => pumped(writeFuture(value, channel), store);
+    return { channel, start, release: none };
   }
-  const pumped = type.kind === "future" ? writeFuture(value, channel) : writeStream(chunksOf(value, type), channel);
-  store.hostCalls++;
-  pumped.catch((error: unknown) => {
-    store.trapped ??= { error };
-  }).finally(() => {
-    store.hostCalls--;
-    store.pump();
-  });
-  return channel;
+  const { chunks, release = none } = chunksOf(value, type);
+  return { channel, start: () => pumped(writeStream(chunks, channel), store), release };
 
   async function writeFuture(given: unknown, to: Channel): Promise<void> {
     await writeOnce(to, [await given], store);
@@ -148,6 +154,17 @@ export function channelOf(value: unknown, type: ChannelType, store: Store): Chan
       await ended;
     }
   }
+}
+
+/** Counts the work of a source as a call of the host until it ends; a failure ends the component. */
+function pumped(work: Promise<void>, store: Store): void {
+  store.hostCalls++;
+  work.catch((error: unknown) => {
+    store.trapped ??= { error };
+  }).finally(() => {
+    store.hostCalls--;
+    store.pump();
+  });
 }
 
 type Chunks = AsyncIterator<ArrayLike<unknown>> | Iterator<ArrayLike<unknown>>;
@@ -184,17 +201,22 @@ function offer(channel: Channel, buffer: HostBuffer, store: Store): Promise<numb
 }
 
 /** The chunks of a source: a typed array or an array as a whole, a stream or an iterable part by part. */
-function chunksOf(value: unknown, type: ChannelType): Chunks {
+function chunksOf(value: unknown, type: ChannelType): { readonly chunks: Chunks; readonly release?: () => void } {
   const { element } = type;
-  if (Array.isArray(value) || ArrayBuffer.isView(value)) return [value as unknown as ArrayLike<unknown>].values();
+  if (Array.isArray(value) || ArrayBuffer.isView(value)) {
+    return { chunks: [value as unknown as ArrayLike<unknown>].values() };
+  }
   const isBytes = element?.kind === "u8";
   const toChunk = (item: unknown): ArrayLike<unknown> => isBytes ? bytesOf(item) : [item];
-  if (value instanceof ReadableStream) return readerChunks(value.getReader(), toChunk);
+  if (value instanceof ReadableStream) {
+    const reader: ReadableStreamDefaultReader<unknown> = value.getReader();
+    return { chunks: readerChunks(reader, toChunk), release: () => reader.releaseLock() };
+  }
   if (typeof value === "object" && value !== null) {
     if (Symbol.asyncIterator in value) {
-      return mapped((value as AsyncIterable<unknown>)[Symbol.asyncIterator](), toChunk);
+      return { chunks: mapped((value as AsyncIterable<unknown>)[Symbol.asyncIterator](), toChunk) };
     }
-    if (Symbol.iterator in value) return mapped((value as Iterable<unknown>)[Symbol.iterator](), toChunk);
+    if (Symbol.iterator in value) return { chunks: mapped((value as Iterable<unknown>)[Symbol.iterator](), toChunk) };
   }
   throw new TypeError(`Expected a ReadableStream or an iterable, not ${value === null ? "null" : typeof value}`);
 }

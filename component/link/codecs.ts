@@ -93,10 +93,11 @@ function withObjects(
     lower: (value) => {
       const rep = repOf(resource, value, owned);
       const index = codec.lower(rep);
-      passing.at(-1)?.push(() => {
+      const undo = () => {
         if (owned || instance !== resource.owner) removeHandle(instance, index);
         giveBack(resource, value as object, rep, owned);
-      });
+      };
+      passing.at(-1)?.push({ undo });
       return index;
     },
   };
@@ -108,9 +109,14 @@ function removeHandle(instance: ComponentInstance, index: number): void {
   if (handle.scope !== undefined) handle.scope.borrows--;
 }
 
-/** Undoes the passing of the handles of a call whose arguments cannot be lowered. */
+/** Undoes the passing of the handles, streams and futures of a call whose arguments cannot be lowered. */
 export function undoPassing({ passing }: Store): void {
-  for (const undo of passing.pop()!.reverse()) undo();
+  for (const passed of passing.pop()!.reverse()) passed.undo();
+}
+
+/** Completes the passing of the arguments of a call: streams and futures begin to be read. */
+export function completePassing({ passing }: Store): void {
+  for (const passed of passing.pop()!) passed.complete?.();
 }
 
 /** Drops the handle at `index` (canon resource.drop). */

@@ -13,7 +13,7 @@ import type { CoreFunction } from "../async/core_function.ts";
 import { type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem, HostFunction } from "./items.ts";
-import { undoPassing } from "./codecs.ts";
+import { completePassing, undoPassing } from "./codecs.ts";
 import type { RuntimeOptions } from "./options.ts";
 
 /** A lifted function, for calls without a task and for adapters. */
@@ -54,7 +54,7 @@ function directCall(
   const passes = caller === undefined && type.params.some((param) => someType(param.type, isHandle));
   return options.bind(ABI.exported(type, options.pointer), caller !== undefined)({
     core,
-    lowered: passes ? () => void store.passing.pop() : undefined,
+    lowered: passes ? () => completePassing(store) : undefined,
     postReturn: postReturn === undefined ? undefined : (...results) => {
       instance.mayLeave = false;
       postReturn(...results);
@@ -90,8 +90,9 @@ function directCall(
   });
 }
 
+/** True for types whose values JavaScript gets back when a later argument is refused. */
 function isHandle({ kind }: ValType): boolean {
-  return kind === "own" || kind === "borrow";
+  return kind === "own" || kind === "borrow" || kind === "stream" || kind === "future";
 }
 
 const NO_VALUES: readonly unknown[] = [];
@@ -170,7 +171,7 @@ function lowerHostArguments(
   passing.push([]);
   try {
     const flat = lower(task.start());
-    passing.pop();
+    completePassing(task.store);
     return flat;
   } catch (error) {
     undoPassing(task.store);

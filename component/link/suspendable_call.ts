@@ -8,6 +8,7 @@ import type { CoreValue } from "../abi/generated.ts";
 import { trap } from "../abi/traps.ts";
 import { enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { Task } from "../async/task.ts";
+import { completePassing, undoPassing } from "./codecs.ts";
 import { unwrapResult } from "./host_exports.ts";
 import type { FuncItem } from "./items.ts";
 import { type LiftedFunction, valueCodecs } from "./lift.ts";
@@ -43,7 +44,7 @@ async function run(
   store.current = task.thread;
   let called = false;
   try {
-    const flat = limited(() => lowerParams(false)(args));
+    const flat = lowerAll(store, () => limited(() => lowerParams(false)(args)));
     called = true;
     const result = await new Promise((resolve, reject) => startCall(core, limits, flat, resolve, reject, true));
     const results = result === undefined ? [] : [result as CoreValue];
@@ -63,6 +64,20 @@ async function run(
     store.current = before;
     if (limits.fuel !== undefined) context.fuel = limits.fuel;
   }
+}
+
+/** Lowers arguments; if one is refused, those before it are given back. */
+function lowerAll<T>(store: Store, lower: () => T): T {
+  store.passing.push([]);
+  let flat: T;
+  try {
+    flat = lower();
+  } catch (error) {
+    undoPassing(store);
+    throw error;
+  }
+  completePassing(store);
+  return flat;
 }
 
 /** A context whose deadline is a point in time, since several calls share it. */

@@ -237,3 +237,58 @@ Deno.test("asynchronous functions of the host end later", async () => {
   assert.deepEqual(await Promise.all([twice(), twice()]), [42, 42]);
   await assert.rejects(instantiate(() => Promise.reject(new RangeError("no answer"))).twice(), { name: "RangeError" });
 });
+
+/** Returns the handles of a stream and a future, `10 * s + f`. */
+const HOLDER = `(component
+  (type $s (stream u8)) (type $f (future u32))
+  (core module $m (memory (export "m") 1)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 64))
+    (func (export "hold") (param i32 i32 i32 i32) (result i32)
+      (i32.add (i32.mul (i32.const 10) (local.get 0)) (local.get 1))))
+  (core instance $i (instantiate $m))
+  (func (export "hold") (param "s" $s) (param "f" $f) (param "t" string) (result u32)
+    (canon lift (core func $i "hold") (memory (core memory $i "m")) (realloc (core func $i "realloc")))))`;
+
+/** The same, in a component whose calls are tasks. */
+const HOLDER_OF_TASKS = HOLDER.replace("(core instance", "(core func (canon backpressure.inc)) (core instance");
+
+for (const [kind, text] of [["a call", HOLDER], ["a task", HOLDER_OF_TASKS]] as const) {
+  Deno.test(`streams and futures stay JavaScript's when a later argument of ${kind} is refused`, async () => {
+    const instance = compileComponent(NewEngine(), text).instantiate({ resettable: true });
+    const hold = instance.exports.hold as (s: unknown, f: unknown, t: unknown) => number;
+    let pulls = 0;
+    const stream = new ReadableStream({
+      pull: (controller) => {
+        pulls++;
+        controller.enqueue(Uint8Array.of(7));
+      },
+    }, { highWaterMark: 0 });
+    let returns = 0;
+    const items = {
+      [Symbol.iterator]: () => ({
+        next: () => ({ done: false, value: 1 }),
+        return: () => ({ done: true, value: returns++ }),
+      }),
+    };
+    let waits = 0;
+    const future = { then: () => waits++ };
+    for (const source of [stream, items, stream]) {
+      assert.throws(() => hold(source, future, 5), TypeError);
+      assert.throws(() => hold(source, future, Symbol()), TypeError);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assert.deepEqual([stream.locked, pulls, returns, waits], [false, 0, 0, 0]);
+    await assert.rejects(instance.callAsync({}, "hold", stream, future, 5), TypeError);
+    assert.deepEqual([stream.locked, waits], [false, 0]);
+    instance.reset(); // nothing of the refused calls is in progress
+    assert.equal(hold(stream, future, ""), 12, "the refused calls left no handles");
+    assert.equal(stream.locked, true);
+    assert.throws(() => hold(stream, future, ""), TypeError);
+    instance.close();
+    const other = new ReadableStream({ start: (controller) => controller.enqueue(Uint8Array.of(9)) });
+    const again = compileComponent(NewEngine(), text).instantiate();
+    assert.throws(() => (again.exports.hold as typeof hold)(other, 1, 5), TypeError);
+    assert.deepEqual(await other.getReader().read(), { done: false, value: Uint8Array.of(9) });
+    again.close();
+  });
+}
