@@ -306,7 +306,8 @@ try {
   for (const [name, spec, program] of HOSTS) {
     if (options.host.length === 0 || options.host.includes(name)) programs.set(name, programOf(spec, program));
   }
-  if (options.only.length === 0 && !options.lockfiles && !options.costs) checkPlatforms(archives, programs);
+  const isWhole = options.only.length === 0 && !options.quick && !options.lockfiles && !options.costs;
+  if (isWhole || options.platforms) checkPlatforms(archives, programs);
   if (!options.platforms) testHosts(makeProject("project", archives), archives, programs);
 } finally {
   if (options.keep) console.log(`kept ${folder}`);

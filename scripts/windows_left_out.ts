@@ -16,7 +16,7 @@ const GUEST_LINKS = "guests make no symbolic links on Windows";
 const SOCKETS = "no socket can be given to a process as a descriptor";
 const SIGNALS = "every signal ends a process at once";
 const NO_PTY = "pseudo-terminals of POSIX are missing";
-const PROFILES = "profiles are made on Linux alone";
+const SAMPLES = "samples are taken on Linux alone";
 
 export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   [
@@ -33,7 +33,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/cli_project/inspect_test.ts", "a pipe or a device in a directory of WIT", "absent", NO_FIFO],
   ["tests/cli_project/mistakes_test.ts", "modules come from pipes and devices", "absent", "it needs a shell of POSIX"],
   ["tests/cli_project/mistakes_test.ts", "what is written to a slow pipe", "untested", "it needs a shell of POSIX"],
-  ["tests/cli_project/profile_test.ts", "", "absent", PROFILES],
+  ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "without --json only failures are logged", "untested", SIGNALS],
   ["tests/cli_project/shell_test.ts", "completion: bash completes", "absent", "it needs bash"],
@@ -45,7 +45,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
     "untested",
     "it reads the address space from /proc",
   ],
-  ["tests/embedding/profile_test.ts", "", "absent", PROFILES],
+  ["tests/embedding/profile_test.ts", "", "absent", SAMPLES],
   ["tests/embedding/soak_test.ts", "thousands of instances live", "untested", "it reads the memory in use from /proc"],
   ["tests/plugins/hostile_test.ts", "hostile: a directory that turns into a link", "untested", NO_LINKS],
   ["tests/wasi/deadline_test.ts", "sockets end at the deadline", "untested", SOCKETS],
@@ -65,7 +65,6 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
 /** Files of the command's tests that do not run on Windows, with the reasons. */
 export const LEFT_OUT_FILES: Readonly<Record<string, string>> = {
   "tests/cli_project/newcomer_test.ts": "it needs the name localhost, and Wine here resolves no names",
-  "tests/cli_project/profile_test.ts": PROFILES,
   "tests/cli_project/progress_test.ts": NO_PTY,
   "tests/cli_project/quick_run_test.ts": "it counts the modules of the sources, which are the same",
   "tests/cli_project/readme_test.ts": "it types the README's commands into a shell of POSIX",
