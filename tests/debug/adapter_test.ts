@@ -219,6 +219,8 @@ Deno.test("functions, offsets and memory; a variable that was changed has its va
     const { scopes } = (await client.scopesRequest({ frameId: stackFrames[0]!.id })).body;
     const { variablesReference } = scopes.find(({ name }) => name === "Locals")!;
     await client.setVariableRequest({ variablesReference, name: "a", value: "30" });
+    const much = client.customRequest("readMemory", { memoryReference: "0x0", count: 2 ** 32 });
+    await assert.rejects(much, /at most 16777216 bytes can be read at once/);
     const output = client.waitForEvent("output");
     await client.continueRequest({ threadId: MAIN });
     assert.equal((await output).body.output, "15\n");
