@@ -29,8 +29,8 @@ export function countTables({ functions, loops, allocations, growth, hostCalls }
       title: "Allocations",
       columns: ["objects", "elements", "allocation"],
       rows: allocations.map((row) => {
-        const what = `${row.instruction} of type ${row.type}`;
-        return [number(row.objects), number(row.elements), `${what} in ${placed(row)}`];
+        const made = `${row.instruction} of type ${row.type}`;
+        return [number(row.objects), number(row.elements), `${made} in ${placed(row)}`];
       }),
     },
     {

@@ -14,7 +14,7 @@ import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes
 import { type FuncType, I32, type ValType } from "@waft/engine/internal/wasm/types";
 import { Assembler } from "./assembler.ts";
 
-/** The kinds of sites: what a site's first counter counts. */
+/** The kinds of sites, by the meaning of their first counter. */
 type SiteKind = "calls" | "turns" | "objects" | "growth";
 
 /** A place with counters. */

@@ -27,7 +27,7 @@ export async function runComponent(
   options: RunOptions,
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
-  const { context, env, preopens, network } = options;
+  const { context, env, preopens, network, stdio } = options;
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {
@@ -35,6 +35,7 @@ export async function runComponent(
     env,
     preopens,
     ...(network === undefined ? {} : { network }),
+    ...(stdio === undefined ? {} : { stdio: [...stdio] }),
     ...protect,
   };
   const wasi = inFile(file, () => new ComponentWasi(wasiOptions));

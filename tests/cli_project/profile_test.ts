@@ -145,6 +145,15 @@ profileTest("a guest cannot redirect the files to another directory", (folder, w
   assert.deepEqual(readdirSync(join(folder, "outside")), []);
 });
 
+const HELLO = fileURLToPath(new URL("../component/fixtures/hello.wasm", import.meta.url));
+
+profileTest("with --json, the output of a component goes to standard error", (_, waft) => {
+  const { status, stdout, stderr } = waft("profile", "--json", HELLO, "a word");
+  assert.equal(status, 0, stderr);
+  assert.equal(JSON.parse(stdout).command, "profile");
+  assert.ok(stderr.startsWith("a word"), stderr);
+});
+
 const SUMS = fileURLToPath(new URL("../debug/programs/sums.wasm", import.meta.url));
 
 profileTest("samples of an AssemblyScript program have the lines of its source map", (folder, waft) => {
