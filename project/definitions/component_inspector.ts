@@ -1,5 +1,5 @@
 /**
- * The inspector of components: what their world imports and exports.
+ * The inspector of components: the imports and exports of their worlds.
  *
  * Input: the bytes of a component. Output: its interfaces, with the functions of each in the notation of WIT and the
  * core types with which modules import them; InspectionError for an invalid component, or one that no plugin can be.

@@ -4,7 +4,7 @@
  *
  * Input: the name of an import or export of a world. Output: its row, or the reason for having none. Only the rows of
  * this table can be linked, in the versions that waft implements. An interface without authorities carries values only:
- * what its functions reach, other rows have opened.
+ * its functions act on resources that other rows have opened.
  */
 import { parseInterfaceName } from "../../component/model/names.ts";
 import { nearestName } from "../base/grammar.ts";

@@ -8,7 +8,7 @@
 import type { DefinedWorld, Definition } from "./definition.ts";
 import { hostInterface, splitInterface } from "./wit_interfaces.ts";
 
-/** A line of a world, such as `import wasi:random/random@0.2.0;`, and who or what is behind it. */
+/** A line of a world, such as `import wasi:random/random@0.2.0;`, and its authorities or its contract. */
 interface WorldRow {
   readonly wit: string;
   /** The authorities that open an import, or the contract of an import or export; empty for all others. */

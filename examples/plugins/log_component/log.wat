@@ -50,7 +50,7 @@
 
   (func $done (global.set $free (i32.const 16384)))
 
-  ;; Writes the line so far. What cannot be written is lost.
+  ;; Writes the line so far; output that fails is dropped.
   (func $flush
     (if (i32.eqz (global.get $length)) (then (return)))
     (call $write (global.get $stderr) (i32.const 2048) (global.get $length) (i32.const 1024))
