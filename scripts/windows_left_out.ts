@@ -15,6 +15,7 @@ const NO_LINKS = "Wine makes no symbolic links; on Windows itself they need a pr
 const GUEST_LINKS = "guests make no symbolic links on Windows";
 const SOCKETS = "no socket can be given to a process as a descriptor";
 const SIGNALS = "every signal ends a process at once";
+const NO_MODES = "pipes have no O_NONBLOCK that a process inherits";
 const NO_PTY = "pseudo-terminals of POSIX are missing";
 const SAMPLES = "samples are taken on Linux alone";
 
@@ -32,7 +33,12 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/cli_project/explore_test.ts", "a source map that is a pipe", "absent", NO_FIFO],
   ["tests/cli_project/inspect_test.ts", "a pipe or a device in a directory of WIT", "absent", NO_FIFO],
   ["tests/cli_project/mistakes_test.ts", "modules come from pipes and devices", "absent", "it needs a shell of POSIX"],
-  ["tests/cli_project/mistakes_test.ts", "what is written to a slow pipe", "untested", "it needs a shell of POSIX"],
+  [
+    "tests/cli_project/mistakes_test.ts",
+    "output to a slow pipe arrives completely",
+    "untested",
+    "it needs a shell of POSIX",
+  ],
   ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "without --json only failures are logged", "untested", SIGNALS],
@@ -54,6 +60,8 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/wasi/escape_test.ts", "opening a FIFO does not block", "absent", NO_FIFO],
   ["tests/wasi/escape_test.ts", "links below /proc do not lead out", "absent", "there is no /proc"],
   ["tests/wasi/escape_test.ts", "a tree that changes during the walk", "untested", NO_LINKS],
+  ["tests/wasi/nonblocking_test.ts", "a read of a nonblocking standard input", "absent", NO_MODES],
+  ["tests/wasi/nonblocking_test.ts", "a write to a full nonblocking standard output", "absent", NO_MODES],
   ["tests/wasi/paths_test.ts", "exclusive creation does not look behind a link", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "hard links to symbolic links", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "symbolic links are made, read and followed", "absent", GUEST_LINKS],
