@@ -241,12 +241,16 @@ export class Store {
     this.#endState();
   }
 
-  /** Closes the core instances. */
+  /**
+   * Closes the core instances, and forgets them: handles of calls that a trap has ended lead to the store until the
+   * engine sweeps its references to host values.
+   */
   close(): void {
     this.#resettable = false;
     for (const instance of [...this.coreInstances, ...this.adapters]) instance.close();
     this.#failAll(new Error("The instance is closed"));
     this.#endState();
+    for (const list of [this.coreInstances, this.adapters, this.deferredAdapters, this.instances]) list.length = 0;
   }
 
   /** Forgets the handles of all instances; resources of the host that they own are disposed of. */

@@ -8,9 +8,11 @@ import { NewEngine } from "@waft/engine";
 import { GENERATED } from "../../component/abi/generated.ts";
 import { GuestMemory } from "../../component/abi/guest_memory.ts";
 import { INTERPRETED } from "../../component/abi/interpreted.ts";
+import { Store } from "../../component/async/component_instance.ts";
 import { compileBinary } from "../../component/component.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
+import { settle } from "../support/collect_garbage.ts";
 import { comparable, observe, stringCalls } from "./adapter_pairs.ts";
 
 const COUNT = Number(process.env["WAFT_ADAPTER_COUNT"] ?? 200);
@@ -301,4 +303,22 @@ Deno.test("a call between components waits for a promise of the host", async () 
   for (let k = 0; k < 20; k++) assert.equal(await instance.callAsync({}, "g"), 7);
   const plain = component.instantiate({}, { ask: () => 5 });
   for (let k = 0; k < 20; k++) assert.equal(plain.call({}, "g"), 8);
+});
+
+/** Gives `store` a core instance with a memory; returns a weak reference to it. */
+function addInstance(store: Store): WeakRef<object> {
+  const instance = NewEngine().compile(`(module (memory (export "memory") 1))`).instantiate({});
+  store.coreInstances.push(instance);
+  return new WeakRef(instance);
+}
+
+Deno.test("a closed component leaves no core instances to calls that a trap has ended", async () => {
+  const store = new Store(false, false, () => false);
+  const instance = addInstance(store);
+  // The engine's references to host values lead to such a call, its lent handles, and the store.
+  const call = { lenders: [{ store }] };
+  store.close();
+  await settle();
+  assert.equal(instance.deref(), undefined);
+  assert.equal(call.lenders[0].store.adapters.length, 0);
 });
