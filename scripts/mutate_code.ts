@@ -52,7 +52,9 @@ function mutateModule(file: string): void {
   const used = new Map<MutantKind, number>();
   for (let index = 0; index < functionStart.length; index++) {
     if (functionStart[index] < 0 || verifier.verify(index) !== undefined) continue;
-    for (const mutant of mutantsOf(module, index)) {
+    // Code that control never reaches may be anything.
+    const mutants = [...mutantsOf(module, index)].filter(({ at }) => verifier.isReached(at));
+    for (const mutant of mutants) {
       const count = (used.get(mutant.kind) ?? 0) + 1;
       if (count > most) continue;
       used.set(mutant.kind, count);

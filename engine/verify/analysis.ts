@@ -6,10 +6,14 @@
  * The stack pointer is known exactly: `depth` is its distance below the value at entry, where the return address is.
  * Slots of the frame that hold values of general registers are locations, numbered when they are first written.
  */
+import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
 import { Facts, PLACE } from "./facts.ts";
 import { Ranges } from "./ranges.ts";
-import type { MachineModule } from "./machine_module.ts";
+import type { CodeType, MachineModule } from "./machine_module.ts";
+import { tyOf } from "../wasm/ir_types.ts";
+import { canonicalType } from "../wasm/subtype.ts";
+import type { HeapType } from "../wasm/types.ts";
 import { X64Instructions } from "./x64_decoder.ts";
 
 /** Reasons why code is not proven, in the order of the report. */
@@ -27,6 +31,7 @@ export const REASON = {
   THREAD: "an access to a field of the thread state that code must not use so",
   CONSTANTS: "an access to the code image other than a load from its constant pool",
   OBJECT: "an access to a heap object or record whose type is not proven",
+  REFERENCE: "a reference whose type is not proven, where one of another type is expected",
   ADDRESS: "an access through an address of unknown origin",
   CALL_TARGET: "a call or jump to a place other than a function, stub or tested record",
   CALL_SITE: "a call without its entry in the table of call sites",
@@ -47,6 +52,8 @@ export const FLAGS = {
   ADDED: 2,
   /** The result is the upper half of the value with the name `flagsName`. */
   UPPER_HALF: 3,
+  /** The result is LEFT under mask RIGHT, a constant. */
+  TESTED: 4,
 } as const;
 
 /** Most slots of a frame that are tracked. */
@@ -73,6 +80,16 @@ export class Analysis {
   flagsDelta = 0;
   /** The name of a record in the context that was found to be of the own instance since the last call, 0: none. */
   ownRecord = 0;
+  /** The register of the reference in the address that is being evaluated. */
+  referent = 0;
+  /** The location of the value that is being stored, −1: unknown. */
+  stored = -1;
+  /** The number with this name is the rounded eighth of bytes, a product; 0: none. */
+  eighthName = 0;
+  eighthOf = -1;
+  eighthRoom = 0;
+  /** The current instruction always faults: control does not go on. */
+  faults = false;
   /** First reason, and the offset of its instruction in the image. */
   reason = "";
   reasonAt = 0;
@@ -83,6 +100,10 @@ export class Analysis {
   #slotAt: Int32Array = new Int32Array(256);
   #slotEnd = 0;
   #slots = 0;
+  /** Location by entry of the overflow buffer, 0: none. */
+  readonly #overflowAt = new Int32Array(THREAD.SLOT_COUNT);
+  #overflowEnd = 0;
+  readonly #functionTypes = new Map<HeapType, CodeType>();
 
   constructor(module: MachineModule) {
     this.module = module;
@@ -96,12 +117,27 @@ export class Analysis {
     this.#slotAt.fill(0, 0, this.#slotEnd);
     this.#slotEnd = 0;
     this.#slots = 0;
+    this.#overflowAt.fill(0, 0, this.#overflowEnd);
+    this.#overflowEnd = 0;
     this.reason = "";
   }
 
   /** Whether the elements of table `t` cannot move. */
   isTableFixed(t: number): boolean {
     return this.module.tableIsFixed[t] || this.constantTables[t] === 1;
+  }
+
+  /** The signature of functions of closed type `heap`; undefined if it is no function type. */
+  functionType(heap: HeapType): CodeType | undefined {
+    if (heap < 0) return undefined;
+    const known = this.#functionTypes.get(heap);
+    if (known !== undefined) return known;
+    const { composite } = canonicalType(heap);
+    if (composite.kind !== "func") return undefined;
+    const { params, results } = composite;
+    const type = { params: Uint8Array.from(params, tyOf), results: Uint8Array.from(results, tyOf), type: composite };
+    this.#functionTypes.set(heap, type);
+    return type;
   }
 
   /** A name for the first or another result of the current instruction. */
@@ -147,6 +183,31 @@ export class Analysis {
     const { facts } = this;
     facts.reserve(count);
     for (; facts.count < count; facts.count++) facts.forget(facts.count);
+  }
+
+  /** The location of entry `k` of the overflow buffer, −1 if it has none. */
+  overflowSlot(k: number): number {
+    const l = k < this.#overflowEnd ? this.#overflowAt[k] : 0;
+    return l !== 0 && l < this.facts.count ? l : -1;
+  }
+
+  /** The same; makes a location, or returns 0 if there are too many. */
+  newOverflowSlot(k: number): number {
+    if (this.#overflowAt[k] === 0) {
+      if (this.#slots >= MAX_SLOTS) return 0;
+      this.#overflowAt[k] = PLACE.SLOTS + this.#slots++;
+      this.#overflowEnd = Math.max(this.#overflowEnd, k + 1);
+    }
+    this.#extend(this.#overflowAt[k] + 1);
+    return this.#overflowAt[k];
+  }
+
+  /** Forgets the overflow buffer. */
+  forgetOverflow(): void {
+    for (let k = 0; k < this.#overflowEnd; k++) {
+      const l = this.overflowSlot(k);
+      if (l > 0) this.facts.forget(l);
+    }
   }
 
   /** Forgets all slots that overlap `size` bytes at `position`. */

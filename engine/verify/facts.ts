@@ -17,6 +17,8 @@
  * meet.
  */
 import { grown } from "../base/columns.ts";
+import { HEAP } from "../wasm/types.ts";
+import { commonHeap } from "./references.ts";
 
 /** Kinds of values. */
 export const VALUE = {
@@ -33,8 +35,11 @@ export const VALUE = {
   OVERFLOW: 6,
   /** The cell of imported global `id`. */
   CELL: 7,
-  /** A function record or null; id: 1 + index of the type that was tested, 0: none; low: RECORD_FACTS. */
-  RECORD: 8,
+  /**
+   * A reference; id: its closed heap type (references.ts: machineHeap); low: REFERENCE_FACTS; high: the least length of
+   * an array.
+   */
+  REFERENCE: 8,
   /** The image. */
   IMAGE: 9,
   /** The context in the record named `id`. */
@@ -73,10 +78,39 @@ export const VALUE = {
   JUMP_PLACE: 29,
   /** The low byte is 0 or 1; nothing is known of the others. */
   LOW_FLAG: 30,
+  /** The low bits, mask `low`, of the reference named `id`. */
+  TAG_BITS: 31,
+  /** TYPE_KIND of the type of the object named `id`, and the length of the array named `id`. */
+  TYPE_KIND: 32,
+  ARRAY_LENGTH: 33,
+  /**
+   * The address at distance `low` = `high` from element x of the array with the name in `of` (elementLimit); id: the type
+   * of the array; name, delta: those of x; room: x + room is at most the length.
+   */
+  ELEMENT: 34,
+  /** The identity of the exception that was caught, and that of tag `id` of the module. */
+  CAUGHT_TAG: 35,
+  TAG: 36,
+  /**
+   * A slot of the heap without a header, or null; id: its class, or less the name of the class; low: SLOT_FACTS; high:
+   * its bytes if they are constant; of, room: its bytes as a product.
+   */
+  FREE_SLOT: 37,
+  /** The link in the free slot named `id`. */
+  FREE_LINK: 38,
+  /** A slot with array type `id` in its header, but no length. */
+  NEW_ARRAY: 39,
+  /** The class of slots of the bytes in of, room; the address of its list; the address of the class of a size. */
+  SIZE_CLASS: 40,
+  CLASS_CELL: 41,
+  SIZE_CELL: 42,
+  /** 0, or 1 and the reference named `id` is of heap type `low` and not null; TYPE_FLAG: in the low byte only. */
+  TYPE_TEST: 43,
+  TYPE_FLAG: 44,
 } as const;
 
 /** 1: column `id` of such values is a name. */
-const NAMES_ID = new Uint8Array(32);
+const NAMES_ID = new Uint8Array(64);
 for (
   const kind of [
     VALUE.RECORD_CONTEXT,
@@ -87,17 +121,64 @@ for (
     VALUE.DESCRIPTOR_OFFSET,
     VALUE.ANCESTOR,
     VALUE.DISPLAY,
+    VALUE.TAG_BITS,
+    VALUE.TYPE_KIND,
+    VALUE.ARRAY_LENGTH,
+    VALUE.FREE_LINK,
+    VALUE.TYPE_TEST,
+    VALUE.TYPE_FLAG,
   ]
 ) NAMES_ID[kind] = 1;
 
-/** Facts about a record, in column `low`. */
-export const RECORD_FACTS = { NOT_NULL: 1, OWN: 2 } as const;
+/**
+ * Facts about a reference, in column `low`. OWN: a function of the own instance; OBJECT: null or an address; FRESH: the
+ * object was allocated here, so its type is exactly `id`.
+ */
+export const REFERENCE_FACTS = { NOT_NULL: 1, OWN: 2, OBJECT: 4, FRESH: 8 } as const;
+/** Facts about a slot of the heap, in column `low`. */
+export const SLOT_FACTS = { NOT_NULL: 1, TAKEN: 2 } as const;
+/** Facts about a number, in column `id`. */
+export const NUMBER_FACTS = { ODD: 1 } as const;
 
 /** Bytes of a jump in a table of jumps. */
 export const JUMP_BYTES = 5;
 
-/** Lengths: of memory n, in bytes; of table n, in elements and in bytes. */
-export const LIMIT = { MEMORY: 0, TABLE: 0x100000, TABLE_BYTES: 0x200000, UNIT: 0x100000 } as const;
+/**
+ * Lengths: of memory n, in bytes; of table n, in elements and in bytes; of arrays (elementLimit). A number with the
+ * limit `product(name, shift)` is the value of that name shifted left, less `room`.
+ */
+export const LIMIT = {
+  MEMORY: 0,
+  TABLE: 0x100000,
+  TABLE_BYTES: 0x200000,
+  UNIT: 0x100000,
+  ELEMENTS: 0x300000,
+  PRODUCT: 0x40000000,
+} as const;
+/** Names above this have no limits. */
+const MAX_LIMIT_NAME = 1 << 26;
+
+/**
+ * The length of the array named `name`. With `shift`, a number with this limit is an index shifted left, and its room
+ * counts elements. −1 if the name is too large.
+ */
+export function elementLimit(name: number, shift: number): number {
+  return name > 0 && name < MAX_LIMIT_NAME ? LIMIT.ELEMENTS + name * 8 + shift : -1;
+}
+
+/** See LIMIT. */
+export function productLimit(name: number, shift: number): number {
+  return name > 0 && name < MAX_LIMIT_NAME ? LIMIT.PRODUCT + name * 8 + shift : -1;
+}
+
+/** The name in limit `of`, 0 if it has none; and the shift. */
+export function limitName(of: number): number {
+  return of < LIMIT.ELEMENTS ? 0 : (of - (of < LIMIT.PRODUCT ? LIMIT.ELEMENTS : LIMIT.PRODUCT)) >> 3;
+}
+
+export function limitShift(of: number): number {
+  return of < LIMIT.ELEMENTS ? 0 : of & 7;
+}
 
 /** Locations that every state has, after the registers. */
 export const PLACE = {
@@ -120,6 +201,17 @@ export function lengthPlace(limit: number): number {
   const table = limit - LIMIT.TABLE;
   return table >= 0 && table < KNOWN_LENGTHS ? PLACE.LENGTHS + KNOWN_LENGTHS + table : 0;
 }
+
+/** Kinds of values that always have 32 bits. */
+const SHORT_KINDS: readonly number[] = [
+  VALUE.TYPE_ID,
+  VALUE.EXPECTED_TYPE,
+  VALUE.ANCESTOR,
+  VALUE.TAG_BITS,
+  VALUE.TYPE_KIND,
+  VALUE.ARRAY_LENGTH,
+  VALUE.TYPE_TEST,
+];
 
 /** The largest value in 32 bits. */
 export const MAX32 = 0xffffffff;
@@ -192,7 +284,8 @@ export class Facts {
   isShort(l: number): boolean {
     const kind = this.kind[l];
     if (kind === VALUE.NUMBER || kind === VALUE.LENGTH) return this.high[l] <= MAX32;
-    return kind === VALUE.TYPE_ID || kind === VALUE.EXPECTED_TYPE || kind === VALUE.ANCESTOR;
+    if (kind === VALUE.REFERENCE) return this.id[l] === HEAP.i31;
+    return SHORT_KINDS.includes(kind);
   }
 
   /** Whether the location holds the start of object (kind, id). */
@@ -204,7 +297,16 @@ export class Facts {
   shift(l: number, amount: number): void {
     this.low[l] += amount;
     this.high[l] += amount;
+    if (this.kind[l] === VALUE.ELEMENT) return;
+    if (this.kind[l] === VALUE.NUMBER) this.id[l] = 0;
     this.delta[l] += amount;
+    this.moveRoom(l, amount);
+  }
+
+  /** The value of location `l` has grown by `amount`; the room of a shifted index counts elements, and is lost. */
+  moveRoom(l: number, amount: number): void {
+    const of = this.of[l];
+    if (of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && (of & 7) !== 0 && amount !== 0) this.of[l] = -1;
     this.room[l] -= amount;
   }
 
@@ -237,6 +339,10 @@ export class Facts {
     const name = this.name[x], delta = this.delta[x];
     for (let l = 0; l < this.count; l++) {
       if (l !== x && (name === 0 || this.name[l] !== name)) continue;
+      if (this.kind[l] === VALUE.ELEMENT && limit === this.of[l]) {
+        this.room[l] = Math.max(this.room[l], room + delta - this.delta[l]);
+        continue;
+      }
       if (this.kind[l] !== VALUE.NUMBER && this.kind[l] !== VALUE.MEMORY) continue;
       const own = room + delta - this.delta[l];
       if (this.of[l] === limit && this.room[l] >= own) continue;
@@ -250,6 +356,8 @@ export class Facts {
 export class SavedFacts {
   #facts = new Facts();
   #end = 0;
+  /** Locations whose facts refer to another, and those, in one join. */
+  readonly #referents: number[] = [];
   /** Per block: first entry, −1 while nothing has reached it, and number of locations. */
   first: Int32Array = new Int32Array(64);
   count: Int32Array = new Int32Array(64);
@@ -308,12 +416,16 @@ export class SavedFacts {
 
   /**
    * Gives every location of block `k` a name of that block: that of the first location with its name. Facts that refer
-   * to a name are lost.
+   * to a name which no location has are lost.
    */
   #rename(k: number): void {
     const { name, delta, kind } = this.#facts;
     const first = this.first[k], end = first + this.count[k], base = this.nameBase[k] - first;
-    for (let l = first; l < end; l++) if (NAMES_ID[kind[l]] !== 0) this.#facts.forget(l);
+    for (let l = first; l < end; l++) {
+      if (NAMES_ID[kind[l]] !== 0) this.#renameId(k, l);
+      if (kind[l] === VALUE.FREE_SLOT && this.#facts.id[l] < 0) this.#facts.id[l] = NO_CLASS;
+      if (this.#facts.of[l] >= LIMIT.ELEMENTS) this.#renameLimit(k, l);
+    }
     for (let l = end - 1; l >= first; l--) {
       if (name[l] === 0) continue;
       let same = first;
@@ -321,6 +433,77 @@ export class SavedFacts {
       name[l] = base + same;
       delta[l] = same === l ? 0 : delta[l] - delta[same];
     }
+  }
+
+  /** The block's name for the value named `old`, 0 if no location has it. */
+  #newName(k: number, old: number): number {
+    const { name, delta } = this.#facts;
+    const first = this.first[k], end = first + this.count[k];
+    let l = first;
+    while (l < end && name[l] !== old) l++;
+    return l < end && delta[l] === 0 && old !== 0 ? this.nameBase[k] + l - first : 0;
+  }
+
+  #renameId(k: number, l: number): void {
+    const name = this.#newName(k, this.#facts.id[l]);
+    if (name === 0) this.#facts.forget(l);
+    else this.#facts.id[l] = name;
+  }
+
+  #renameLimit(k: number, l: number): void {
+    const { of, kind } = this.#facts;
+    const name = this.#newName(k, limitName(of[l])), shift = limitShift(of[l]);
+    if (name !== 0) of[l] = of[l] < LIMIT.PRODUCT ? elementLimit(name, shift) : productLimit(name, shift);
+    else if (kind[l] === VALUE.ELEMENT) this.#facts.forget(l);
+    else of[l] = -1;
+  }
+
+  /**
+   * The values that location `n` refers to on both paths are in one place, which gets a new name; returns false if there
+   * is no such place.
+   */
+  #noteReferent(k: number, n: number, facts: Facts, l: number): boolean {
+    const { name, delta, id } = this.#facts;
+    const first = this.first[k], count = Math.min(this.count[k], facts.count);
+    const old = id[n], other = facts.id[l];
+    if (this.#referents.length >= MAX_REFERENTS) return false;
+    for (let place = 0; place < count; place++) {
+      if (name[first + place] !== old || facts.name[place] !== other) continue;
+      if (delta[first + place] !== 0 || facts.delta[place] !== 0) continue;
+      this.#referents.push(n, first + place);
+      return true;
+    }
+    return false;
+  }
+
+  /** Facts that refer to a place have its new name; returns whether there are any. */
+  #renameReferents(k: number): boolean {
+    const { name, delta, id } = this.#facts;
+    const rows = this.#referents;
+    for (let at = 0; at < rows.length; at += 2) {
+      const n = rows[at], place = rows[at + 1];
+      if (delta[place] === 0 && name[place] !== 0) id[n] = name[place];
+      else this.#loseKind(k, n);
+    }
+    const any = rows.length > 0;
+    rows.length = 0;
+    return any;
+  }
+
+  /** Whether `own`, a name at the head of block `k`, is that of the value which the path with `facts` names `other`. */
+  #isSameName(k: number, own: number, facts: Facts, other: number): boolean {
+    const place = own - this.nameBase[k];
+    if (place < 0 || place >= this.count[k]) return own === other;
+    const { name, delta } = this.#facts;
+    const n = this.first[k] + place;
+    return place < facts.count && name[n] === own && delta[n] === 0 && facts.name[place] === other &&
+      facts.delta[place] === 0;
+  }
+
+  #isSameLimit(k: number, own: number, facts: Facts, other: number): boolean {
+    if (own < LIMIT.ELEMENTS || other < LIMIT.ELEMENTS) return own === other;
+    const isAlike = own < LIMIT.PRODUCT === other < LIMIT.PRODUCT && limitShift(own) === limitShift(other);
+    return isAlike && this.#isSameName(k, limitName(own), facts, limitName(other));
   }
 
   /** Weakens the facts of block `k` to those that also hold in `facts`; returns whether any was lost. */
@@ -331,6 +514,7 @@ export class SavedFacts {
     const count = Math.min(this.count[k], facts.count);
     for (let l = 0; l < count; l++) if (this.#joinLocation(k, first + l, facts, l)) changed = true;
     if (this.#joinNames(k, facts, count)) changed = true;
+    if (this.#renameReferents(k)) changed = true;
     for (let l = count; l < this.count[k]; l++) {
       if (this.#isKnown(first + l)) {
         this.#facts.forget(first + l);
@@ -347,30 +531,100 @@ export class SavedFacts {
 
   #joinLocation(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    if (own.kind[n] !== facts.kind[l]) return this.#loseKind(k, n);
-    if (own.kind[n] === VALUE.RECORD) return this.#joinRecord(n, facts, l);
-    if (own.id[n] !== facts.id[l]) return this.#loseKind(k, n);
+    const kind = own.kind[n], other = facts.kind[l];
+    if (kind === VALUE.REFERENCE || other === VALUE.REFERENCE) return this.#joinReference(k, n, facts, l);
+    if (kind === VALUE.TYPE_TEST || other === VALUE.TYPE_TEST) return this.#joinTest(k, n, facts, l);
+    if (kind !== other) return this.#loseKind(k, n);
+    if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, n, facts, l);
+    if (kind === VALUE.NUMBER) return this.#joinNumber(k, n, facts, l);
+    const isNamed = NAMES_ID[kind] !== 0;
+    const isSame = isNamed ? this.#isSameName(k, own.id[n], facts, facts.id[l]) : own.id[n] === facts.id[l];
+    if (!isSame && !(isNamed && this.#noteReferent(k, n, facts, l))) return this.#loseKind(k, n);
+    if (kind === VALUE.ELEMENT) return this.#joinElement(k, n, facts, l);
     let changed = this.#joinBounds(k, n, facts, l);
     if (this.#joinRoom(k, n, facts, l)) changed = true;
     return changed;
   }
 
+  #joinNumber(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    let changed = this.#joinBounds(k, n, facts, l);
+    if (this.#joinRoom(k, n, facts, l)) changed = true;
+    if ((own.id[n] & ~facts.id[l]) === 0) return changed;
+    own.id[n] &= facts.id[l];
+    return true;
+  }
+
+  /** The outcome of a type test, and on one path possibly 0, which says nothing. */
+  #joinTest(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    if (isZero(facts, l)) return false;
+    if (own.kind[n] === VALUE.TYPE_TEST && facts.kind[l] === VALUE.TYPE_TEST) {
+      const isSame = own.low[n] === facts.low[l];
+      if (isSame && this.#isSameName(k, own.id[n], facts, facts.id[l])) return false;
+      if (isSame && this.#noteReferent(k, n, facts, l)) return true;
+    } else if (isZero(own, n)) {
+      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
+      if (place >= 0 && this.#referents.length < MAX_REFERENTS) {
+        own.set(n, VALUE.TYPE_TEST, 0, facts.low[l], facts.high[l], this.#ownName(k, n));
+        this.#referents.push(n, this.first[k] + place);
+        return true;
+      }
+    }
+    return this.#loseKind(k, n);
+  }
+
+  /** Slots of the heap: the bytes that both have. */
+  #joinSlot(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    const low = own.low[n] & facts.low[l], high = Math.min(own.high[n], facts.high[l]);
+    const isSame = own.room[n] === facts.room[l] && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
+    // The class decides only which list the slot may be taken from.
+    const id = own.id[n] === facts.id[l] ? own.id[n] : NO_CLASS;
+    const of = isSame ? own.of[n] : -1;
+    if (own.low[n] === low && own.high[n] === high && own.of[n] === of && own.id[n] === id) return false;
+    own.low[n] = low;
+    own.high[n] = high;
+    own.of[n] = of;
+    own.id[n] = id;
+    return true;
+  }
+
+  /** Element addresses at one distance, in one array. */
+  #joinElement(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    const isSame = own.low[n] === facts.low[l] && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
+    if (!isSame) return this.#loseKind(k, n);
+    if (facts.room[l] >= own.room[n]) return false;
+    own.room[n] = this.visits[k] > NARROW_VISITS ? -Infinity : facts.room[l];
+    return true;
+  }
+
   #loseKind(k: number, n: number): boolean {
     const changed = this.#isKnown(n);
     this.#facts.forget(n);
-    // A name that no other location has: a number and the distance of an address may have had one name.
-    this.#facts.name[n] = this.nameBase[k] + this.count[k] + n - this.first[k];
+    // A number and the distance of an address may have had one name.
+    this.#facts.name[n] = this.#ownName(k, n);
     return changed;
   }
 
-  #joinRecord(n: number, facts: Facts, l: number): boolean {
+  /** A name that no other location has. */
+  #ownName(k: number, n: number): number {
+    return this.nameBase[k] + this.count[k] + n - this.first[k];
+  }
+
+  /** Null and i31 references are numbers where they are constants. */
+  #joinReference(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    const id = own.id[n] === facts.id[l] ? own.id[n] : 0;
-    const known = own.low[n] & facts.low[l];
-    const changed = id !== own.id[n] || known !== own.low[n];
-    own.id[n] = id;
-    own.low[n] = known;
-    return changed;
+    const heap = referenceHeap(own, n), other = referenceHeap(facts, l);
+    const id = heap === undefined || other === undefined ? undefined : commonHeapOf(heap, other);
+    if (id === undefined) return this.#loseKind(k, n);
+    const low = referenceFacts(own, n) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
+    const high = Math.min(leastLength(own, n), leastLength(facts, l));
+    if (own.kind[n] === VALUE.REFERENCE && own.id[n] === id && own.low[n] === low && own.high[n] === high) return false;
+    const isNamed = own.delta[n] === 0 && own.name[n] !== 0;
+    own.set(n, VALUE.REFERENCE, id, low, high, isNamed ? own.name[n] : this.#ownName(k, n));
+    return true;
   }
 
   #joinBounds(k: number, n: number, facts: Facts, l: number): boolean {
@@ -390,7 +644,11 @@ export class SavedFacts {
   #joinRoom(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     if (own.of[n] < 0) return false;
-    if (facts.of[l] === own.of[n]) {
+    if (this.#isSameLimit(k, own.of[n], facts, facts.of[l])) {
+      if (own.of[n] >= LIMIT.PRODUCT && facts.room[l] !== own.room[n]) {
+        own.of[n] = -1;
+        return true;
+      }
       if (facts.room[l] >= own.room[n]) return false;
       own.room[n] = facts.room[l];
       // A room that keeps shrinking around a loop is given up.
@@ -451,6 +709,53 @@ export class SavedFacts {
   }
 }
 
+/** A slot that can be taken from no list. */
+export const NO_CLASS = 0x7fffffff;
+/** The null reference, of any hierarchy. */
+const NULL_HEAP = 0;
+
+/** The heap type of the reference at location `l`; undefined if it is no reference. */
+function referenceHeap({ kind, id, low, high }: Facts, l: number): number | undefined {
+  if (kind[l] === VALUE.REFERENCE) return id[l];
+  if (kind[l] !== VALUE.NUMBER) return undefined;
+  if (low[l] === 0 && high[l] === 0) return NULL_HEAP;
+  const isOdd = (id[l] & NUMBER_FACTS.ODD) !== 0 || (low[l] === high[l] && low[l] % 2 === 1);
+  return isOdd && high[l] <= MAX32 ? HEAP.i31 : undefined;
+}
+
+function isZero(facts: Facts, l: number): boolean {
+  return facts.isNumber(l) && facts.high[l] === 0;
+}
+
+/** The first of `count` locations whose value has exactly this name, −1 if there is none. */
+function namedPlace({ name, delta }: Facts, wanted: number, count: number): number {
+  for (let l = 0; l < count; l++) if (name[l] === wanted && delta[l] === 0) return l;
+  return -1;
+}
+
+function commonHeapOf(x: number, y: number): number | undefined {
+  return x === NULL_HEAP ? y : y === NULL_HEAP ? x : commonHeap(x, y);
+}
+
+function referenceFacts({ kind, low, high }: Facts, l: number): number {
+  if (kind[l] === VALUE.REFERENCE) return low[l];
+  return high[l] === 0 ? REFERENCE_FACTS.OBJECT | REFERENCE_FACTS.OWN : REFERENCE_FACTS.NOT_NULL;
+}
+
+function leastLength({ kind, high }: Facts, l: number): number {
+  return kind[l] === VALUE.REFERENCE ? high[l] : high[l] === 0 ? Infinity : 0;
+}
+
+/** Location `to` becomes one of the references in `to` and `from`, without a name; false if they are not references. */
+export function joinReferences(facts: Facts, to: number, from: number): boolean {
+  const x = referenceHeap(facts, to), y = referenceHeap(facts, from);
+  const id = x === undefined || y === undefined ? undefined : commonHeapOf(x, y);
+  if (id === undefined) return false;
+  const low = referenceFacts(facts, to) & referenceFacts(facts, from) & (x === y ? -1 : ~REFERENCE_FACTS.FRESH);
+  facts.set(to, VALUE.REFERENCE, id, low, Math.min(leastLength(facts, to), leastLength(facts, from)), 0);
+  return true;
+}
+
 /** Groups of locations that keep a common name in one join. */
 const MAX_GROUPS = 64;
 const GROUP_PLACE = new Int32Array(MAX_GROUPS);
@@ -459,6 +764,8 @@ const GROUP_OTHER = new Int32Array(MAX_GROUPS);
 const GROUP_OWN_DELTA = new Float64Array(MAX_GROUPS);
 const GROUP_OTHER_DELTA = new Float64Array(MAX_GROUPS);
 
+/** Most words of facts that refer to another location, in one join. */
+const MAX_REFERENTS = 64;
 /** Visits of a block after which bounds that still grow are widened. */
 const NARROW_VISITS = 3;
 

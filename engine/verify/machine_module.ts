@@ -12,8 +12,8 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import type { Expr } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
-import { closeHeapType, subtypeDepth, topHeap } from "../wasm/subtype.ts";
-import { HEAP, heapOf, I64, isRef, type ValType } from "../wasm/types.ts";
+import { closeFuncType, closeValType, subtypeDepth } from "../wasm/subtype.ts";
+import { type FuncType, I64, type ValType } from "../wasm/types.ts";
 
 /** Code that every image carries, in front of its functions. */
 interface KnownStubs {
@@ -23,6 +23,11 @@ interface KnownStubs {
   readonly start: Int32Array;
 }
 
+/** The signature of machine code, and the closed types behind it. */
+export interface CodeType extends Signature {
+  readonly type: FuncType;
+}
+
 /** A module's machine code, and everything that the rules know about the module. */
 export interface MachineModule {
   readonly bytes: Uint8Array;
@@ -30,40 +35,45 @@ export interface MachineModule {
   readonly code: Pick<CodeDescription, "layout" | "explicitBounds">;
   readonly stubs: KnownStubs;
   /** Signature by function index, imports included, and by type index; undefined for types of objects. */
-  readonly functionSignature: readonly Signature[];
-  readonly typeSignature: readonly (Signature | undefined)[];
-  /** Depth of each type in its hierarchy. */
+  readonly functionSignature: readonly CodeType[];
+  readonly typeSignature: readonly (CodeType | undefined)[];
+  /** Canonical ids by type index and by function index, and the depth of each type in its hierarchy. */
+  readonly typeId: Int32Array;
+  readonly functionTypeId: Int32Array;
   readonly typeDepth: Int32Array;
   /** By memory: 64-bit addresses, shared, and the smallest length in bytes. */
   readonly memoryIs64: readonly boolean[];
   readonly memoryIsShared: readonly boolean[];
   readonly memoryBytes: readonly number[];
-  /** By table: 64-bit indices, elements are function records or null, and the smallest length. */
+  /** By table: 64-bit indices, the closed type of elements, and the smallest length. */
   readonly tableIs64: readonly boolean[];
-  readonly tableHoldsFunctions: readonly boolean[];
+  readonly tableElement: readonly ValType[];
   readonly tableLength: readonly number[];
   /** By table: its length cannot change, so its elements never move. */
   readonly tableIsFixed: readonly boolean[];
   /**
    * By table: nothing but the module's code and its segments can write to it. If the code does not, its elements never
-   * move, and are null or functions of type `tableType` − 1 unless that is 0.
+   * move, and are null or functions of the type with canonical id `tableType` unless that is 0.
    */
   readonly tableIsPrivate: readonly boolean[];
   readonly tableType: Int32Array;
-  /** By global: the context has the address of the value (imported and mutable); the value is a function reference. */
+  /** By global: the context has the address of the value (imported and mutable), and the closed type of the value. */
   readonly globalIsCell: readonly boolean[];
+  readonly globalType: readonly ValType[];
+  /** Closed types of the payload by tag. */
+  readonly tagPayload: readonly (readonly ValType[])[];
   readonly importedFunctions: number;
   /** By defined function: 1 if other code may take its place, so that nothing is known of the registers it writes. */
   readonly replaceable: Uint8Array | undefined;
 }
 
-function machineSignature(params: readonly ValType[], results: readonly ValType[]): Signature {
-  return { params: Uint8Array.from(params, tyOf), results: Uint8Array.from(results, tyOf) };
-}
-
-/** True if a table of this type holds function records. */
-function holdsFunctions(valid: AnnotatedModule, type: ValType): boolean {
-  return isRef(type) && topHeap(closeHeapType(heapOf(type), valid.canonicalIds)) === HEAP.func;
+function codeType(type: FuncType, ids: Int32Array): CodeType {
+  const { params, results } = type;
+  return {
+    params: Uint8Array.from(params, tyOf),
+    results: Uint8Array.from(results, tyOf),
+    type: closeFuncType(type, ids),
+  };
 }
 
 /** Whether table `t` is neither imported nor exported. */
@@ -109,26 +119,29 @@ export function machineModule(
   stubs: KnownStubs,
   replaceable?: Uint8Array,
 ): MachineModule {
+  const { canonicalIds: ids } = valid;
   return {
     bytes,
     tables,
     code,
     stubs,
-    functionSignature: valid.funcTypes.map(({ params, results }) => machineSignature(params, results)),
-    typeSignature: valid.types.map(({ composite }) =>
-      composite.kind === "func" ? machineSignature(composite.params, composite.results) : undefined
-    ),
-    typeDepth: Int32Array.from(valid.canonicalIds, (id) => subtypeDepth(id)),
+    functionSignature: valid.funcTypes.map((type) => codeType(type, ids)),
+    typeSignature: valid.types.map(({ composite }) => composite.kind === "func" ? codeType(composite, ids) : undefined),
+    typeId: ids,
+    functionTypeId: Int32Array.from(valid.funcTypeIndices, (index) => ids[index]),
+    typeDepth: Int32Array.from(ids, (id) => subtypeDepth(id)),
     memoryIs64: valid.memoryTypes.map(({ limits }) => limits.address === I64),
     memoryIsShared: valid.memoryTypes.map(({ shared }) => shared),
     memoryBytes: valid.memoryTypes.map(({ limits }) => Number(limits.min) * 65536),
     tableIs64: valid.tableTypes.map(({ limits }) => limits.address === I64),
-    tableHoldsFunctions: valid.tableTypes.map(({ element }) => holdsFunctions(valid, element)),
+    tableElement: valid.tableTypes.map(({ element }) => closeValType(element, ids)),
     tableLength: valid.tableTypes.map(({ limits }) => Number(limits.min)),
     tableIsFixed: valid.tableTypes.map(({ limits }) => limits.max === limits.min),
     tableIsPrivate: valid.tableTypes.map((_, t) => isPrivate(valid, t)),
-    tableType: Int32Array.from(valid.tableTypes, (_, t) => typeOfElements(valid, t) + 1),
+    tableType: Int32Array.from(valid.tableTypes, (_, t) => ids[typeOfElements(valid, t)] ?? 0),
     globalIsCell: valid.globalTypes.map(({ mutable }, k) => mutable && k < valid.importedGlobalCount),
+    globalType: valid.globalTypes.map(({ type }) => closeValType(type, ids)),
+    tagPayload: valid.tagTypes.map(({ params }) => params.map((type) => closeValType(type, ids))),
     importedFunctions: valid.importedFuncCount,
     replaceable,
   };

@@ -4,6 +4,8 @@
  */
 import type { Facts } from "./facts.ts";
 
+/** The name of zero, in sums of one value. */
+export const ZERO_NAME = -1;
 /** Most sums and ranges that are kept; older ones are overwritten. */
 const KEPT = 16;
 const WORDS = 6;
@@ -11,13 +13,16 @@ const WORDS = 6;
 export class Ranges {
   /** Rows: name of the sum, name and delta of both values, and the limit of the sum, −1 if unknown. */
   readonly #rows = new Float64Array(KEPT * WORDS);
+  readonly #products = new Float64Array(KEPT * 3);
   #next = 0;
+  #nextProduct = 0;
   /** False while the facts of the other way of a branch are found: its target begins without ranges. */
   isOpen = true;
 
   clear(): void {
     this.#next = 0;
     this.#rows.fill(0);
+    this.#products.fill(0);
   }
 
   /** Value `sum` is the sum of two numbers. */
@@ -27,6 +32,26 @@ export class Ranges {
     this.#rows.set([sum, x, xDelta, y, yDelta, -1], at);
   }
 
+  /** The value with this name and delta is at most length `limit`. */
+  noteBound(x: number, xDelta: number, limit: number): void {
+    if (x === 0 || !this.isOpen) return;
+    const at = (this.#next++ % KEPT) * WORDS;
+    // No other bound of this sum takes the place of this one.
+    this.#rows.set([ZERO_NAME, x, xDelta, ZERO_NAME, 0, limit], at);
+  }
+
+  /** The value named `product` is that of name `index`, shifted left. */
+  noteProduct(product: number, index: number, shift: number): void {
+    this.#products.set([product, index, shift], (this.#nextProduct++ % KEPT) * 3);
+  }
+
+  /** The name of the value that, shifted left, has the name `product`; 0 if it is not known. */
+  indexOf(product: number, shift: number): number {
+    const rows = this.#products;
+    for (let at = 0; at < KEPT * 3; at += 3) if (rows[at] === product && rows[at + 2] === shift) return rows[at + 1];
+    return 0;
+  }
+
   /** The value named `sum` is at most length `limit`. */
   bound(sum: number, limit: number): void {
     if (sum === 0 || !this.isOpen) return;
@@ -34,16 +59,18 @@ export class Ranges {
   }
 
   /** Whether the sum of locations `x` and `y` is at most length `limit`. */
-  holds(facts: Facts, x: number, y: number, limit: number): boolean {
-    for (let at = 0; at < KEPT * WORDS; at += WORDS) {
-      if (this.#rows[at] === 0 || this.#rows[at + 5] !== limit) continue;
-      if (this.#is(at + 1, facts, x) && this.#is(at + 3, facts, y)) return true;
-      if (this.#is(at + 1, facts, y) && this.#is(at + 3, facts, x)) return true;
-    }
-    return false;
+  holds({ name, delta }: Facts, x: number, y: number, limit: number): boolean {
+    return this.holdsNames(name[x], delta[x], name[y], delta[y], limit);
   }
 
-  #is(at: number, { name, delta }: Facts, l: number): boolean {
-    return name[l] === this.#rows[at] && delta[l] === this.#rows[at + 1];
+  /** Whether the sum of the values with these names and deltas is at most length `limit`. */
+  holdsNames(x: number, xDelta: number, y: number, yDelta: number, limit: number): boolean {
+    const is = (at: number, name: number, delta: number) => this.#rows[at] === name && this.#rows[at + 1] === delta;
+    for (let at = 0; at < KEPT * WORDS; at += WORDS) {
+      if (this.#rows[at] === 0 || this.#rows[at + 5] !== limit) continue;
+      if (is(at + 1, x, xDelta) && is(at + 3, y, yDelta)) return true;
+      if (is(at + 1, y, yDelta) && is(at + 3, x, xDelta)) return true;
+    }
+    return false;
   }
 }

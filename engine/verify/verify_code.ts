@@ -5,6 +5,8 @@
  *
  *     x64_forms.ts, x64_decoder.ts    bytes → columns of instructions
  *     facts.ts, ranges.ts             the abstract domain: facts about registers, slots and lengths
+ *     references.ts                   types of references as machine code sees them
+ *     objects.ts, allocation.ts       proof of accesses to objects, and of their allocation
  *     x64_memory.ts                   proof of each access
  *     x64_arithmetic.ts               facts about results
  *     x64_conditions.ts               facts on the ways of a branch

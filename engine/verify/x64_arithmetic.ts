@@ -4,11 +4,27 @@
  * A write of 32 bits clears the upper half of a register; narrower writes keep the rest. Sums keep their name only
  * where they cannot wrap, so that a bound of one bounds the other.
  */
+import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
-import { EXACT, type Facts, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
+import {
+  EXACT,
+  type Facts,
+  joinReferences,
+  LIMIT,
+  limitShift,
+  MAX32,
+  NUMBER_FACTS,
+  PLACE,
+  productLimit,
+  REFERENCE_FACTS,
+  VALUE,
+} from "./facts.ts";
+import { addCells, noteEighth } from "./allocation.ts";
+import { makeElement } from "./objects.ts";
+import { testedType } from "./x64_conditions.ts";
 import { OPERANDS } from "./x64_decoder.ts";
 import { ALU, KIND, SHIFT } from "./x64_forms.ts";
-import { addNumber, evaluateAddress, load, modify, scaled, store } from "./x64_memory.ts";
+import { addNumber, evaluateAddress, hasDistance, load, modify, scaled, store } from "./x64_memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
 const RAX = 0, RCX = 1, RDX = 2, RSP = 4, RDI = 7;
@@ -25,7 +41,8 @@ function assign(a: Analysis, r: number, from: number, size: number): void {
   const { facts } = a;
   if (size === 8 || facts.isShort(from)) facts.copy(r, from);
   else define(a, r, 4);
-  if (facts.name[r] === 0) nameLocation(a, r);
+  // Without a name, the index of an element is a constant.
+  if (facts.name[r] === 0 && facts.kind[r] !== VALUE.ELEMENT) nameLocation(a, r);
 }
 
 /** Gives the value of location `l` the name of the current instruction. */
@@ -123,6 +140,12 @@ export function extend(a: Analysis, isSigned: boolean): void {
   if (from < 0) load(a, size);
   const source = from < 0 ? RESULT : from;
   const limit = 2 ** (size * 8) - 1;
+  if (facts.kind[source] === VALUE.SIZE_CLASS && !isSigned) return facts.copy(to, source);
+  if (facts.kind[source] === VALUE.TYPE_FLAG && size === 1 && !isSigned) {
+    facts.copy(to, source);
+    facts.kind[to] = VALUE.TYPE_TEST;
+    return;
+  }
   if (facts.kind[source] === VALUE.LOW_FLAG && size === 1) return facts.number(to, 0, 1, a.name());
   if (facts.isNumber(source) && facts.high[source] <= (isSigned ? limit / 2 : limit)) return assign(a, to, source, 8);
   if (from < 0 && isSigned && wide && isJumpTable(a)) {
@@ -145,6 +168,28 @@ function isJumpTable(a: Analysis): boolean {
   return true;
 }
 
+/** The address of an object plus a displacement is that of its first element. */
+function moveReference(a: Analysis): void {
+  const { facts } = a;
+  const at = facts.low[ADDRESS];
+  a.facts.number(RIGHT, 0, 0, 0);
+  a.flags = FLAGS.NONE;
+  makeElement(a, ADDRESS, a.referent, RIGHT, 0);
+  if (facts.kind[ADDRESS] === VALUE.ELEMENT) facts.shift(ADDRESS, at);
+}
+
+/** The address in the context of the record of an own function is a reference to it. */
+function recordOfFunction(a: Analysis): void {
+  const { facts, module } = a;
+  const at = facts.low[ADDRESS] - module.code.layout.functionsOffset,
+    index = module.importedFunctions + at / RECORD.SIZE;
+  if (facts.low[ADDRESS] !== facts.high[ADDRESS] || at < 0 || !Number.isInteger(index)) return;
+  const type = module.functionTypeId[index];
+  if (type !== undefined) {
+    facts.set(ADDRESS, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, 0);
+  }
+}
+
 export function loadAddress(a: Analysis): void {
   const { code, facts, n } = a;
   const to = code.reg[n];
@@ -158,7 +203,9 @@ export function loadAddress(a: Analysis): void {
   // A negative sum of numbers wraps.
   if (facts.isNumber(ADDRESS) && (facts.low[ADDRESS] < 0 || facts.high[ADDRESS] > EXACT)) facts.forget(ADDRESS);
   const isMoved = code.displacement[n] !== 0 || code.index[n] >= 0;
-  if (isMoved && !hasDistance(facts, ADDRESS)) facts.forget(ADDRESS);
+  if (isMoved && facts.kind[ADDRESS] === VALUE.REFERENCE) moveReference(a);
+  if (isMoved && !hasDistance(facts, ADDRESS) && facts.kind[ADDRESS] !== VALUE.ELEMENT) facts.forget(ADDRESS);
+  if (facts.kind[ADDRESS] === VALUE.CONTEXT && code.size[n] === 8) recordOfFunction(a);
   assign(a, to, ADDRESS, code.size[n]);
   noteSum(a, to);
 }
@@ -179,12 +226,6 @@ function noteSum(a: Analysis, to: number): void {
   needName(a, x, 2);
   needName(a, y, 3);
   a.ranges.note(facts.name[to], facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
-}
-
-/** Whether the value of location `l` is a number or an address, to which a number can be added. */
-function hasDistance(facts: Facts, l: number): boolean {
-  const kind = facts.kind[l];
-  return kind <= VALUE.CELL || kind === VALUE.IMAGE;
 }
 
 /** LEA of the stack pointer from itself. */
@@ -238,6 +279,9 @@ function add(a: Analysis, to: number, from: number, size: number): void {
   if (size === 4 && code.hasImmediate[n] !== 0) return addShortImmediate(a, to, code.immediate[n]);
   if (size === 8 && facts.isConstant(to) && facts.isNumber(from)) return addToConstant(a, to, from);
   const pointer = facts.isNumber(to) ? from : to, number = pointer === to ? from : to;
+  if (size === 8 && facts.kind[pointer] === VALUE.REFERENCE) return addToArray(a, to, pointer, number);
+  if (size === 8 && facts.kind[pointer] === VALUE.CELLS) return addCells(a, to, pointer, number);
+  if (facts.kind[pointer] === VALUE.ELEMENT) return define(a, to, size);
   if (size === 8 && addToTable(a, to, pointer, number)) return;
   if (!facts.isNumber(number) || !hasDistance(facts, pointer)) return define(a, to, size);
   const sum = scaled(facts, number, 0);
@@ -247,6 +291,14 @@ function add(a: Analysis, to: number, from: number, size: number): void {
   addNumber(facts, RESULT, { low, high, name, delta, room, of });
   finishSum(a, to, size);
   if (size === 8 && facts.isNumber(to)) a.ranges.note(facts.name[to], name, delta, other, otherDelta);
+}
+
+/** The address of an array plus a number and a constant. */
+function addToArray(a: Analysis, to: number, array: number, number: number, amount = 0): void {
+  makeElement(a, RESULT, array, number, 0);
+  if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.shift(RESULT, amount);
+  if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.copy(to, RESULT);
+  else define(a, to, 8);
 }
 
 /** Sums of objects: jump entries with their table, descriptors with their table. */
@@ -282,9 +334,13 @@ function finishSum(a: Analysis, to: number, size: number): void {
 
 function addImmediate(a: Analysis, to: number, amount: number): void {
   const { facts } = a;
+  if (facts.kind[to] === VALUE.REFERENCE) {
+    facts.number(RIGHT, 0, 0, 0);
+    return addToArray(a, to, to, RIGHT, amount);
+  }
   if (facts.isNumber(to)) {
     if (facts.low[to] + amount < 0 || !(facts.high[to] + amount <= EXACT)) return define(a, to, 8);
-  } else if (!hasDistance(facts, to)) return define(a, to, 8);
+  } else if (!hasDistance(facts, to) && facts.kind[to] !== VALUE.ELEMENT) return define(a, to, 8);
   facts.shift(to, amount);
 }
 
@@ -336,6 +392,14 @@ function highOf(a: Analysis, l: number, size: number): number {
 }
 
 function and(a: Analysis, to: number, from: number, size: number): void {
+  const { facts } = a;
+  if (facts.kind[to] === VALUE.REFERENCE && facts.isConstant(from) && facts.low[from] <= 3 && facts.name[to] !== 0) {
+    const mask = facts.low[from];
+    a.flags = FLAGS.TESTED;
+    facts.copy(LEFT, to);
+    facts.number(RIGHT, mask, mask, 0);
+    return facts.set(to, VALUE.TAG_BITS, facts.name[to], mask, mask, a.name());
+  }
   const high = Math.min(highOf(a, to, size), highOf(a, from, size));
   a.facts.number(to, 0, high, a.name());
 }
@@ -345,6 +409,8 @@ function or(a: Analysis, to: number, from: number, size: number): void {
   if (to === from && code.sub[n] === ALU.XOR) return facts.number(to, 0, 0, a.name());
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
   facts.number(to, 0, high > MAX32 ? Infinity : 2 ** (32 - Math.clz32(high)) - 1, a.name());
+  const isOdd = code.sub[n] === ALU.OR && code.hasImmediate[n] !== 0 && (code.immediate[n] & 1) !== 0;
+  if (isOdd) facts.id[to] = NUMBER_FACTS.ODD;
 }
 
 export function shift(a: Analysis): void {
@@ -361,6 +427,7 @@ export function shift(a: Analysis): void {
       return shiftLeft(a, to, size, count);
     case SHIFT.SHR:
       if (size === 8 && count === 32) noteUpperHalf(a, to);
+      if (size === 8 && count === 3) noteEighth(a, to, a.name());
       return facts.number(to, 0, shiftedRight(high, Math.max(count, 0)), a.name());
     case SHIFT.SAR:
       if (high <= (size === 4 ? 0x7fffffff : EXACT)) {
@@ -386,6 +453,7 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   if (count === 6 && facts.kind[to] === VALUE.TYPE_ID && size === 8) {
     return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
   }
+  if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;
   if (count < 0 || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
   const { low, room, of } = scaled(facts, to, Math.min(count, 3));
@@ -394,6 +462,22 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
     facts.room[to] = room;
     facts.of[to] = of;
   }
+}
+
+/** An index of elements, or a number of them, becomes a distance in bytes; returns whether the location has one. */
+function shiftIndex(a: Analysis, to: number, count: number): boolean {
+  const { facts } = a;
+  const of = facts.of[to], name = facts.name[to];
+  if (facts.kind[to] !== VALUE.NUMBER || facts.high[to] > MAX32 || facts.isConstant(to)) return false;
+  const isIndex = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitShift(of) === 0;
+  const limit = isIndex ? of + count : of < 0 && facts.delta[to] === 0 ? productLimit(name, count) : -1;
+  if (limit < 0) return false;
+  const room = isIndex ? facts.room[to] : 0;
+  if (isIndex && facts.delta[to] === 0) a.ranges.noteProduct(a.name(), name, count);
+  facts.number(to, facts.low[to] * 2 ** count, facts.high[to] * 2 ** count, a.name());
+  facts.of[to] = limit;
+  facts.room[to] = room;
+  return true;
 }
 
 export function multiply(a: Analysis): void {
@@ -450,11 +534,27 @@ export function conditionalMove(a: Analysis): void {
   const to = code.reg[n], size = code.size[n];
   const from = code.rm[n] >= 0 ? code.rm[n] : (load(a, size), RESULT);
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
-  if (facts.kind[to] === VALUE.RECORD && facts.kind[from] === VALUE.RECORD) return define(a, to, size);
+  for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
+  if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);
   if (!facts.isNumber(to) || !facts.isNumber(from)) return define(a, to, size);
   const low = Math.min(facts.low[to], facts.low[from]);
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
   facts.number(to, size === 4 && high >= MAX32 ? 0 : low, high, a.name());
+}
+
+/** An address in the context, of the record of a function, is a reference in location `l`. */
+function becomeRecord(a: Analysis, l: number): void {
+  const { facts, module } = a;
+  const index = (facts.low[l] - module.code.layout.importsOffset) / RECORD.SIZE;
+  const type = facts.low[l] === facts.high[l] ? module.functionTypeId[index] : undefined;
+  if (type !== undefined) facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL, 0, facts.name[l]);
+}
+
+/** One of two references. */
+function chooseReference(a: Analysis, to: number, from: number): void {
+  const { facts } = a;
+  if (!joinReferences(facts, to, from)) return define(a, to, 8);
+  facts.name[to] = a.name();
 }
 
 export function setCondition(a: Analysis): void {
@@ -462,6 +562,7 @@ export function setCondition(a: Analysis): void {
   const to = code.rm[n];
   if (to < 0) return store(a, 1, -1);
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
+  if (testedType(a, code.condition[n], to)) return;
   if (facts.isNumber(to) && facts.high[to] <= 255) facts.number(to, 0, 1, a.name());
   else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
 }
@@ -537,11 +638,14 @@ export function compare(a: Analysis): void {
   if (rm === RSP || (reg === RSP && code.hasImmediate[n] === 0)) stackOperand(a, rm === RSP, isSwapped);
   a.flags = FLAGS.COMPARED;
   a.flagsSize = size;
-  if (code.hasImmediate[n] !== 0) constant(a, RIGHT, code.immediate[n], size);
-  else if (reg !== RSP) facts.copy(isSwapped ? LEFT : RIGHT, reg);
+  if (code.hasImmediate[n] !== 0) {
+    constant(a, RIGHT, code.immediate[n], size);
+    // The loaded operand has the instruction's name.
+    facts.name[RIGHT] = 0;
+  } else if (reg !== RSP) facts.copy(isSwapped ? LEFT : RIGHT, reg);
   if (!isTest) return;
   if (code.hasImmediate[n] === 0 && reg === rm) facts.number(RIGHT, 0, 0, 0);
-  else a.flags = FLAGS.NONE;
+  else a.flags = code.hasImmediate[n] !== 0 ? FLAGS.TESTED : FLAGS.NONE;
 }
 
 /** The stack pointer as an operand of a compare. */

@@ -10,7 +10,11 @@
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.
  */
 import { type Analysis, FLAGS } from "./analysis.ts";
-import { lengthPlace, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
+import { TYPE_KIND } from "../abi/gc_layout.ts";
+import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
+import { elementLimit, lengthPlace, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { noteSlot } from "./allocation.ts";
+import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
 
@@ -25,10 +29,21 @@ const CONDITION = {
   LESS_EQUAL: 14,
 } as const;
 
-/** Condition `condition` holds. */
-export function assume(a: Analysis, condition: number): void {
+/** Condition `condition` holds. Returns false if it cannot, by the bounds of a compared number. */
+export function assume(a: Analysis, condition: number): boolean {
+  refine(a, condition);
+  return a.flags !== FLAGS.COMPARED || !(isEmpty(a, LEFT) || isEmpty(a, RIGHT));
+}
+
+/** No number is within the bounds of location `l`. */
+function isEmpty({ facts }: Analysis, l: number): boolean {
+  return facts.isNumber(l) && facts.low[l] > facts.high[l];
+}
+
+function refine(a: Analysis, condition: number): void {
   if (a.flags === FLAGS.ADDED) return assumeAdded(a, condition);
   if (a.flags === FLAGS.UPPER_HALF) return assumeUpperHalf(a, condition);
+  if (a.flags === FLAGS.TESTED) return assumeTested(a, condition);
   if (a.flags !== FLAGS.COMPARED) return;
   const holds = (condition & 1) === 0;
   switch (condition & ~1) {
@@ -70,6 +85,13 @@ function assumeAdded(a: Analysis, condition: number): void {
   }
 }
 
+/** The low bits of a reference are zero, or not. */
+function assumeTested(a: Analysis, condition: number): void {
+  const { facts } = a;
+  if ((condition & ~1) !== CONDITION.EQUAL || facts.kind[LEFT] !== VALUE.REFERENCE) return;
+  noteTag(a, facts.name[LEFT], facts.low[RIGHT], 0, condition === CONDITION.EQUAL);
+}
+
 /** If the upper half is zero, the value has 32 bits. */
 function assumeUpperHalf(a: Analysis, condition: number): void {
   const { facts, flagsName, flagsDelta } = a;
@@ -95,6 +117,7 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   if (kindX === VALUE.STACK_LIMIT && kindY === VALUE.STACK && strict === 1) return assumeFence(a, y);
   if (!isSeen(a, x) || !isSeen(a, y)) return;
   if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) return assumeInside(a, x, facts.id[y], strict);
+  if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
   const high = facts.high[y] - strict, low = facts.low[x] + strict;
   facts.boundAbove(x, high);
@@ -109,6 +132,37 @@ function assumeInside({ facts, ranges }: Analysis, x: number, limit: number, roo
   if (place !== 0 && least > facts.low[place]) facts.low[place] = least;
 }
 
+/** The number at `x` plus `room` is at most the length of the array named `name`. */
+function assumeInArray(a: Analysis, x: number, name: number, room: number): void {
+  const limit = elementLimit(name, 0);
+  if (limit < 0) return;
+  a.facts.boundByLength(x, room, limit);
+  a.ranges.bound(a.facts.name[x], limit);
+  a.ranges.noteBound(a.facts.name[x], a.facts.delta[x], limit);
+  noteLength(a, name, a.facts.low[x] + room);
+}
+
+/** Register `to` becomes the outcome of the test of a type; returns false if the flags are of something else. */
+export function testedType(a: Analysis, condition: number, to: number): boolean {
+  const { facts, module } = a;
+  if (a.flags !== FLAGS.COMPARED || a.flagsSize !== 4 || condition !== CONDITION.EQUAL) return false;
+  const kind = facts.kind[LEFT], name = facts.id[LEFT];
+  let heap: HeapType;
+  if (kind === VALUE.TYPE_KIND && facts.isConstant(RIGHT)) {
+    const type = facts.low[RIGHT];
+    if (type !== TYPE_KIND.STRUCT && type !== TYPE_KIND.ARRAY) return false;
+    heap = type === TYPE_KIND.STRUCT ? HEAP.struct : HEAP.array;
+  } else {
+    if (facts.kind[RIGHT] !== VALUE.EXPECTED_TYPE) return false;
+    const type = facts.id[RIGHT];
+    const isDepth = kind === VALUE.ANCESTOR && facts.low[LEFT] === module.typeDepth[type];
+    if (kind !== VALUE.TYPE_ID && !isDepth) return false;
+    heap = module.typeId[type];
+  }
+  facts.set(to, VALUE.TYPE_FLAG, name, heap, heap, a.name());
+  return true;
+}
+
 /** The stack limit is below location `y`. */
 function assumeFence(a: Analysis, y: number): void {
   const depth = -a.facts.low[y];
@@ -118,6 +172,7 @@ function assumeFence(a: Analysis, y: number): void {
 function assumeEqual(a: Analysis): void {
   const { facts } = a;
   if (assumeKinds(a, LEFT, RIGHT) || assumeKinds(a, RIGHT, LEFT)) return;
+  if (facts.isConstant(RIGHT) && assumeReference(a, facts.low[RIGHT], true)) return;
   if (!facts.isNumber(LEFT) || !facts.isNumber(RIGHT) || !isSeen(a, LEFT) || !isSeen(a, RIGHT)) return;
   const low = Math.max(facts.low[LEFT], facts.low[RIGHT]), high = Math.min(facts.high[LEFT], facts.high[RIGHT]);
   for (const place of [LEFT, RIGHT]) {
@@ -131,17 +186,21 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   const { facts, module } = a;
   const kindX = facts.kind[x], kindY = facts.kind[y];
   if (kindX === VALUE.RECORD_CONTEXT && kindY === VALUE.CONTEXT) {
-    if (a.flagsSize === 8 && facts.isStart(y, VALUE.CONTEXT, 0)) noteRecord(a, facts.id[x], RECORD_FACTS.OWN, 0);
+    if (a.flagsSize === 8 && facts.isStart(y, VALUE.CONTEXT, 0)) noteOwn(a, facts.id[x]);
     return true;
   }
   if (kindX === VALUE.TAIL_RETURN && kindY === VALUE.RETURN_ADDRESS) {
     if (a.flagsSize === 8 && a.depth === 0) reuseTailFrame(a);
     return true;
   }
+  if (kindX === VALUE.CAUGHT_TAG && kindY === VALUE.TAG) {
+    if (a.flagsSize === 8) notePayload(a, facts.id[y]);
+    return true;
+  }
   if (kindY !== VALUE.EXPECTED_TYPE || a.flagsSize !== 4) return false;
   const type = facts.id[y];
   const isDepth = kindX === VALUE.ANCESTOR && facts.low[x] === module.typeDepth[type];
-  if (kindX === VALUE.TYPE_ID || isDepth) noteRecord(a, facts.id[x], RECORD_FACTS.NOT_NULL, type + 1);
+  if (kindX === VALUE.TYPE_ID || isDepth) noteType(a, facts.id[x], module.typeId[type]);
   return true;
 }
 
@@ -156,19 +215,49 @@ function reuseTailFrame(a: Analysis): void {
   a.facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);
 }
 
-/** The record named `name` has the facts `known`, and type `type` − 1 unless it is 0. */
-function noteRecord(a: Analysis, name: number, known: number, type: number): void {
+/** The record named `name` is that of a function of the own instance. */
+function noteOwn(a: Analysis, name: number): void {
   if (name < 0) a.ownRecord = name;
+  eachReference(a, name, (l) => a.facts.low[l] |= REFERENCE_FACTS.OWN);
+}
+
+/** The exception that was caught has tag `tag`: the payload is in the overflow buffer. */
+function notePayload(a: Analysis, tag: number): void {
+  a.module.tagPayload[tag].forEach((type, k) => {
+    const l = isRef(type) ? a.newOverflowSlot(k) : 0;
+    if (l > 0) setReference(a, l, type, 0);
+  });
+}
+
+/** A fact about a reference that is compared with `value`: returns false if there is none. */
+function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean {
   const { facts } = a;
-  for (let l = 0; l < facts.count; l++) {
-    if (facts.kind[l] !== VALUE.RECORD || facts.name[l] !== name) continue;
-    facts.low[l] |= known;
-    if (type !== 0) facts.id[l] = type;
+  switch (facts.kind[LEFT]) {
+    case VALUE.REFERENCE:
+      if (value === 0 && a.flagsSize === 8) noteNull(a, facts.name[LEFT], isEqual);
+      return true;
+    case VALUE.FREE_SLOT:
+      if (value === 0 && !isEqual && a.flagsSize === 8) noteSlot(a, facts.name[LEFT]);
+      return true;
+    case VALUE.TYPE_TEST:
+      if (value === 0 && !isEqual) noteType(a, facts.id[LEFT], facts.low[LEFT]);
+      return true;
+    case VALUE.ARRAY_LENGTH:
+      if (value === 0 && !isEqual) noteLength(a, facts.id[LEFT], 1);
+      return true;
+    case VALUE.TAG_BITS:
+      noteTag(a, facts.id[LEFT], facts.low[LEFT], value, isEqual);
+      return true;
+    case VALUE.TYPE_KIND:
+      if (isEqual && a.flagsSize === 4) noteKind(a, facts.id[LEFT], value);
+      return true;
   }
+  return false;
 }
 
 function assumeDifferent(a: Analysis): void {
   const { facts } = a;
+  if (facts.isConstant(RIGHT) && assumeReference(a, facts.low[RIGHT], false)) return;
   if (!facts.isNumber(LEFT) || !facts.isConstant(RIGHT) || !isSeen(a, LEFT)) return;
   if (facts.low[LEFT] === facts.low[RIGHT]) facts.boundBelow(LEFT, facts.low[LEFT] + 1);
   if (facts.high[LEFT] === facts.high[RIGHT]) facts.boundAbove(LEFT, facts.high[LEFT] - 1);

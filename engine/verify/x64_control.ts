@@ -16,9 +16,12 @@ import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { RECORD } from "../abi/context_layout.ts";
 import { STUB } from "../codegen/machine_code.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
+import { type FuncType, HEAP, isRef, refType, type ValType } from "../wasm/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { LIMIT, MAX32, PLACE, RECORD_FACTS, VALUE } from "./facts.ts";
+import { LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { allocateSlow, forgetSlots } from "./allocation.ts";
+import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
 import { ALL_WRITTEN, NATIVE_WRITES } from "./x64_written.ts";
 import { evaluateAddress, isBelow, recordName } from "./x64_memory.ts";
 
@@ -30,10 +33,11 @@ const RECORD_REGISTER = 10, SCRATCH = 11, MEMORY_BASE = 3, MEMORY_LENGTH = 14, C
 const UNCHECKED_STACK = 512;
 const { ADDRESS } = PLACE;
 
-/** Types of parameters and results: lists of TY. */
+/** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
 interface Types {
   readonly params: Uint8Array;
   readonly results: Uint8Array;
+  readonly type?: FuncType;
 }
 
 const BUILTIN_SIGNATURES: readonly Types[] = BUILTIN_ROWS.map(({ params, results }) => ({
@@ -55,7 +59,7 @@ function noteTable({ facts, writtenTables }: Analysis): void {
 export const FLOW = { ENDS: 0, CONTINUES: 1 } as const;
 
 /** Facts at the entry of a function with the given parameters. */
-export function enterFunction(a: Analysis, { params }: Types): void {
+export function enterFunction(a: Analysis, { params, type }: Types): void {
   const { facts } = a;
   facts.count = PLACE.SLOTS;
   for (let l = 0; l < PLACE.SLOTS; l++) facts.forget(l);
@@ -65,6 +69,7 @@ export function enterFunction(a: Analysis, { params }: Types): void {
   a.ownRecord = 0;
   instanceRegisters(a);
   shortValues(a, params, PARAMETERS);
+  if (type !== undefined) passReferences(a, type.params, params, PARAMETERS, () => 0);
 }
 
 /** The registers of context and memory are the instance's. */
@@ -99,6 +104,17 @@ function checkShort(a: Analysis, types: Uint8Array, registers: readonly number[]
   }
 }
 
+/** The same, and for references: fails unless they have the given types. */
+function checkValues(
+  a: Analysis,
+  tys: Uint8Array,
+  types: readonly ValType[] | undefined,
+  registers: readonly number[],
+): void {
+  checkShort(a, tys, registers);
+  if (types !== undefined) checkReferences(a, types, tys, registers);
+}
+
 /** Whether the registers of context and memory are those of the instance. */
 function hasInstanceRegisters(a: Analysis): boolean {
   const { facts } = a;
@@ -113,10 +129,10 @@ export function checkDepth(a: Analysis): void {
 }
 
 /** The current instruction leaves the function. */
-export function leave(a: Analysis, { results }: Types): void {
+export function leave(a: Analysis, { results, type }: Types): void {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
-  checkShort(a, results, RESULTS);
+  checkValues(a, results, type?.results, RESULTS);
 }
 
 /** CALL of an address in the image. `masks`: registers that functions write. */
@@ -128,8 +144,8 @@ export function call(a: Analysis, map: CodeMap, masks: Int32Array, target: numbe
     if (types === undefined) return fail(a, REASON.CALL_TARGET);
     if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
     if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
-    checkShort(a, types.params, PARAMETERS);
-    return returned(a, map, masks[callee], types.results, false);
+    checkValues(a, types.params, types.type?.params, PARAMETERS);
+    return returned(a, map, masks[callee], types, false);
   }
   const stub = map.stubAt(target);
   switch (stub < 0 ? STUB_KIND.NONE : stubKind(stub)) {
@@ -151,10 +167,14 @@ function fail(a: Analysis, reason: string): number {
 
 function allocated(a: Analysis, map: CodeMap): number {
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
-  return returned(a, map, 1 << SCRATCH, NO_TYPES, false);
+  const become = allocateSlow(a, SCRATCH);
+  // A collection moves neither memories nor tables.
+  continued(a, map, 1 << SCRATCH, false);
+  become();
+  return FLOW.CONTINUES;
 }
 
-const NO_TYPES = new Uint8Array(0);
+const NO_RESULTS: Types = { params: new Uint8Array(0), results: new Uint8Array(0) };
 
 function callNative(a: Analysis, map: CodeMap, builtin: number): number {
   const row = BUILTIN_ROWS[builtin];
@@ -169,11 +189,16 @@ function callNative(a: Analysis, map: CodeMap, builtin: number): number {
 function isProvenRange(a: Analysis, name: string): boolean {
   const count = 2;
   const ranges = name === "memory_move" ? [0, 1] : name === "memory_set" ? [0] : [];
+  if (ranges.some((register) => a.facts.kind[register] === VALUE.ELEMENT)) {
+    if (!(name === "memory_move" ? areCopied(a, 0, 1) : areFilled(a, 0))) return false;
+  }
   return ranges.length > 0 && ranges.every((register) => isRange(a, register, count));
 }
 
 /** Whether [register, register + count) is inside of the register's memory. */
-function isRange({ facts, module, ranges }: Analysis, register: number, count: number): boolean {
+function isRange(a: Analysis, register: number, count: number): boolean {
+  const { facts, module, ranges } = a;
+  if (facts.kind[register] === VALUE.ELEMENT) return isElementRange(a, register, count);
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
   const m = facts.id[register];
   const last = facts.high[register] + facts.high[count], limit = LIMIT.MEMORY + m;
@@ -182,6 +207,41 @@ function isRange({ facts, module, ranges }: Analysis, register: number, count: n
   const isFixed = facts.low[register] === facts.high[register];
   if (isFixed && facts.of[count] === limit && facts.room[count] >= facts.low[register]) return true;
   return ranges.holds(facts, register, count, limit);
+}
+
+/** Whether the references among the arguments of a builtin have the types that it takes. */
+function areBuiltinReferences(a: Analysis, name: string): boolean {
+  const { facts, module } = a;
+  const [first, second, third] = PARAMETERS;
+  const index = facts.isConstant(first) ? facts.low[first] : -1;
+  switch (name) {
+    case "table_grow":
+      return index >= 0 && isOfType(a, second, module.tableElement[index]);
+    case "table_fill":
+      return index >= 0 && isOfType(a, third, module.tableElement[index]);
+    case "throw_ref":
+      return isOfType(a, first, refType(true, HEAP.exn));
+    case "throw":
+      return index >= 0 && isPayload(a, module.tagPayload[index]);
+    case "array_init_data":
+    case "array_init_elem":
+      return index >= 0 && isOfType(a, third, refType(true, module.typeId[index]));
+  }
+  return true;
+}
+
+function isPayload(a: Analysis, types: readonly ValType[]): boolean {
+  return types.every((type, k) => !isRef(type) || (a.overflowSlot(k) > 0 && isOfType(a, a.overflowSlot(k), type)));
+}
+
+/** The type of the reference that a builtin returns. */
+function builtinResult({ facts, module }: Analysis, builtin: number): Pick<Types, "type"> {
+  const { name } = BUILTIN_ROWS[builtin];
+  const [first] = PARAMETERS;
+  if (name === "caught") return { type: { kind: "func", params: [], results: [refType(false, HEAP.exn)] } };
+  if (name !== "array_new_data" && name !== "array_new_elem") return {};
+  if (!facts.isConstant(first)) return {};
+  return { type: { kind: "func", params: [], results: [refType(false, module.typeId[facts.low[first]])] } };
 }
 
 /** JMP to an address outside of the function. */
@@ -201,9 +261,10 @@ export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types):
   if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
   const { params, results } = BUILTIN_SIGNATURES[builtin];
-  checkShort(a, params, PARAMETERS);
+  checkValues(a, params, undefined, PARAMETERS);
+  if (!areBuiltinReferences(a, BUILTIN_ROWS[builtin].name)) a.fail(REASON.REFERENCE);
   if (TABLE_WRITERS.has(BUILTIN_ROWS[builtin].name)) noteTable(a);
-  return returned(a, map, ALL_WRITTEN, results, false);
+  return returned(a, map, ALL_WRITTEN, { params, results, ...builtinResult(a, builtin) }, false);
 }
 
 /** The callee's results are the function's own. */
@@ -211,7 +272,7 @@ function tailCall(a: Analysis, types: Types, own: Types): number {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
   if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
-  checkShort(a, types.params, PARAMETERS);
+  checkValues(a, types.params, types.type?.params, PARAMETERS);
   return FLOW.ENDS;
 }
 
@@ -232,11 +293,11 @@ function popReturn(a: Analysis): boolean {
 
 /** The function record through which the current instruction calls: its types, or undefined after a failure. */
 function recordTypes(a: Analysis): Types | undefined {
-  const { code, facts, n, module } = a;
+  const { code, facts, n } = a;
   evaluateAddress(a);
   const isPlain = code.base[n] === RECORD_REGISTER && code.index[n] < 0 && code.displacement[n] === RECORD.CODE;
   if (!isPlain) return undefined;
-  if (facts.kind[RECORD_REGISTER] === VALUE.RECORD) return module.typeSignature[facts.id[RECORD_REGISTER] - 1];
+  if (facts.kind[RECORD_REGISTER] === VALUE.REFERENCE) return a.functionType(facts.id[RECORD_REGISTER]);
   if (facts.kind[RECORD_REGISTER] !== VALUE.CONTEXT || facts.low[ADDRESS] !== facts.high[ADDRESS]) return undefined;
   return contextRecordTypes(a, facts.low[ADDRESS]);
 }
@@ -258,8 +319,8 @@ function nameOfRecord({ facts, module }: Analysis): number {
 /** Whether the record belongs to this instance, and the registers of context and memory are the instance's. */
 function isOwnCall(a: Analysis): boolean {
   const { facts } = a;
-  const isOwn = facts.kind[RECORD_REGISTER] === VALUE.RECORD
-    ? (facts.low[RECORD_REGISTER] & RECORD_FACTS.OWN) !== 0
+  const isOwn = facts.kind[RECORD_REGISTER] === VALUE.REFERENCE
+    ? (facts.low[RECORD_REGISTER] & REFERENCE_FACTS.OWN) !== 0
     : a.ownRecord === nameOfRecord(a);
   return isOwn && hasInstanceRegisters(a);
 }
@@ -279,20 +340,20 @@ export function callRecord(a: Analysis, map: CodeMap): number {
   const isOther = isOtherCall(a);
   if (!isOther && !isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
   if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
-  checkShort(a, types.params, PARAMETERS);
-  return returned(a, map, ALL_WRITTEN, types.results, isOther);
+  checkValues(a, types.params, types.type?.params, PARAMETERS);
+  return returned(a, map, ALL_WRITTEN, types, isOther);
 }
 
 /** JMP through a function record: a call with the return address on the stack, or a tail call. */
 export function jumpRecord(a: Analysis, map: CodeMap, own: Types): number {
   const types = recordTypes(a);
   if (types === undefined) return fail(a, REASON.CALL_TARGET);
-  checkShort(a, types.params, PARAMETERS);
+  checkValues(a, types.params, types.type?.params, PARAMETERS);
   if (isOtherCall(a)) return tailCallOther(a, types, own);
   if (!isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
   if (a.depth === 0) return tailCall(a, types, own);
   if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
-  return returned(a, map, ALL_WRITTEN, types.results, false);
+  return returned(a, map, ALL_WRITTEN, types, false);
 }
 
 /**
@@ -310,7 +371,7 @@ function tailCallOther(a: Analysis, types: Types, own: Types): number {
 }
 
 /** Facts after a call during which memories and tables may move. */
-function returned(a: Analysis, map: CodeMap, mask: number, results: Uint8Array, isOther: boolean): number {
+function returned(a: Analysis, map: CodeMap, mask: number, { results, type }: Types, isOther: boolean): number {
   const { facts, module } = a;
   for (let l = 0; l < facts.count; l++) {
     const kind = facts.kind[l];
@@ -321,6 +382,7 @@ function returned(a: Analysis, map: CodeMap, mask: number, results: Uint8Array, 
   continued(a, map, mask, isOther);
   if (!isOther) instanceRegisters(a);
   shortValues(a, results, RESULTS);
+  if (type !== undefined) passReferences(a, type.results, results, RESULTS, (r) => a.name(RESULTS.indexOf(r)));
   return FLOW.CONTINUES;
 }
 
@@ -330,6 +392,8 @@ function continued(a: Analysis, map: CodeMap, mask: number, isOther: boolean): v
   checkSite(a, map, isOther);
   a.flags = FLAGS.NONE;
   a.ownRecord = 0;
+  a.forgetOverflow();
+  forgetSlots(a);
   for (let r = 0; r < 16; r++) if (((mask >> r) & 1) !== 0) facts.forget(r);
 }
 
@@ -346,5 +410,6 @@ function checkSite(a: Analysis, map: CodeMap, isOther: boolean): void {
 export function land(a: Analysis, isOther: boolean): void {
   for (let r = 0; r < 16; r++) a.facts.forget(r);
   instanceRegisters(a);
+  a.forgetOverflow();
   if (isOther) a.depth -= 8;
 }

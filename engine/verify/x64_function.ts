@@ -9,7 +9,7 @@
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import { copyFacts, Facts, JUMP_BYTES, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
-import type { MachineModule } from "./machine_module.ts";
+import type { CodeType, MachineModule } from "./machine_module.ts";
 import * as arithmetic from "./x64_arithmetic.ts";
 import { assume } from "./x64_conditions.ts";
 import * as control from "./x64_control.ts";
@@ -42,7 +42,7 @@ export class X64Verifier {
   readonly #masks: Int32Array;
   readonly #saved = new SavedFacts();
   readonly #scratch = new Facts();
-  #own: Signature = { params: new Uint8Array(0), results: new Uint8Array(0) };
+  #own: Signature & Partial<CodeType> = { params: new Uint8Array(0), results: new Uint8Array(0) };
   /** By instruction: 1 + number of the block that it begins, 0: none. */
   #blockAt: Int32Array = new Int32Array(1024);
   /** By instruction: 1: it begins a block; 2: and closes a loop. */
@@ -53,6 +53,8 @@ export class X64Verifier {
   #depth: Int32Array = new Int32Array(64);
   #fence: Int32Array = new Int32Array(64);
   #pending: Uint8Array = new Uint8Array(64);
+  /** By instruction: 1 if control may come there. */
+  #reached: Uint8Array = new Uint8Array(1024);
   #cursor = 0;
   #nextName = 0;
   #newCuts = false;
@@ -78,6 +80,12 @@ export class X64Verifier {
       any = true;
     }
     return any;
+  }
+
+  /** Whether control may come to the instruction at `offset` of the function that was verified last. */
+  isReached(offset: number): boolean {
+    const n = this.#instructionAt(offset);
+    return n >= 0 && this.#reached[n] === 1;
   }
 
   /** Verifies defined function `index`. */
@@ -120,9 +128,11 @@ export class X64Verifier {
     const { code } = this.#a;
     if (code.count > this.#cut.length) {
       this.#cut = new Uint8Array(code.count * 2);
+      this.#reached = new Uint8Array(code.count * 2);
       this.#blockAt = new Int32Array(code.count * 2);
     }
     this.#cut.fill(0, 0, code.count);
+    this.#reached.fill(0, 0, code.count);
     this.#cut[0] = 1;
     for (let n = 0; n < code.count; n++) {
       const kind = code.kind[n];
@@ -202,11 +212,14 @@ export class X64Verifier {
     a.fence = this.#fence[k];
     a.flags = FLAGS.NONE;
     a.ownRecord = 0;
+    a.eighthName = 0;
+    a.faults = false;
     a.ranges.clear();
     const { count } = a.code;
     for (a.n = this.#first[k]; a.n < count; a.n++) {
       if (this.#blockAt[a.n] !== 0 && this.#blockAt[a.n] - 1 !== k) return this.#reach(a.n);
-      if (!this.#step() || a.reason !== "") return;
+      this.#reached[a.n] = 1;
+      if (!this.#step() || a.faults || a.reason !== "") return;
     }
     a.n = count - 1;
     a.fail(REASON.FALLS);
@@ -353,10 +366,7 @@ export class X64Verifier {
       if (!isTrap) this.#reachOffset(this.#target());
       return false;
     }
-    if (isTrap) {
-      if (a.flags !== FLAGS.NONE) assume(a, condition ^ 1);
-      return true;
-    }
+    if (isTrap) return a.flags === FLAGS.NONE || assume(a, condition ^ 1);
     if (a.flags === FLAGS.NONE) {
       this.#reachOffset(this.#target());
       return true;
@@ -365,15 +375,14 @@ export class X64Verifier {
     const other = this.#scratch;
     copyAll(other, a.facts);
     a.ranges.isOpen = false;
-    assume(a, condition);
+    const isPossible = assume(a, condition);
     a.ranges.isOpen = true;
-    this.#reachOffset(this.#target());
+    if (isPossible) this.#reachOffset(this.#target());
     copyAll(a.facts, other);
     a.depth = depth;
     a.fence = fence;
     a.ownRecord = 0;
-    assume(a, condition ^ 1);
-    return true;
+    return assume(a, condition ^ 1);
   }
 
   /** Whether the branch is always taken: JE after the compare of a register with itself. */

@@ -10,17 +10,34 @@
  *     constants  loads anywhere in the image
  *     others     the fields that compiled code uses, by the layouts of engine/abi/
  */
-import { CONTEXT, GLOBAL_SIZE, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../abi/context_layout.ts";
-import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
+import {
+  CONTEXT,
+  GLOBAL_SIZE,
+  MEMORY,
+  RECORD,
+  SHARED_LENGTH_SIZE,
+  TABLE,
+  TAG_SIZE,
+  THREAD,
+} from "../abi/context_layout.ts";
+import { DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
-import { EXACT, type Facts, lengthPlace, LIMIT, MAX32, PLACE, VALUE } from "./facts.ts";
+import { EXACT, type Facts, lengthPlace, LIMIT, limitShift, MAX32, PLACE, productLimit, VALUE } from "./facts.ts";
+import {
+  accessCells,
+  accessClass,
+  accessNewArray,
+  accessSizeCell,
+  accessSlotHeader,
+  addToCells,
+} from "./allocation.ts";
+import { accessElement, accessReference, isOfType, makeElement, NULL_PAGE, setReference } from "./objects.ts";
+import { isRef } from "../wasm/types.ts";
 import { BASE_RIP } from "./x64_decoder.ts";
 import { ALU, KIND } from "./x64_forms.ts";
 
 /** Bytes behind the base of a memory with guard pages: 2^32 for the index, as much for the offset, and a guard. */
 const GUARDED_BYTES = 2 ** 33 + 0x10000;
-/** An access below this address faults. */
-const NULL_PAGE = 4096;
 const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
 const RSP = 4;
 const { ADDRESS, RESULT } = PLACE;
@@ -49,16 +66,37 @@ export function evaluateAddress(a: Analysis): void {
   if (base === RSP) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
   else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
   else facts.copy(ADDRESS, base);
-  // Column `low` of a record has facts; its address has no distance yet.
-  if (facts.kind[ADDRESS] === VALUE.RECORD) facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
-  if (index >= 0) addIndex(a, index, code.scale[n]);
+  const kind = facts.kind[ADDRESS];
+  if (kind === VALUE.REFERENCE) evaluateReference(a, base, index, code.scale[n]);
+  else if (kind === VALUE.FREE_SLOT || kind === VALUE.NEW_ARRAY) evaluateSlot(a, base, index);
+  else if (kind === VALUE.CELLS && index >= 0) addToCells(a, index, code.scale[n]);
+  else if (index >= 0) addIndex(a, index, code.scale[n]);
   addDisplacement(facts, displacement);
+}
+
+/** The address is that of an object, whose columns have no distance, or of an element. */
+function evaluateReference(a: Analysis, reference: number, index: number, scale: number): void {
+  const { facts } = a;
+  a.referent = reference;
+  if (index >= 0) makeElement(a, ADDRESS, reference, index, scale);
+  else facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
+}
+
+/** The address of a slot, whose columns have no distance. */
+function evaluateSlot(a: Analysis, slot: number, index: number): void {
+  const { facts } = a;
+  a.referent = slot;
+  if (index >= 0) facts.forget(ADDRESS);
+  else facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
 }
 
 /** Adds location `index`, shifted left by `scale`, to the address. */
 function addIndex(a: Analysis, index: number, scale: number): void {
-  const { facts } = a;
+  const { code, facts, n } = a;
   const number = facts.kind[index];
+  if (number === VALUE.REFERENCE && scale === 0 && code.base[n] >= 0) {
+    return makeElement(a, ADDRESS, index, code.base[n], 0);
+  }
   if (facts.kind[ADDRESS] === VALUE.NUMBER && number !== VALUE.NUMBER && scale === 0) {
     // The index is the pointer: the sum is the same.
     const low = facts.low[ADDRESS], high = facts.high[ADDRESS];
@@ -74,6 +112,12 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     return;
   }
   addNumber(facts, ADDRESS, scaled(facts, index, scale));
+}
+
+/** Whether the value of location `l` is a number or an address, to which a number can be added. */
+export function hasDistance(facts: Facts, l: number): boolean {
+  const kind = facts.kind[l];
+  return kind <= VALUE.CELL || kind === VALUE.IMAGE;
 }
 
 /** A number apart from its location. */
@@ -98,7 +142,21 @@ export function scaled(facts: Facts, l: number, scale: number): Addend {
   ADDEND.delta = facts.delta[l];
   ADDEND.room = facts.room[l] * factor;
   ADDEND.of = scale === 0 ? of : scale === 3 && of >= LIMIT.TABLE && of < LIMIT.TABLE_BYTES ? of + LIMIT.UNIT : -1;
+  if (of >= LIMIT.ELEMENTS || scale !== 0) scaleLimit(facts, l, scale);
   return ADDEND;
+}
+
+/** The limit of an index of elements that is shifted left, or the product that it becomes. */
+function scaleLimit(facts: Facts, l: number, scale: number): void {
+  const of = facts.of[l];
+  const isIndex = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitShift(of) === 0;
+  if (isIndex) {
+    ADDEND.of = of + scale;
+    ADDEND.room = facts.room[l];
+  } else if (of < 0 && facts.delta[l] === 0 && facts.high[l] <= MAX32 && facts.low[l] !== facts.high[l]) {
+    ADDEND.of = productLimit(facts.name[l], scale);
+    ADDEND.room = 0;
+  } else if (of >= LIMIT.ELEMENTS) ADDEND.of = -1;
 }
 
 /** Adds a number to the value of location `l`, a number or an address; forgets the sum where it may wrap. */
@@ -114,7 +172,7 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   facts.name[l] = isConstant ? name : 0;
   facts.delta[l] = delta + constant;
   facts.room[l] = room - constant;
-  facts.of[l] = isConstant ? of : -1;
+  facts.of[l] = isConstant && (constant === 0 || of < LIMIT.ELEMENTS || limitShift(of) === 0) ? of : -1;
 }
 
 function shiftExactly(facts: Facts, l: number, amount: number): void {
@@ -128,8 +186,10 @@ function addDisplacement(facts: Facts, displacement: number): void {
   if (displacement === 0) return;
   facts.low[ADDRESS] += displacement;
   facts.high[ADDRESS] += displacement;
+  const kind = facts.kind[ADDRESS];
+  if (kind !== VALUE.NUMBER && !hasDistance(facts, ADDRESS)) return;
   facts.delta[ADDRESS] += displacement;
-  facts.room[ADDRESS] -= displacement;
+  facts.moveRoom(ADDRESS, displacement);
 }
 
 /** Proves a load of `size` bytes at the current instruction's address; its value is in PLACE.RESULT. */
@@ -146,6 +206,7 @@ export function store(a: Analysis, size: number, from: number): void {
   const { facts } = a;
   const isStack = facts.kind[ADDRESS] === VALUE.STACK;
   const position = -facts.low[ADDRESS];
+  a.stored = from;
   access(a, size, true);
   if (!isStack || a.reason !== "") return;
   a.forgetSlots(position, size);
@@ -160,6 +221,7 @@ export function store(a: Analysis, size: number, from: number): void {
 export function modify(a: Analysis, size: number): void {
   if (isFence(a)) return;
   load(a, size);
+  a.stored = -1;
   access(a, size, true);
   if (a.facts.kind[ADDRESS] === VALUE.STACK && a.reason === "") a.forgetSlots(-a.facts.low[ADDRESS], size);
 }
@@ -188,12 +250,23 @@ function access(a: Analysis, size: number, isStore: boolean): void {
       return accessTable(a, facts.id[ADDRESS], size, isStore);
     case VALUE.IMAGE:
       return accessImage(a, at, facts.high[ADDRESS], size, isStore);
-    case VALUE.RECORD:
-      if (!isFixed) return a.fail(REASON.OBJECT);
-      return accessRecord(a, facts.name[ADDRESS], at, size, isStore);
+    case VALUE.REFERENCE:
+      return accessReference(a, at, size, isStore);
+    case VALUE.ELEMENT:
+      return accessElement(a, size, isStore);
+    case VALUE.NUMBER:
+      if (!isNull(a) || at < 0 || at + size > NULL_PAGE) return a.fail(REASON.ADDRESS);
+      a.faults = true;
+      return;
   }
   if (!isFixed) return a.fail(REASON.ADDRESS);
   accessFixed(a, at, size, isStore);
+}
+
+/** Whether the address is a displacement from null. */
+function isNull({ code, facts, n }: Analysis): boolean {
+  const base = code.base[n];
+  return base >= 0 && code.index[n] < 0 && facts.low[base] === 0 && facts.high[base] === 0;
 }
 
 /** The same for objects that are accessed at constant distances. */
@@ -206,17 +279,24 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
     case VALUE.RECORD_CONTEXT:
       return accessOtherContext(a, id, at, size, isStore);
     case VALUE.OVERFLOW:
-      return at >= 0 && at + size <= OVERFLOW_BYTES ? undefined : a.fail(REASON.THREAD);
+      return accessOverflow(a, at, size, isStore);
     case VALUE.THREAD:
       return accessThread(a, at, size, isStore);
     case VALUE.CELL:
-      return at >= 0 && at + size <= GLOBAL_SIZE ? undefined : a.fail(REASON.ADDRESS);
+      return at >= 0 && at + size <= GLOBAL_SIZE ? accessGlobal(a, id, at, size, isStore) : a.fail(REASON.ADDRESS);
     case VALUE.LENGTH_CELL:
       if (at !== 0 || size !== 8 || isStore) return a.fail(REASON.ADDRESS);
       return facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + id, 0, longest(a, id), a.name());
     case VALUE.CELLS:
-      if (at !== CELLS.TYPES || size !== 8 || isStore) return a.fail(REASON.OBJECT);
-      return facts.set(RESULT, VALUE.DESCRIPTORS, 0, 0, 0, 0);
+      return accessCells(a, at, size, isStore);
+    case VALUE.CLASS_CELL:
+      return accessClass(a, size, isStore);
+    case VALUE.SIZE_CELL:
+      return accessSizeCell(a, size, isStore);
+    case VALUE.FREE_SLOT:
+      return accessSlotHeader(a, at, size, isStore);
+    case VALUE.NEW_ARRAY:
+      return accessNewArray(a, at, size, isStore);
     case VALUE.DESCRIPTOR:
       return accessDescriptor(a, id, at, size, isStore);
     case VALUE.DISPLAY:
@@ -224,6 +304,30 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
       return facts.set(RESULT, VALUE.ANCESTOR, id, at / 4, at / 4, 0);
   }
   a.fail(REASON.ADDRESS);
+}
+
+/** A value beyond the registers of a call. */
+function accessOverflow(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (at < 0 || at + size > OVERFLOW_BYTES) return a.fail(REASON.THREAD);
+  const entry = Math.floor(at / THREAD.SLOT_SIZE);
+  const isWhole = at % THREAD.SLOT_SIZE === 0 && size === 8;
+  const l = isStore ? a.newOverflowSlot(entry) : a.overflowSlot(entry);
+  if (l <= 0) return isStore ? a.fail(REASON.WORK) : undefined;
+  if (!isStore) {
+    if (isWhole) facts.copy(RESULT, l);
+  } else if (isWhole && a.stored >= 0) facts.copy(l, a.stored);
+  else facts.forget(l);
+}
+
+/** The value of global `g`, in the context or its cell. */
+function accessGlobal(a: Analysis, g: number, at: number, size: number, isStore: boolean): void {
+  const type = a.module.globalType[g];
+  if (type === undefined || !isRef(type)) return;
+  const isWhole = at === 0 && size === 8;
+  if (!isStore) {
+    if (isWhole) setReference(a, RESULT, type, a.name());
+  } else if (!isWhole || a.stored < 0 || !isOfType(a, a.stored, type)) a.fail(REASON.REFERENCE);
 }
 
 function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, isStore: boolean): void {
@@ -265,28 +369,24 @@ function accessTable(a: Analysis, t: number, size: number, isStore: boolean): vo
   const isInside = isBounded || last <= module.tableLength[t] * 8 || isBelow(facts, last / 8, LIMIT.TABLE + t);
   if (!isInside) return a.fail(REASON.TABLE);
   if (facts.low[ADDRESS] < 0 || size !== 8) return a.fail(REASON.TABLE);
-  if (isStore) a.writtenTables[t] = 1;
-  else if (module.tableHoldsFunctions[t]) {
-    const type = a.constantTables[t] === 1 ? module.tableType[t] : 0;
-    facts.set(RESULT, VALUE.RECORD, type, 0, 0, a.name());
+  const element = module.tableElement[t];
+  if (isStore) {
+    a.writtenTables[t] = 1;
+    if (a.stored < 0 || !isOfType(a, a.stored, element)) a.fail(REASON.REFERENCE);
+    return;
   }
+  setReference(a, RESULT, element, a.name());
+  if (a.constantTables[t] === 1 && module.tableType[t] !== 0) facts.id[RESULT] = module.tableType[t];
 }
 
 function accessImage(a: Analysis, low: number, high: number, size: number, isStore: boolean): void {
   if (isStore || low < 0 || high + size > a.module.bytes.length) a.fail(REASON.CONSTANTS);
 }
 
-function accessRecord(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
-  const { facts } = a;
-  if (isStore || at < 0 || at + size > NULL_PAGE) return a.fail(REASON.OBJECT);
-  if (at === RECORD.CONTEXT && size === 8) return facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
-  if (at === RECORD.TYPE_ID && size === 4) return facts.set(RESULT, VALUE.TYPE_ID, name, 0, 0, a.name());
-  if (at !== RECORD.CODE || size !== 8) a.fail(REASON.OBJECT);
-}
-
 function accessThread(a: Analysis, at: number, size: number, isStore: boolean): void {
   const field = THREAD_FIELDS.find((row) => row.at === at && row.bytes === size);
-  if (field === undefined || (isStore && !field.store)) a.fail(REASON.THREAD);
+  if (field === undefined || (isStore && !field.store)) return a.fail(REASON.THREAD);
+  if (at === THREAD.CAUGHT_TAG) a.facts.set(RESULT, VALUE.CAUGHT_TAG, 0, 0, 0, a.name());
 }
 
 function accessDescriptor(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
@@ -297,7 +397,8 @@ function accessDescriptor(a: Analysis, name: number, at: number, size: number, i
     return facts.set(RESULT, VALUE.ANCESTOR, name, depth, depth, 0);
   }
   if (at === DESCRIPTOR.DEEP && size === 8) return facts.set(RESULT, VALUE.DISPLAY, name, 0, 0, 0);
-  if (at !== DESCRIPTOR.KIND || size !== 4) a.fail(REASON.OBJECT);
+  if (at !== DESCRIPTOR.KIND || size !== 4) return a.fail(REASON.OBJECT);
+  facts.set(RESULT, VALUE.TYPE_KIND, name, 0, 0, a.name());
 }
 
 /** The context of a record that may belong to another instance, which a call needs. */
@@ -335,6 +436,7 @@ function loadContext(a: Analysis, at: number, size: number): void {
   if (at < layout.importsOffset) return loadGlobal(a, at - layout.globalsOffset, size);
   if (at < layout.typeIdsOffset) return loadRecordField(a, at - layout.importsOffset, size);
   if (at < layout.tagsOffset) return loadTypeId(a, at - layout.typeIdsOffset, size);
+  if (at < layout.tagsOffset + a.module.tagPayload.length * TAG_SIZE) return loadTag(a, at - layout.tagsOffset, size);
   if (at >= layout.sharedLengthsOffset && layout.shared === true) {
     loadSharedLength(a, at - layout.sharedLengthsOffset, size);
   }
@@ -366,7 +468,8 @@ function loadTableField(a: Analysis, at: number, size: number): void {
 
 function loadGlobal(a: Analysis, at: number, size: number): void {
   const g = Math.floor(at / GLOBAL_SIZE);
-  if (at % GLOBAL_SIZE === 0 && size === 8 && a.module.globalIsCell[g]) a.facts.set(RESULT, VALUE.CELL, g, 0, 0, 0);
+  if (!a.module.globalIsCell[g]) return accessGlobal(a, g, at % GLOBAL_SIZE, size, false);
+  if (at % GLOBAL_SIZE === 0 && size === 8) a.facts.set(RESULT, VALUE.CELL, g, 0, 0, 0);
 }
 
 /** Fields of the records that the context has. */
@@ -389,6 +492,10 @@ function loadTypeId(a: Analysis, at: number, size: number): void {
   }
 }
 
+function loadTag(a: Analysis, at: number, size: number): void {
+  if (at % TAG_SIZE === 0 && size === 8) a.facts.set(RESULT, VALUE.TAG, at / TAG_SIZE, 0, 0, a.name());
+}
+
 function loadSharedLength(a: Analysis, at: number, size: number): void {
   const m = at / SHARED_LENGTH_SIZE;
   if (Number.isInteger(m) && size === 8 && m < a.module.memoryIs64.length) {
@@ -402,8 +509,10 @@ function storeContext(a: Analysis, at: number, size: number): void {
   const { code, facts, n } = a;
   const global = Math.floor((at - layout.globalsOffset) / GLOBAL_SIZE);
   if (at >= layout.globalsOffset && at < layout.importsOffset) {
-    const within = (at - layout.globalsOffset) % GLOBAL_SIZE + size <= GLOBAL_SIZE;
-    if (within && !a.module.globalIsCell[global]) return;
+    const within = (at - layout.globalsOffset) % GLOBAL_SIZE;
+    if (within + size <= GLOBAL_SIZE && !a.module.globalIsCell[global]) {
+      return accessGlobal(a, global, within, size, true);
+    }
   }
   const memory = (at - layout.memoriesOffset - MEMORY.LENGTH) / MEMORY.SIZE;
   if (Number.isInteger(memory) && at < layout.tablesOffset && size === 8) {

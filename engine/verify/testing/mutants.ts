@@ -5,6 +5,7 @@
  */
 import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
+import { isSubtypeId } from "../../wasm/subtype.ts";
 import type { MachineModule } from "../machine_module.ts";
 import { decodeX64, OPERANDS, X64Instructions } from "../x64_decoder.ts";
 import { ALU, KIND } from "../x64_forms.ts";
@@ -17,7 +18,7 @@ interface Mutant {
   readonly bytes: Uint8Array;
 }
 
-const RSP = 4, RBX = 3, RAX = 0, R10 = 10, R15 = 15;
+const RSP = 4, RBX = 3, RAX = 0, R10 = 10, R11 = 11, R15 = 15;
 const NOP = 0x90;
 
 /** An instruction in its function. */
@@ -41,6 +42,8 @@ const SANDBOX_TRAPS: ReadonlySet<number> = new Set([
   TRAP.UNDEFINED_ELEMENT,
   TRAP.INDIRECT_CALL_TYPE,
   TRAP.STACK_EXHAUSTED,
+  TRAP.CAST_FAILURE,
+  TRAP.ARRAY_OUT_OF_BOUNDS,
 ]);
 
 function bytesOf({ module, code, n }: Place): Uint8Array {
@@ -103,6 +106,12 @@ const MUTATORS = {
     p.code.base[p.n] === RBX && endsInDisplacement(p) ? withWord(p, 4, -0x80000000) : undefined,
   "memory of another base": (p) => p.code.base[p.n] === RBX && p.code.rm[p.n] < 0 ? withBase(p, RAX) : undefined,
   "store to the context's header": (p) => isGlobalStore(p) ? withWord(p, 4, 0) : undefined,
+  // Objects.
+  "another type": (p) => isTypeId(p) ? withWord(p, 4, otherType(p)) : undefined,
+  "header of another type": (p) => isHeaderType(p) ? withWord(p, 4, otherType(p)) : undefined,
+  "field beyond the object": (p) => isField(p) ? withDisplacement(p, FAR_FIELD) : undefined,
+  "slot of a smaller class": (p) => isFreeList(p) ? withDisplacement(p, 0) : undefined,
+  "link not stored": (p) => isLinkStore(p) ? nops(p) : undefined,
   // Registers of the convention.
   "clobber context": (p) => clobber(p, R15),
   "clobber memory base": (p) => clobber(p, RBX),
@@ -116,6 +125,90 @@ const MUTATORS = {
 
 export type MutantKind = keyof typeof MUTATORS;
 export const MUTANT_KINDS = Object.keys(MUTATORS) as MutantKind[];
+
+/** A displacement of one byte that is larger than the objects of programs. */
+const FAR_FIELD = 120;
+
+/** Whether a value is compared with a type's id in the context. */
+function isTypeId({ module, code, n }: Place): boolean {
+  const { layout } = module.code;
+  const at = code.displacement[n];
+  // The types of functions in a table that nothing writes are known without the test.
+  const isObject = module.typeSignature[(at - layout.typeIdsOffset) / 4] === undefined;
+  return isObject && code.kind[n] === KIND.COMPARE && code.base[n] === R15 && at >= layout.typeIdsOffset &&
+    at < layout.tagsOffset && at > 127;
+}
+
+function isHeaderType(place: Place): boolean {
+  const { module, code, n } = place;
+  const { layout } = module.code;
+  const at = code.displacement[n];
+  const isLoad = code.kind[n] === KIND.MOVE && code.base[n] === R15;
+  if (!isLoad || at < layout.typeIdsOffset || at >= layout.tagsOffset || at <= 127) return false;
+  return isStored(place, code.reg[n]);
+}
+
+/** Whether register `r` is stored to the start of an object before anything else writes it. */
+function isStored({ code, n }: Place, r: number): boolean {
+  for (let k = n + 1; k < Math.min(n + 40, code.count); k++) {
+    const isStore = code.kind[k] === KIND.MOVE && code.operands[k] === OPERANDS.M_R && code.rm[k] < 0;
+    if (isStore && code.reg[k] === r) return code.base[k] !== RSP && code.displacement[k] === 0;
+    if (code.kind[k] === KIND.CALL || (code.operands[k] === OPERANDS.R_M && code.reg[k] === r)) return false;
+  }
+  return false;
+}
+
+/** Offset in the context of the id of another type of the module. */
+function otherType({ module, code, n }: Place): number {
+  const { typeIdsOffset } = module.code.layout;
+  const type = (code.displacement[n] - typeIdsOffset) / 4;
+  const other = module.typeId.findIndex((id) => !areRelated(id, module.typeId[type]));
+  return typeIdsOffset + 4 * Math.max(other, 0);
+}
+
+/** Whether an object of one type may be used as one of the other. */
+function areRelated(x: number, y: number): boolean {
+  return isSubtypeId(x, y) || isSubtypeId(y, x);
+}
+
+/** An access with a displacement of one byte through another register than those of the convention. */
+function isObject({ code, n }: Place): boolean {
+  const base = code.base[n];
+  const isMove = code.kind[n] === KIND.MOVE && code.hasImmediate[n] === 0 && code.rm[n] < 0 && code.index[n] < 0;
+  return isMove && base >= 0 && base !== RSP && base !== RBX && base !== R15 && (base & 7) !== RSP;
+}
+
+/** Whether the instruction accesses a field or a header. */
+function isField(place: Place): boolean {
+  const { code, n } = place;
+  return isObject(place) && code.displacement[n] >= 8 && code.displacement[n] < 64 && !isFreeList(place) &&
+    !isLinkStore(place) && code.kind[n + 1] !== KIND.TEST;
+}
+
+/** Whether the head of a free list is loaded. */
+function isFreeList(place: Place): boolean {
+  const { code, n } = place;
+  const isTested = code.kind[n + 1] === KIND.TEST && code.rm[n + 1] === code.reg[n] &&
+    code.rm[n + 1] === code.reg[n + 1];
+  const isHead = isTested && code.kind[n + 2] === KIND.BRANCH && code.kind[n + 3] === KIND.MOVE &&
+    code.base[n + 3] === code.reg[n];
+  return isObject(place) && isHead && code.displacement[n] >= 8 && code.displacement[n] < 128;
+}
+
+/** Whether a link becomes the head of a free list. */
+function isLinkStore({ code, n }: Place): boolean {
+  const isStore = code.kind[n] === KIND.MOVE && code.operands[n] === OPERANDS.M_R && code.rm[n] < 0;
+  return isStore && n > 1 && code.reg[n] === R11 && code.kind[n - 1] === KIND.MOVE && code.reg[n - 1] === R11 &&
+    code.displacement[n - 1] === 0 && code.kind[n - 2] === KIND.BRANCH;
+}
+
+/** The last byte, a displacement, becomes `value`. */
+function withDisplacement(place: Place, value: number): Uint8Array | undefined {
+  const bytes = bytesOf(place);
+  if (bytes[bytes.length - 1] !== place.code.displacement[place.n]) return undefined;
+  bytes[bytes.length - 1] = value;
+  return bytes;
+}
 
 /** Flips bits of the condition: the last byte of the opcode. */
 function flipped(place: Place, bits: number): Uint8Array {

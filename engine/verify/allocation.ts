@@ -1,0 +1,206 @@
+/**
+ * Rules for allocation in the collected heap (abi/gc_layout.ts). In: accesses to the allocation cells and to a free slot.
+ * Out: proof of each step, and a reference once the header is written.
+ *
+ *     slot = load [cells + class]     a free slot of the class, or null
+ *     link = load [slot]              only if it is not null
+ *     store [cells + class] = link    the slot is taken; no other slot that was loaded may be taken
+ *     slot = call allocate(bytes)     a slot that is taken
+ *     store [slot] = type id          a structure, if its bytes fit; an array has no length yet
+ *     store [slot + 4] = length       an array, if its bytes are those that were asked for
+ *
+ * A collection may run at any call, so slots without a header are forgotten there.
+ */
+import { CELLS, OBJECT, SIZE_CLASSES } from "../abi/gc_layout.ts";
+import { type Analysis, REASON } from "./analysis.ts";
+import {
+  type Facts,
+  LIMIT,
+  limitName,
+  limitShift,
+  NO_CLASS,
+  PLACE,
+  productLimit,
+  REFERENCE_FACTS,
+  SLOT_FACTS,
+  VALUE,
+} from "./facts.ts";
+import { elementOf, elementShift, HEADER_BYTES, structBytes } from "./references.ts";
+
+const { ADDRESS, RESULT } = PLACE;
+const { NOT_NULL, TAKEN } = SLOT_FACTS;
+/** Added to bytes before they are divided by 8, to look up a class. */
+const ROUNDING = 7;
+
+/** An access to the allocation cells at a constant distance. */
+export function accessCells(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (!isStore && at === CELLS.TYPES && size === 8) return facts.set(RESULT, VALUE.DESCRIPTORS, 0, 0, 0, 0);
+  const list = (at - CELLS.FREE) / 8;
+  const bytes = SIZE_CLASSES[list];
+  if (bytes === undefined || size !== 8) return a.fail(REASON.OBJECT);
+  if (isStore) return takeSlot(a, list);
+  facts.set(RESULT, VALUE.FREE_SLOT, list, 0, bytes, a.name());
+}
+
+/** The head of the free list of a class that was looked up. */
+export function accessClass(a: Analysis, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (facts.low[ADDRESS] !== CELLS.FREE || size !== 8) return a.fail(REASON.OBJECT);
+  const id = -facts.name[ADDRESS];
+  if (isStore) return takeSlot(a, id);
+  const { of, room } = facts;
+  const bytes = of[ADDRESS] < 0 ? room[ADDRESS] : 0;
+  facts.set(RESULT, VALUE.FREE_SLOT, id, 0, bytes, a.name());
+  of[RESULT] = of[ADDRESS];
+  room[RESULT] = room[ADDRESS];
+}
+
+/** The address of cells plus register `index`: the class of a size, or the list of a class. */
+export function addToCells(a: Analysis, index: number, scale: number): void {
+  const { facts } = a;
+  if (facts.kind[index] === VALUE.SIZE_CLASS && scale === 3) {
+    const name = facts.name[index];
+    facts.copy(ADDRESS, index);
+    facts.kind[ADDRESS] = VALUE.CLASS_CELL;
+    facts.name[ADDRESS] = name;
+    facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
+  } else if (facts.isNumber(index) && scale === 0 && facts.high[index] < CELLS.SIZE - CELLS.CLASS_OF) {
+    const isEighth = a.eighthName !== 0 && facts.name[index] === a.eighthName;
+    facts.set(ADDRESS, VALUE.SIZE_CELL, 0, 0, 0, 0);
+    facts.of[ADDRESS] = isEighth ? a.eighthOf : -1;
+    facts.room[ADDRESS] = isEighth ? a.eighthRoom : 0;
+  } else facts.forget(ADDRESS);
+}
+
+/** Register `to` becomes the sum of the cells in register `cells` and a number. */
+export function addCells(a: Analysis, to: number, cells: number, number: number): void {
+  a.facts.copy(ADDRESS, cells);
+  addToCells(a, number, 0);
+  a.facts.copy(to, ADDRESS);
+}
+
+/** The class of a size. */
+export function accessSizeCell(a: Analysis, size: number, isStore: boolean): void {
+  const { facts } = a;
+  if (isStore || size !== 1 || facts.low[ADDRESS] !== CELLS.CLASS_OF) return a.fail(REASON.OBJECT);
+  facts.set(RESULT, VALUE.SIZE_CLASS, 0, 0, 0, a.name());
+  facts.of[RESULT] = facts.of[ADDRESS];
+  facts.room[RESULT] = facts.room[ADDRESS];
+}
+
+/** Location `l` is about to be divided by 8, with the name `name`: notes the bytes that it was made of. */
+export function noteEighth(a: Analysis, l: number, name: number): void {
+  const { facts } = a;
+  const { of, room } = bytesOf(facts, l);
+  a.eighthName = name;
+  a.eighthOf = of;
+  a.eighthRoom = of < 0 ? Math.max(room - ROUNDING, 0) : room + ROUNDING;
+}
+
+/** The number at location `l` as a product; with `of` < 0, `room` is the number if it is constant, otherwise 0. */
+function bytesOf(facts: Facts, l: number): { of: number; room: number } {
+  if (!facts.isNumber(l)) return { of: -1, room: 0 };
+  if (facts.isConstant(l)) return { of: -1, room: facts.low[l] };
+  if (facts.of[l] >= LIMIT.PRODUCT) return { of: facts.of[l], room: facts.room[l] };
+  return { of: productLimit(facts.name[l], 0), room: -facts.delta[l] };
+}
+
+/** A link becomes the head of the list of class `id`: its slot is taken. */
+function takeSlot(a: Analysis, id: number): void {
+  const { facts, stored } = a;
+  if (stored < 0 || facts.kind[stored] !== VALUE.FREE_LINK) return a.fail(REASON.OBJECT);
+  const name = facts.id[stored];
+  let isKnown = false;
+  for (let l = 0; l < facts.count; l++) {
+    const kind = facts.kind[l];
+    if (kind === VALUE.FREE_SLOT && facts.name[l] === name) {
+      if (facts.id[l] !== id) return a.fail(REASON.OBJECT);
+      facts.low[l] |= TAKEN;
+      isKnown = true;
+    } else if (kind === VALUE.FREE_LINK || (kind === VALUE.FREE_SLOT && (facts.low[l] & TAKEN) === 0)) facts.forget(l);
+  }
+  if (!isKnown) a.fail(REASON.OBJECT);
+}
+
+/** Register `r` has the bytes that are asked for, and becomes a slot. */
+export function allocateSlow(a: Analysis, r: number): () => void {
+  const { facts } = a;
+  const bytes = facts.isConstant(r) ? facts.low[r] : 0;
+  const { of, room } = bytesOf(facts, r);
+  return () => {
+    facts.set(r, VALUE.FREE_SLOT, NO_CLASS, NOT_NULL | TAKEN, bytes, a.name());
+    facts.of[r] = of;
+    facts.room[r] = room;
+  };
+}
+
+/** The free slot named `name` is not null. */
+export function noteSlot({ facts }: Analysis, name: number): void {
+  for (let l = 0; l < facts.count; l++) {
+    if (facts.kind[l] === VALUE.FREE_SLOT && facts.name[l] === name) facts.low[l] |= NOT_NULL;
+  }
+}
+
+/** Slots without a header are lost. */
+export function forgetSlots({ facts }: Analysis): void {
+  for (let l = 0; l < facts.count; l++) {
+    const kind = facts.kind[l];
+    if (kind === VALUE.FREE_SLOT || kind === VALUE.FREE_LINK || kind === VALUE.NEW_ARRAY) facts.forget(l);
+  }
+}
+
+/** An access to a slot at distance `at`; the slot is in register `a.referent`. */
+export function accessSlotHeader(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const { facts, referent } = a;
+  const known = facts.low[referent];
+  if (!isStore) {
+    if (at !== 0 || size !== 8 || (known & NOT_NULL) === 0) return a.fail(REASON.OBJECT);
+    return facts.set(RESULT, VALUE.FREE_LINK, facts.name[referent], 0, 0, a.name());
+  }
+  const type = expectedType(a);
+  const isTaken = known === (NOT_NULL | TAKEN);
+  if (!isTaken || type < 0 || at !== OBJECT.TYPE_ID) return a.fail(REASON.OBJECT);
+  if (size === 8) {
+    const bytes = structBytes(type);
+    if (bytes === 0 || bytes > facts.high[referent]) return a.fail(REASON.OBJECT);
+    return becomeReference(a, type, 0);
+  }
+  if (size !== 4 || elementOf(type) === undefined) return a.fail(REASON.OBJECT);
+  const name = facts.name[referent];
+  for (let l = 0; l < facts.count; l++) {
+    if (facts.kind[l] !== VALUE.FREE_SLOT || facts.name[l] !== name) continue;
+    facts.kind[l] = VALUE.NEW_ARRAY;
+    facts.id[l] = type;
+  }
+}
+
+/** The canonical id of the type whose id is stored, −1 if none is. */
+function expectedType({ facts, module, stored }: Analysis): number {
+  return stored >= 0 && facts.kind[stored] === VALUE.EXPECTED_TYPE ? module.typeId[facts.id[stored]] : -1;
+}
+
+/** The length of a new array is written. */
+export function accessNewArray(a: Analysis, at: number, size: number, isStore: boolean): void {
+  const { facts, referent, stored } = a;
+  const element = elementOf(facts.id[referent]);
+  if (!isStore || at !== OBJECT.LENGTH || size !== 4 || stored < 0 || element === undefined) {
+    return a.fail(REASON.OBJECT);
+  }
+  const shift = elementShift(element.storage);
+  const isConstant = facts.isConstant(stored) && HEADER_BYTES + facts.low[stored] * 2 ** shift <= facts.high[referent];
+  const of = facts.of[referent];
+  const isLength = facts.isNumber(stored) && limitName(of) === facts.name[stored] && facts.delta[stored] === 0 &&
+    limitShift(of) === shift && facts.room[referent] === -HEADER_BYTES && facts.name[stored] !== 0;
+  if (!isConstant && !isLength) return a.fail(REASON.OBJECT);
+  becomeReference(a, facts.id[referent], isConstant ? facts.low[stored] : 0);
+}
+
+/** The slot has its header: an object of type `type`, an array with at least `length` elements. */
+function becomeReference({ facts, referent }: Analysis, type: number, length: number): void {
+  const kind = facts.kind[referent], name = facts.name[referent];
+  for (let l = 0; l < facts.count; l++) {
+    if (facts.kind[l] !== kind || facts.name[l] !== name) continue;
+    facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.FRESH, length, name);
+  }
+}
