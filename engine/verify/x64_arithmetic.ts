@@ -8,7 +8,6 @@ import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import {
   EXACT,
-  type Facts,
   joinReferences,
   LIMIT,
   limitShift,

@@ -174,8 +174,6 @@ function allocated(a: Analysis, map: CodeMap): number {
   return FLOW.CONTINUES;
 }
 
-const NO_RESULTS: Types = { params: new Uint8Array(0), results: new Uint8Array(0) };
-
 function callNative(a: Analysis, map: CodeMap, builtin: number): number {
   const row = BUILTIN_ROWS[builtin];
   if (row === undefined || !row.native) return fail(a, REASON.CALL_TARGET);
