@@ -1,27 +1,40 @@
 /**
- * WASI preview 1 in groups that a project may remove from its guests.
+ * WASI in groups that a project may remove from its guests.
  *
  * Input: the groups that a lockfile's `guest.wasi` keeps (absent: all). Output: WASI's functions for a guest of that
  * project, and the arguments, variables and directories it may have. C libraries import more than programs use, so a
- * removed function remains importable and returns "not capable". A guest may always exit and yield.
+ * removed function remains importable: of preview 1, it returns "not capable", and a component that calls one ends with
+ * an error that names it. A guest may always exit and yield.
  */
 import { fail, quote } from "../base/diagnostic.ts";
 
-/** A group and the functions that belong to it alone. */
+/** A group, and the functions of preview 1 and the interfaces of components that belong to it alone. */
 interface WasiGroup {
   readonly name: string;
   readonly meaning: string;
   readonly functions: readonly string[];
+  /** The beginnings of their names, in every version of WASI. */
+  readonly interfaces: readonly string[];
 }
 
 /** All groups, sorted. `args`, `env` and `fs` remove the respective inputs, `stdio` the first three descriptors. */
 export const WASI_GROUPS: readonly WasiGroup[] = [
-  { name: "args", meaning: "the arguments of the program", functions: [] },
-  { name: "clock", meaning: "clocks and timers", functions: ["clock_res_get", "clock_time_get", "poll_oneoff"] },
-  { name: "env", meaning: "the variables given with --env", functions: [] },
-  { name: "fs", meaning: "the directories given with --dir", functions: [] },
-  { name: "random", meaning: "random bytes", functions: ["random_get"] },
-  { name: "stdio", meaning: "standard input, output and error", functions: [] },
+  { name: "args", meaning: "the arguments of the program", functions: [], interfaces: [] },
+  {
+    name: "clock",
+    meaning: "clocks and timers",
+    functions: ["clock_res_get", "clock_time_get", "poll_oneoff"],
+    interfaces: ["wasi:clocks/"],
+  },
+  { name: "env", meaning: "the variables given with --env", functions: [], interfaces: [] },
+  { name: "fs", meaning: "the directories given with --dir", functions: [], interfaces: [] },
+  { name: "random", meaning: "random bytes", functions: ["random_get"], interfaces: ["wasi:random/"] },
+  {
+    name: "stdio",
+    meaning: "standard input, output and error",
+    functions: [],
+    interfaces: ["wasi:cli/std", "wasi:cli/terminal-std"],
+  },
 ];
 
 /** Their names. */
@@ -65,6 +78,37 @@ export function narrowedWasi(imports: WasiImports, groups: readonly string[] | u
   );
 }
 
+/** The interfaces of WASI for components in a project with these groups. */
+export function narrowedInterfaces(
+  imports: Readonly<Record<string, unknown>>,
+  groups: readonly string[] | undefined,
+): Readonly<Record<string, unknown>> {
+  if (groups === undefined) return imports;
+  const removed = WASI_GROUPS.filter((group) => !groups.includes(group.name));
+  return Object.fromEntries(
+    Object.entries(imports).map(([name, functions]) => {
+      const group = removed.find(({ interfaces }) => interfaces.some((start) => name.startsWith(start)));
+      return [name, group === undefined ? functions : refusing(name, functions as object, group.name)];
+    }),
+  );
+}
+
+/** An interface whose functions refuse every call. Spreading keeps the types of its functions. */
+function refusing(name: string, functions: object, group: string): object {
+  const names = Object.keys(functions);
+  const refuse = (): never => {
+    throw notAllowed(`${name} (${group})`);
+  };
+  return { ...functions, ...Object.fromEntries(names.map((name) => [name, refuse])) };
+}
+
+function notAllowed(subject: string): Error {
+  return fail("authority.wasi", `the project does not allow its guests ${subject}`, {
+    file: "waft-lock.json",
+    help: "allow it with `waft add --wasi <groups>`, or run with --bare",
+  });
+}
+
 /** The inputs of a guest, reduced to those its project allows; refuses inputs that were requested explicitly. */
 export function narrowedInputs<Preopen>(
   inputs: {
@@ -80,12 +124,7 @@ export function narrowedInputs<Preopen>(
     ...(inputs.env.length > 0 && !may("env") ? ["--env (env)"] : []),
     ...(inputs.args.length > 1 && !may("args") ? ["arguments (args)"] : []),
   ];
-  if (refused.length > 0) {
-    throw fail("authority.wasi", `the project does not allow its guests ${refused.join(", ")}`, {
-      file: "waft-lock.json",
-      help: "allow it with `waft add --wasi <groups>`, or run with --bare",
-    });
-  }
+  if (refused.length > 0) throw notAllowed(refused.join(", "));
   return {
     args: may("args") ? [...inputs.args] : [],
     env: inputs.env.map(([name, value]) => [name, value]),

@@ -12,6 +12,7 @@ import { type Context, type Engine, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
+import { narrowedInputs, narrowedInterfaces } from "../definitions/wasi_groups.ts";
 import type { RunOptions } from "./run.ts";
 import { inFile } from "./run_module.ts";
 
@@ -27,13 +28,13 @@ export async function runComponent(
   options: RunOptions,
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
-  const { context, env, preopens, network, stdio } = options;
+  const { context, network, stdio, project } = options;
+  const groups = project?.wasi;
+  const inputs = narrowedInputs({ ...options, args: [file, ...args] }, groups);
   const component = inFile(file, () => compileBinary(engine, bytes));
-  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
+  const protect = inputs.preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {
-    args: [file, ...args],
-    env,
-    preopens,
+    ...inputs,
     ...(network === undefined ? {} : { network }),
     ...(stdio === undefined ? {} : { stdio: [...stdio] }),
     ...protect,
@@ -42,14 +43,13 @@ export async function runComponent(
   try {
     const http = await httpImports(wasi, bytes);
     const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
-      component.instantiate(limits, { ...provided, ...wasi.imports, ...http });
-    const { project } = options;
+      component.instantiate(limits, { ...provided, ...narrowedInterfaces(wasi.imports, groups), ...http });
     if (project === undefined) {
       const instance = inFile(file, () => instantiate(context, {}));
       return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);
     }
     const { withPlugins } = await import("./run_with_plugins.ts");
-    const guest = { file, bytes, args: [file, ...args], env, context, instantiate, ...artifactOf(options) };
+    const guest = { file, bytes, ...inputs, context, instantiate, ...artifactOf(options) };
     return await withPlugins(project, engine, guest, (calls, instance, waits) => {
       return runInstance(file, { instance, calls, mayWait: waits || network !== undefined }, options);
     });

@@ -3,7 +3,7 @@
  * of tests/component/fixtures/hello.wat.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -55,6 +55,50 @@ Deno.test("waft run --invoke calls a function in WAVE notation and prints its re
     });
     const whole = await waft(["run", "greet.wat"], home, home);
     assert.match(whole.err, /does not export wasi:cli\/run; call one of its functions with --invoke/);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
+/** A component with a call of a clock and one of the random source. */
+const HOST_CALLS = `(component
+  (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock (export "now" (func (result u64)))))
+  (import "wasi:random/random@0.2.0" (instance $random (export "get-random-u64" (func (result u64)))))
+  (core func $now (canon lower (func $clock "now")))
+  (core func $number (canon lower (func $random "get-random-u64")))
+  (core module $m
+    (import "host" "now" (func $now (result i64)))
+    (import "host" "number" (func $number (result i64)))
+    (func (export "tick") (result i32) (i64.ge_u (call $now) (i64.const 0)))
+    (func (export "roll") (result i32) (i64.ge_u (call $number) (i64.const 0))))
+  (core instance $i (instantiate $m (with "host" (instance
+    (export "now" (func $now)) (export "number" (func $number))))))
+  (func (export "tick") (result bool) (canon lift (core func $i "tick")))
+  (func (export "roll") (result bool) (canon lift (core func $i "roll"))))`;
+
+Deno.test("a project narrows WASI for components, too", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-component-"));
+  const run = (...args: string[]) => waft(["run", ...args], home, home);
+  const refuses = async (subject: string, ...args: string[]) => {
+    const { code, out, err } = await run(...args);
+    assert.deepEqual([code, out], [4, ""], err);
+    assert.ok(err.includes(`authority.wasi: the project does not allow its guests ${subject}`), err);
+  };
+  try {
+    copyFileSync(HELLO, join(home, "hello.wasm"));
+    writeFileSync(join(home, "calls.wat"), HOST_CALLS);
+    assert.equal((await waft(["init", "--quick", "--yes"], home, home)).code, 0);
+    assert.equal((await waft(["add", "--wasi", "clock"], home, home)).code, 0);
+    assert.deepEqual(await run("--invoke", "tick()", "calls.wat"), { code: 0, out: "true\n", err: "" });
+    await refuses("wasi:random/random (random)", "--invoke", "roll()", "calls.wat");
+    await refuses("wasi:cli/stdout (stdio)", "hello.wasm");
+    await refuses("arguments (args)", "hello.wasm", "word");
+    await refuses("--env (env)", "--env", "A=1", "hello.wasm");
+    await refuses("--dir (fs)", "--dir", ".", "hello.wasm");
+    assert.deepEqual(await run("--bare", "hello.wasm"), { code: 0, out: "hello", err: "" });
+    assert.equal((await waft(["add", "--wasi", "random,stdio"], home, home)).code, 0);
+    await refuses("wasi:clocks/monotonic-clock (clock)", "--invoke", "tick()", "calls.wat");
+    assert.deepEqual(await run("hello.wasm"), { code: 0, out: "hello", err: "" });
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
