@@ -147,6 +147,17 @@ for (const [format, executable] of Object.entries(ENDING)) {
     }));
 }
 
+Deno.test("a load command that leads out of the head gives no end of the executable", () =>
+  inFolder((folder) => {
+    const [runtime, path] = [join(folder, "runtime"), join(folder, "app")];
+    const head = ENDING["mach-o"]!(1000);
+    head.writeUInt32LE(0x7fffffff, 36);
+    writeFileSync(runtime, head);
+    assert.equal(readApplication(runtime), undefined);
+    writeApplication(path, runtime, ONE);
+    assert.deepEqual(readApplication(path), ONE);
+  }));
+
 /** The head of an executable, with the text that single executables contain. */
 function executable(parts: readonly (readonly [at: number, hex: string])[], text = "waft-application"): Uint8Array {
   const bytes = new Uint8Array(2048);

@@ -33,6 +33,7 @@ const PARAMETERS: Readonly<Record<string, number>> = {
   open: 2,
   pthread_create: 4,
   pthread_detach: 1,
+  pthread_join: 2,
   sigaction: 3,
   sigaltstack: 2,
   sys_icache_invalidate: 2,

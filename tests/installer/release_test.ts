@@ -240,6 +240,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/text/parse_module",
       "engine/validate/code",
       "engine/validate/constant_rules",
+      "engine/verify_module",
       "engine/wasi/thread_worker",
       "engine/wasm/code_reader",
       "project/base/paths",
