@@ -68,7 +68,7 @@ export function narrowedWasi(imports: WasiImports, groups: readonly string[] | u
   return Object.fromEntries(
     Object.entries(imports).map(([name, fn]) => {
       if (taken.has(name)) return [name, () => NOT_CAPABLE];
-      if (!hasStdio && name.startsWith("fd_")) {
+      if (!hasStdio && takesStream(name)) {
         const call = fn as (...args: unknown[]) => unknown;
         // Numbers of descriptors are u32 and come as i32.
         return [name, (...args: unknown[]) => (args[0] as number) >>> 0 < 3 ? BAD_DESCRIPTOR : call(...args)];
@@ -76,6 +76,11 @@ export function narrowedWasi(imports: WasiImports, groups: readonly string[] | u
       return [name, fn];
     }),
   );
+}
+
+/** True for functions whose first argument may be a standard stream, which may be a socket. */
+function takesStream(name: string): boolean {
+  return /^(?:fd|sock)_/.test(name);
 }
 
 /** The interfaces of WASI for components in a project with these groups. */

@@ -21,7 +21,7 @@ Deno.test("wasi groups: functions of removed groups answer an error, the others 
   assert.deepEqual(Object.keys(none), Object.keys(imports), "every import can still be linked");
   const call = (f: unknown, ...args: unknown[]): unknown => (f as (...args: unknown[]) => unknown)(...args);
   for (const name of WASI_GROUPS.flatMap((g) => g.functions)) assert.equal(call(none[name], 0, 0, 0, 0), 76, name);
-  for (const name of Object.keys(imports).filter((n) => n.startsWith("fd_"))) {
+  for (const name of Object.keys(imports).filter((n) => /^(?:fd|sock)_/.test(n))) {
     for (const fd of [0, 1, 2]) assert.equal(call(none[name], fd, 0, 0, 0, 0, 0, 0), 8, `${name} of ${fd}`);
   }
   assert.equal(none.proc_exit, imports.proc_exit);
