@@ -169,6 +169,9 @@ function openDirectory(node: ComponentPlace, wasi: ComponentWasi, { guest, host,
   wasi.preview1.addDirectory(fd, guest, rights);
 }
 
+/** The last instant of a clock. */
+const LATEST = 2n ** 64n - 1n;
+
 /** Interfaces in which a grant's scope, or the place of a plugin, gives functions another meaning. */
 function narrowed({ imports, preview1 }: ComponentWasi, grants: Grants): ComponentImports {
   const none = () => undefined;
@@ -183,7 +186,28 @@ function narrowed({ imports, preview1 }: ComponentWasi, grants: Grants): Compone
     "wasi:cli/terminal-stdout": { getTerminalStdout: none },
     "wasi:cli/terminal-stderr": { getTerminalStderr: none },
     "wasi:clocks/wall-clock": { now: () => datetime(wall.now()), resolution: () => datetime(wall.resolution()) },
-    "wasi:clocks/monotonic-clock": { ...imports["wasi:clocks/monotonic-clock"] as object, ...monotonic },
+    "wasi:clocks/monotonic-clock": narrowedClock(imports["wasi:clocks/monotonic-clock"] as MonotonicClock, monotonic),
+  };
+}
+
+/** The parts of `wasi:clocks/monotonic-clock` that a grant narrows. */
+interface MonotonicClock {
+  now(): bigint;
+  subscribeInstant(time: bigint): unknown;
+}
+
+/** A clock with the readings of `granted`. Its timers end at such readings, so that they tell the time no better. */
+function narrowedClock(clock: MonotonicClock, granted: ReturnType<typeof grantedClock>): object {
+  const step = granted.resolution();
+  const subscribeInstant = (time: bigint) => {
+    const reading = (time + step - 1n) / step * step;
+    return clock.subscribeInstant(reading > LATEST ? LATEST : reading);
+  };
+  return {
+    ...clock,
+    ...granted,
+    subscribeInstant,
+    subscribeDuration: (duration: bigint) => subscribeInstant(granted.now() + duration),
   };
 }
 

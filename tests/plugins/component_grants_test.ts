@@ -140,6 +140,31 @@ Deno.test("component plugins: variables and arguments by their grants, clocks in
   });
 });
 
+Deno.test("component plugins: timers end at readings of the granted clock", () => {
+  inProject(({ api }) => {
+    const step = 3_600_000_000_000n;
+    const { now, subscribeInstant, subscribeDuration } = api({ "clock.monotonic": { resolutionNs: Number(step) } })[
+      "wasi:clocks/monotonic-clock"
+    ]!;
+    const isReady = (timer: unknown) => (timer as { ready(): boolean }).ready();
+    const reading = now!() as bigint;
+    equalUnlessPassed(now!, reading, () => isReady(subscribeInstant!(reading)), true);
+    // These instants have passed, or not, within the step: a timer that tells them apart is a finer clock.
+    for (const instant of [reading + 1n, reading + step - 1n]) {
+      equalUnlessPassed(now!, reading, () => isReady(subscribeInstant!(instant)), false);
+    }
+    equalUnlessPassed(now!, reading, () => isReady(subscribeDuration!(1n)), false);
+    for (const duration of [step, 2n ** 64n - 1n]) assert.equal(isReady(subscribeDuration!(duration)), false);
+    assert.equal(isReady(subscribeInstant!(2n ** 64n - 1n)), false);
+  });
+});
+
+/** Compares the result of `action`, unless the clock has gone on meanwhile. */
+function equalUnlessPassed(now: () => unknown, reading: bigint, action: () => boolean, expected: boolean): void {
+  const result = action();
+  if (now() === reading) assert.equal(result, expected);
+}
+
 Deno.test("component plugins: fs.read reads and changes nothing", () => {
   inProject(({ root, api }) => {
     mkdirSync(join(root, "data"));
