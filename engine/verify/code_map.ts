@@ -46,9 +46,10 @@ export class CodeMap {
     return search(this.#callReturn, offset);
   }
 
-  /** Calls `action` with the landing pads of the calls in [start, end). */
-  eachLanding(start: number, end: number, action: (offset: number) => void): void {
+  /** Calls `action` with the places where calls in [start, end) return, and their landing pads. */
+  eachReturn(start: number, end: number, action: (offset: number) => void): void {
     for (let row = firstAfter(this.#callReturn, start); this.#callReturn[row] <= end; row++) {
+      action(this.#callReturn[row]);
       if (this.#callLanding[row] >= 0) action(this.#callLanding[row]);
     }
   }

@@ -87,6 +87,15 @@ function prefixOf(byte: number): number {
   return byte === 0x66 ? 1 : byte === 0xf3 ? 2 : byte === 0xf2 ? 3 : 0;
 }
 
+/** The certainty that control goes to an offset, ascending. */
+const LEADS = {
+  UNKNOWN: 0,
+  /** A branch leads there whose bytes may be constants. */
+  PERHAPS: 1,
+  /** The tables of the image or a branch of reached code lead there. */
+  SURE: 2,
+} as const;
+
 /** Instructions of one function as columns, reused from function to function. */
 export class X64Instructions {
   count = 0;
@@ -116,7 +125,7 @@ export class X64Instructions {
   immediate: Int32Array = new Int32Array(1024);
   immediateHigh: Int32Array = new Int32Array(1024);
 
-  /** By byte of the function: 1 if control may go there. */
+  /** By byte of the function: the certainty that control may go there (LEADS). */
   #targets: Uint8Array = new Uint8Array(1024);
   #start = 0;
   #end = 0;
@@ -128,19 +137,21 @@ export class X64Instructions {
     if (end - start > this.#targets.length) this.#targets = new Uint8Array((end - start) * 2);
   }
 
-  /** Control may go to `offset`. */
-  mark(offset: number): void {
-    if (offset >= this.#start && offset < this.#end) this.#targets[offset - this.#start] = 1;
+  /** Control may go to `offset`, with this certainty. */
+  mark(offset: number, certainty: number = LEADS.SURE): void {
+    const at = offset - this.#start;
+    if (at >= 0 && offset < this.#end && this.#targets[at] < certainty) this.#targets[at] = certainty;
   }
 
-  isMarked(offset: number): boolean {
-    return this.#targets[offset - this.#start] === 1;
+  /** The certainty that control goes to `offset`. */
+  certaintyAt(offset: number): number {
+    return this.#targets[offset - this.#start];
   }
 
-  /** The first marked offset in [from, end), or `end`. */
-  nextTarget(from: number, end: number): number {
+  /** The first offset in [from, end) with more than this certainty, or `end`. */
+  nextTarget(from: number, end: number, certainty: number): number {
     const start = this.#start;
-    while (from < end && this.#targets[from - start] === 0) from++;
+    while (from < end && this.#targets[from - start] <= certainty) from++;
     return from;
   }
 
@@ -181,27 +192,28 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
 
 /**
  * Decodes [start, end) of `bytes` into `into`, which has begun. Bytes that are not an instruction become an entry of
- * KIND.DATA up to the next place to which a branch leads; so do those behind an instruction that does not go on, if
- * they would overlap such a place. `into.mark` may name more such places before.
+ * KIND.DATA up to the next place to which a branch leads; so does an instruction that overlaps a place to which control
+ * goes with more certainty. `into.mark` may name more such places before.
  */
 export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X64Instructions): void {
   into.count = 0;
-  // Nothing is known to lead to the bytes at `at`: they may be constants.
-  let isOpen = false;
+  let certainty: number = LEADS.SURE;
   for (let at = start; at < end;) {
     into.reserve();
     const n = into.count++;
     into.at[n] = at;
-    if (isOpen && into.isMarked(at)) isOpen = false;
+    certainty = Math.max(certainty, into.certaintyAt(at));
     let next = decodeOne(bytes, at, into, n);
-    if (next < 0 || next > end || (isOpen && into.nextTarget(at + 1, next) < next)) {
-      next = into.nextTarget(at + 1, end);
+    if (next < 0 || next > end || (certainty < LEADS.SURE && into.nextTarget(at + 1, next, certainty) < next)) {
+      next = into.nextTarget(at + 1, end, next < 0 || next > end ? LEADS.UNKNOWN : certainty);
       into.kind[n] = KIND.DATA;
-      isOpen = true;
+      certainty = LEADS.UNKNOWN;
     } else {
       const kind = into.kind[n];
-      if (kind === KIND.BRANCH || kind === KIND.JUMP) into.mark(next + into.immediate[n]);
-      if (kind >= KIND.JUMP && kind <= KIND.RETURN && kind !== KIND.CALL_INDIRECT) isOpen = true;
+      if (kind === KIND.BRANCH || kind === KIND.JUMP) {
+        into.mark(next + into.immediate[n], Math.max(certainty, LEADS.PERHAPS));
+      }
+      if (kind >= KIND.JUMP && kind <= KIND.RETURN && kind !== KIND.CALL_INDIRECT) certainty = LEADS.UNKNOWN;
     }
     at = next;
   }

@@ -95,7 +95,7 @@ export class X64Verifier {
     const { functionStart, functionEnd } = module.tables;
     const start = this.#start = functionStart[index], end = this.#end = functionEnd[index];
     a.code.begin(start, end);
-    this.#map.eachLanding(start, end, (offset) => a.code.mark(offset));
+    this.#map.eachReturn(start, end, (offset) => a.code.mark(offset));
     decodeX64(module.bytes, start, end, a.code);
     this.#own = module.functionSignature[index + module.importedFunctions];
     a.begin();

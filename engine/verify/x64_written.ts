@@ -54,7 +54,7 @@ export function writtenRegisters(module: MachineModule, map: CodeMap): Int32Arra
     if (functionStart[f] < 0 || replaceable?.[f] === 1) continue;
     // Bytes that are not an instruction change nothing: verification fails if control reaches them.
     code.begin(functionStart[f], functionEnd[f]);
-    map.eachLanding(functionStart[f], functionEnd[f], (offset) => code.mark(offset));
+    map.eachReturn(functionStart[f], functionEnd[f], (offset) => code.mark(offset));
     decodeX64(bytes, functionStart[f], functionEnd[f], code);
     masks[f] = ownWrites(code, map, f, callers);
   }
