@@ -86,9 +86,15 @@ function readSegments(mappings: string): Int32Array {
     const isMapped = values.length >= 4;
     if (isMapped) [source, row, start] = [source + values[1], row + values[2], start + values[3]];
     if (words.length > 0 && column < words[words.length - SEGMENT]) throw new RangeError("segments are not in order");
+    if (![column, source, row, start].every(isNumber)) throw new RangeError("not a source map");
     words.push(column, isMapped ? source : -1, row, start);
   }
   return Int32Array.from(words);
+}
+
+/** True for numbers of columns, sources and lines; one more is a positive 32-bit integer, too. */
+function isNumber(value: number): boolean {
+  return value >= 0 && value < 0x7fffffff;
 }
 
 /** The numbers of a segment: base-64 digits, least significant first, the sign in the lowest bit. */

@@ -43,6 +43,15 @@ Deno.test("malformed maps are ignored", () => {
   }
 });
 
+Deno.test("maps with negative or too large numbers are ignored", () => {
+  const largest = "+/////D"; // 2³¹ − 1
+  const fits = readSourceMap(JSON.stringify({ ...MAP, mappings: "AA8/////DA" }));
+  assert.equal(fits?.placeOf(0)?.line, 0x7fffffff);
+  for (const mappings of ["AADA", "AAAD", "ADAA", `AA${largest}A`, `AAA${largest}`, `${largest},${largest}`]) {
+    assert.equal(readSourceMap(JSON.stringify({ ...MAP, mappings })), undefined, mappings);
+  }
+});
+
 Deno.test("the custom section names the file", () => {
   const section = (
     bytes: number[],
