@@ -68,7 +68,8 @@ export function placeTests(project: string): void {
   symlinkSync(join(ROOT, ".cache"), join(project, ".cache"));
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
+  const programs = ["examples/deadline.ts", "examples/components/greet.ts"];
+  placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), ...programs]);
 }
 
 /** Test files that a host without `Deno.test` cannot run, with the reason; `*` is every host. */
