@@ -187,7 +187,9 @@ is_loopback() {
     127.0.0.1:* | localhost:* | '[::1]:'*) ;;
     *) return 1 ;;
   esac
-  port=${authority##*:}
+  # All that follows the host: a user name could stand in front of another host with a port.
+  port=${authority#'[::1]'}
+  port=${port#*:}
   case $port in '' | *[!0-9]*) return 1 ;; esac
 }
 
