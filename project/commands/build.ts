@@ -6,13 +6,12 @@
 import type { Machine } from "@waft/engine";
 import { isSingleExecutable } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
-import { readFile } from "node:fs/promises";
 import process from "node:process";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import type { Application, ApplicationInputs } from "../ops/application.ts";
 import { compileProgram } from "../ops/compile_program.ts";
 import { componentBytes } from "../ops/component_bytes.ts";
-import { inputPath } from "../ops/input_path.ts";
+import { readInput } from "../ops/read_input.ts";
 import { machineOf } from "../ops/machine_name.ts";
 import { readShape } from "../ops/module_shape.ts";
 import { requireFunction } from "../ops/run_module.ts";
@@ -85,7 +84,7 @@ async function compiled(
 ): Promise<{ form: ApplicationInputs["form"]; program: Application["program"] }> {
   const done = (await compileProgress())(`compiling ${file}`);
   try {
-    const bytes = new Uint8Array(await readFile(inputPath(file)));
+    const bytes = readInput(file);
     const component = await componentBytes(bytes);
     if (component !== undefined) {
       const { buildComponent } = await import("../ops/built_component.ts");

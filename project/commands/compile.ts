@@ -4,11 +4,11 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { randomHex } from "../base/integrity.ts";
 import { machineOf } from "../ops/machine_name.ts";
-import { inputPath } from "../ops/input_path.ts";
+import { readInput } from "../ops/read_input.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
 import { compileProgress } from "./compile_progress.ts";
@@ -34,7 +34,7 @@ export function addCommand(program: Command): void {
     const done = (await compileProgress())(`compiling ${file}`);
     let artifact: Uint8Array;
     try {
-      const bytes = await readFile(inputPath(file));
+      const bytes = readInput(file);
       artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
     } catch (error) {
       throw new FileFailure(file, error);

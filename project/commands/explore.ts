@@ -6,7 +6,6 @@ import type { Command } from "commander";
 import { basename } from "node:path";
 import { writeText } from "@waft/engine/internal/host/process";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
 
 interface ExploreFlags {
   readonly output?: string;
@@ -35,7 +34,7 @@ export function addCommand(program: Command): void {
       ]);
       const module = flags.module === undefined ? undefined : moduleNumber(flags.module);
       const done = (await compileProgress())(`compiling ${file}`);
-      const page = await explorePage(inputPath(file), { functions: flags.function, module, sources: flags.sources })
+      const page = await explorePage(file, { functions: flags.function, module, sources: flags.sources })
         .catch((error: unknown) => {
           throw error instanceof UsageError ? error : new FileFailure(file, error);
         }).finally(done);

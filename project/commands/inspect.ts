@@ -6,7 +6,6 @@ import type { Command } from "commander";
 import process from "node:process";
 import { writeText } from "@waft/engine/internal/host/process";
 import { palette, wantsColor } from "../base/terminal.ts";
-import { inputPath } from "../ops/input_path.ts";
 import { withEnvelope } from "./file_envelope.ts";
 
 /** Adds `inspect`. */
@@ -23,7 +22,7 @@ export function addCommand(program: Command): void {
         import("../ops/inspect_file.ts"),
         import("./inspection_text.ts"),
       ]);
-      await withEnvelope("inspect", file, flags.json === true, () => inspectFile(inputPath(file)), {
+      await withEnvelope("inspect", file, flags.json === true, () => inspectFile(file), {
         data: inspectionData,
         print: (inspection) => {
           const colors = palette(wantsColor(undefined, process.stdout.isTTY, process.env));

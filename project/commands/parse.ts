@@ -3,9 +3,9 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { FileFailure } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
+import { readInput } from "../ops/read_input.ts";
 
 /** The binary form of a module or component. */
 async function parse(source: Uint8Array): Promise<Uint8Array> {
@@ -22,7 +22,7 @@ export function addCommand(program: Command): void {
     .action(async (file: string, flags: { output: string }) => {
       let binary: Uint8Array;
       try {
-        binary = await parse(await readFile(inputPath(file)));
+        binary = await parse(readInput(file));
       } catch (error) {
         throw new FileFailure(file, error);
       }

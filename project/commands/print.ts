@@ -3,11 +3,11 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { writeText } from "@waft/engine/internal/host/process";
 import { printModule } from "@waft/engine/internal/text/print";
 import { FileFailure } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
+import { readInput } from "../ops/read_input.ts";
 
 /** The text of a module or component. */
 async function print(content: Uint8Array): Promise<string> {
@@ -30,7 +30,7 @@ export function addCommand(program: Command): void {
     .action(async (file: string, flags: { output?: string }) => {
       let text: string;
       try {
-        text = await print(await readFile(inputPath(file)));
+        text = await print(readInput(file));
       } catch (error) {
         throw new FileFailure(file, error);
       }

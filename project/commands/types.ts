@@ -6,7 +6,6 @@ import type { Command } from "commander";
 import { WaftError } from "@waft/engine/internal/errors";
 import { writeText } from "@waft/engine/internal/host/process";
 import { FileFailure, UsageError } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `types`. */
 export function addCommand(program: Command): void {
@@ -18,7 +17,7 @@ export function addCommand(program: Command): void {
     .action(async (file: string, flags: { output: string; world?: string }) => {
       const { declareTypes } = await import("../ops/declare_types.ts");
       try {
-        const paths = await declareTypes(inputPath(file), flags.output, flags.world);
+        const paths = await declareTypes(file, flags.output, flags.world);
         writeText(1, `${paths.join("\n")}\n`);
       } catch (error) {
         if (error instanceof UsageError) throw error;

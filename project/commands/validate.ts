@@ -3,12 +3,11 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { readFile } from "node:fs/promises";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
 import process from "node:process";
 import { exitStatus, FileFailure, report } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
+import { readInput } from "../ops/read_input.ts";
 
 /** Validates a component; false if the bytes are not one. */
 async function validateIfComponent(bytes: Uint8Array, flags: EngineFlags): Promise<boolean> {
@@ -32,7 +31,7 @@ export function addCommand(program: Command): void {
     const engine = NewEngine(engineOptions(flags));
     for (const file of files) {
       try {
-        const bytes = await readFile(inputPath(file));
+        const bytes = readInput(file);
         if (!await validateIfComponent(bytes, flags)) engine.validate(bytes);
       } catch (error) {
         const failure = new FileFailure(file, error);

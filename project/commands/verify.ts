@@ -9,7 +9,6 @@ import { shortName } from "@waft/engine/internal/errors";
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
-import { inputPath } from "../ops/input_path.ts";
 import type { FileVerification } from "../ops/verify_file.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { withEnvelope } from "./file_envelope.ts";
@@ -28,7 +27,7 @@ export function addCommand(program: Command): void {
     .option("--json", "Print the result as JSON");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: VerifyFlags) => {
     const { verifyFile } = await import("../ops/verify_file.ts");
-    await withEnvelope("verify", file, flags.json === true, () => verifyFile(inputPath(file), engineOptions(flags)), {
+    await withEnvelope("verify", file, flags.json === true, () => verifyFile(file, engineOptions(flags)), {
       data: verificationData,
       print: (result) => writeText(1, verificationText(file, result)),
       diagnostics: (result) => findings(file, result),

@@ -3,7 +3,6 @@
  * and which functions to show. Out: the page. Invariant: nothing runs, and no file but the module, its source map and
  * files below `sources` is read, whatever names the module contains.
  */
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
@@ -11,6 +10,7 @@ import { type ExploredStage, exploreModule, machineName, type ModuleExplorer } f
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { UsageError } from "../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../pages/explore_page.ts";
+import { readInput } from "./read_input.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { coreModules } from "./core_modules.ts";
 import { ALL_FEATURES } from "./inspect_module.ts";
@@ -40,7 +40,7 @@ const MAX_SOURCES = 32 << 20;
 
 /** The page of the module at `path`. Throws the engine's errors, a UsageError, and those of the file system. */
 export async function explorePage(path: string, request: ExploreRequest): Promise<ExploreResult> {
-  const bytes = await coreModule(new Uint8Array(readFileSync(path)), request.module);
+  const bytes = await coreModule(readInput(path), request.module);
   const engine = NewEngine({ features: ALL_FEATURES });
   engine.validate(bytes);
   const explorer = await exploreModule(engine.parse(bytes), {
@@ -103,7 +103,7 @@ class PageBuilder {
       bodies.set(functions[k].index, body);
     }
     const first = chosen.length === 0 ? undefined : functions[chosen[0]].index;
-    const title = basename(this.#path);
+    const title = this.#path === "-" ? "standard input" : basename(this.#path);
     const html = explorePageHtml({
       title,
       machine: machineName(),

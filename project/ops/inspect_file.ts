@@ -2,7 +2,7 @@
  * The kind of a file, and its facts: a core module, a core dump, a recording, an artifact, a component and its world,
  * or WIT. In: a path. Out: plain data, and packages of WIT. Nothing is compiled.
  */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
@@ -14,6 +14,7 @@ import type { WitPackage } from "../../component/wit/document.ts";
 import { embeddedWit, witOfComponent } from "../../component/wit/from_component.ts";
 import { loadWit } from "../../component/wit/load.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
+import { readInput } from "./read_input.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
 import { type CoredumpFacts, coredumpFacts } from "./inspect_coredump.ts";
@@ -56,10 +57,10 @@ export interface CoreModulePart {
 
 /** Reads the file or directory at `path`. Throws the engine's errors, and those of the file system. */
 export async function inspectFile(path: string): Promise<Inspection> {
-  if (path.endsWith(".wit") || statSync(path).isDirectory()) {
+  if (path.endsWith(".wit") || (path !== "-" && statSync(path).isDirectory())) {
     return { kind: "wit", documents: [{ ...loadWit(path, { allFeatures: true }), omitted: [] }] };
   }
-  const content = new Uint8Array(readFileSync(path));
+  const content = readInput(path);
   if (isRecording(content)) return { kind: "recording", recording: recordingFacts(content) };
   if (looksLikeArtifact(content)) return { kind: "artifact", artifact: artifactFacts(content) };
   const bytes = await componentBytes(content);

@@ -2,7 +2,7 @@
  * Components from files: a core module with its world and adapters, or several components. In: paths. Out: a file with
  * the component, and its WIT. Invariant: the file is written completely, or not at all if an input is refused.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
 import { InvalidError } from "@waft/engine/internal/errors";
 import { decodeComponent } from "../../component/binary/decode.ts";
@@ -16,7 +16,7 @@ import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { replaceFile } from "../base/replace_file.ts";
 import { chosenWorlds } from "./chosen_worlds.ts";
 import { componentBytes } from "./component_bytes.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import { ALL_FEATURES } from "./inspect_module.ts";
 
 /** A component that has been written. */
@@ -82,7 +82,7 @@ function readAdapter(word: string): Adapter {
 /** A core module in binary form. */
 function readModule(file: string): Uint8Array {
   return inFile(file, () => {
-    const content = new Uint8Array(readFileSync(inputPath(file)));
+    const content = readInput(file);
     const engine = NewEngine({ features: ALL_FEATURES });
     const bytes = content[0] === 0 ? content : engine.parse(content).bytes;
     engine.validate(bytes);
@@ -92,7 +92,7 @@ function readModule(file: string): Uint8Array {
 
 async function readPart(file: string): Promise<Part> {
   try {
-    const bytes = await componentBytes(new Uint8Array(readFileSync(inputPath(file))));
+    const bytes = await componentBytes(readInput(file));
     if (bytes === undefined) throw new InvalidError("this is not a component");
     return { name: file, bytes };
   } catch (error) {

@@ -4,9 +4,8 @@
  * `waft run` without its cache.
  */
 import { NewEngine, type Profile } from "@waft/engine";
-import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, UsageError } from "../base/failure.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import { readShape } from "./module_shape.ts";
 import { runFile, type RunOptions } from "./run.ts";
 import { startsThreads } from "./run_module.ts";
@@ -44,7 +43,7 @@ function refuseThreads(file: string): void {
   if (file === "-") return;
   let bytes: Uint8Array;
   try {
-    bytes = readFile(inputPath(file));
+    bytes = readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }

@@ -5,11 +5,10 @@
 import { type EngineOptions, NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { isBinary } from "@waft/engine/internal/binary/decode";
-import { readFile } from "@waft/engine/internal/host/files";
 import { parseModule } from "@waft/engine/internal/text_format";
 import { FileFailure } from "../base/failure.ts";
 import { componentBytes } from "./component_bytes.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import { type PlacedShape, readShape } from "./module_shape.ts";
 import { inFile } from "./run_module.ts";
 
@@ -24,7 +23,7 @@ interface ReadModule {
 export async function readModule(file: string, engine: EngineOptions, done: string): Promise<ReadModule> {
   let content: Uint8Array;
   try {
-    content = readFile(inputPath(file));
+    content = readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }

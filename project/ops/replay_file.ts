@@ -5,10 +5,9 @@
 import { TrapError } from "@waft/engine";
 import { replay, type ReplayedHostCall, type ReplayEnd, type ReplayOptions } from "@waft/engine/recording";
 import { WasiExit } from "@waft/engine/wasi";
-import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, GuestExit } from "../base/failure.ts";
 import { printResult } from "./arguments.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import { WASI } from "./run_module.ts";
 
 /** The end of a replay, for people and for `--json`. */
@@ -39,7 +38,7 @@ export function replayFile(
   output: Output,
 ): { run: ReplayedRun; error: unknown } {
   try {
-    const end = replay(readFile(inputPath(file)), { ...options, observe: (call) => repeatOutput(call, output) });
+    const end = replay(readInput(file), { ...options, observe: (call) => repeatOutput(call, output) });
     return { run: summary(end), error: end.error };
   } catch (error) {
     throw new FileFailure(file, error);

@@ -8,12 +8,11 @@
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
 import type { NetworkOptions } from "../../component/wasi/mod.ts";
-import { readFile } from "@waft/engine/internal/host/files";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
 import { type PlacedShape, readShape } from "./module_shape.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import type { LoadedProject } from "../plugins/load.ts";
 import {
   callGuest,
@@ -88,7 +87,7 @@ export async function runFile(file: string, args: readonly string[], given: RunO
 
 function readProgram(file: string): Uint8Array {
   try {
-    return readFile(inputPath(file));
+    return readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }

@@ -6,7 +6,6 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
-import { readFile } from "@waft/engine/internal/host/files";
 import { compileBinary, type ComponentInstance } from "../../component/component.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
 import { ComponentServer, handlerProblem, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
@@ -14,7 +13,7 @@ import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts"
 import { FileFailure } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { componentBytes } from "./component_bytes.ts";
-import { inputPath } from "./input_path.ts";
+import { readInput } from "./read_input.ts";
 import { inFile } from "./run_module.ts";
 
 /** Options of the server. */
@@ -89,7 +88,7 @@ const INSTANTIATION_MS = 60_000;
 async function compileFile(file: string, options: EngineOptions) {
   let bytes: Uint8Array;
   try {
-    bytes = readFile(inputPath(file));
+    bytes = readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }

@@ -2,11 +2,11 @@
  * `waft verify`: the proofs of a file's machine code. In: the path of a module, component or artifact, and engine
  * options. Out: the result for each core module and tier. Invariant: nothing of the file runs.
  */
-import { readFileSync } from "node:fs";
 import { type EngineOptions, NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type VerifiedCode, verifyArtifact, verifyModule } from "@waft/engine/internal/verify";
 import { decodeComponent } from "../../component/binary/decode.ts";
+import { readInput } from "./read_input.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { coreModules } from "./core_modules.ts";
 
@@ -23,7 +23,7 @@ interface VerifiedPart extends VerifiedCode {
 
 /** Verifies the code of the file at `path`. Rejects with the engine's errors and those of the file system. */
 export async function verifyFile(path: string, options: EngineOptions): Promise<FileVerification> {
-  const content = new Uint8Array(readFileSync(path));
+  const content = readInput(path);
   if (looksLikeArtifact(content)) return { kind: "artifact", codes: [verifyArtifact(content)] };
   const binary = await componentBytes(content);
   if (binary === undefined) return { kind: "core module", codes: await verifyTiers(content, options) };
