@@ -262,7 +262,8 @@ const TESTS: readonly (readonly string[])[] = [
   ["engine/host", "engine/gc", "engine/artifact/module_round_trip_test.ts", "engine/artifact/artifact_file_test.ts"],
   ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
   [...COMPONENT_TESTS, "tests/component/lift_lower_test.ts", "tests/component/spec_test.ts"],
-  ["artifact", "async_wasi", "sockets"].map((name) => `tests/component/${name}_test.ts`),
+  ["artifact", "async_wasi", "serve", "sockets"].map((name) => `tests/component/${name}_test.ts`),
+  ["tests/component/adapter_test.ts"],
 ];
 /** The subset for --quick: of the control tests only those that do not compile many programs in many configurations. */
 const QUICK_TESTS: readonly (readonly string[])[] = [
