@@ -264,6 +264,8 @@ const TESTS: readonly (readonly string[])[] = [
   [...COMPONENT_TESTS, "tests/component/lift_lower_test.ts", "tests/component/spec_test.ts"],
   ["artifact", "async_wasi", "serve", "sockets"].map((name) => `tests/component/${name}_test.ts`),
   ["tests/component/adapter_test.ts"],
+  // Two of ten programs: a process takes 7 to 16 s emulated, and the tests above use the interfaces of the others.
+  ["--filter=/: cli of|: random of/", "tests/component/wasi_programs_test.ts"],
 ];
 /** The subset for --quick: of the control tests only those that do not compile many programs in many configurations. */
 const QUICK_TESTS: readonly (readonly string[])[] = [
