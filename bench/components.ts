@@ -1,10 +1,11 @@
 /**
  * Components on waft beside jco: `deno task bench:components [--only calls,cold,serve] [--rounds N]`. jco comes from
  * npm, into .cache/jco; both run on V8: calls in this process, cold starts and servers in children, alternating. Out:
- * medians and the ratio of waft to jco by figure. Times never affect the exit status.
+ * medians and the ratio of waft to jco by figure, for servers elapsed and processor time. Times never affect the exit
+ * status.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import process from "node:process";
@@ -116,9 +117,16 @@ function waftExports(text: string): Exports {
 }
 
 /** Prints a figure: medians of both sides, and the median of the ratios of their pairs. */
-function print(name: string, unit: string, waft: readonly number[], jco: readonly number[], divisor = 1): void {
+function print(
+  name: string,
+  unit: string,
+  waft: readonly number[],
+  jco: readonly number[],
+  divisor = 1,
+  digits = 1,
+): void {
   const ratio = median(waft.map((value, k) => value / jco[k]));
-  const text = (of: readonly number[]) => (median(of) / divisor).toFixed(1).padStart(10);
+  const text = (of: readonly number[]) => (median(of) / divisor).toFixed(digits).padStart(10);
   console.log(`${name.padEnd(36)} waft ${text(waft)} ${unit}  jco ${text(jco)} ${unit}  ratio ${ratio.toFixed(2)}`);
 }
 
@@ -248,33 +256,57 @@ async function whenListening(port: number): Promise<void> {
   throw new Error(`Nothing listens on port ${port}`);
 }
 
+/** Requests of one batch. */
+const BATCH = 500;
+
+/** Milliseconds of one tick of the clock that counts processor time: Linux counts 100 a second. */
+const TICK = 10;
+
+/**
+ * The processor time, user and system, of a process and of those below it, in milliseconds. Linux; elsewhere NaN. jco
+ * serves in a child of the process that was started.
+ */
+function processorTime(pid: number | undefined): number {
+  if (process.platform !== "linux" || pid === undefined) return NaN;
+  // The name of the command, in parentheses, may hold spaces. After it, utime and stime are fields 11 and 12.
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ");
+  const own = (Number(fields[11]) + Number(fields[12])) * TICK;
+  const below = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter((word) => word !== "")
+  );
+  return below.reduce((sum, child) => sum + processorTime(Number(child)), own);
+}
+
 async function measureServe(): Promise<void> {
   const file = join(CACHE, "http.wasm");
   writeFileSync(file, componentToBinary(readFileSync(join(ROOT, "tests/component/fixtures/http.wat"), "utf8")));
-  const [waftPort, jcoPort] = [18_431, 18_432];
+  const ports = [18_431, 18_432];
   const children: ChildProcess[] = [
-    spawn(process.execPath, ["run", "-A", "--no-check", "cli.ts", "serve", "--addr", `127.0.0.1:${waftPort}`, file], {
+    spawn(process.execPath, ["run", "-A", "--no-check", "cli.ts", "serve", "--addr", `127.0.0.1:${ports[0]}`, file], {
       cwd: ROOT,
       stdio: "ignore",
     }),
-    spawn("node", [JCO_COMMAND, "serve", file, "--port", String(jcoPort)], { stdio: "ignore" }),
+    spawn("node", [JCO_COMMAND, "serve", file, "--port", String(ports[1])], { stdio: "ignore" }),
   ];
   try {
-    for (const port of [waftPort, jcoPort]) {
+    for (const port of ports) {
       await whenListening(port);
-      await load(port, 500, 8);
+      await load(port, BATCH, 8);
     }
-    const [a, b, c, d]: number[][] = [[], [], [], []];
-    for (let round = 0; round < Math.ceil(rounds / 2); round++) {
-      const waft = await load(waftPort, 500, 8);
-      const jco = await load(jcoPort, 500, 8);
-      a.push(1000 / waft.each);
-      b.push(1000 / jco.each);
-      c.push(waft.p99);
-      d.push(jco.p99);
+    const [elapsed, processor, latest] = Array.from({ length: 3 }, (): [number[], number[]] => [[], []]);
+    for (let round = 0; round < 2 * rounds; round++) {
+      // Batches alternate, and so does the side that begins, so that other load of the machine affects both sides.
+      for (const side of round % 2 === 0 ? [0, 1] : [1, 0]) {
+        const before = processorTime(children[side].pid);
+        const { each, p99 } = await load(ports[side], BATCH, 8);
+        elapsed[side].push(1000 / each);
+        processor[side].push((processorTime(children[side].pid) - before) / BATCH);
+        latest[side].push(p99);
+      }
     }
-    print("HTTP, requests a second", "/s", a, b);
-    print("HTTP, 99th percentile", "ms", c, d);
+    print("HTTP, requests a second", "/s", ...elapsed);
+    print("HTTP, processor time of the server", "ms", ...processor, 1, 3);
+    print("HTTP, 99th percentile", "ms", ...latest);
   } finally {
     for (const child of children) child.kill("SIGKILL");
   }
