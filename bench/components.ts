@@ -215,7 +215,7 @@ function measureCold(): void {
   print(`cold start of ${(bytes.length / 1e6).toFixed(1)} MB`, "ms", a, b);
 }
 
-/** Milliseconds per request, of `count` requests over `connections` connections. */
+/** Milliseconds per request, of `count` requests over `connections` connections; each must be answered with 201. */
 async function load(port: number, count: number, connections: number): Promise<{ each: number; p99: number }> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const times: number[] = [];
@@ -224,6 +224,7 @@ async function load(port: number, count: number, connections: number): Promise<{
     new Promise<void>((resolve, reject) => {
       const begun = performance.now();
       const sent = request({ host: "127.0.0.1", port, path: "/abc", agent }, (message) => {
+        if (message.statusCode !== 201) reject(new Error(`Status ${message.statusCode} on port ${port}`));
         message.resume();
         message.on("end", () => {
           times.push(performance.now() - begun);
@@ -277,16 +278,23 @@ function processorTime(pid: number | undefined): number {
   return below.reduce((sum, child) => sum + processorTime(Number(child)), own);
 }
 
+/** Throws an Error if a server already listens on the port, which would answer in place of the measured one. */
+async function requireFree(port: number): Promise<void> {
+  if (await load(port, 1, 1).then(() => true, () => false)) throw new Error(`Port ${port} is in use`);
+}
+
 async function measureServe(): Promise<void> {
   const file = join(CACHE, "http.wasm");
   writeFileSync(file, componentToBinary(readFileSync(join(ROOT, "tests/component/fixtures/http.wat"), "utf8")));
   const ports = [18_431, 18_432];
+  for (const port of ports) await requireFree(port);
   const children: ChildProcess[] = [
     spawn(process.execPath, ["run", "-A", "--no-check", "cli.ts", "serve", "--addr", `127.0.0.1:${ports[0]}`, file], {
       cwd: ROOT,
       stdio: "ignore",
+      detached: true,
     }),
-    spawn("node", [JCO_COMMAND, "serve", file, "--port", String(ports[1])], { stdio: "ignore" }),
+    spawn("node", [JCO_COMMAND, "serve", file, "--port", String(ports[1])], { stdio: "ignore", detached: true }),
   ];
   try {
     for (const port of ports) {
@@ -308,7 +316,8 @@ async function measureServe(): Promise<void> {
     print("HTTP, processor time of the server", "ms", ...processor, 1, 3);
     print("HTTP, 99th percentile", "ms", ...latest);
   } finally {
-    for (const child of children) child.kill("SIGKILL");
+    // Each is the leader of a group: jco's child would survive it and answer the requests of the next run.
+    for (const { pid } of children) if (pid !== undefined) process.kill(-pid, "SIGKILL");
   }
 }
 
