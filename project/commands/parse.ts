@@ -2,6 +2,7 @@
  * `waft parse FILE -o OUT`: text to binary.
  */
 import { NewEngine } from "@waft/engine";
+import { writeBytes } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { writeFile } from "node:fs/promises";
 import { FileFailure } from "../base/failure.ts";
@@ -27,7 +28,8 @@ export function addCommand(program: Command): void {
         throw new FileFailure(file, error);
       }
       try {
-        await writeFile(flags.output === "-" ? "/dev/stdout" : flags.output, binary);
+        if (flags.output === "-") writeBytes(1, binary);
+        else await writeFile(flags.output, binary);
       } catch (error) {
         throw new FileFailure(flags.output, error);
       }

@@ -2,9 +2,9 @@
  * Components from files: a core module with its world and adapters, or several components. In: paths. Out: a file with
  * the component, and its WIT. Invariant: the file is written completely, or not at all if an input is refused.
  */
-import { writeFileSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
 import { InvalidError } from "@waft/engine/internal/errors";
+import { writeBytes } from "@waft/engine/internal/host/process";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { composeComponents, type Part } from "../../component/build/compose.ts";
 import { type Adapter, newComponent } from "../../component/build/new_component.ts";
@@ -103,7 +103,7 @@ async function readPart(file: string): Promise<Part> {
 function write(file: string, component: Uint8Array): WrittenComponent {
   const wit = witOfComponent(validateComponent(decodeComponent(component)));
   try {
-    if (file === "-") writeFileSync("/dev/stdout", component);
+    if (file === "-") writeBytes(1, component);
     else replaceFile(file, component);
   } catch (error) {
     throw new FileFailure(file, error);
