@@ -137,6 +137,8 @@ class ResponseTarget implements MessageTarget {
     try {
       this.#sendHeld();
     } catch (error) {
+      // Bun sends a head for a response that is destroyed without one.
+      this.#response.socket?.destroy();
       this.#response.destroy(error instanceof Error ? error : undefined);
     }
   }
