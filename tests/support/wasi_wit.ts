@@ -16,7 +16,7 @@ export const WASI_RELEASES: readonly string[] = existsSync(WASI) ? readdirSync(W
 
 /** The proposals of a release. */
 export function proposalsOf(release: string): string[] {
-  return readdirSync(join(WASI, release, "proposals"));
+  return readdirSync(join(WASI, release, "proposals")).sort();
 }
 
 /** Reads the package of a proposal, with further files in WIT by name. */
