@@ -136,6 +136,17 @@ export class Store {
     if (this.waiting.size > 0) queueMicrotask(() => this.pump());
   }
 
+  /** Counts work of the host as a call in progress until it ends; a failure ends the component. */
+  during(work: Promise<unknown>): void {
+    this.hostCalls++;
+    work.catch((error: unknown) => {
+      this.trapped ??= { error };
+    }).finally(() => {
+      this.hostCalls--;
+      this.pump();
+    });
+  }
+
   /**
    * Runs ready tasks until none is ready. Calls of the host that can then never end, because nothing else is in
    * progress, are rejected.

@@ -122,11 +122,11 @@ export function sourceOf(value: unknown, type: ChannelType, store: Store): Sourc
   if (type.kind === "future") {
     const start = value instanceof Outcome
       ? () => value.attach(channel, store)
-      : () => pumped(writeFuture(value, channel), store);
+      : () => store.during(writeFuture(value, channel));
     return { channel, start, release: none };
   }
   const { chunks, release = none } = chunksOf(value, type);
-  return { channel, start: () => pumped(writeStream(chunks, channel), store), release };
+  return { channel, start: () => store.during(writeStream(chunks, channel)), release };
 
   async function writeFuture(given: unknown, to: Channel): Promise<void> {
     await writeOnce(to, [await given], store);
@@ -154,17 +154,6 @@ export function sourceOf(value: unknown, type: ChannelType, store: Store): Sourc
       await ended;
     }
   }
-}
-
-/** Counts the work of a source as a call of the host until it ends; a failure ends the component. */
-function pumped(work: Promise<void>, store: Store): void {
-  store.hostCalls++;
-  work.catch((error: unknown) => {
-    store.trapped ??= { error };
-  }).finally(() => {
-    store.hostCalls--;
-    store.pump();
-  });
 }
 
 type Chunks = AsyncIterator<ArrayLike<unknown>> | Iterator<ArrayLike<unknown>>;

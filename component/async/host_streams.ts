@@ -124,7 +124,7 @@ class Consumer implements HostEnd {
     this.#ended = true;
     this.#store.hostEnds.delete(this);
     const closing = this.#done(error);
-    if (closing instanceof Promise) this.#during(closing);
+    if (closing instanceof Promise) this.#store.during(closing);
   }
 
   /** Waits for elements, and takes those that are there; does not nest when they come at once. */
@@ -174,22 +174,10 @@ class Consumer implements HostEnd {
 
   /** Waits for a slow receiver. */
   #wait(taken: Promise<unknown>, result: number): void {
-    this.#during(taken.then(() => {
+    this.#store.during(taken.then(() => {
       if (!this.#ended) this.#continue(result);
     }, (error: unknown) => {
       if (!this.#ended) this.#break(error);
     }));
-  }
-
-  /** Counts work of the host as a call in progress. */
-  #during(work: Promise<unknown>): void {
-    const store = this.#store;
-    store.hostCalls++;
-    work.catch((error: unknown) => {
-      store.trapped ??= { error };
-    }).finally(() => {
-      store.hostCalls--;
-      store.pump();
-    });
   }
 }

@@ -16,8 +16,8 @@ import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { replaceFile } from "../base/replace_file.ts";
 import { chosenWorlds } from "./chosen_worlds.ts";
 import { componentBytes } from "./component_bytes.ts";
-import { readInput } from "./read_input.ts";
 import { ALL_FEATURES } from "./inspect_module.ts";
+import { readInput } from "./read_input.ts";
 
 /** A component that has been written. */
 export interface WrittenComponent {

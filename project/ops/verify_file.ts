@@ -6,9 +6,9 @@ import { type EngineOptions, NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type VerifiedCode, verifyArtifact, verifyModule } from "@waft/engine/internal/verify";
 import { decodeComponent } from "../../component/binary/decode.ts";
-import { readInput } from "./read_input.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { coreModules } from "./core_modules.ts";
+import { readInput } from "./read_input.ts";
 
 /** The verified code of a file. */
 export interface FileVerification {

@@ -23,17 +23,25 @@ export interface TypedFunction {
 /** The part of a core module's instance that values pass through; undefined while there is none. */
 export type CoreCallerSource = Parameters<typeof import("../../component/link/core_caller.ts").forCoreCaller>[1];
 
+/** The services that the graph offers to plugins of either kind. */
+export interface PluginServices {
+  /** The guest's arguments, the program's name first. */
+  readonly args: readonly string[];
+  readonly env: readonly (readonly [string, string])[];
+  /** Descriptors of the process for stdin, stdout and stderr. */
+  readonly stdio: readonly [number, number, number];
+  /** The project's root: granted directories are relative to it. */
+  readonly root: string;
+  /** The artifact that is run, which plugins cannot change. */
+  readonly artifact?: string;
+  /** Receives a line of a plugin's log. */
+  log(plugin: string, level: number, text: string): void;
+}
+
 /** The parts of a node (node.ts) that a component uses. */
 export interface ComponentPlace {
   readonly plugin: { readonly id: string; readonly links: readonly Link[]; readonly config: Uint8Array };
-  readonly services: {
-    readonly args: readonly string[];
-    readonly env: readonly (readonly [string, string])[];
-    readonly stdio: readonly [number, number, number];
-    readonly root: string;
-    readonly artifact?: string;
-    log(plugin: string, level: number, text: string): void;
-  };
+  readonly services: PluginServices;
   readonly closers: (() => void)[];
 }
 

@@ -10,6 +10,7 @@ import { Memory } from "@waft/engine/internal/runtime/memory";
 import { STATUS } from "../definitions/authorities.ts";
 import type { Digest } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
+import type { PluginServices } from "./component_part.ts";
 import type { LoadedPlugin } from "./loaded.ts";
 import type { CallerSlot } from "./caller_slot.ts";
 
@@ -98,18 +99,7 @@ export class PluginMemory {
 }
 
 /** The services that the graph offers to host functions. */
-export interface GraphServices {
-  /** The guest's arguments, the program's name first. */
-  readonly args: readonly string[];
-  readonly env: readonly (readonly [string, string])[];
-  /** Descriptors of the process for stdin, stdout and stderr. */
-  readonly stdio: readonly [number, number, number];
-  /** The project's root: granted directories are relative to it. */
-  readonly root: string;
-  /** The artifact that is run, which plugins cannot change. */
-  readonly artifact?: string;
-  /** Receives a line of a plugin's log. */
-  log(plugin: string, level: number, text: string): void;
+export interface GraphServices extends PluginServices {
   /** Whether the current call is asynchronous, so that host functions may return promises. */
   readonly mayWait: boolean;
   /** The subject of the running hook: the name of an export, or a module's digest. */

@@ -124,17 +124,7 @@ export class PluginHost {
   /** Starts the plugins and the guest. Throws a ProjectError before any code has run; errors of that code propagate. */
   start(guest: Guest): InstanceGraph {
     this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
-    const graph = this.#makeGraph(guest);
-    try {
-      this.#addPlugins(graph, guest);
-      graph.start();
-      graph.moduleCompiled(guest.digest);
-      this.#addGuest(graph, guest);
-    } catch (error) {
-      graph.close();
-      throw error;
-    }
-    return graph;
+    return this.#start(guest, (graph) => this.#addGuest(graph, guest));
   }
 
   /**
@@ -143,17 +133,7 @@ export class PluginHost {
    */
   async startAsync(guest: Guest): Promise<InstanceGraph> {
     this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
-    const graph = this.#makeGraph(guest);
-    try {
-      this.#addPlugins(graph, guest);
-      await graph.startAsync();
-      await graph.moduleCompiledAsync(guest.digest);
-      await this.#addGuestAsync(graph, guest);
-    } catch (error) {
-      await graph.closeAsync();
-      throw error;
-    }
-    return graph;
+    return await this.#startAsync(guest, (graph) => this.#addGuestAsync(graph, guest));
   }
 
   /**
@@ -163,17 +143,7 @@ export class PluginHost {
    */
   startComponent(guest: ComponentGuest): InstanceGraph {
     this.#checkComponent(guest.world);
-    const graph = this.#makeGraph(guest);
-    try {
-      this.#addPlugins(graph, guest);
-      graph.start();
-      graph.moduleCompiled(guest.digest);
-      this.#addComponentGuest(graph, guest);
-    } catch (error) {
-      graph.close();
-      throw error;
-    }
-    return graph;
+    return this.#start(guest, (graph) => this.#addComponentGuest(graph, guest));
   }
 
   /**
@@ -183,12 +153,31 @@ export class PluginHost {
    */
   async startComponentAsync(guest: ComponentGuest): Promise<InstanceGraph> {
     this.#checkComponent(guest.world);
+    return await this.#startAsync(guest, (graph) => this.#addComponentGuest(graph, guest));
+  }
+
+  /** Starts the plugins and adds the guest; closes the graph if any of it fails. */
+  #start(guest: GuestRun, addGuest: (graph: InstanceGraph) => void): InstanceGraph {
+    const graph = this.#makeGraph(guest);
+    try {
+      this.#addPlugins(graph, guest);
+      graph.start();
+      graph.moduleCompiled(guest.digest);
+      addGuest(graph);
+    } catch (error) {
+      graph.close();
+      throw error;
+    }
+    return graph;
+  }
+
+  async #startAsync(guest: GuestRun, addGuest: (graph: InstanceGraph) => void | Promise<void>): Promise<InstanceGraph> {
     const graph = this.#makeGraph(guest);
     try {
       this.#addPlugins(graph, guest);
       await graph.startAsync();
       await graph.moduleCompiledAsync(guest.digest);
-      this.#addComponentGuest(graph, guest);
+      await addGuest(graph);
     } catch (error) {
       await graph.closeAsync();
       throw error;
