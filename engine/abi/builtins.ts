@@ -28,6 +28,7 @@ export const BUILTIN_ROWS = [
   { name: "memory_set", params: [I64, I32, I64], results: [], native: true },
   // memory index, segment, destination, source, count; checks its bounds
   { name: "memory_init", params: [I32, I32, I64, I64, I64], results: [], native: false },
+  // segment
   { name: "data_drop", params: [I32], results: [], native: false },
   // table index, element, delta → old size, or −1
   { name: "table_grow", params: [I32, REF, I64], results: [I64], native: false },
@@ -37,6 +38,7 @@ export const BUILTIN_ROWS = [
   { name: "table_copy", params: [I32, I32, I64, I64, I64], results: [], native: false },
   // table index, segment, destination, source, count
   { name: "table_init", params: [I32, I32, I64, I64, I64], results: [], native: false },
+  // segment
   { name: "elem_drop", params: [I32], results: [], native: false },
   // tag index; the payload is in the overflow buffer; does not return
   { name: "throw", params: [I32], results: [], native: false },

@@ -87,8 +87,8 @@ export const TAG_SIZE = 8;
 export const STRINGS = { ORIGIN: 0, RECORDS: 32, SIZE: 32 + STRING_BUILTIN_NAMES.length * 32 } as const;
 
 /**
- * The thread state: one per thread (JavaScript realm), at a fixed address for the thread's lifetime. The backend stub
- * `enter` takes its address and returns a STATUS code.
+ * The thread state: one per thread (JavaScript realm), at a fixed address for the thread's lifetime. The process stubs
+ * `call` and `resume` (ProcessStubs) take its address and return a STATUS code.
  */
 export const THREAD = {
   /** Host stack pointer while guest code runs. */
@@ -190,7 +190,7 @@ export const TAG_BITS = {
   SHIFT: 2,
 } as const;
 
-/** Status codes that `enter` returns. */
+/** Status codes that the process stubs `call` and `resume` return. */
 export const STATUS = { DONE: 0, HOST: 1, TRAP: 2, BUILTIN: 3, POLL: 4 } as const;
 
 /**

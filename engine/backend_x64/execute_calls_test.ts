@@ -2,6 +2,7 @@
  * Calls of every kind, run: overflow parameters and results, records of this and another instance, imports that park,
  * nested entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
  */
+import { codeTables } from "../link/image.ts";
 import { deepEqual, equal, notEqual } from "node:assert/strict";
 import { RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import type { Signature } from "../ir/types.ts";
@@ -164,8 +165,9 @@ test("a record's code runs in the record's own instance", (p) => {
   const outcome = one.call(1, [0n, 7n]);
   equal(outcome.status, STATUS.TRAP);
   const pc = Number(p.thread.view.getBigUint64(THREAD.TRAP_PC, true) - one.address);
-  const site = one.code.trapAt.indexOf(pc);
-  deepEqual([one.code.trapCode[site], one.code.trapPos[site]], [TRAP.NULL_FUNCTION, 0x33]);
+  const { trapAt, trapCode, trapPos } = codeTables(one.code);
+  const site = trapAt.indexOf(pc);
+  deepEqual([trapCode[site], trapPos[site]], [TRAP.NULL_FUNCTION, 0x33]);
   deepEqual(one.call(1, [own, 8n]).results, [208n], "the instance goes on after a trap");
 });
 
@@ -322,16 +324,17 @@ b0(v1:i32):
   deepEqual([outcome.status, outcome.trap], [STATUS.TRAP, TRAP.UNREACHABLE]);
   const offset = (address: bigint) => Number(address - instance.address);
   const stackWord = (at: bigint) => p.stack.view.getBigUint64(Number(at - p.stack.address), true);
-  const site = code.trapAt.indexOf(offset(p.thread.view.getBigUint64(THREAD.TRAP_PC, true)));
-  equal(code.trapPos[site], 0x55);
-  let sp = p.thread.view.getBigUint64(THREAD.TRAP_SP, true) + BigInt(code.trapFrame[site]);
-  const caller = code.callReturn.indexOf(offset(stackWord(sp)));
-  equal(code.callPos[caller], 0x77);
-  notEqual(code.callFrame[caller], 0, "values live across the call are in the frame");
-  sp += 8n + BigInt(code.callFrame[caller]);
+  const tables = codeTables(code);
+  const site = tables.trapAt.indexOf(offset(p.thread.view.getBigUint64(THREAD.TRAP_PC, true)));
+  equal(tables.trapPos[site], 0x55);
+  let sp = p.thread.view.getBigUint64(THREAD.TRAP_SP, true) + BigInt(tables.trapFrame[site]);
+  const caller = tables.callReturn.indexOf(offset(stackWord(sp)));
+  equal(tables.callPos[caller], 0x77);
+  notEqual(tables.callFrame[caller], 0, "values live across the call are in the frame");
+  sp += 8n + BigInt(tables.callFrame[caller]);
   // The entry thunk's call has a site too, and above it is the return address into the process stubs.
-  const entry = code.callReturn.indexOf(offset(stackWord(sp)));
-  equal(code.callFrame[entry], 0);
+  const entry = tables.callReturn.indexOf(offset(stackWord(sp)));
+  equal(tables.callFrame[entry], 0);
   equal(sp + 16n, p.thread.view.getBigUint64(THREAD.GUEST_SP, true));
 });
 
@@ -367,8 +370,9 @@ b0(v1:i32):
   for (const address of [0n, 0x7fffffffn, 0xffffffffn]) {
     equal(instance.call(0, [address]).status, STATUS.TRAP);
     const pc = Number(p.thread.view.getBigUint64(THREAD.TRAP_PC, true) - instance.address);
-    const site = instance.code.trapAt.indexOf(pc);
-    deepEqual([instance.code.trapCode[site], instance.code.trapPos[site]], [TRAP.MEMORY_OUT_OF_BOUNDS, 0x99]);
+    const { trapAt, trapCode, trapPos } = codeTables(instance.code);
+    const site = trapAt.indexOf(pc);
+    deepEqual([trapCode[site], trapPos[site]], [TRAP.MEMORY_OUT_OF_BOUNDS, 0x99]);
     equal(p.thread.view.getBigUint64(THREAD.FAULT_ADDRESS, true), p.memoryBase + address + 4294967292n);
   }
 });

@@ -3,6 +3,7 @@
  * memory and context. Their calls go to three small compiled functions, so that clobber masks of known callees are
  * exercised too.
  */
+import { codeTables } from "../link/image.ts";
 import { equal } from "node:assert/strict";
 import { STATUS } from "../abi/context_layout.ts";
 import { type IrFunction, REGION } from "../ir/function.ts";
@@ -182,7 +183,8 @@ function firstDifference(a: Uint8Array, b: Uint8Array): number {
 
 function faultCode(instance: ReturnType<NativeProcess["instantiate"]>, native: NativeProcess): number {
   const pc = Number(native.thread.view.getBigUint64(24, true) - instance.address);
-  return instance.code.trapCode[instance.code.trapAt.indexOf(pc)] ?? -1;
+  const { trapAt, trapCode } = codeTables(instance.code);
+  return trapCode[trapAt.indexOf(pc)] ?? -1;
 }
 
 let offset = 0;

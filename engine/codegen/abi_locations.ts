@@ -1,11 +1,11 @@
 /**
- * ABI argument locations: where the parameters or results of a signature are passed. Registers in order, as many as the
- * convention has in each bank, then the overflow buffer.
+ * ABI argument locations. In: a calling convention's argument registers. Out: the location of each parameter or result
+ * of a signature: the registers of its bank in order, then the overflow buffer.
  */
 import { TY_BANK } from "../ir/types.ts";
 
 /** Physical number of the first vector register. */
-const FIRST_VECTOR = 32;
+export const FIRST_VECTOR = 32;
 
 /**
  * A function from a list of types to physical registers, −1 for the overflow buffer: `general` in this order, and the

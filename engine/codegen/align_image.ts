@@ -1,5 +1,5 @@
 /**
- * Alignment in images: in a file of its own, so that stubs and thunks do not load the emission of functions.
+ * Alignment of code in images. A separate file, so that stubs and thunks do not load the emission of functions.
  */
 import type { MachineCode } from "./machine_code.ts";
 

@@ -1,6 +1,6 @@
 /**
  * Control-flow facts about a function's blocks for emission: final targets of jumps, numbers of predecessors, and the
- * places of the prologue.
+ * blocks that begin with the prologue.
  *
  * The prologue (stack check and frame) is in front of the first block or, if the function can return before it needs a
  * frame, at the heads of the blocks where the frameless part ends (shrink wrapping). The frameless part is a tree: all
@@ -10,11 +10,11 @@ import type { FunctionEmission } from "./emission.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
 import { operandRole, ROLE, type VCode } from "./vcode.ts";
 
-/** Longest chain of blocks that only jump that is followed. */
+/** The maximum length to which a chain of blocks that only jump is followed. */
 const MAX_CHAIN_OF_JUMPS = 16;
 /** Limit of the spills that wait for the prologue: each is looked up in every block without a frame. */
 const MAX_DEFERRED = 16;
-/** Most copies of the prologue. */
+/** The maximum number of copies of the prologue. */
 const MAX_PROLOGUES = 3;
 
 export class BlockEnds {
@@ -36,7 +36,7 @@ export class BlockEnds {
    * Edits of block 0 that are made after the prologue instead: spills of registers that keep their values until then.
    */
   deferred: number[] = [];
-  /** Place of the block in the layout. */
+  /** Position of the block in the layout. */
   #position: Int32Array = new Int32Array(64);
   /** The block that is emitted next, or −1. */
   next = -1;
@@ -98,7 +98,7 @@ export class BlockEnds {
       while (i < last && skip[i] !== 0) i++;
       if (i === last) this.target[k] = edgeTo[edge];
     }
-    // Follow chains of such blocks; a circular or very long chain stays as it is.
+    // Follow chains of such blocks; circular and very long chains are left unchanged.
     for (let k = 0; k < blockCount; k++) {
       let to = this.target[k];
       for (let step = 0; step < MAX_CHAIN_OF_JUMPS && this.target[to] !== to; step++) to = this.target[to];
@@ -119,7 +119,7 @@ export class BlockEnds {
     if ((!v.hasCalls && e.frame === 0) || !e.elides) return;
     const { succ, succStart, succCount, edgeTo, blockFirst, op } = v;
     for (let p = 0; p < v.blockCount; p++) this.#position[v.layout[p]] = p;
-    // Blocks of the part are found in block order: predecessors come first, for loops are never part of it.
+    // Block order visits a predecessor first: the frameless part contains no loop.
     let prologues = 0;
     let returns = false;
     this.frameless[0] = 1;
@@ -137,7 +137,7 @@ export class BlockEnds {
     }
     if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
       e.count(e.elideKey);
-      // A block that carries the prologue must be there to carry it.
+      // A block that begins with the prologue is emitted even if it only jumps.
       for (let k = 0; k < v.blockCount; k++) if (this.prologue[k] !== 0) this.target[k] = k;
       return;
     }

@@ -57,8 +57,8 @@ export function placeLabels(e: FunctionEmission): void {
 }
 
 /**
- * Lists the fixups that determine positions of code, with their sizes before relaxation; returns a bound of the bytes
- * they add.
+ * Lists the fixups that determine positions of code, with their sizes before relaxation; returns an upper bound of the
+ * bytes they add.
  */
 function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): number {
   e.ensureRelaxation();
@@ -92,8 +92,8 @@ function fixLabels(e: FunctionEmission, base: number): void {
 }
 
 /**
- * The rows of `MachineCode.positions` of the marks of the function that was finished last, at `base`; of several marks
- * at one offset, the last.
+ * The rows of `MachineCode.positions` for the marks of the function that was finished last and begins at `base`. Of
+ * several marks at one offset the last counts.
  */
 export function markRows(e: FunctionEmission, marks: readonly number[], base: number): Int32Array {
   const { fixupAt, fixupKind, fixupX, fixupSize, flow } = e;

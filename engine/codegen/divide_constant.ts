@@ -108,7 +108,7 @@ function signedQuotient<S extends LoweringContext>(s: S, rules: DivisionRules<S>
   return d > 0n ? rules.subtract(s, floor, sign) : rules.subtract(s, sign, floor);
 }
 
-/** Selects DIV_* or REM_* `id` by a constant, if this file covers the constant. */
+/** Selects the 64-bit DIV_* or REM_* `id` by a constant; returns false, and does nothing, if other rules apply. */
 export function selectDivisionByConstant<S extends LoweringContext>(
   s: S,
   id: number,
@@ -123,7 +123,7 @@ export function selectDivisionByConstant<S extends LoweringContext>(
   if (isPowerOfTwo(d < 0n ? -d : d)) return false;
   const n = s.reg(s.a[id]);
   const quotient = signed ? signedQuotient(s, rules, n, d) : unsignedQuotient(s, rules, n, d);
-  // A quotient is a value of its own: a name for the last vreg.
+  // The quotient is in a vreg already, which becomes that of the value.
   if (op === OP.DIV_S || op === OP.DIV_U) s.vregs[id] = quotient;
   else rules.remainder(s, id, n, quotient, d);
   return true;

@@ -244,7 +244,7 @@ export abstract class FunctionEmission {
     return this.outOfLine(OUT_OF_LINE.TRAP, at, code, 0);
   }
 
-  /** Label of a pool constant of `size` bytes. */
+  /** Label of a pool constant of `size` bytes. Only the latest 64 constants are searched for an equal one. */
   pool(low: number, high: number, size: number): number {
     const { poolLow, poolHigh, poolSize, poolLabel } = this;
     for (let i = Math.max(0, poolLow.length - 64); i < poolLow.length; i++) {

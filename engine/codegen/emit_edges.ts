@@ -4,7 +4,7 @@
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
- *   - in front of the conditional branch, if it closes a loop and the moves do no harm there (hoisted_edge_moves.ts);
+ *   - in front of the conditional branch, if the edge closes a loop and its moves are safe there (hoisted_edge_moves.ts);
  *   - in line between the conditional branch and the next block, if the edge leads there, or in front of a jump to its
  *     target;
  *   - out of line, if the target is cold or a switch selects it.
@@ -43,7 +43,7 @@ export function emitJump<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
   jumpTo(e, ends, ends.target[e.v.edgeTo[edge]]);
 }
 
-/** The label of an edge: out of line if it has moves of its own, else its target's. */
+/** The label of an edge: that of out-of-line code if the edge has moves, else that of its target. */
 export function edgeLabel(e: FunctionEmission, ends: BlockEnds, edge: number): number {
   const target = ends.target[e.v.edgeTo[edge]];
   if (!hasMoves(e, edge) || sink(e, ends, edge)) return target;

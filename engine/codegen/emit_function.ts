@@ -100,7 +100,7 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: 
   }
 }
 
-/** Emits edits but those that wait for the prologue. */
+/** Emits edits [first, end) of block `k`, except those that wait for the prologue. */
 function emitUndeferred<E extends FunctionEmission>(
   emitter: Emitter<E>,
   e: E,
@@ -209,7 +209,7 @@ function emitOperation<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i:
   emitter.instruction(e, i, op);
 }
 
-/** Emits a landing pad: no registers but those of context and memory hold values. */
+/** Emits the landing pad of `edge`, at whose start only the registers of context and memory hold values. */
 function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds, edge: number): void {
   const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
   // Registers that the moves themselves have written, general ones in the first word.
@@ -219,7 +219,7 @@ function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends
     const from = editFrom[m];
     const to = editTo[m];
     if (editRemat[m] <= 0 && from >= 0 && (((from < 32 ? general : vector) >>> (from & 31)) & 1) === 0) {
-      throw new Error(`A landing wants register ${from}, which no call preserves`);
+      throw new Error(`A landing pad reads register ${from}, which no call preserves`);
     }
     if (to >= 32) vector |= 1 << (to & 31);
     else if (to >= 0) general |= 1 << to;

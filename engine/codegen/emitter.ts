@@ -16,7 +16,7 @@ export interface Emitter<E extends FunctionEmission> {
   row(e: E, i: number): void;
   /** Instruction `i`, pseudo operation `op` of the backend's own. */
   instruction(e: E, i: number, op: number): void;
-  /** The instruction `i` that can be repeated, into `location`. */
+  /** Rematerializes instruction `i` into `location`. */
   rematerialize(e: E, i: number, location: number): void;
   /** Drops the frame and returns. */
   leave(e: E): void;

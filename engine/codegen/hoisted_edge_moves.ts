@@ -7,10 +7,10 @@
  * no reader; everything beyond the bounds counts as a reader. Invariant: edits of other edges that were moved early
  * change nothing here, since they write only dead registers themselves.
  */
-import { ROLE } from "./vcode.ts";
+import { operandRole, ROLE } from "./vcode.ts";
 import type { FunctionEmission } from "./emission.ts";
 
-/** Most moves that are made for nothing when the loop ends. */
+/** The maximum number of moves: they are wasted when the loop ends. */
 const MAX_MOVES = 3;
 /** Bounds of the search: blocks, and instructions of each. */
 const MAX_BLOCKS = 8;
@@ -26,7 +26,7 @@ export function mayMoveEarly(e: FunctionEmission, back: number, other: number): 
   const end = edgeFirst[back + 1];
   if (v.edgeTo[back] > v.edgeFrom[back] || end - first > MAX_MOVES) return false;
   for (let m = first; m < end; m++) {
-    // A repeated constant may be made by an instruction that sets the flags; stores are not made speculatively.
+    // Rematerializing a constant may set the flags; stores are not made speculatively.
     if (editRemat[m] > 0 || editTo[m] < 0) return false;
     if (!isUnread(e, other, editTo[m]) || (editRemat[m] < 0 && !isUnread(e, other, editFrom[m]))) return false;
   }
@@ -96,7 +96,7 @@ function blockEffect(e: FunctionEmission, k: number, register: number): number {
       let written = false;
       for (let o = firstOperand[i]; o < firstOperand[i + 1]; o++) {
         if (location[o] !== register) continue;
-        const role = (operands[o] >>> 21) & 3;
+        const role = operandRole(operands[o]);
         if (role === ROLE.USE || role === ROLE.LATE_USE) return READ;
         written = true;
       }

@@ -101,8 +101,10 @@ export abstract class LoweringContext {
   /** Registers that hold results of the call selected last. */
   resultGeneral = 0;
   resultVector = 0;
-  /** The position of the instruction in the order. */
-  place = 0;
+  /** Index of the current instruction in IrFunction.sched. */
+  scheduled = 0;
+  /** Scratch list of select_control.ts: the vregs of a call's or return's values. */
+  readonly listVregs: number[] = [];
 
   /** Forgets the last function. */
   beginFunction(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
@@ -173,7 +175,7 @@ export abstract class LoweringContext {
     if (this.folded[id] !== 0) {
       // Conversions without code: the user reads the low half, or relies on the zero upper half.
       if (op === OP.WRAP || op === OP.EXTEND_U) return this.reg(this.a[id]);
-      throw new Error(`Value ${id} was folded but is wanted in a register`);
+      throw new Error(`Value ${id} was folded, but an instruction needs it in a register`);
     }
     const vreg = this.vregs[id];
     if (
@@ -192,7 +194,7 @@ export abstract class LoweringContext {
     return id === 0 ? this.constant(0, ty, 0) : this.reg(id);
   }
 
-  /** Puts constant `id` into a new virtual register. */
+  /** Puts constant `id` into a new virtual register. `scope` is the value of `constantBlock` for it. */
   constant(id: number, ty: number, scope: number): number {
     const low = ty === TY.V128 ? this.vectorIndex(id) : id === 0 ? 0 : this.imm[id];
     const vreg = this.constantBits(ty, low, id === 0 ? 0 : this.c[id]);
@@ -201,7 +203,7 @@ export abstract class LoweringContext {
     return vreg;
   }
 
-  /** A new virtual register with a constant of given bits. */
+  /** A new virtual register with a constant of two 32-bit halves; of a vector, `low` is its index among the constants. */
   constantBits(ty: number, low: number, high: number): number {
     const { v } = this;
     const vreg = v.newVreg(ty);
@@ -221,7 +223,7 @@ export abstract class LoweringContext {
     return vreg;
   }
 
-  /** Index among the VCode's vector constants of the one that value `id` is; of UNDEF, zero. */
+  /** Index of vector constant `id` among the VCode's; UNDEF counts as the vector 0. */
   vectorIndex(id: number): number {
     if (id === 0) return this.v.addVector(0, 0, 0, 0);
     const { vectors } = this.f;

@@ -56,7 +56,7 @@ export class MachineCode {
   relocAt: number[] = [];
   relocKind: number[] = [];
   relocTarget: number[] = [];
-  /** Offsets of the displacements that refer to the poll page, once `relocate` has sorted them out. */
+  /** Offsets of the displacements that refer to the poll page; `relocateImage` fills it. */
   pollAt: number[] = [];
 
   readonly #calls = new Rows(CALL_COLUMNS);
@@ -128,51 +128,19 @@ export class MachineCode {
     this.#traps.clear();
   }
 
-  /** The rows of sites as they are: six words for a call, five for a trap, in the order of the columns below. */
+  /**
+   * The call sites as rows of CALL_COLUMNS words, ascending by return offset, as a view:
+   *
+   *     return offset · frame size · wasm position · inline site · code offset where an exception that the call lets out
+   *     is handled (−1: none) · 1 if the callee belongs to another instance and the caller's VM context is above the
+   *     return address
+   */
   get callRows(): Int32Array {
     return this.#calls.rows;
   }
+  /** The trap sites as rows of TRAP_COLUMNS words, ascending by offset: offset · trap code · frame · position · site. */
   get trapRows(): Int32Array {
     return this.#traps.rows;
-  }
-
-  // Call sites, ascending by return offset.
-  get callReturn(): Int32Array {
-    return this.#calls.column(0);
-  }
-  get callFrame(): Int32Array {
-    return this.#calls.column(1);
-  }
-  get callPos(): Int32Array {
-    return this.#calls.column(2);
-  }
-  get callSite(): Int32Array {
-    return this.#calls.column(3);
-  }
-  /** Code offset where an exception that the call lets out is handled, −1 for none. */
-  get callLanding(): Int32Array {
-    return this.#calls.column(4);
-  }
-  /** 1: the callee belongs to another instance, and the caller's VM context is above the return address. */
-  get callCross(): Int32Array {
-    return this.#calls.column(5);
-  }
-
-  // Trap sites, ascending by offset.
-  get trapAt(): Int32Array {
-    return this.#traps.column(0);
-  }
-  get trapCode(): Int32Array {
-    return this.#traps.column(1);
-  }
-  get trapFrame(): Int32Array {
-    return this.#traps.column(2);
-  }
-  get trapPos(): Int32Array {
-    return this.#traps.column(3);
-  }
-  get trapSite(): Int32Array {
-    return this.#traps.column(4);
   }
 
   /** Makes room for `more` bytes beyond `length`. */
@@ -213,7 +181,7 @@ export class MachineCode {
   }
 }
 
-/** A table that grows row by row, rows in one array: sites come by the ten thousand. */
+/** A growing table whose rows are in one array, since modules have tens of thousands of sites. */
 class Rows {
   words: Int32Array = new Int32Array(1024);
   readonly #width: number;
@@ -245,13 +213,5 @@ class Rows {
   /** All rows, as a view. */
   get rows(): Int32Array {
     return this.words.subarray(0, this.#length);
-  }
-
-  /** A copy of column `n`. */
-  column(n: number): Int32Array {
-    const words = this.words, width = this.#width, rows = this.#length / width;
-    const column = new Int32Array(rows);
-    for (let k = 0, at = n; k < rows; k++, at += width) column[k] = words[at];
-    return column;
   }
 }

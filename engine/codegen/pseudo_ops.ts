@@ -19,8 +19,10 @@ const SHARED_ROWS = [
   "CONST_F32", // def; imm = bits
   "CONST_F64", // def; imm, disp = bits
   "CONST_V128", // def; imm = index of the vector constant
-  "ZERO_EXTEND", // def = reuse of use 1: says that an i32 is used as an i64; no code
-  "BOUNDS", // use address; imm = offset, disp = access size, aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent; bits 8…: memory
+  "ZERO_EXTEND", // def = reuse of use 1: an i32 used as an i64; emits nothing
+  // use address; imm = offset, disp = access size; aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent,
+  // bits 8…: memory
+  "BOUNDS",
   // control
   "JUMP",
   "SWITCH", // use index, and the backend's own operands; imm = number of edges; aux bit 0: the index is smaller than that
@@ -31,7 +33,7 @@ const SHARED_ROWS = [
   // calls (all between POLL and TAIL_CALL); imm = function, import or builtin; disp = signature id; aux = trap code of
   // a null record
   "CALL",
-  "CALL_RECORD", // first use: record, fixed; imm = CALL_OWN if it is surely of this instance
+  "CALL_RECORD", // first use: record, fixed; imm = CALL_OWN if it is known to belong to this instance
   "CALL_IMPORT",
   "CALL_NATIVE",
   "CALL_PARKING",

@@ -8,13 +8,11 @@ import { CONTEXT } from "../abi/context_layout.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../abi/gc_layout.ts";
 import { CALL_NULL_CODE, CHARGE_OWES, OP } from "../ir/ops.ts";
 import { type Signature, TY } from "../ir/types.ts";
+import { FIRST_VECTOR } from "./abi_locations.ts";
 import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
-
-/** Physical number of the first vector register. */
-const FIRST_VECTOR = 32;
 
 /** The vregs that edge `e` passes, written into the VCode's pool. */
 function edgeArguments(s: LoweringContext, e: number): void {
@@ -123,70 +121,65 @@ export function selectContext(s: LoweringContext, id: number): void {
 export function selectEntry(s: LoweringContext): void {
   const { f, v } = s;
   const params = f.signature.params;
-  const places = s.lowering.convention.params(params);
+  const locations = s.lowering.convention.params(params);
   const first = f.blockStart[0];
   const count = f.blockParams[0];
   s.plain(PSEUDO.ENTRY, 0, 0, 0);
   for (let i = 0; i < count; i++) {
     const id = f.sched[first + i];
-    const place = places[f.imm[id]];
-    if (place < 0) continue;
-    s.defFixed(id, place);
-    v.vregHint[s.vregs[id]] = place + 1;
+    const location = locations[f.imm[id]];
+    if (location < 0) continue;
+    s.defFixed(id, location);
+    v.vregHint[s.vregs[id]] = location + 1;
   }
   s.end();
   let buffer = 0;
   for (let i = 0; i < count; i++) {
     const id = f.sched[first + i];
-    if (places[f.imm[id]] >= 0 || s.uses[id] === 0) continue;
+    if (locations[f.imm[id]] >= 0 || s.uses[id] === 0) continue;
     if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
     s.lowering.loadFrom(s, s.defVreg(id), buffer, f.imm[id] * s.lowering.convention.overflowEntry, s.ty[id]);
   }
 }
 
-/**
- * The locations of the values of one kind (parameters or results): vregs by index, then FIXED uses for those in
- * registers.
- */
-function storeOverflow(s: LoweringContext, types: Uint8Array, places: Int8Array, list: number): void {
+/** Stores those of the list's values that have no register at `locations` into the overflow buffer. */
+function storeOverflow(s: LoweringContext, types: Uint8Array, locations: Int8Array, list: number): void {
   let buffer = 0;
   for (let i = 0; i < types.length; i++) {
-    if (places[i] >= 0) continue;
+    if (locations[i] >= 0) continue;
     if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
     const value = s.regOf(s.f.pool[list + i], types[i]);
     s.lowering.storeTo(s, value, buffer, i * s.lowering.convention.overflowEntry, types[i]);
   }
 }
 
-const vregsOfList: number[] = [];
-
-/** Puts the list's values that travel in registers into vregs, so that no constant is made after the call is begun. */
-function resolveList(s: LoweringContext, types: Uint8Array, places: Int8Array, list: number): void {
-  vregsOfList.length = 0;
+/** Puts the list's values that travel in registers into vregs, before the instruction that uses them is begun. */
+function resolveList(s: LoweringContext, types: Uint8Array, locations: Int8Array, list: number): void {
+  s.listVregs.length = 0;
   for (let i = 0; i < types.length; i++) {
-    vregsOfList.push(places[i] >= 0 ? s.regOf(s.f.pool[list + i], types[i]) : 0);
+    s.listVregs.push(locations[i] >= 0 ? s.regOf(s.f.pool[list + i], types[i]) : 0);
   }
 }
 
-function fixedUses(s: LoweringContext, types: Uint8Array, places: Int8Array): void {
-  for (let i = 0; i < types.length; i++) if (places[i] >= 0) s.useFixed(vregsOfList[i], places[i]);
+function fixedUses(s: LoweringContext, types: Uint8Array, locations: Int8Array): void {
+  for (let i = 0; i < types.length; i++) if (locations[i] >= 0) s.useFixed(s.listVregs[i], locations[i]);
 }
 
 export function selectReturn(s: LoweringContext, id: number): void {
   const types = s.f.signature.results;
-  const places = s.lowering.convention.results(types);
+  const locations = s.lowering.convention.results(types);
   const list = s.a[id];
-  storeOverflow(s, types, places, list);
-  resolveList(s, types, places, list);
+  storeOverflow(s, types, locations, list);
+  resolveList(s, types, locations, list);
   s.plain(PSEUDO.RETURN, 0, 0, 0);
-  fixedUses(s, types, places);
+  fixedUses(s, types, locations);
   s.end();
 }
 
 /** Whether UNWOUND follows the current call. */
 function hasLanding(s: LoweringContext): boolean {
   const { sched } = s.f;
-  let p = s.place + 1;
+  let p = s.scheduled + 1;
   while (s.op[sched[p]] === OP.RESULT) p++;
   return s.op[sched[p]] === OP.UNWOUND;
 }
@@ -311,16 +304,16 @@ function tailCall(
   vectorClobbers: number,
 ): void {
   const signature = s.context.signatures[s.imm[id]];
-  const places = s.lowering.convention.params(signature.params);
+  const locations = s.lowering.convention.params(signature.params);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
   s.v.hasCalls = true;
   const recordVreg = record >= 0 ? s.reg(record) : 0;
-  storeOverflow(s, signature.params, places, list);
-  resolveList(s, signature.params, places, list);
+  storeOverflow(s, signature.params, locations, list);
+  resolveList(s, signature.params, locations, list);
   const i = s.plain(op, s.c[id], s.imm[id], op === PSEUDO.TAIL_CALL_RECORD ? s.c[id] & CALL_NULL_CODE : 0);
   if ((generalClobbers | vectorClobbers) !== 0) s.v.clobbers[i] = s.v.addClobbers(generalClobbers, vectorClobbers);
   if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
-  fixedUses(s, signature.params, places);
+  fixedUses(s, signature.params, locations);
   s.end();
 }
 

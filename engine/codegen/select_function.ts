@@ -60,12 +60,12 @@ function selectBlock<S extends LoweringContext>(s: S, rules: readonly Rule<S>[],
     const o = op[id];
     if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) continue;
     s.current = id;
-    s.place = p;
+    s.scheduled = p;
     rules[o](s, id);
   }
 }
 
-/** Selects float constants that a deeper loop uses for a register, at their definition. */
+/** Keeps float and vector constants that a deeper loop uses in a register from their definition on. */
 function pinConstants(s: LoweringContext): void {
   const { f, op, ty, a, b, blockOf } = s;
   const { sched, blockDepth } = f;

@@ -15,7 +15,7 @@ export type Rule<S extends LoweringContext> = (s: S, id: number) => void;
 /** The rule of each operation. */
 const RULE_NAMES = {
   UNDEF: "selectNothing",
-  UNWOUND: "selectNothing", // its BRANCH selects all there is
+  UNWOUND: "selectNothing", // selected with its BRANCH
   CONST: "selectConstant",
   PARAM: "selectNothing",
   RESULT: "selectResult",
@@ -213,7 +213,7 @@ const RULE_NAMES = {
 
 function selectNothing(): void {}
 
-/** Float constants of an outer loop level stay in a register; others appear where they are used. */
+/** Constants that `pinConstants` marked get a register here; others are materialized at their uses. */
 function selectConstant(s: LoweringContext, id: number): void {
   if (s.constantBlock[id] === -1) s.constant(id, s.ty[id], -1);
 }

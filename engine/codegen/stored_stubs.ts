@@ -13,7 +13,7 @@ import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import { CALL_COLUMNS, type MachineCode } from "./machine_code.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
 
-/** One stub, or several variants' common one. Offsets are relative to its start. */
+/** One stub, which several variants may share. Offsets are relative to its start. */
 export interface StoredStub {
   /** Bytes in base64. */
   readonly code: string;

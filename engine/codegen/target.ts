@@ -75,10 +75,7 @@ export interface RegisterFile {
   readonly denied?: readonly DeniedRegisters[];
 }
 
-/**
- * The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are
- * position-independent.
- */
+/** Machine code that each process has once, entered from the host or by the kernel. Bytes are position-independent. */
 export interface ProcessStubs {
   bytes: Uint8Array;
   /** Whether compiled code unwinds by itself where it can (context_layout.ts: UNWIND_ENTRY). */
@@ -97,12 +94,11 @@ export interface ProcessStubs {
    * restores the context below it and returns.
    */
   tailReturn: number;
-  /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
+  /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE; on Windows a vectored exception handler. */
   faultHandler: number;
   /**
-   * Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of
-   * `faultLanding`, and that of three words with the previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the
-   * default action).
+   * Offset in `bytes` of the words (FAULT_WORDS) that the host fills: code arena start, code arena end, absolute address
+   * of `faultLanding`, and that of the previous handlers (OLD_HANDLERS; 0 and 1 mean the default action).
    */
   faultWords: number;
   /**
@@ -146,7 +142,7 @@ export interface Target {
    * @see LoopEntryTarget
    */
   readonly loopEntry?: LoopEntryTarget;
-  /** Process-wide stubs, for `os` "linux" or "darwin". */
+  /** Process-wide stubs for `os`, a name as in host/systems.ts. */
   processStubs(os: string): ProcessStubs;
   /**
    * A C function void (i64 first, i64 end) that makes freshly written code visible to instruction fetch; absent where
@@ -157,17 +153,16 @@ export interface Target {
    * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s
    * is a 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes
    * the arguments in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the
-   * result is then void). Undefined when the signature does not fit (more than 6 integer or 8 float parameters, more
-   * than one result, v128).
+   * result is then void). Undefined if the signature does not fit (`hasFastEntry`).
    */
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
 }
 
-/** The entry of a parked baseline function into optimized code (engine/loop_entry.ts). */
+/** The entry of a parked baseline function into optimized code (engine/loop_entries.ts). */
 export interface LoopEntryTarget {
   /** Offset from the parked stack pointer of code that has parked at a poll to the address at which it continues. */
   readonly pollResume: number;
-  /** Bytes of a poll's read. */
+  /** Size in bytes of the instruction that reads the poll page. */
   readonly pollBytes: number;
   /**
    * Appends code that continues a baseline function whose frame has `frameBytes`: it calls function `index` of the

@@ -9,8 +9,8 @@
  *                     (structural reverse postorder); parameters are vregs pool[paramStart[k] … + paramCount[k])
  *     edge e:         same edge numbers as the IrFunction; passes vregs pool[argStart[e] … + paramCount[to])
  *
- * Only a block's last instruction leaves it; that names its edges in successor order (succStart/succCount), and reads
- * its operands before any edge move happens.
+ * Only a block's last instruction leaves the block. The block's edges are in successor order (succStart, succCount). The
+ * last instruction reads its operands before any move of an edge.
  *
  * Operand words: bits 0-20 vreg · 21-22 role · 23-25 constraint · 26-31 fixed register or reused operand index.
  * Physical registers: 0-31 general, 32-63 vector.
@@ -70,7 +70,7 @@ export function operandFixed(word: number): number {
   return word >>> 26;
 }
 
-/** Reused for every function, like IrFunction. */
+/** VCode of one function; reused for every function, like IrFunction. */
 export class VCode {
   op: Uint16Array = new Uint16Array(1024);
   imm: Int32Array = new Int32Array(1024);
@@ -88,8 +88,8 @@ export class VCode {
   /** Type (ir/types.ts: TY) per vreg; vreg 0 is unused. */
   vregTy: Uint8Array = new Uint8Array(1024);
   /**
-   * Instruction that defines the vreg and can be repeated anywhere instead of a reload (no uses, no effects, one def,
-   * no clobbers: constants, addresses in the context), plus one; 0 = none.
+   * The instruction that defines the vreg, plus one, if it can be rematerialized in place of a reload (no uses, no
+   * effects, one def, no clobbers: constants, addresses in the context); 0 = none.
    */
   vregRemat: Int32Array = new Int32Array(1024);
   /** Preferred physical register plus one, 0 = none (for example a parameter's incoming register). */
@@ -150,7 +150,7 @@ export class VCode {
   newVreg(ty: number): number {
     const v = this.vregCount++;
     if (v >= this.vregTy.length) {
-      // The capacity doubles, so this check precedes any number that operand words cannot hold.
+      // Capacities are powers of two, so the first number that operand words cannot hold needs a new capacity.
       if (v > MAX_VREGS) {
         throw new UnsupportedError("function size", "a function is too large to compile: it needs too many registers");
       }

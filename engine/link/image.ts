@@ -26,7 +26,7 @@ interface UnwindSite {
   cross: boolean;
 }
 
-/** Tables of an image; plain typed arrays, so that they serialize as they are. */
+/** Tables of an image; typed arrays only, which serialize without conversion. */
 export interface CodeTables {
   callReturn: Int32Array;
   callFrame: Int32Array;

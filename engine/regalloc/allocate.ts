@@ -7,10 +7,10 @@
  *           ── spill_slots.ts ──→ a stack slot per value in memory
  *           ── resolve.ts ──────→ locations of operands, edits          (parallel_moves.ts orders parallel moves)
  *
- * It relies on VCode's contract, and on the following: single definitions dominate their uses; block 0 has no
- * parameters and no incoming edges; a block's last instruction may define registers, but those are then moved on its
- * edges only; an instruction never needs more registers at once than there are. check_allocation.ts verifies its
- * results independently.
+ * Relies on VCode's contract, and on the following: each register has one definition, which dominates its uses; block 0
+ * has no parameters and no incoming edges; registers that a block's last instruction defines are moved on its edges
+ * only; no instruction needs more registers at once than there are. check_allocation.ts verifies the results
+ * independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { allocatorOptions } from "./allocator_options.ts";

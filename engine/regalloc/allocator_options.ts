@@ -7,14 +7,14 @@ import type { Statistics } from "../statistics.ts";
 
 export interface AllocatorOptions {
   /**
-   * call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined.
+   * call-next-use: store a value where it leaves its register, if that place runs less often than the definition.
    */
   readonly lateStores: boolean;
   /** stack-reg: a value that a call destroyed is reloaded at its next use; off = right after the call. */
   readonly lazyReloads: boolean;
   /** reg-merge: parameters of blocks other than loop headers may be in registers at the block's start. */
   readonly mergeInRegisters: boolean;
-  /** v128-pins: so may vectors. */
+  /** v128-pins: block parameters that are vectors may be in registers at the block's start, loop headers included. */
   readonly vectorPins: boolean;
   /** loop-region-pins: a value in its slot gets a register for a whole loop. */
   readonly loopRegions: boolean;

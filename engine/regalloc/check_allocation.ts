@@ -19,7 +19,7 @@ import {
   type VCode,
 } from "../codegen/vcode.ts";
 
-/** Most problems that are reported. */
+/** The maximum number of problems that are reported. */
 const ENOUGH = 8;
 
 /** Virtual registers per location; an absent location holds no known value. */
@@ -156,7 +156,7 @@ class Checker {
       if (remat > 0) {
         let result = 0;
         for (let o = v.firstOperand[remat - 1]; o < v.firstOperand[remat]; o++) result = operandVreg(v.operands[o]);
-        if (v.vregRemat[result] !== remat) this.#problem(`repeats instruction ${remat - 1}, which is not repeatable`);
+        if (v.vregRemat[result] !== remat) this.#problem(`cannot rematerialize instruction ${remat - 1}`);
         this.#write(state, to, new Set([result]), ty);
       } else if (remat === -1) {
         this.#mayWrite(from, ty);
@@ -188,12 +188,13 @@ class Checker {
     if (slot + cells > this.#a.slotCount) this.#problem(`slot ${slot} of ${this.#a.slotCount}`);
     if (cells === 2 && (this.#a.slotOffset(slot) & 15) !== 0) this.#problem(`slot ${slot} is not aligned`);
     if (TY_BYTES[ty] > 4 && this.#a.isHalf(slot)) this.#problem(`type ${ty} in slot ${slot}, of 4 bytes`);
-    if ((ty === TY.REF) !== (slot < this.#a.refSlotCount) && !(ty === TY.REF && slot >= this.#a.refSlotCount)) {
+    // A reference may be in another slot: parallel moves break cycles with a spare one.
+    if (ty !== TY.REF && slot < this.#a.refSlotCount) {
       this.#problem(`type ${ty} in slot ${slot}, of references`);
     }
   }
 
-  /** Registers that instructions name, though the allocator has them not. */
+  /** Whether an instruction names the register, which need not be allocatable then. */
   #isFixedSomewhere(location: number): boolean {
     const v = this.#v;
     for (let o = 0; o < v.operandCount; o++) {
@@ -243,7 +244,7 @@ class Checker {
     const v = this.#v, a = this.#a, first = v.firstOperand[i], end = v.firstOperand[i + 1];
     if (a.skip[i] !== 0) {
       const result = operandVreg(v.operands[first]);
-      if (v.vregRemat[result] !== i + 1) this.#problem("is skipped, but not repeatable");
+      if (v.vregRemat[result] !== i + 1) this.#problem("is skipped, but not rematerializable");
       for (const values of state.values()) values.delete(result);
       return;
     }
@@ -256,7 +257,7 @@ class Checker {
       if (role === ROLE.DEF) this.#apart(i, o, (other) => other !== o && operandRole(v.operands[other]) === ROLE.DEF);
       const fixed = operandConstraint(v.operands[o]) === CONSTRAINT.FIXED;
       if (role !== ROLE.USE && at >= 0 && !fixed && (((at >= 32 ? vector : general) >>> (at & 31)) & 1) !== 0) {
-        this.#problem(`operand ${o - first} is in register ${at}, which the instruction destroys`);
+        this.#problem(`operand ${o - first} is in register ${at}, which the instruction clobbers`);
       }
     }
     for (let r = 0; r < 32; r++) {

@@ -1,11 +1,11 @@
 /**
  * Hoists constants out of loops, for architectures whose immediates are short. In: a VCode as selected, where each
- * block makes its own constants. Out: the same with one register for each constant, made in front of the outermost loop
- * through which it may be kept.
+ * block materializes its own constants. Out: the same with one register for each constant, defined in front of the
+ * outermost loop through which it may be kept.
  *
- * Only loops that keep all their registers gain: loops with calls on their hot path are left alone. Hoisted constants
- * are as repeatable as before, so that a loop that runs out of registers gives these up first. Every definition still
- * dominates its uses, since the block in front of a loop is its only predecessor outside.
+ * Only loops that keep their registers gain: a loop with a call that clobbers all of them, even on a cold path, is left
+ * alone. Hoisted constants stay rematerializable, so a loop that runs out of registers gives them up first. Every
+ * definition still dominates its uses, since the block in front of a loop is its only predecessor outside.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
 import { BlockFacts } from "./block_facts.ts";
@@ -25,7 +25,7 @@ type ConstantCost = (v: VCode, i: number) => number;
 export class ConstantHoister {
   readonly #facts = new BlockFacts();
   readonly #old = new VCode();
-  /** Per block: where its constants go, −1 if they stay. */
+  /** Per block: the block to which its constants move, −1 if they stay. */
   #place = new Int32Array(64);
   /** Per virtual register: the register that replaces it; 0: itself. */
   #instead = new Int32Array(1024);
@@ -72,12 +72,12 @@ export class ConstantHoister {
     return v.op[v.blockFirst[found + 1] - 1] === PSEUDO.UNWIND ? -1 : found;
   }
 
-  /** Finds out where each block's constants go; returns whether any go anywhere. */
+  /** Chooses the block to which each block's constants move; returns whether any can move. */
   #findPlaces(v: VCode, general: number): boolean {
     const { loop, loopParent } = this.#facts;
     const n = v.blockCount;
     if (this.#place.length < n) this.#place = new Int32Array(n * 2);
-    // First, per header: 1 if the loop destroys its registers.
+    // First, per header: 1 if the loop contains a call that clobbers all registers.
     this.#place.fill(0, 0, n);
     for (let k = 0; k < n; k++) {
       if (loop[k] < 0 || !destroys(v, k, general)) continue;
@@ -172,7 +172,7 @@ export class ConstantHoister {
     for (let p = 0; p < v.poolCount; p++) if (this.#instead[pool[p]] !== 0) pool[p] = this.#instead[pool[p]];
   }
 
-  /** Copies instruction `i` of the old columns to the end of `v`, which is shorter there. */
+  /** Copies instruction `i` of the old columns to the end of `v`; returns its new number. */
   #copy(v: VCode, i: number): number {
     const to = v.beginInstruction(this.#old.op[i], this.#old.imm[i], this.#old.disp[i], this.#old.aux[i]);
     v.pos[to] = this.#old.pos[i];
@@ -241,7 +241,7 @@ function hasLoopConstants(v: VCode, cost: ConstantCost): boolean {
   return false;
 }
 
-/** Whether a call destroys all registers in block `k`. */
+/** Whether an instruction of block `k` clobbers all general registers. */
 function destroys(v: VCode, k: number, general: number): boolean {
   for (let i = v.blockFirst[k]; i < v.blockFirst[k + 1]; i++) {
     if (v.clobbers[i] !== 0 && (v.clobberGeneral[v.clobbers[i]] & general) === general) return true;

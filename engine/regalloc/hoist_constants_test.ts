@@ -14,7 +14,7 @@ import { ToyBuilder, word } from "../codegen/testing/toy_builder.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 const registers = toyRegisters(8, 8);
-/** Random loops may go on for ever. */
+/** The maximum number of instructions of a run: random loops may not terminate. */
 const STEPS = 3000;
 const toyCost = (v: VCode, i: number) => v.op[i] === TOY.CONST ? 2 : 0;
 

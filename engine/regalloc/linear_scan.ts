@@ -42,7 +42,7 @@ const USES_AHEAD = 64;
 const VOTERS = 16;
 /** The number of intervals of a value that are searched for its location at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
-/** Repeating an instruction is this much better than a reload. */
+/** Cost of rematerialization relative to that of a reload. */
 const REMAT_DISCOUNT = 0.5;
 
 export class LinearScan {
@@ -74,7 +74,7 @@ export class LinearScan {
   #clobber = -1;
 
   readonly #keys = new OptionRestrictions();
-  /** Intervals from here on were cut by the scan. */
+  /** Intervals from this number on result from splits. */
   #firstCut = 0;
 
   // The interval being allocated.
@@ -87,9 +87,11 @@ export class LinearScan {
    */
   #limit = 0;
   #lost = false;
+  /** The position that destroys all registers, if `lost`. */
   #clobberAt = 0;
+  /** The uses before `clobberAt` are too many to search. */
   #many = false;
-  /** Registers of its bank that keys which are off deny to it. */
+  /** Mask of the registers of its bank that optimization keys deny to it. */
   #avoid = 0;
   /** It must have a register up to here (0: it need not have one). */
   #needed = 0;
@@ -251,7 +253,7 @@ export class LinearScan {
     return true;
   }
 
-  /** Whether x, a parameter of the block at p that lives until `to`, is better off in its slot there. */
+  /** Whether x, a parameter of the block at p that lives until `to`, costs less in its slot at the block's start. */
   #belongsInSlot(x: number, p: number, to: number): boolean {
     const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (facts.loop[block] !== block || live.destroyed[block] === 0 || this.#nextClobber(p) >= to) return false;
@@ -305,7 +307,10 @@ export class LinearScan {
     return needed;
   }
 
-  /** A preferred register of the current interval that is free as long as possible; else −1. */
+  /**
+   * A preferred register of the current interval that is free up to its limit, −1 for none. `came` is the location of
+   * the value at the end of the preceding block.
+   */
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
     if (came >= 0 && this.#isFree(came)) return came;
@@ -328,7 +333,7 @@ export class LinearScan {
     }
     r = wanted[x];
     if (r >= 0 && this.#isFree(r)) return r;
-    // Without the operand's register if that one lives on, for then it takes a move in any case.
+    // The register of the operand, unless the operand lives on: then a move is needed in any case.
     const source = kind === DEF_KIND.TIED ? live.tiedTo[x] : 0;
     if (source !== 0 && live.affinity[source] === x) {
       r = last[source];
@@ -436,7 +441,7 @@ export class LinearScan {
     return (p >> 1) - this.#facts.blockOf[p >> 1] - 1;
   }
 
-  /** Whether a register that is free up to `free` only serves the current interval's next purpose. */
+  /** Whether a register that is free only up to `free` covers the current interval's needs, or else its next use. */
   #isWorthwhile(free: number): boolean {
     if (this.#needed !== 0) return free >= this.#needed;
     const u = this.#live.useHead[this.#vreg];
@@ -499,7 +504,7 @@ export class LinearScan {
     return remat ? cost * REMAT_DISCOUNT : cost;
   }
 
-  /** Sends the interval in register r to its slot: from now, or from before the loops in which it has not been used. */
+  /** Spills the interval in register r: from the current position, or from before the loops that have not used it yet. */
   #evict(r: number): void {
     const live = this.#live, q = this.#occupancy.interval[r], x = live.intervalVreg[q], p = this.#at;
     this.#advance(x, p);
@@ -540,7 +545,7 @@ export class LinearScan {
     return false;
   }
 
-  /** Puts the current interval, which an instruction defines in register r, there, for as long as r is free. */
+  /** Assigns register r, in which an instruction defines the current interval, for as long as r is free. */
   #placeFixedDef(r: number, clobber: number): void {
     const p = this.#at, live = this.#live;
     // The defining instruction's own clobbers do not hit its results.

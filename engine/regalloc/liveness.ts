@@ -9,8 +9,8 @@
  * pass starts again without them and treats everything between a definition and its last use as live, which is safe.
  *
  * A use that the allocator satisfies by a move in the gap before its instruction (a fixed register, a tied operand) or
- * on an edge keeps its value live only up to that move, and a repeatable value (VCode.vregRemat) not at all: it is made
- * at the use.
+ * on an edge keeps its value live only up to that move. It does not keep a rematerializable value (VCode.vregRemat)
+ * live at all.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -29,7 +29,7 @@ export const USE_HINT_SHIFT = 3;
 /** The kind of a register's definition. */
 export const DEF_KIND = { NONE: 0, REG: 1, ANY: 2, FIXED: 3, TIED: 4, PARAM: 5, TEMP: 6 } as const;
 
-/** Location of an interval that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
+/** Location of an interval that is in its value's stack slot, or is rematerialized at its uses; registers are ≥ 0. */
 export const IN_SLOT = -1;
 
 export class Liveness {
@@ -72,8 +72,8 @@ export class Liveness {
   useNext: Int32Array = new Int32Array(1024);
   useCount = 1;
 
-  // Fixed ranges per physical register, ascending; 0 is none. `fixedTag` is the virtual register that may be there all
-  // the same.
+  // Fixed ranges per physical register, ascending; 0 is none. `fixedTag` is the virtual register that may occupy the
+  // register during the range.
   fixedHead: Int32Array = new Int32Array(64);
   fixedFrom: Int32Array = new Int32Array(256);
   fixedTo: Int32Array = new Int32Array(256);
@@ -86,7 +86,7 @@ export class Liveness {
   /** Per loop header: the estimated share of the loop's iterations in which all registers are destroyed, at most 1. */
   destroyed: Float64Array = new Float64Array(64);
 
-  /** Most entries that the copies of live sets may have together. */
+  /** The maximum total number of entries in the copies of live sets. */
   copyLimit: number = 1 << 23;
 
   #live: Int32Array = new Int32Array(256);

@@ -33,7 +33,7 @@ export class Occupancy {
     }
   }
 
-  /** Position from `at` on, at most `limit`, at which a fixed range claims register r from virtual register x. */
+  /** First position in [at, limit) at which a fixed range denies register r to virtual register x; else `limit`. */
   freeUntil(r: number, at: number, limit: number, x: number): number {
     if (this.#fixedTo[r] <= at) this.#advance(r, at);
     return this.#fixedFrom[r] >= limit ? limit : this.#conflict(r, at, limit, x);

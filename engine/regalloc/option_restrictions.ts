@@ -1,7 +1,6 @@
 /**
- * Restrictions that disabled optimization keys put on the linear scan (allocator_options.ts), and the counts of
- * applications of the enabled ones. Restrictions never affect correctness: an interval that needs a register gets one
- * regardless.
+ * Restrictions that optimization keys put on the linear scan (allocator_options.ts, DeniedRegisters), and the counts of
+ * their applications. Restrictions never affect correctness: an interval that needs a register gets one regardless.
  */
 import { TY } from "../ir/types.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";
@@ -29,7 +28,7 @@ export class OptionRestrictions {
   #deniedVector = 0;
   #longGeneral = 0;
   #longVector = 0;
-  /** The rows of registers that keys which are on grant to the function. */
+  /** Rows whose keys are on and therefore allow their registers in the function. */
   #granted: DeniedRegisters[] = [];
 
   begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, options: AllocatorOptions): void {
@@ -147,7 +146,7 @@ export class OptionRestrictions {
     return uses === 1;
   }
 
-  /** An interval [p, to) got register r: counts it for the keys that it has to thank. */
+  /** Counts the assignment of register r to an interval [p, to) for the keys that allowed it. */
   countRegister(r: number, p: number, to: number): void {
     for (const row of this.#granted) {
       if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
@@ -157,7 +156,7 @@ export class OptionRestrictions {
     if (this.#goesAround(p, to)) this.#options.statistics.count("ext-fp-pins");
   }
 
-  /** A value is reloaded at `back`: counts it for loop-region-pins if that is a loop's header. */
+  /** Counts the reload of a value at position `back` for loop-region-pins if that is the start of a loop's header. */
   countRegion(back: number): void {
     const facts = this.#facts, block = facts.blockOf[back >> 1];
     if (facts.start[block] === back && facts.loop[block] === block) this.#options.statistics.count("loop-region-pins");

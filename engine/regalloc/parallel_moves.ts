@@ -1,7 +1,7 @@
 /**
  * Parallel moves: turns a set of simultaneous moves into a sequence of edits with the same effect. A move waits until
  * its destination has no readers left; the remaining moves are cycles. A cycle of registers is broken by exchanges, a
- * cycle through stack slots by a spare slot. Repeated constants read nothing and come last.
+ * cycle through stack slots by a spare slot. Rematerialized values read nothing and come last.
  *
  * Invariant: destinations are distinct (the same move may be given twice); locations are those of Allocation, and slots
  * of different sizes never overlap.
@@ -14,7 +14,7 @@ import type { Allocation } from "../codegen/allocation.ts";
 /** Above this many moves, copies of one slot are not searched for. */
 const SEARCH_LIMIT = 24;
 
-/** Appends an edit. `remat`: 0 a move, −1 an exchange, i + 1 a repetition of instruction i. */
+/** Appends an edit. `remat`: 0 a move, −1 an exchange, i + 1 the rematerialization of instruction i. */
 function appendEdit(out: Allocation, at: number, from: number, remat: number, to: number, ty: number): void {
   const k = out.editCount++;
   if (k >= out.editAt.length) growEdits(out);
@@ -64,7 +64,7 @@ export class ParallelMoves {
     this.count = 0;
   }
 
-  /** Adds a move; with `remat` ≠ 0 a repetition of instruction remat − 1 (`from` is then ignored). */
+  /** Adds a move; with `remat` ≠ 0 the rematerialization of instruction remat − 1 (`from` is then ignored). */
   add(from: number, remat: number, to: number, ty: number): void {
     if (remat === 0 && from === to) return;
     const k = this.count++;
@@ -84,7 +84,7 @@ export class ParallelMoves {
     this.#ty = grown(this.#ty, size);
   }
 
-  /** Appends the moves added since the last call to `out`, in a right order, and empties the set. */
+  /** Appends the moves added since the last call to `out`, in a valid order, and empties the set. */
   resolve(out: Allocation, at: number): void {
     const n = this.count;
     if (n === 0) return;
@@ -104,7 +104,7 @@ export class ParallelMoves {
     this.count = 0;
   }
 
-  /** Fills the tables. A repeated move is dropped, which `to === from` expresses from here on. */
+  /** Fills the tables. From here on `to === from` marks a move as done or, if it was given twice, as dropped. */
   #enter(n: number): void {
     const from = this.#from, to = this.#to, remat = this.#remat;
     let most = 0;

@@ -106,7 +106,7 @@ export class Resolver {
     this.#moves.beginFunction();
   }
 
-  /** Location of interval p; IN_SLOT for a value that is repeated instead. */
+  /** Location of interval p; IN_SLOT for a value that is rematerialized. */
   #locationOf(p: number): number {
     const loc = this.#live.intervalLoc[p];
     if (loc >= 0) return loc;
@@ -305,7 +305,7 @@ export class Resolver {
     while (p !== 0 && live.intervalTo[p] <= pos) p = live.intervalNext[p];
     this.#cursor[x] = p;
     if (p === 0 || live.intervalFrom[p] > pos) {
-      throw new Bug(`register allocation: v${x} is nowhere at position ${pos}`);
+      throw new Bug(`register allocation: v${x} has no interval at position ${pos}`);
     }
     return p;
   }
@@ -445,14 +445,14 @@ export class Resolver {
     else if (location >= 0) this.#out.writtenGeneral |= 1 << location;
   }
 
-  /** Finds the repeatable instructions whose result is not read from their register. */
+  /** Finds the rematerializable instructions whose result is not read from its register. */
   #findUnread(): void {
     const v = this.#v, live = this.#live, facts = this.#facts;
     for (let x = 1; x < v.vregCount; x++) {
       const head = live.intervalHead[x], i = v.vregRemat[x] - 1;
       if (i < 0 || head === 0 || live.defKind[x] === DEF_KIND.NONE) continue;
       const next = live.intervalNext[head], definition = live.defPos[x];
-      // The first interval must be the definition's moment only, and not go over into the next one without a move.
+      // The first interval must cover only the definition, and must not continue in the next one without a move.
       if (live.intervalTo[head] > (definition | 1) + 1) continue;
       if (
         next !== 0 && live.intervalFrom[next] === live.intervalTo[head] &&

@@ -1,8 +1,9 @@
 /**
  * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, assigned in order
  * of definition. A value prefers the slot of the value it is passed to (its affinity), so that loop-carried and merged
- * values stay in place. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may treat them as distinct
- * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
+ * values stay in place. Slots of references, of 4, 8 and 16 bytes are never mixed, so moves may treat them as distinct
+ * locations. References have the lowest `refSlotCount` cells; the collector, which scans stacks conservatively, does not
+ * rely on it.
  */
 import { grown } from "../base/columns.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
@@ -15,7 +16,7 @@ const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASS_4 = 3, CLASSES = 4;
 const HOPS = 3;
 /** The number of intervals that are compared to see whether a slot is free. */
 const STEPS = 200;
-/** Registers and slots are below this number: it packs a position with one of them. */
+/** Factor by which a position is packed with a register or slot, all of which are smaller. */
 const KEY = 0x200000;
 
 export class SpillSlots {
@@ -44,8 +45,8 @@ export class SpillSlots {
   }
 
   /**
-   * Assigns a slot to each of the first `n` virtual registers of `slotted` that cannot be repeated. `halves`: whether
-   * slots may have 4 bytes.
+   * Assigns a slot to each of the first `n` virtual registers of `slotted` that cannot be rematerialized. `halves`:
+   * whether slots may have 4 bytes.
    */
   assign(
     v: VCode,
@@ -107,7 +108,7 @@ export class SpillSlots {
     const to = live.intervalTo[last];
     while (busy.size > 0 && busy.firstEnd() <= from) {
       const end = busy.firstEnd(), slot = busy.removeFirst();
-      // Not if an affinity has extended the slot's life meanwhile.
+      // The slot stays busy if an affinity has extended its life meanwhile.
       if (ends[slot] === end) free.push(slot);
     }
     let slot = options.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;

@@ -67,7 +67,7 @@ function lastClobberBefore(live: Liveness, pos: number): number {
 
 /**
  * The cost of being in a register again from the start of block b on, having been in the slot since block `since`: the
- * edges that cross over. Not counted beyond `enough`, which the nearest edges mostly exceed.
+ * frequencies of the edges that cross over. Counting stops at `enough`, which the nearest edges mostly exceed.
  */
 function boundaryCost(
   facts: BlockFacts,
@@ -197,7 +197,7 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
 }
 
 /**
- * Loads per iteration saved by having a value in a register at a loop's header; not counted much beyond `enough`.
+ * Loads per iteration saved by having a value in a register at a loop's header; counting stops beyond `enough`.
  */
 function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
   const start = facts.start[loop], end = facts.start[facts.loopEnd[loop]];
@@ -242,7 +242,7 @@ export function parameterBelongsInSlot(
   }
   if (inSlot === 0) return false;
   if (step > 1) {
-    // From the sample to all the edges, of which a round takes one.
+    // The edges are a sample, and each iteration takes one backward edge: the shares must add up to 1.
     const sum = inSlot + inRegister;
     inSlot /= sum;
     inRegister /= sum;

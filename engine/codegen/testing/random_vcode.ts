@@ -10,7 +10,7 @@ import { CONSTRAINT, operandWord, ROLE, VCode } from "../vcode.ts";
 /** Operations of the toy target; interpret_vcode.ts defines them. */
 export const TOY = { ENTRY: 0, CONST: 1, OP: 2, CALL: 3, EFFECT: 4, JUMP: 5, BRANCH: 6, SWITCH: 7, RETURN: 8 } as const;
 
-/** A register file with the first so many registers of each bank. */
+/** A register file with the first `general` and `vector` registers of the two banks. */
 export function toyRegisters(general: number, vector: number): RegisterFile {
   const names: string[] = [];
   for (let r = 0; r < 64; r++) names.push(r < 32 ? `g${r}` : `x${r - 32}`);
@@ -56,7 +56,7 @@ export interface ToyShape {
   general: number;
   vector: number;
   variables: number;
-  /** About so many statements. */
+  /** Approximate number of statements. */
   statements: number;
   /** Percentage of statements that are calls. */
   calls: number;
