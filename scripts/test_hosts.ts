@@ -3,16 +3,17 @@
  * them, installs the archives in an empty project, type-checks a program that imports them, and on every host (Node 20,
  * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
  * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
- * the suite, `--only TEXT` only the test files whose path contains TEXT, `--costs` measures boundary crossings instead
- * (bench/call_costs.ts), `--lockfiles` only checks that every host runs the others' lockfiles, `--platforms` only
- * checks npm's installation for every system and processor. Out: one line per step with its time; status 1 if a step
- * failed.
+ * the suite, `--only TEXT` only the test files whose path contains TEXT, `--tier NAME` only the suite, whole, with that
+ * compiler, `--costs` measures boundary crossings instead (bench/call_costs.ts), `--lockfiles` only checks that every
+ * host runs the others' lockfiles, `--platforms` only checks npm's installation for every system and processor. Out:
+ * one line per step with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { TIERINGS } from "../engine/settings.ts";
 import { suiteFolder, suiteNamed } from "../tests/support/suites.ts";
 import { buildNpm } from "./build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
@@ -85,11 +86,19 @@ const task = {
       help: "only test files whose path contains TEXT, without the suite; repeatable",
       many: true,
     },
+    tier: {
+      value: "NAME",
+      help: "only the suite, with this compiler: baseline, optimizing, or auto; repeatable",
+      many: true,
+    },
     host: { value: "NAME", help: `only this host: ${HOSTS.map(([name]) => name).join(", ")}; repeatable`, many: true },
   },
 } as const;
 const { values: options } = readTaskLine(task);
 for (const name of options.host) oneOf(task, "--host", name, HOSTS.map(([host]) => host));
+for (const name of options.tier) oneOf(task, "--tier", name, TIERINGS);
+/** Options that select steps; the whole test has none of them. */
+const isPart = options.only.length > 0 || options.tier.length > 0;
 const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
 const started = performance.now();
 let failures = 0;
@@ -269,6 +278,12 @@ function testHost(name: string, program: string, project: string, tests: string[
   for (const [file, why] of left) console.log(`       ${name} does not run ${file}: ${why}`);
   const files = tests.filter((test) => !left.some(([file]) => file === test))
     .map((path) => join(project, path.replace(/\.ts$/, ".js")));
+  if (options.tier.length > 0) {
+    for (const tier of options.tier) {
+      run(`${name}: specification suite, ${tier}`, program, ["scripts/spec.js", "--tier", tier], project, 4);
+    }
+    return;
+  }
   if (options.only.length > 0) {
     run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
     return;
@@ -287,16 +302,16 @@ function testHost(name: string, program: string, project: string, tests: string[
 function testHosts(project: string, archives: string[], programs: ReadonlyMap<string, string>): void {
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
-  if (options.only.length === 0 && !options.lockfiles) checkTypes(project);
+  if (!isPart && !options.lockfiles) checkTypes(project);
   placeTests(project);
   const tests = selectedTests();
   const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
   for (const [name, path] of programs) {
-    if (name === "bun" && options.only.length === 0) checkBun(path, archives);
+    if (name === "bun" && !isPart) checkBun(path, archives);
     if (!options.lockfiles) testHost(name, path, project, tests);
     hosts.push([name, [path, join(project, "node_modules/@waft/cli/bin/waft.js")]]);
   }
-  if (options.only.length === 0 && !options.costs) checkLockfiles(project, hosts);
+  if (!isPart && !options.costs) checkLockfiles(project, hosts);
 }
 
 try {
@@ -306,7 +321,7 @@ try {
   for (const [name, spec, program] of HOSTS) {
     if (options.host.length === 0 || options.host.includes(name)) programs.set(name, programOf(spec, program));
   }
-  const isWhole = options.only.length === 0 && !options.quick && !options.lockfiles && !options.costs;
+  const isWhole = !isPart && !options.quick && !options.lockfiles && !options.costs;
   if (isWhole || options.platforms) checkPlatforms(archives, programs);
   if (!options.platforms) testHosts(makeProject("project", archives), archives, programs);
 } finally {
