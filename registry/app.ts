@@ -26,7 +26,7 @@ import { getInstalls, getPackage, getPackages, getVersion, getVersions, postInst
 import { getBlob, getKeys, getPluginIndex, getProviders, postPluginIndexes } from "./routes/plugins.ts";
 import { deleteYank, postYank, putVersion } from "./routes/publish.ts";
 import { getHealth, getReady } from "./routes/health.ts";
-import type { Answerer } from "./serve.ts";
+import type { Answerer, Fields } from "./serve.ts";
 import { type Call, knownQuery, type Route, type Services } from "./services.ts";
 import { jsonAnswer } from "./answer.ts";
 import { SITE_ROUTES, siteFallback } from "./site/site_routes.ts";
@@ -72,7 +72,7 @@ const OTHER_ROUTES: readonly Route[] = [
  */
 export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
 
-/** Fields of every answer. Scripts come from this origin's static files only: nothing inline can run. */
+/** Settings of the security fields. Scripts come from this origin's static files only: nothing inline can run. */
 const SECURITY: Parameters<typeof secureHeaders>[0] = {
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
@@ -96,7 +96,13 @@ function getOpenapi(call: Call): Response {
   return jsonAnswer(call.request, openapiDocument(call.services.settings.baseUrl), { cache: "short" });
 }
 
-/** Addresses that every page on the web may read. */
+/** Fields that let every page on the web read an answer. */
+const OPEN_DATA: Readonly<Fields> = {
+  "access-control-allow-origin": "*",
+  "cross-origin-resource-policy": "cross-origin",
+};
+
+/** True for addresses whose answers every page on the web may read. */
 function isOpenData(path: string): boolean {
   return path.startsWith("/api/") || path.startsWith("/schemas/") || path.startsWith("/data/");
 }
@@ -107,17 +113,26 @@ interface Environment {
     readonly peer: string;
     /** The request as it came: HEAD is routed as GET. */
     readonly original: Request;
+    /** The header fields that the middleware adds to the answer. */
+    readonly fields: Fields;
   };
   readonly Variables: { call: Call; requestId: string; route: string };
 }
 
 type RequestContext = Context<Environment>;
 
+/** The security fields of every answer. They are constant, so Hono's middleware computes them once. */
+async function securityFields(): Promise<Fields> {
+  const probe = new Hono().get("/", secureHeaders(SECURITY), (c) => c.body(null));
+  return Object.fromEntries((await probe.request("/")).headers);
+}
+
 /** Makes the application. */
-export function makeApp(services: Services): Answerer {
+export async function makeApp(services: Services): Promise<Answerer> {
   const app = new Hono<Environment>();
   const lookup = new TrieRouter<Route>();
-  app.use(observe(services), openData, secureHeaders(SECURITY));
+  const security = await securityFields();
+  app.use(observe(services));
   for (const route of ROUTES) {
     lookup.add(route.method, route.path, route);
     app.on(route.method, route.path, limit(services, route.rate), async (c) => {
@@ -129,26 +144,28 @@ export function makeApp(services: Services): Answerer {
   }
   app.all("*", limit(services, "read"), (c) => answerUnmatched(c, lookup));
   app.onError((error, c) => answerError(services, error, c));
-  return async (request, peer) => {
+  return async (request, peer, fields) => {
     const routed = request.method === "HEAD" ? new Request(request, { method: "GET" }) : request;
-    return await app.fetch(routed, { peer, original: request });
+    Object.assign(fields, security);
+    return await app.fetch(routed, { peer, original: request, fields });
   };
 }
 
-/** Gives a request its id and its call; logs and counts its answer. */
+/** Gives a request its id, its call and the fields of its answer; logs and counts the answer. */
 function observe(services: Services): MiddlewareHandler<Environment> {
   const { settings, log, metrics } = services;
   return async (c, next) => {
     const started = performance.now();
     const requestId = randomBytes(8).toString("hex");
-    const { peer, original: request } = c.env;
+    const { peer, original: request, fields } = c.env;
     const url = new URL(request.url);
+    fields["x-request-id"] = requestId;
+    if (isOpenData(url.pathname)) Object.assign(fields, OPEN_DATA);
     const address = settings.trustProxy ? forwardedAddress(request.headers.get("x-forwarded-for"), peer) : peer;
     c.set("requestId", requestId);
     c.set("route", "none");
     c.set("call", { services, request, url, params: {}, address, rateKey: rateAddress(address) });
     await next();
-    c.res.headers.set("x-request-id", requestId);
     const seconds = (performance.now() - started) / 1000;
     metrics.request(c.get("route"), c.res.status, seconds);
     log("request", {
@@ -165,19 +182,10 @@ function observe(services: Services): MiddlewareHandler<Environment> {
 /** Counts a request of a kind; refuses it when there were too many. */
 function limit(services: Services, kind: RateKind): MiddlewareHandler<Environment> {
   return async (c, next) => {
-    const fields = services.limiter.take(kind, c.get("call").rateKey);
+    Object.assign(c.env.fields, services.limiter.take(kind, c.get("call").rateKey));
     await next();
-    for (const [name, value] of Object.entries(fields)) c.res.headers.set(name, value);
   };
 }
-
-/** Lets every page on the web read the open data. */
-const openData: MiddlewareHandler<Environment> = async (c, next) => {
-  await next();
-  if (!isOpenData(c.get("call").url.pathname)) return;
-  c.res.headers.set("access-control-allow-origin", "*");
-  c.res.headers.set("cross-origin-resource-policy", "cross-origin");
-};
 
 /** Documentation and static files, which have no routes of their own; else the reason why there is no answer. */
 function answerUnmatched(c: RequestContext, lookup: TrieRouter<Route>): Response {

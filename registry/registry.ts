@@ -69,7 +69,7 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
   const ready = new Promise<Answerer>((resolve, reject) => [serve, refuse] = [resolve, reject]);
   ready.catch(() => {});
   // Listen first: when the port is taken, the start must fail before the token is created, which is shown only once.
-  const listener = await listen(async (request, peer) => await (await ready)(request, peer), {
+  const listener = await listen(async (request, peer, fields) => await (await ready)(request, peer, fields), {
     host: choices.host ?? "127.0.0.1",
     port: choices.port ?? 0,
   });
@@ -117,7 +117,7 @@ async function startOn(
     },
     now,
   };
-  serve(makeApp(services));
+  serve(await makeApp(services));
   let background = Promise.resolve();
   const inBackground = (work: () => Promise<unknown>): void => {
     const failed = (error: Error): void => log("refresh-failed", { message: error.message });

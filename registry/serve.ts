@@ -9,8 +9,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import { Compressor, forHandler } from "./compress.ts";
 
-/** Answers a request; `address` is the peer's. */
-export type Answerer = (request: Request, address: string) => Promise<Response>;
+/** Header fields by their names in lower case. */
+export type Fields = { [name: string]: string };
+
+/**
+ * Answers a request; `address` is the peer's. The fields that the answerer puts into `fields` are sent in addition to
+ * those of the response and replace fields of the same name. They are a plain object, because every change of an object
+ * `Headers` validates and scans it.
+ */
+export type Answerer = (request: Request, address: string, fields: Fields) => Promise<Response>;
 
 /** A running listener. */
 export interface Listener {
@@ -120,11 +127,13 @@ async function respond(
 ): Promise<void> {
   try {
     const request = requestOf(incoming);
+    const fields: Fields = {};
     const response = request === undefined
       ? new Response("Bad request\n", { status: 400, headers: { "content-type": "text/plain" } })
-      : await answer(request, incoming.socket.remoteAddress ?? "");
-    const headers: { [name: string]: string } = {};
+      : await answer(request, incoming.socket.remoteAddress ?? "", fields);
+    const headers: Fields = {};
     for (const [name, value] of response.headers) headers[name] = value;
+    Object.assign(headers, fields);
     // The unread rest of a body would be parsed as the next request.
     if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
     const bodyless = response.status === 304 || response.status === 204;

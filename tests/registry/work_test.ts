@@ -39,6 +39,29 @@ async function replacing<T extends object, K extends keyof T>(
   }
 }
 
+Deno.test("the fields of an answer are sent without changes of an object Headers", () =>
+  withRegistry(async (r) => {
+    let changes = 0;
+    await replacing(
+      Headers.prototype,
+      "set",
+      (original) =>
+        function (this: Headers, name, value) {
+          changes++;
+          return original.call(this, name, value);
+        },
+      async () => {
+        for (const path of ["/healthz", "/api/packages", "/plugins", "/none"]) {
+          const { headers, body } = await fetch(r.url + path);
+          assert.match(headers.get("content-security-policy")!, /default-src 'none'/, path);
+          assert.ok(headers.has("x-request-id") && headers.has("ratelimit"), path);
+          await body?.cancel();
+        }
+      },
+    );
+    assert.equal(changes, 0);
+  }));
+
 Deno.test("a README is rendered in the check process, never by a request", () =>
   withRegistry(async (r) => {
     const token = await acme(r);
