@@ -32,6 +32,12 @@ const MAX_DESCRIPTORS = 4096;
 
 export class Descriptors {
   readonly #list: (Descriptor | undefined)[] = [];
+  readonly #lowest: number;
+
+  /** Numbers below `lowest` are never in use. */
+  constructor(lowest: number) {
+    this.#lowest = lowest;
+  }
 
   /** Adds a descriptor under the lowest free number. */
   add(descriptor: Descriptor): number {
@@ -46,8 +52,8 @@ export class Descriptors {
   }
 
   #freeIndex(): number {
-    const hole = this.#list.indexOf(undefined);
-    const index = hole < 0 ? this.#list.length : hole;
+    const hole = this.#list.indexOf(undefined, this.#lowest);
+    const index = hole < 0 ? Math.max(this.#list.length, this.#lowest) : hole;
     if (index >= MAX_DESCRIPTORS) throw new WasiError(ERRNO.mfile);
     return index;
   }

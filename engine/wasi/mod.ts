@@ -47,8 +47,11 @@ export interface WasiOptions {
   env?: readonly (readonly [string, string])[];
   /** Directories of the host and the names under which the guest sees them. */
   preopens?: readonly { host: string; guest: string }[];
-  /** Descriptors of the process for stdin, stdout and stderr; default 0, 1, 2. */
-  stdio?: readonly [number, number, number];
+  /**
+   * Descriptors of the process for stdin, stdout and stderr; default 0, 1, 2. With `"none"`, the guest has no standard
+   * streams: its descriptors 0, 1 and 2 are never open.
+   */
+  stdio?: readonly [number, number, number] | "none";
   /** Paths of the host that the guest may read but never change, although its directories contain them. */
   protect?: ProtectedPaths;
 }
@@ -78,7 +81,7 @@ export class Wasi {
       scratch,
       open,
       memory: new GuestMemory(),
-      descriptors: new Descriptors(),
+      descriptors: new Descriptors(options.stdio === "none" ? STREAMS : 0),
       resolver: new PathResolver(sys, scratch, open),
       guard: new PathGuard({ sys, scratch }, options.protect),
       waits: new Waits(sys, scratch, limits),
@@ -86,7 +89,7 @@ export class Wasi {
     this.#state = state;
     this.#poll = new PollFunctions(state);
     const { args = [], env = [], preopens = [], stdio = [0, 1, 2] } = options;
-    for (const fd of stdio) this.#addStream(fd);
+    if (stdio !== "none") { for (const fd of stdio) this.#addStream(fd); }
     for (const preopen of preopens) this.#addPreopen(preopen.host, preopen.guest);
     const groups = [
       new ProcessFunctions(state, args, env),
@@ -173,6 +176,9 @@ export class Wasi {
   }
 }
 
+/** The number of standard streams. */
+const STREAMS = 3;
+
 /** The names of all options. */
 const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
   args: true,
@@ -190,9 +196,9 @@ function checkOptions(options: WasiOptions): void {
   requireTexts(args, "The option args");
   if (env !== undefined && !Array.isArray(env)) throw new TypeError("The option env is an array of names with values");
   for (const pair of env ?? []) requireTexts(pair, "An element of the option env");
-  if (stdio === undefined) return;
-  if (!Array.isArray(stdio) || stdio.length !== 3) {
-    throw new TypeError("The option stdio is three descriptors: of stdin, stdout and stderr");
+  if (stdio === undefined || stdio === "none") return;
+  if (!Array.isArray(stdio) || stdio.length !== STREAMS) {
+    throw new TypeError('The option stdio is three descriptors, of stdin, stdout and stderr, or "none"');
   }
   for (const fd of stdio) wholeNumber(fd, "A descriptor of the option stdio", 0x7fffffff);
 }

@@ -28,7 +28,11 @@ export async function runApplication(
 
 async function linesOf({ inputs, program }: Application, name: string, args: readonly string[]): Promise<string[]> {
   const { invoke } = inputs;
-  const guest = { context: {}, ...guestGrants({ dir: [...inputs.dir], env: [...inputs.env] }) };
+  const guest = {
+    context: {},
+    wasiGroups: inputs.wasi,
+    ...guestGrants({ dir: [...inputs.dir], env: [...inputs.env] }),
+  };
   if (inputs.form === "component") {
     const { runBuiltComponent } = await import("../ops/built_component.ts");
     return await runBuiltComponent(name, program, args, { ...guest, ...(invoke === undefined ? {} : { invoke }) });

@@ -19,7 +19,8 @@ import { runtimePlatform } from "../ops/single_runtime.ts";
 import { writeApplication } from "../ops/write_application.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
-import { guestGrants } from "./run_flags.ts";
+import { projectGroups } from "./project_guest.ts";
+import { guestGrants, PROJECT_OPTION_ROWS } from "./run_flags.ts";
 
 interface BuildFlags {
   readonly output: string;
@@ -28,6 +29,8 @@ interface BuildFlags {
   readonly invoke?: string;
   readonly dir: string[];
   readonly env: string[];
+  readonly project?: string;
+  readonly bare?: boolean;
 }
 
 const OPTION_ROWS: readonly OptionRow[] = [
@@ -44,6 +47,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
     description: "Set an environment variable of the guest (repeatable)",
     repeatable: true,
   },
+  ...PROJECT_OPTION_ROWS,
 ];
 
 /** Adds `build`. */
@@ -54,17 +58,36 @@ export function addCommand(program: Command): void {
     .requiredOption("-o, --output <file>", "Executable to write");
   addOptions(command, OPTION_ROWS).action(async (file: string, flags: BuildFlags) => {
     const { output, invoke, dir, env } = flags;
-    guestGrants(flags); // refuses malformed values
+    const wasi = await allowedWasi(flags);
     const runtime = flags.runtime ?? ownRuntime();
     const machine = machineOf("--runtime", runtimePlatform(runtime), flags.cpu);
     const { form, program } = await compiled(file, invoke, machine);
-    const inputs: ApplicationInputs = { form, ...(invoke === undefined ? {} : { invoke }), dir, env };
+    const inputs: ApplicationInputs = {
+      form,
+      ...(invoke === undefined ? {} : { invoke }),
+      dir,
+      env,
+      ...(wasi === undefined ? {} : { wasi }),
+    };
     try {
       writeApplication(output, runtime, { inputs, program });
     } catch (error) {
       throw new FileFailure(output, error);
     }
   });
+}
+
+/**
+ * The groups of WASI that the project allows its guests; undefined: all, or there is no project. Rejects with an error for
+ * flags that are malformed or not allowed.
+ */
+async function allowedWasi(flags: BuildFlags): Promise<readonly string[] | undefined> {
+  const grants = guestGrants(flags);
+  const { wasiGroups } = await projectGroups(flags);
+  if (wasiGroups === undefined) return undefined;
+  const { narrowedInputs } = await import("../definitions/wasi_groups.ts");
+  narrowedInputs({ args: [], ...grants }, wasiGroups);
+  return wasiGroups;
 }
 
 /** The executable of this process, if it is a single one. Throws UsageError. */

@@ -11,12 +11,15 @@ import type { Launched } from "../debug/adapter.ts";
 import { type Arguments, isRecord } from "../debug/protocol.ts";
 import type { Print } from "../ops/captured_output.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
-import { guestGrants } from "./run_flags.ts";
+import { projectGuest } from "./project_guest.ts";
+import { PROJECT_OPTION_ROWS } from "./run_flags.ts";
 
 interface DebugFlags {
   invoke?: string;
   dir: string[];
   env: string[];
+  project?: string;
+  bare?: boolean;
   unknownImports?: string;
   dap?: boolean;
 }
@@ -29,6 +32,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
     description: "Set an environment variable of the guest (repeatable)",
     repeatable: true,
   },
+  ...PROJECT_OPTION_ROWS,
   { flags: "--unknown-imports <what>", description: "trap: calls of unknown imported functions trap" },
   { flags: "--dap", description: "Serve an editor by the Debug Adapter Protocol on standard input and output" },
 ];
@@ -76,9 +80,16 @@ async function launch({ file, args, flags }: Given, request: Arguments, print: P
     throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
   }
   const { prepareProgram } = await import("../ops/debug_program.ts");
+  const guest = await projectGuest({
+    ...flags,
+    dir: [...flags.dir, ...texts(request.dir)],
+    env: [...flags.env, ...variables(request.env)],
+    feature: [],
+    opt: [],
+  });
   return await prepareProgram(program, request.args === undefined ? args : texts(request.args), {
     context: {},
-    ...guestGrants({ dir: [...flags.dir, ...texts(request.dir)], env: [...flags.env, ...variables(request.env)] }),
+    ...guest,
     ...(invoke === undefined ? {} : { invoke }),
     ...(unknownImports === undefined ? {} : { unknownImports }),
   }, print);

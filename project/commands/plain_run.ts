@@ -47,7 +47,8 @@ export function plainRun(words: readonly string[]): PlainRun | undefined {
 export async function runPlain({ file, args, flags, root }: PlainRun, module: Module): Promise<number> {
   try {
     const call = planCall(file, module, args, flags.invoke);
-    const inputs = { ...guestInputs(flags), ...(root === undefined ? {} : { root }) };
+    // Outside of a project, or with --bare, nothing narrows WASI.
+    const inputs = { ...guestInputs(flags), wasiGroups: undefined, ...(root === undefined ? {} : { root }) };
     const lines = await callGuest(file, startGuest(file, module, args, inputs), call);
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
     return 0;

@@ -1,7 +1,7 @@
 /**
  * `waft profile [options] FILE [ARG…]`: runs a program and shows where its time goes, or with `--counts` how often its
  * parts run: tables on the standard error stream, a page, a file for the Firefox profiler, JSON. The program's own
- * output and status are those of `waft run --bare`; with `--json` its output goes to the standard error stream.
+ * output and status are those of `waft run` without plugins; with `--json` its output goes to the standard error stream.
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Profile, TrapError } from "@waft/engine";
@@ -11,11 +11,11 @@ import { basename } from "node:path";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { safe } from "../base/terminal.ts";
 import { countTables, tableText } from "./count_tables.ts";
-import { controlledEngine } from "./control_flags.ts";
-import { engineOptions } from "./engine_options.ts";
+import { controlledEngine, runContext } from "./control_flags.ts";
 import { withEnvelope } from "./file_envelope.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
-import { guestInputs, networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+import { type ProjectGuest, projectGuest } from "./project_guest.ts";
+import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
 interface ProfileFlags extends RunFlags {
   readonly output?: string;
@@ -26,8 +26,7 @@ interface ProfileFlags extends RunFlags {
 }
 
 /** Options of `waft run` that make no sense here: projects, the cache, other reports. */
-const LEFT_OUT =
-  /^--(project|bare|no-cache|perf-map|coredump|explain-compile|locked|trust|allow-path-plugins|offline)\b/;
+const LEFT_OUT = /^--(no-cache|perf-map|coredump|explain-compile|locked|trust|allow-path-plugins|offline)\b/;
 
 const PROFILE_ROWS: readonly OptionRow[] = [
   { flags: "--output <page>", description: "Write a page with a flame graph, or with the counts" },
@@ -60,7 +59,7 @@ export function addCommand(program: Command): void {
     const { planFile } = await import("../base/replace_file.ts");
     const plan = (path: string | undefined) => path === undefined ? undefined : { path, write: planFile(path) };
     const files = { output: plan(flags.output), firefox: plan(flags.firefox) };
-    const report = await started(file, args, flags);
+    const report = await started(file, args, flags, await projectGuest(flags));
     if (report === undefined) return;
     if (report.lines.length > 0) writeText(flags.json === true ? 2 : 1, report.lines.join("\n") + "\n");
     writeText(2, report.table);
@@ -75,8 +74,13 @@ export function addCommand(program: Command): void {
 }
 
 /** Runs the program, and prints its profile as JSON if that is wanted; undefined if it could not start. */
-async function started(file: string, args: readonly string[], flags: ProfileFlags): Promise<Report | undefined> {
-  const options = runOptions(flags);
+async function started(
+  file: string,
+  args: readonly string[],
+  flags: ProfileFlags,
+  guest: ProjectGuest,
+): Promise<Report | undefined> {
+  const options = runOptions(flags, guest);
   let report: Report | undefined;
   const run = async () => {
     report = flags.counts === true
@@ -110,15 +114,16 @@ function checkFlags({ counts, firefox, interval, fuel, unknownImports }: Profile
   if (fuel !== undefined) throw new UsageError("--counts adds instructions, which --fuel would count: leave it out");
 }
 
-function runOptions(flags: ProfileFlags): RunOptions {
+function runOptions(flags: ProfileFlags, { engine, ...guest }: ProjectGuest): RunOptions {
   return {
-    engine: controlledEngine(engineOptions(flags), flags),
+    engine: controlledEngine(engine, flags),
     allowPrecompiled: flags.allowPrecompiled === true,
     ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
     ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
     ...(flags.unknownImports === undefined ? {} : { unknownImports: "trap" as const }),
     ...(flags.json === true ? { stdio: [0, 2, 2] as const } : {}),
-    ...guestInputs(flags),
+    ...guest,
+    context: runContext(flags),
   };
 }
 

@@ -8,39 +8,17 @@ import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import type { EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";
+import type { LoadedProject } from "../plugins/loaded.ts";
 import { runFile, type RunOptions } from "../ops/run.ts";
 import { compilationText } from "./compilation_text.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/system_path.ts";
-import { controlledEngine } from "./control_flags.ts";
-import type { MachineWasi } from "../machine_wasi.ts";
+import { controlledEngine, runContext } from "./control_flags.ts";
 import { addOptions } from "./option_rows.ts";
-import { projectEngineOptions } from "./project_defaults.ts";
-import { projectOf, projectPlugins } from "./project_plugins.ts";
-import { guestInputs, networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
-
-type Inputs = ReturnType<typeof guestInputs>;
-
-/** The directories and variables that the machine's configuration gives to the guests of a project. */
-async function givenByMachine(root: string): Promise<MachineWasi | undefined> {
-  return await (await import("../machine_wasi.ts")).machineWasi(root);
-}
-
-/** Adds the directories and variables of the machine's configuration; flags for the same path or variable win. */
-function withGiven({ context, preopens, env }: Inputs, given: MachineWasi | undefined): Inputs {
-  if (given === undefined) return { context, preopens, env };
-  const isFlag = (guest: string): boolean => preopens.some((flag) => flag.guest === guest);
-  const isSet = (name: string): boolean => env.some(([flag]) => flag === name);
-  return {
-    context,
-    preopens: [...given.preopens.filter(({ guest }) => !isFlag(guest)), ...preopens],
-    env: [
-      ...given.env.filter(([name]) => !isSet(name)).map(([name, value]): [string, string] => [name, value]),
-      ...env,
-    ],
-  };
-}
+import { projectGuest } from "./project_guest.ts";
+import { projectPlugins } from "./project_plugins.ts";
+import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
 /** A function that writes the core dump of a trap, if one is wanted. */
 async function coredumpOf(file: string, path: string | undefined): Promise<(error: unknown) => void> {
@@ -71,11 +49,12 @@ export function addCommand(program: Command): void {
     .passThroughOptions()
     .allowUnknownOption(false);
   addOptions(command, RUN_OPTION_ROWS).action(async (file: string, args: string[], flags: RunFlags) => {
-    // A bare run ignores the project, and protects its files all the same.
-    const root = await projectOf(flags);
-    const project = flags.bare === true || root === undefined ? undefined : await projectPlugins(root, flags);
-    const given = flags.bare === true || root === undefined ? undefined : await givenByMachine(root);
-    const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
+    let project: LoadedProject | undefined;
+    const { engine, ...guest } = await projectGuest(flags, async (root) => {
+      const loaded = await projectPlugins(root, flags);
+      if (loaded !== undefined && loaded.plugins.length > 0) project = loaded;
+      return loaded?.wasi;
+    });
     const { unknownImports } = flags;
     if (unknownImports !== undefined && unknownImports !== "trap") {
       throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
@@ -98,8 +77,8 @@ export function addCommand(program: Command): void {
       ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
       progress: await compileProgress(),
-      ...withGiven(guestInputs(flags), given),
-      ...(root === undefined ? {} : { root }),
+      ...guest,
+      context: runContext(flags),
       failed,
       ...(record === undefined ? {} : { record }),
     });

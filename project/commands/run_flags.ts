@@ -45,6 +45,12 @@ export const NETWORK_OPTION_ROWS: readonly [OptionRow, OptionRow] = [
   },
 ];
 
+/** The options that choose the project. */
+export const PROJECT_OPTION_ROWS: readonly OptionRow[] = [
+  { flags: "--project <dir>", description: "The project's directory (default: the nearest one with waft.json)" },
+  { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
+];
+
 /** The options. */
 export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--invoke <name>", description: "Exported function to call; of a component a call: 'greet(\"you\")'" },
@@ -55,8 +61,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
     repeatable: true,
   },
   ...NETWORK_OPTION_ROWS,
-  { flags: "--project <dir>", description: "The project's directory (default: the nearest one with waft.json)" },
-  { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
+  ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
   { flags: "--unknown-imports <what>", description: "trap: calls of unknown imported functions trap" },
   { flags: "--allow-precompiled", description: "Run artifacts of `waft compile`; their machine code is not sandboxed" },

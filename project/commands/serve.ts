@@ -4,17 +4,17 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { currentDirectory, exitProcess, writeText } from "@waft/engine/internal/host/process";
+import { exitProcess, writeText } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../base/paths.ts";
-import { absolutePath, parentOf } from "../base/system_path.ts";
+import { absolutePath } from "../base/system_path.ts";
 import { jsonLine } from "../base/diagnostic.ts";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import type { RequestReport } from "../../component/http/server.ts";
-import { nearestManifest } from "../ops/asked_range.ts";
 import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
-import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags } from "./engine_options.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
-import { guestGrants, NETWORK_OPTION_ROWS, networkOptions } from "./run_flags.ts";
+import { projectGuest } from "./project_guest.ts";
+import { NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
 
 interface ServeFlags extends EngineFlags, ControlFlags {
   addr?: string;
@@ -23,6 +23,8 @@ interface ServeFlags extends EngineFlags, ControlFlags {
   dir: string[];
   env: string[];
   net: string[];
+  project?: string;
+  bare?: boolean;
   cache: boolean;
 }
 
@@ -49,6 +51,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
     repeatable: true,
   },
   NETWORK_OPTION_ROWS[0],
+  ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
   ...ENGINE_OPTION_ROWS,
   ...CONTROL_OPTION_ROWS,
@@ -71,10 +74,11 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
   runContext(limited);
   const { host, port } = addressOf(flags.addr ?? DEFAULT_ADDRESS);
   const log = flags.json === true ? jsonLog : textLog;
+  const { engine, ...guest } = await projectGuest(flags);
   const { serveComponent } = await import("../ops/serve_component.ts");
   const serving = await serveComponent(file, {
     engine: {
-      ...controlledEngine(engineOptions(flags), limited),
+      ...controlledEngine(engine, limited),
       ...(flags.cache ? { cache: { ...codeCacheOptions(), label: absolutePath(file) } } : {}),
     },
     host,
@@ -82,8 +86,7 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
     limits: { concurrent, waiting: concurrent * WAITING_FACTOR },
     context: () => runContext(limited),
     network: networkOptions({ net: flags.net, listen: [] }),
-    ...guestGrants(flags),
-    ...projectRoot(),
+    ...guest,
     onRequest: (report) => log("request", report),
   }).catch((error: unknown) => {
     if (isAddressError(error)) throw new FileFailure(`${host}:${port}`, error);
@@ -95,12 +98,6 @@ async function serve(file: string, flags: ServeFlags): Promise<void> {
   log("stopping", { active: serving.active });
   await Promise.race([serving.stop(), ended]);
   log("stopped", {});
-}
-
-/** The project that the current directory belongs to: a component that serves cannot change its files either. */
-function projectRoot(): { readonly root?: string } {
-  const manifest = nearestManifest(currentDirectory());
-  return manifest === undefined ? {} : { root: parentOf(manifest.file) };
 }
 
 /** The status of a process that SIGINT ends. */

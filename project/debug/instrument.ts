@@ -29,6 +29,7 @@ import {
   type ValType,
 } from "@waft/engine/internal/wasm/types";
 import { Assembler } from "../instrument/assembler.ts";
+import { requireBodySize } from "../instrument/body_limit.ts";
 
 /** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
 export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;
@@ -289,7 +290,9 @@ class Instrumenter {
     this.#functions.push({ index, firstLocation: this.#positions.length, locals });
     writer.begin(index, type.params.length, declared);
     writer.instructions(reader);
-    return { bytes: writer.finish(), offset: 0 };
+    const bytes = writer.finish();
+    requireBodySize(index, body.bytes.length, bytes.length);
+    return { bytes, offset: 0 };
   }
 
   #absolutePositions(encoded: Uint8Array): Int32Array {

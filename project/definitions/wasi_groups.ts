@@ -40,7 +40,6 @@ export const WASI_GROUPS: readonly WasiGroup[] = [
 /** Their names. */
 export const WASI_GROUP_NAMES: readonly string[] = WASI_GROUPS.map((group) => group.name);
 
-const BAD_DESCRIPTOR = 8;
 const NOT_CAPABLE = 76;
 
 /** The words of `--wasi`: `all`, `none`, or names with commas between them. Undefined means all. */
@@ -60,27 +59,27 @@ export function parseWasiGroups(text: string): string[] | undefined {
 type WasiFunction = (...args: never[]) => unknown;
 type WasiImports = Readonly<Record<string, WasiFunction>>;
 
-/** WASI's functions in a project with these groups. */
+/** WASI's functions in a project with these groups, besides those on streams ({@linkcode narrowedStreams}). */
 export function narrowedWasi(imports: WasiImports, groups: readonly string[] | undefined): WasiImports {
   if (groups === undefined) return imports;
   const taken = new Set(WASI_GROUPS.filter((g) => !groups.includes(g.name)).flatMap((g) => g.functions));
-  const hasStdio = groups.includes("stdio");
   return Object.fromEntries(
-    Object.entries(imports).map(([name, fn]) => {
-      if (taken.has(name)) return [name, () => NOT_CAPABLE];
-      if (!hasStdio && takesStream(name)) {
-        const call = fn as (...args: unknown[]) => unknown;
-        // Numbers of descriptors are u32 and come as i32.
-        return [name, (...args: unknown[]) => (args[0] as number) >>> 0 < 3 ? BAD_DESCRIPTOR : call(...args)];
-      }
-      return [name, fn];
-    }),
+    Object.entries(imports).map(([name, fn]) => [name, taken.has(name) ? () => NOT_CAPABLE : fn]),
   );
 }
 
-/** True for functions whose first argument may be a standard stream, which may be a socket. */
-function takesStream(name: string): boolean {
-  return /^(?:fd|sock)_/.test(name);
+/** Whether a guest of a project with these groups has standard streams. */
+export function hasStreams(groups: readonly string[] | undefined): boolean {
+  return groups === undefined || groups.includes("stdio");
+}
+
+/** WASI's option for the standard streams in a project with these groups: none of them, or `stdio`. */
+export function narrowedStreams<Streams>(
+  stdio: Streams | undefined,
+  groups: readonly string[] | undefined,
+): { stdio?: Streams | "none" } {
+  if (!hasStreams(groups)) return { stdio: "none" };
+  return stdio === undefined ? {} : { stdio };
 }
 
 /** The interfaces of WASI for components in a project with these groups. */

@@ -13,6 +13,7 @@ import type { Module, RawBytes } from "@waft/engine/internal/wasm/module";
 import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes";
 import { type FuncType, I32, type ValType } from "@waft/engine/internal/wasm/types";
 import { Assembler } from "./assembler.ts";
+import { requireBodySize } from "./body_limit.ts";
 
 /** The kinds of sites, by the meaning of their first counter. */
 type SiteKind = "calls" | "turns" | "objects" | "growth";
@@ -38,6 +39,8 @@ interface CountedModule {
   readonly sites: readonly CountSite[];
   /** The name of the export with the counters. */
   readonly memory: string;
+  /** The engine's limit of pages with which the module's own memories have the given limit. */
+  readonly maxMemoryPages: number | undefined;
 }
 
 const COUNTER_BYTES = 8;
@@ -61,8 +64,11 @@ const ALLOCATIONS: ReadonlyMap<number, boolean> = new Map(
   ) => [idOf(name), takesLength]),
 );
 
-/** Instruments the module with the binary form `bytes`. */
-export function countModule(bytes: Uint8Array): CountedModule {
+/**
+ * Instruments the module with the binary form `bytes`, whose memories may have at most `maxPages` pages. Throws an Error
+ * for a function that becomes too large.
+ */
+export function countModule(bytes: Uint8Array, maxPages?: number): CountedModule {
   const module = decodeModule(bytes);
   const imported = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
   for (const { desc } of module.imports) imported[desc.kind]++;
@@ -72,18 +78,40 @@ export function countModule(bytes: Uint8Array): CountedModule {
   const funcs = module.funcs.map(({ typeIndex, body }, k) => {
     const params = (module.types[typeIndex]!.composite as FuncType).params.length;
     const code = new CountedBody(memory, imported.func + k, params, sites, addresses).write(body);
+    requireBodySize(imported.func + k, body.bytes.length, code.length);
     return { typeIndex, body: { bytes: code, offset: 0 } };
   });
   const pages = BigInt(Math.ceil(sites.counters * COUNTER_BYTES / PAGE));
   const name = unusedName(module);
+  const { memories, maxMemoryPages } = limitedMemories(module, maxPages, Number(pages));
   const counted = encodeModule({
     ...module,
     funcs,
-    memories: [...module.memories, { limits: { address: I32, min: pages, max: pages }, shared: false }],
+    memories: [...memories, { limits: { address: I32, min: pages, max: pages }, shared: false }],
     exports: [...module.exports, { name, kind: "memory", index: memory, offset: 0 }],
     customs: [],
   });
-  return { bytes: new Uint8Array(counted), sites: sites.list, memory: name };
+  return { bytes: new Uint8Array(counted), sites: sites.list, memory: name, maxMemoryPages };
+}
+
+/**
+ * The module's memories with a limit of pages in their types, beside a memory of `added` pages. If one is too large from
+ * the beginning, the engine's limit refuses it as in the module itself.
+ */
+function limitedMemories(
+  { memories }: Module,
+  maxPages: number | undefined,
+  added: number,
+): { readonly memories: Module["memories"]; readonly maxMemoryPages: number | undefined } {
+  if (maxPages === undefined || added <= maxPages) return { memories, maxMemoryPages: maxPages };
+  const most = BigInt(maxPages);
+  if (memories.some(({ limits }) => limits.min > most)) return { memories, maxMemoryPages: maxPages };
+  const limited = memories.map((memory) => {
+    const { limits } = memory;
+    const max = limits.max === undefined || limits.max > most ? most : limits.max;
+    return { ...memory, limits: { ...limits, max } };
+  });
+  return { memories: limited, maxMemoryPages: added };
 }
 
 /** The value of counter `counter` in the memory of the counters. */

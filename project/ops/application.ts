@@ -20,6 +20,8 @@ export interface ApplicationInputs {
   readonly invoke?: string;
   readonly dir: readonly string[];
   readonly env: readonly string[];
+  /** The groups of WASI that the project of the build allows its guests; absent: all. */
+  readonly wasi?: readonly string[];
 }
 
 /** A compiled program with its inputs. */
@@ -85,10 +87,10 @@ function readInputs(bytes: Uint8Array): ApplicationInputs {
 }
 
 function isInputs(value: unknown): value is ApplicationInputs {
-  const { form, invoke, dir, env } = (value ?? {}) as { readonly [name: string]: unknown };
+  const { form, invoke, dir, env, wasi } = (value ?? {}) as { readonly [name: string]: unknown };
   const isList = (list: unknown): boolean => Array.isArray(list) && list.every((text) => typeof text === "string");
   return (form === "module" || form === "component") && (invoke === undefined || typeof invoke === "string") &&
-    isList(dir) && isList(env);
+    isList(dir) && isList(env) && (wasi === undefined || isList(wasi));
 }
 
 /** The application in an executable; undefined if there is none. Throws the system's errors, or for a damaged file. */

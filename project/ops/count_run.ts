@@ -4,7 +4,7 @@
  * were called for how long; also if the program traps or ends with a status. Invariant: the program's results and
  * effects are those of `waft run`; only its time differs.
  */
-import { type Memory, NewEngine, TrapError } from "@waft/engine";
+import { type Memory, TrapError } from "@waft/engine";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { describeTrap, shortName, type SourcePlace } from "@waft/engine/internal/errors";
 import { sourcePlaces } from "@waft/engine/internal/runtime/source_places";
@@ -14,6 +14,7 @@ import type { Module, RawBytes } from "@waft/engine/internal/wasm/module";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { countModule, type CountSite, readCounter } from "../instrument/count_module.ts";
 import { checkImports, type RunOptions } from "./run.ts";
+import { compileInstrumented, instrumenting } from "./instrumented_module.ts";
 import { readModule } from "./read_module.ts";
 import { callGuest, type ImportStubs, inFile, planCall, startsThreads, wasiFor, withStubs } from "./run_module.ts";
 import { readSourceMap } from "./source_files.ts";
@@ -70,9 +71,14 @@ export async function countFile(file: string, args: readonly string[], options: 
   if (startsThreads(shape)) throw new UsageError(`${file} starts threads; counts are those of one thread only`);
   const plan = planCall(file, shape, args, options.invoke);
   const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
-  const counted = countModule(bytes);
-  const module = NewEngine(options.engine).compile(counted.bytes);
-  const { wasi, imports } = wasiFor(module, [file, ...args], options, undefined);
+  const { limits } = options.engine;
+  const counted = instrumenting(file, "counted", () => countModule(bytes, limits?.maxMemoryPages));
+  const { maxMemoryPages } = counted;
+  const module = compileInstrumented(file, counted.bytes, "counted", {
+    ...options.engine,
+    ...(maxMemoryPages === undefined ? {} : { limits: { ...limits, maxMemoryPages } }),
+  });
+  const { wasi, imports } = wasiFor(module, [file, ...args], options);
   const clock = new HostClock();
   const { context } = options;
   const instance = inFile(file, () => module.instantiate(context, clock.timed(withStubs(imports, stubs))));

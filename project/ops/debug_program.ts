@@ -4,15 +4,17 @@
  *
  * The guest has no standard input, since the debugger's fronts read that of the process.
  */
-import { type Instance, type Memory, NewEngine, TrapError } from "@waft/engine";
+import { type EngineOptions, type Instance, type Memory, TrapError } from "@waft/engine";
 import { WasiExit } from "@waft/engine/wasi";
 import { describeTrap } from "@waft/engine/internal/errors";
 import type { Launched, Outcome } from "../debug/adapter.ts";
 import { HostLog } from "../debug/host_log.ts";
 import { Program } from "../debug/program.ts";
+import { hasStreams } from "../definitions/wasi_groups.ts";
 import { describe, exitStatus, FileFailure, oneLine } from "../base/failure.ts";
 import { absolutePath } from "../base/system_path.ts";
 import { printResult } from "./arguments.ts";
+import { compileInstrumented, instrumenting } from "./instrumented_module.ts";
 import { readModule } from "./read_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./run.ts";
@@ -21,6 +23,7 @@ import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } fr
 
 /** The grants and the choice of a function, beside the file and its arguments. */
 export interface DebugOptions extends GuestInputs {
+  readonly engine: EngineOptions;
   readonly invoke?: string;
   /** Treatment of unsatisfied imports: functions that trap, or refusal. */
   readonly unknownImports?: "trap" | "refuse";
@@ -33,16 +36,22 @@ export async function prepareProgram(
   options: DebugOptions,
   print: Print,
 ): Promise<Launched> {
-  const { bytes, text, shape } = await readModule(file, {}, "debugged");
+  const { bytes, text, shape } = await readModule(file, options.engine, "debugged");
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
   const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
-  const program = inFile(file, () => new Program(file, bytes, text, (url) => readSourceMap(file, url)));
+  const program = instrumenting(
+    file,
+    "debugged",
+    () => new Program(file, bytes, text, (url) => readSourceMap(file, url)),
+  );
   // Another run of the program must be the same to the bit.
-  const module = NewEngine({ interruptible: true, deterministic: true }).compile(program.instrumented.bytes);
-  const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() }, undefined);
+  const repeatable = { ...options.engine, interruptible: true, deterministic: true };
+  const module = compileInstrumented(file, program.instrumented.bytes, "debugged", repeatable);
+  const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() });
   const log = new HostLog();
   let instance: Instance;
-  const functions = withStubs(withOutput(imports, () => instance, print), stubs);
+  const shown = hasStreams(options.wasiGroups) ? withOutput(imports, () => instance, print) : imports;
+  const functions = withStubs(shown, stubs);
   const logged = log.logged(functions, () => memoriesOf(instance, program));
   const run = (): Instance => {
     log.rewind();

@@ -129,7 +129,7 @@ async function startWithPlugins(
   ]);
   const programArgs = [file, ...args];
   const { project, context, env, artifact } = options;
-  const { wasi, imports } = wasiFor(module, programArgs, options, project.wasi);
+  const { wasi, imports } = wasiFor(module, programArgs, options);
   const host = new PluginHost(project, engine);
   const started = {
     module,

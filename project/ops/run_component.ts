@@ -12,7 +12,7 @@ import { type Context, type Engine, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
-import { narrowedInputs, narrowedInterfaces } from "../definitions/wasi_groups.ts";
+import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../definitions/wasi_groups.ts";
 import type { RunOptions } from "./run.ts";
 import { inFile } from "./run_module.ts";
 
@@ -28,22 +28,21 @@ export async function runComponent(
   options: RunOptions,
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
-  const { context, network, stdio, project } = options;
-  const groups = project?.wasi;
-  const inputs = narrowedInputs({ ...options, args: [file, ...args] }, groups);
+  const { context, network, stdio, project, wasiGroups } = options;
+  const inputs = narrowedInputs({ ...options, args: [file, ...args] }, wasiGroups);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = inputs.preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {
     ...inputs,
     ...(network === undefined ? {} : { network }),
-    ...(stdio === undefined ? {} : { stdio: [...stdio] }),
+    ...narrowedStreams(stdio, wasiGroups),
     ...protect,
   };
   const wasi = inFile(file, () => new ComponentWasi(wasiOptions));
   try {
     const http = await httpImports(wasi, bytes);
     const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
-      component.instantiate(limits, { ...provided, ...narrowedInterfaces(wasi.imports, groups), ...http });
+      component.instantiate(limits, { ...provided, ...narrowedInterfaces(wasi.imports, wasiGroups), ...http });
     if (project === undefined) {
       const instance = inFile(file, () => instantiate(context, {}));
       return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);

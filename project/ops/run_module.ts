@@ -10,7 +10,7 @@ import { parseArgument, printResult } from "./arguments.ts";
 import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
 import { protectedPaths, type ProtectedRun } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
-import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
+import { narrowedInputs, narrowedStreams, narrowedWasi } from "../definitions/wasi_groups.ts";
 
 /** The inputs and limits of a guest's run. */
 export interface GuestInputs extends ProtectedRun {
@@ -18,6 +18,8 @@ export interface GuestInputs extends ProtectedRun {
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
+  readonly wasiGroups: readonly string[] | undefined;
   /** Descriptors of the process for the guest's standard streams, if not the process's own. */
   readonly stdio?: readonly [number, number, number];
   /** Called with the error that ends the guest, before the guest is closed. */
@@ -116,16 +118,15 @@ export function wasiFor(
   module: Module,
   programArgs: readonly string[],
   inputs: GuestInputs,
-  groups: readonly string[] | undefined,
 ): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
-  const { env, preopens, stdio } = inputs;
+  const { env, preopens, stdio, wasiGroups } = inputs;
   const wasi = new Wasi({
-    ...narrowedInputs({ args: programArgs, env, preopens }, groups),
+    ...narrowedInputs({ args: programArgs, env, preopens }, wasiGroups),
     ...(preopens.length === 0 ? {} : { protect: protectedPaths(inputs) }),
-    ...(stdio === undefined ? {} : { stdio }),
+    ...narrowedStreams(stdio, wasiGroups),
   });
-  return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
+  return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, wasiGroups) } };
 }
 
 /** Stub functions for imports, by namespace and name. */
@@ -140,7 +141,7 @@ export function startGuest(
   stubs: ImportStubs = {},
 ): Runnable {
   const { context } = inputs;
-  const { wasi, imports } = wasiFor(module, [file, ...args], inputs, undefined);
+  const { wasi, imports } = wasiFor(module, [file, ...args], inputs);
   const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
   return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };

@@ -17,7 +17,10 @@ export async function runThreaded(
   inputs: GuestInputs,
 ): Promise<void> {
   if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
-  const { context, env, preopens } = inputs;
+  const { context, env, preopens, wasiGroups } = inputs;
+  if (wasiGroups !== undefined) {
+    throw new FileFailure(file, new Error("a program with threads cannot run where its project narrows WASI"));
+  }
   let status: number;
   try {
     status = await runThreads(module, { args, env, preopens, protect: protectedPaths(inputs) }, context);

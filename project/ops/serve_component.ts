@@ -12,6 +12,7 @@ import { ComponentServer, handlerProblem, type RequestReport, type ServerLimits 
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
 import { FileFailure } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
+import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../definitions/wasi_groups.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { readInput } from "./read_input.ts";
 import { inFile } from "./run_module.ts";
@@ -27,6 +28,8 @@ export interface ServeOptions {
   readonly network: NetworkOptions;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
+  readonly wasiGroups: readonly string[] | undefined;
   /** Root of the project that the current directory belongs to. */
   readonly root?: string;
   readonly onRequest: (report: RequestReport) => void;
@@ -44,18 +47,20 @@ export interface Serving {
 /** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address is not available. */
 export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
   const component = await compileFile(file, options.engine);
-  const { network, preopens, env, limits, context, onRequest } = options;
+  const { network, preopens, wasiGroups, limits, context, onRequest } = options;
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   // The guest's standard output goes to the log of the process, which is its standard error.
   const input = openSync(devNull, "r");
   const stdio: [number, number, number] = [input, 2, 2];
-  const wasi = inFile(file, () => {
-    return new ComponentWasi({ args: [file], env, preopens, stdio, network, waitInEventLoop: true, ...protect });
-  });
+  const inputs = {
+    ...narrowedInputs({ ...options, args: [file] }, wasiGroups),
+    ...narrowedStreams(stdio, wasiGroups),
+  };
+  const wasi = inFile(file, () => new ComponentWasi({ ...inputs, network, waitInEventLoop: true, ...protect }));
   const pool = component.pool({
     size: limits.concurrent,
     context: { deadline: INSTANTIATION_MS },
-    imports: { ...wasi.imports, ...httpInterfaces(wasi) },
+    imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi) },
   });
   const close = () => {
     pool.close();

@@ -47,6 +47,20 @@ Deno.test("build: the program and its inputs are in the executable", () =>
     assert.equal(instance.call({}, "f"), 41);
   }));
 
+Deno.test("build: the groups of WASI that the project allows are in the executable", () =>
+  inFolder(async (folder, run) => {
+    writeFileSync(join(folder, "waft.json"), "{}");
+    assert.equal((await waft(["add", "--wasi", "stdio,env"], folder, folder)).code, 0);
+    const build = ["f.wat", "-o", "app", "--runtime", "runtime"];
+    assert.equal((await run(...build, "--env", "A=1")).code, 0);
+    assert.deepEqual(readApplication(join(folder, "app"))?.inputs.wasi, ["env", "stdio"]);
+    const { code, err } = await run(...build, "--dir", ".");
+    assert.equal(code, 4);
+    assert.match(err, /the project does not allow its guests --dir \(fs\)/);
+    assert.equal((await run(...build, "--dir", ".", "--bare")).code, 0);
+    assert.equal(readApplication(join(folder, "app"))?.inputs.wasi, undefined);
+  }));
+
 Deno.test("build: a component runs from the executable", () =>
   inFolder(async (folder, run) => {
     const { code, err } = await run(GREET, "-o", "app", "--runtime", "runtime", "--invoke", "greet");
@@ -54,7 +68,7 @@ Deno.test("build: a component runs from the executable", () =>
     const application = readApplication(join(folder, "app"));
     assert.equal(application?.inputs.form, "component");
     if (process.platform !== "linux") return;
-    const inputs = { context: {}, env: [], preopens: [], invoke: 'greet("you")' };
+    const inputs = { context: {}, env: [], preopens: [], wasiGroups: undefined, invoke: 'greet("you")' };
     const lines = await runBuiltComponent("app", application?.program ?? new Uint8Array(), [], inputs);
     assert.match(lines.join("\n"), /you/);
     const program = application?.program ?? new Uint8Array();

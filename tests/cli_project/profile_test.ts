@@ -225,6 +225,21 @@ profileTest(
     assert.match(waft("profile", "--counts", "--fuel", "9", "trap.wat").stderr, /--counts adds instructions/);
     writeFileSync(join(folder, "c.wat"), "(component)");
     assert.match(waft("profile", "--counts", "c.wat").stderr, /components cannot be counted, only modules/);
+    // Limits are those of the program: its counters are in a second memory.
+    writeFileSync(
+      join(folder, "m0.wat"),
+      `(module (memory 0) (func (export "f") (result i32) (memory.grow (i32.const 1))))`,
+    );
+    const limits = ["--max-memory", "0", "--feature", "multi-memory=off"];
+    assert.equal(waft("profile", "--counts", ...limits, "m0.wat").stdout, "-1\n");
+    writeFileSync(join(folder, "m1.wat"), `(module (memory 1) (func (export "f")))`);
+    assert.match(waft("profile", "--counts", ...limits, "m1.wat").stderr, /1 pages exceed the limit of 0/);
+    writeFileSync(join(folder, "big.wat"), `(module (func (export "f") ${"(loop)".repeat(400_000)}))`);
+    assert.match(
+      waft("profile", "--counts", "big.wat").stderr,
+      /: func 0 of 1200002 bytes is too large to be instrumented/,
+    );
+    assert.match(waft("debug", "big.wat").stderr, /: func 0 of 1200002 bytes is too large to be instrumented/);
   },
   true,
 );

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { ERRNO } from "../../engine/wasi/abi.ts";
-import type { RawGuest } from "./raw_guest.ts";
+import { argumentsFor, type RawGuest, WASI_NAMES } from "./raw_guest.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
 import { closeDescriptor, makePipe, writeText } from "./system_call.ts";
 
@@ -86,6 +86,27 @@ Deno.test("clocks: the earliest wakes, relative and absolute, not too early", ()
     assert.equal(poll(guest, { userdata: 5n, clock: 9, timeout: 1n }).events[0]?.errno, ERRNO.inval);
     assert.equal(poll(guest, { userdata: 5n, clock: 2, timeout: 1n }).events[0]?.errno, ERRNO.notsup);
   });
+});
+
+Deno.test("a guest without standard streams does not learn their readiness, and no file takes their numbers", () => {
+  withSandbox(({ guest }) => {
+    const streams = [0, 1, 2].flatMap((fd) => [false, true].map((write) => ({ userdata: BigInt(fd), fd, write })));
+    const { errno, events } = poll(guest, ...streams);
+    assert.equal(errno, 0);
+    assert.deepEqual(events.map((event) => event.errno), streams.map(() => ERRNO.badf));
+    const functions = WASI_NAMES.filter((name) => /^(?:fd|sock)_/.test(name));
+    for (const name of functions) {
+      for (const fd of [0, 1, 2]) {
+        assert.equal(guest.call(name, ...argumentsFor(name, fd)), ERRNO.badf, `${name} ${fd}`);
+      }
+    }
+    const { fd } = guest.open(ROOT, "a.txt");
+    assert.equal(fd, ROOT + 1);
+    for (const to of [0, 1, 2]) assert.equal(guest.call("fd_renumber", fd, to), ERRNO.badf);
+    assert.equal(guest.call("fd_close", fd), 0);
+    guest.wasi.close();
+    assert.equal(guest.open(0, "a.txt").errno, ERRNO.badf);
+  }, { stdio: "none" });
 });
 
 Deno.test("pipes: nothing, then data, then the end", () => {

@@ -64,6 +64,11 @@ export type WasiName = keyof typeof PARAMS;
 /** All names. */
 export const WASI_NAMES: readonly WasiName[] = Object.keys(PARAMS) as WasiName[];
 
+/** Arguments for a call of `name` whose first one is `first`; the others are zeros. */
+export function argumentsFor(name: WasiName, first: number): (number | bigint)[] {
+  return [...PARAMS[name]].map((kind, k) => k === 0 ? first : kind === "i" ? 0 : 0n);
+}
+
 function guestText(): string {
   const types = (name: WasiName) => [...PARAMS[name]].map((kind) => kind === "i" ? "i32" : "i64").join(" ");
   const result = (name: WasiName) => name === "proc_exit" ? "" : "(result i32)";
