@@ -137,7 +137,12 @@ Deno.test("a description of a recording is short, whatever values it has", () =>
     out.u32(1 << 20);
     for (let k = 0; k < 1 << 20; k++) out.u32(97);
   });
+  const many = writer.event(11);
+  many.u32(0);
+  many.u32(1 << 16);
+  for (let k = 0; k < 1 << 16; k++) many.u8(0);
   const { first } = recordingFacts(writer.finish());
+  assert.match(first[3], /^done (object null, ){16}and 65520 more$/);
   assert.deepEqual(first.slice(0, 2), ["done bigint -255", "done bigint a number of more than 1024 bits"]);
   assert.match(first[2], /^done string "a+"…$/);
   assert.ok(first[2].length < 2000, `${first[2].length} characters`);

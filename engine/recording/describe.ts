@@ -11,6 +11,7 @@ import { EVENT, EVENT_NAMES } from "./events.ts";
 import { skipChanges } from "./host_changes.ts";
 import { LogReader, sha256 } from "./log_file.ts";
 import { hex } from "./recorder.ts";
+import { listText } from "./value_text.ts";
 import { describeError, describeValue } from "./values.ts";
 
 /** The number of events that are shown. */
@@ -200,9 +201,8 @@ class Description {
 }
 
 function values(reader: ByteReader): string {
-  return Array.from({ length: reader.count() }, () => describeValue(reader)).map(({ type, value }) =>
-    `${type} ${value}`
-  ).join(", ");
+  const described = Array.from({ length: reader.count() }, () => describeValue(reader));
+  return listText(described, ({ type, value }) => `${type} ${value}`);
 }
 
 function ended(reader: ByteReader, describe: (reader: ByteReader) => string): string {

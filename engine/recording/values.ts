@@ -17,6 +17,7 @@ import type { Instance } from "../runtime/instance/instance.ts";
 import { topHeap } from "../wasm/subtype.ts";
 import { F32, F64, HEAP, heapOf, I32, I64, isRef, type ValType } from "../wasm/types.ts";
 import { WasiExit } from "../wasi/wasi_exit.ts";
+import { listText, shortText, valueText } from "./value_text.ts";
 
 /** The forms of values. */
 const FORM = {
@@ -50,7 +51,6 @@ const ERROR = {
   EXIT: 4,
 } as const;
 
-const MOST_TEXT = 1000;
 const BITS = new DataView(new ArrayBuffer(8));
 
 /** The index of a tag that the instance does not have. */
@@ -281,10 +281,6 @@ export class Values {
   }
 }
 
-function shortText(text: unknown): string {
-  return String(text).slice(0, MOST_TEXT).toWellFormed();
-}
-
 /** Writes a value of a number type, already converted. */
 function writeNumber(out: ByteWriter, type: ValType, value: unknown): void {
   if (type === I32) {
@@ -367,19 +363,6 @@ function parseBigInt(reader: ByteReader, at: number): bigint {
   return sign === "" ? value : -value;
 }
 
-/** The greatest bigint that listings show in full; the digits of larger ones take time that grows faster than they do. */
-const MOST_SHOWN_BITS = 1024;
-
-/** A value in a listing, which is short whatever the recording has. */
-function primitiveText(value: unknown): string {
-  if (typeof value === "bigint") {
-    const isShown = BigInt.asIntN(MOST_SHOWN_BITS, value) === value;
-    return isShown ? String(value) : `a number of more than ${MOST_SHOWN_BITS} bits`;
-  }
-  if (typeof value !== "string") return String(value);
-  return value.length <= MOST_TEXT ? JSON.stringify(value) : `${JSON.stringify(shortText(value))}…`;
-}
-
 /** Reads a value for a listing. */
 export function describeValue(reader: ByteReader): DescribedValue {
   const at = reader.pos;
@@ -393,7 +376,7 @@ export function describeValue(reader: ByteReader): DescribedValue {
       return { type: "ref", value: "new object" };
     default: {
       const value = readPrimitive(reader, form, at);
-      return { type: NUMBER_NAMES.get(form) ?? typeof value, value: primitiveText(value) };
+      return { type: NUMBER_NAMES.get(form) ?? typeof value, value: valueText(value) };
     }
   }
 }
@@ -418,7 +401,7 @@ export function describeError(reader: ByteReader): string {
       const tag = reader.u32();
       if (tag === FOREIGN_TAG) return "wasm exception of an unknown tag";
       const values = Array.from({ length: reader.count() }, () => describeValue(reader).value);
-      return `wasm exception of tag ${tag}: ${values.join(", ")}`;
+      return `wasm exception of tag ${tag}: ${listText(values, (value) => value)}`;
     }
     case ERROR.VALUE: {
       const isError = (reader.u8() & 1) !== 0;

@@ -4,6 +4,8 @@
  */
 import { TrapError } from "@waft/engine";
 import { replay, type ReplayedHostCall, type ReplayEnd, type ReplayOptions } from "@waft/engine/recording";
+import { valueText } from "@waft/engine/internal/recording/value_text";
+import { isRef, type ValType } from "@waft/engine/internal/wasm/types";
 import { WasiExit } from "@waft/engine/wasi";
 import { FileFailure, GuestExit } from "../base/failure.ts";
 import { printResult } from "./arguments.ts";
@@ -48,13 +50,26 @@ export function replayFile(
 /** The error by which a command reports the end of a run; undefined for a run that returned. */
 export function failureOf(file: string, error: unknown): Error | undefined {
   if (error === undefined) return undefined;
-  return error instanceof WasiExit ? new GuestExit(error.status) : new FileFailure(file, error);
+  if (error instanceof WasiExit) return new GuestExit(error.status);
+  return new FileFailure(file, error instanceof Error ? error : new Error(messageOf(error)));
+}
+
+/** The message of a thrown value. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : `the host threw ${valueText(error)}`;
+}
+
+/** The text of a result. References to values of the host may be of any size. */
+function resultText(value: unknown, type: ValType): string {
+  return isRef(type) && (typeof value === "bigint" || typeof value === "string")
+    ? valueText(value)
+    : printResult(value, type);
 }
 
 function summary({ results, types, error, calls, hostCalls, fuel, hash }: ReplayEnd): ReplayedRun {
   return {
     ...outcomeOf(error),
-    results: results.map((value, k) => printResult(value, types[k]!)),
+    results: results.map((value, k) => resultText(value, types[k]!)),
     calls,
     hostCalls,
     fuel: String(fuel),
@@ -65,8 +80,7 @@ function summary({ results, types, error, calls, hostCalls, fuel, hash }: Replay
 function outcomeOf(error: unknown): Pick<ReplayedRun, "outcome" | "message" | "status"> {
   if (error === undefined) return { outcome: "returned" };
   if (error instanceof WasiExit) return { outcome: "exited", status: error.status };
-  const message = error instanceof Error ? error.message : String(error);
-  return { outcome: error instanceof TrapError ? "trapped" : "failed", message };
+  return { outcome: error instanceof TrapError ? "trapped" : "failed", message: messageOf(error) };
 }
 
 /** Passes on the bytes that a successful fd_write of WASI wrote to stdout or stderr. */

@@ -1,6 +1,6 @@
 /**
- * Replays of recordings whose fd_write says that the program wrote most of its memory. In: logs of an fd_write that
- * only stores its result.
+ * Replays of recordings with large outputs and values. In: logs of an fd_write that only stores its result, and of host
+ * functions with huge values.
  */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
@@ -9,7 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NewEngine } from "@waft/engine";
 import { Recorder } from "@waft/engine/recording";
-import { replayFile } from "./replay_file.ts";
+import type { FileFailure } from "../base/failure.ts";
+import { failureOf, replayFile } from "./replay_file.ts";
 
 const PAGE_BYTES = 65536;
 const PAGES = 40;
@@ -59,6 +60,47 @@ Deno.test("the output of a replay comes in pieces, however much the recording sa
       assert.equal(output.length, expected);
       assert.equal(output.toString("latin1", 100, 104), "text");
     }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+/** The log of a run whose import returns, or throws, a value. */
+function logOfValue(value: unknown, throws: boolean): Uint8Array {
+  const text = `(module (import "e" "f" (func $f (result externref))) (export "f" (func $g))
+    (func $g (result externref) (call $f)))`;
+  const recorder = new Recorder(text);
+  const f = () => {
+    if (throws) throw value;
+    return value;
+  };
+  const instance = NewEngine({ deterministic: true, fuel: true }).compile(text).instantiate({ record: recorder }, {
+    e: { f },
+  });
+  try {
+    instance.call({}, "f");
+  } catch (error) {
+    assert.ok(throws, String(error));
+  }
+  return recorder.finish().log;
+}
+
+Deno.test("huge values of the host are short in the results and messages of a replay", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-replay-"));
+  const file = join(folder, "log");
+  const replayed = (value: unknown, throws: boolean) => {
+    writeFileSync(file, logOfValue(value, throws));
+    const { run, error } = replayFile(file, {}, () => {});
+    const failure = failureOf(file, error) as FileFailure | undefined;
+    return throws ? [run.message, (failure?.cause as Error).message] : [...run.results];
+  };
+  try {
+    assert.deepEqual(replayed(5n, false), ["5"]);
+    assert.deepEqual(replayed(1n << 8_000_000n, false), ["a number of more than 1024 bits"]);
+    const [message, printed] = replayed(-1n << 8_000_000n, true);
+    assert.equal(message, "the host threw a number of more than 1024 bits");
+    assert.equal(printed, message);
+    assert.ok(replayed("\u001b".repeat(1 << 20), false).every((text) => text!.length < 10_000));
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -31,6 +31,8 @@ async function withClient(use: (client: DebugClient) => Promise<void>): Promise<
       (request, print) =>
         prepareProgram(String(request.program), (request.args ?? []) as string[], {
           context: {},
+          engine: {},
+          wasiGroups: undefined,
           preopens: [],
           env: [],
           ...(typeof request.invoke === "string" ? { invoke: request.invoke } : {}),
