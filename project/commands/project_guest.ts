@@ -15,7 +15,7 @@ import { projectOf } from "./project_plugins.ts";
 import { guestGrants } from "./run_flags.ts";
 
 /** The flags that decide about the project of a guest. */
-export interface ProjectGuestFlags extends EngineFlags {
+interface ProjectGuestFlags extends EngineFlags {
   readonly dir: string[];
   readonly env: string[];
   readonly parallel?: string;
