@@ -11,7 +11,7 @@ import { compileBodies } from "./baseline/compile_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
 import { alignImage } from "./codegen/align_image.ts";
-import { MachineCode, RELOC, STUB } from "./codegen/machine_code.ts";
+import { type ImageStorage, MachineCode, RELOC, StorageExhausted, STUB } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { BodyWork, CompileOptions } from "./compile_options.ts";
 import { UnsupportedError } from "./errors.ts";
@@ -66,6 +66,8 @@ export interface CompiledCode extends UnplacedCode {
   readonly valid: ValidModule;
   /** By defined function: 1 if it begins with a prologue that a jump to other code may replace. Baseline code only. */
   readonly replaceable?: Uint8Array;
+  /** The memory of the code, if it is at its place (CompileOptions.storage). */
+  readonly storage?: ImageStorage | undefined;
 }
 
 /**
@@ -77,7 +79,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   rejectUncompiled(valid);
   const { target: { name } } = options;
   return options.tier === "baseline" && isKernelTarget(name)
-    ? compileBaseline(valid, name, options)
+    ? compileBaselineAtPlace(valid, name, options)
     : compileOptimized(valid, options);
 }
 
@@ -100,6 +102,17 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
     });
   }
   return finishImage(valid, env, context, code, inlineSites, options);
+}
+
+/** Compiles with the baseline tier, to the code's place if `options.storage` gives memory that is large enough. */
+function compileBaselineAtPlace(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
+  try {
+    return compileBaseline(valid, name, options);
+  } catch (error) {
+    if (!(error instanceof StorageExhausted)) throw error;
+    const { storage: _, ...elsewhere } = options;
+    return compileBaseline(valid, name, elsewhere);
+  }
 }
 
 /** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
@@ -131,7 +144,10 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
   const uncovered = withKernel(
     name,
-    (kernel, second) => compileBodies(kernel, valid, layout, kernelOptions, code, { note: noteBody, second }),
+    (kernel, second) => {
+      enterStorage(valid, code, options);
+      return compileBodies(kernel, valid, layout, kernelOptions, code, { note: noteBody, second });
+    },
   );
   if (uncovered === undefined) return compileOptimized(valid, options);
   const replaceable = new Uint8Array(valid.funcs.length).fill(1);
@@ -145,6 +161,22 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   });
   for (const { reason } of uncovered) full.env.statistics.count(`not-baseline:${reason}`);
   return { ...finishImage(valid, full.env, full.context, code, inlineSites, options), replaceable };
+}
+
+/** Bytes of bodies from which on it pays to compile a module's code at its place. */
+const STORAGE_FROM = 1 << 16;
+/** Bytes of code that a byte of a body takes at most in most modules; the average is 1.8 to 2.6. */
+const MOST_EXPANSION = 6;
+/** Bytes of stubs and thunks at most in most modules. */
+const MOST_STUBS = 1 << 18;
+
+/** Lets the code be written to its place, if the module is large enough. */
+function enterStorage(valid: ValidModule, code: MachineCode, { storage }: CompileOptions): void {
+  if (storage === undefined) return;
+  let bytes = 0;
+  for (const { body } of valid.funcs) bytes += body.bytes.length;
+  const memory = bytes < STORAGE_FROM ? undefined : storage(bytes * MOST_EXPANSION + MOST_STUBS);
+  if (memory !== undefined) code.enter(memory);
 }
 
 /**
@@ -313,6 +345,7 @@ function describeImage(
     deterministic: env.deterministic,
     inlineSites,
     statistics: env.statistics.snapshot(),
+    storage: code.storage,
   };
 }
 

@@ -3,7 +3,7 @@
  * compilers of bodies share them.
  */
 import type { CodegenContext, Target } from "./codegen/target.ts";
-import type { MachineCode } from "./codegen/machine_code.ts";
+import type { ImageStorage, MachineCode } from "./codegen/machine_code.ts";
 import type { FeatureSet } from "./features.ts";
 import type { InlineSite } from "./link/code_description.ts";
 import type { OptimizationSet } from "./optimizations.ts";
@@ -42,6 +42,11 @@ export interface CompileOptions {
    * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
+  /**
+   * Gives memory of at least `bytes` bytes at the place of the image, so that baseline code need not be copied there;
+   * undefined if that is not possible. The code then belongs to this process: it is not serialized.
+   */
+  storage?: ((bytes: number) => ImageStorage | undefined) | undefined;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;
   /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */

@@ -46,7 +46,8 @@ import { formatAs } from "./host/inspect.ts";
 import { nodeModule } from "./host/process.ts";
 import { nativeKernels } from "./native_kernel.ts";
 import { ArtifactError } from "./artifact/format.ts";
-import { placeImage } from "./link/image.ts";
+import type { CodeArena } from "./host/code_arena.ts";
+import { type CodeImage, ImagePlace, placeImage } from "./link/image.ts";
 import {
   type ExportDescriptor,
   type ExportValue,
@@ -152,6 +153,20 @@ interface TierUpPlan {
 
 /** True once a module of tier `auto` was compiled: programs of the other tiers start no thread. */
 let mayStartThreads = false;
+
+/** Compiles code with `compile`, possibly to its place, and makes it executable. */
+function compileInto(
+  arena: CodeArena,
+  compile: (storage: NonNullable<CompileOptions["storage"]>) => CompiledCode,
+): { code: CompiledCode; image: CodeImage } {
+  const place = new ImagePlace(arena);
+  try {
+    const code = compile(place.open);
+    return { code, image: place.place(code) };
+  } finally {
+    place.release();
+  }
+}
 
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
 function intrinsicCode(host: Host, binary: string, tier: "baseline" | "optimizing"): CompiledCode {
@@ -555,15 +570,17 @@ export class Engine implements Settings {
     const { thread } = space;
     const notes = this.#explain && new FunctionNotes();
     const start = performance.now();
-    const code = this.#compileProven(module, {
-      ...this.#codeOptions(explicitBounds),
-      target: TARGET,
-      note: notes?.note,
-      tier: tier === "optimizing" ? "optimizing" : "baseline",
-      polls: tier === "auto",
-      share: bodySharing(this.#threads),
-    });
-    const image = placeImage(thread.arena, code.bytes, code.tables);
+    const { code, image } = compileInto(thread.arena, (storage) =>
+      this.#compileProven(module, {
+        ...this.#codeOptions(explicitBounds),
+        target: TARGET,
+        note: notes?.note,
+        tier: tier === "optimizing" ? "optimizing" : "baseline",
+        polls: tier === "auto",
+        share: bodySharing(this.#threads),
+        // Code of the other tiers may be serialized or proven, and must not contain addresses.
+        storage: tier === "auto" && !this.#provesCode ? storage : undefined,
+      }));
     const compiled = new CompiledModule(thread, code.valid, {
       ...code,
       image,

@@ -50,6 +50,7 @@ export function compileBodies(
   if (valid.funcs.length === 0) return [];
   const bytes = writeModule(kernel.memory, valid, context, options);
   wordsAt(kernel.memory, layout.STUBS, layout.STUBS_END - layout.STUBS).set(code.stubStart);
+  wordsAt(kernel.memory, layout.H_POLL_DISTANCE, 4)[0] = code.storage?.pollDistance ?? 0;
   const work = new Bodies(valid, code, kernel, bytes, progress);
   work.compile();
   work.featureUses().forEach((offset, feature) => {

@@ -34,6 +34,14 @@ export const RELOC = {
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
 
+/** Memory at the place of an image, into which its code is compiled. */
+export interface ImageStorage {
+  /** Distance in bytes from the start of the image to the poll page. */
+  readonly pollDistance: number;
+  /** A view of at least the first `bytes` bytes; undefined if there are not so many. */
+  view(bytes: number): Uint8Array | undefined;
+}
+
 export const CALL_COLUMNS = 6;
 export const TRAP_COLUMNS = 5;
 
@@ -49,9 +57,14 @@ export class CalleeUnknown extends Error {
   }
 }
 
+/** The code exceeds its storage: it must be compiled again, elsewhere. Caught within the compiler. */
+export class StorageExhausted extends Error {}
+
 export class MachineCode {
   bytes: Uint8Array = new Uint8Array(1 << 16);
   length = 0;
+  /** The memory of `bytes`, if they are at the place of the image. */
+  storage: ImageStorage | undefined;
 
   relocAt: number[] = [];
   relocKind: number[] = [];
@@ -129,7 +142,7 @@ export class MachineCode {
   }
 
   /**
-   * The call sites as rows of CALL_COLUMNS words, ascending by return offset, as a view:
+   * The call sites as rows of CALL_COLUMNS words, ascending by return offset; not to be changed:
    *
    *     return offset · frame size · wasm position · inline site · code offset where an exception that the call lets out
    *     is handled (−1: none) · 1 if the callee belongs to another instance and the caller's VM context is above the
@@ -143,10 +156,28 @@ export class MachineCode {
     return this.#traps.rows;
   }
 
-  /** Makes room for `more` bytes beyond `length`. */
+  /** The same in arrays that do not change any more. */
+  get callParts(): readonly Int32Array[] {
+    return this.#calls.parts;
+  }
+  get trapParts(): readonly Int32Array[] {
+    return this.#traps.parts;
+  }
+
+  /** Makes room for `more` bytes beyond `length`. Throws StorageExhausted. */
   reserve(more: number): void {
-    if (this.length + more <= this.bytes.length) return;
-    this.bytes = grown(this.bytes, Math.max(this.length + more, this.bytes.length * 2));
+    const size = this.length + more;
+    if (size <= this.bytes.length) return;
+    if (this.storage !== undefined) this.bytes = viewOf(this.storage, size);
+    else this.bytes = grown(this.bytes, Math.max(size, this.bytes.length * 2));
+  }
+
+  /** Moves the image to its place. Throws StorageExhausted. */
+  enter(storage: ImageStorage): void {
+    const view = viewOf(storage, this.length);
+    view.set(this.bytes.subarray(0, this.length));
+    this.bytes = view;
+    this.storage = storage;
   }
 
   addReloc(at: number, kind: number, target: number): void {
@@ -181,11 +212,21 @@ export class MachineCode {
   }
 }
 
-/** A growing table whose rows are in one array, since modules have tens of thousands of sites. */
+function viewOf(storage: ImageStorage, bytes: number): Uint8Array {
+  const view = storage.view(bytes);
+  if (view === undefined) throw new StorageExhausted("The code does not fit into the memory at its place");
+  return view;
+}
+
+/**
+ * A table that grows row by row, or by many rows at a time: sites come by the ten thousand. Rows that are appended stay
+ * in arrays of their own, so that each is copied once.
+ */
 class Rows {
   words: Int32Array = new Int32Array(1024);
   readonly #width: number;
   #length = 0;
+  readonly #parts: Int32Array[] = [];
 
   constructor(width: number) {
     this.#width = width;
@@ -200,18 +241,39 @@ class Rows {
   }
 
   append(rows: Int32Array): void {
-    const at = this.#length;
-    this.#length = at + rows.length;
-    if (this.#length > this.words.length) this.words = grown(this.words, this.#length * 2);
-    this.words.set(rows, at);
+    this.#closePart();
+    if (rows.length > 0) this.#parts.push(rows.slice());
   }
 
   clear(): void {
     this.#length = 0;
+    this.#parts.length = 0;
   }
 
-  /** All rows, as a view. */
-  get rows(): Int32Array {
-    return this.words.subarray(0, this.#length);
+  /** All rows, in arrays that do not change any more. */
+  get parts(): readonly Int32Array[] {
+    this.#closePart();
+    return this.#parts.slice();
   }
+
+  /** All rows; a view if none were appended. */
+  get rows(): Int32Array {
+    const last = this.words.subarray(0, this.#length);
+    return this.#parts.length === 0 ? last : joinedWords([...this.#parts, last]);
+  }
+
+  #closePart(): void {
+    if (this.#length > 0) this.#parts.push(this.words.slice(0, this.#length));
+    this.#length = 0;
+  }
+}
+
+function joinedWords(parts: readonly Int32Array[]): Int32Array {
+  const joined = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
 }

@@ -5,8 +5,10 @@
  * Invariants: pages are never writable and executable at once (W^X); a freed chunk loses its access rights before it is
  * reused. Where instruction fetch is not coherent with stores (arm64), a backend routine performs cache maintenance
  * before the code can run. Large chunks are aligned to large pages, which makes the first touch and execution cheaper.
- * Code of an image file is mapped, not copied.
+ * Code of an image file is mapped, not copied. A compiler may write code to its place: it opens a chunk that is large
+ * enough for any code of the module, and gives the rest back.
  */
+import { FreeRanges } from "./free_ranges.ts";
 import { type Host, PROT } from "./host.ts";
 
 const SIZES = [1 << 30, 1 << 28, 1 << 26];
@@ -40,6 +42,45 @@ export function publishCode(
   host.protect(address, size, PROT.READ | PROT.EXEC);
 }
 
+/** A chunk that is writable and not executable yet: code is compiled into it. */
+export class OpenChunk {
+  readonly address: number;
+  /** Distance in bytes from the chunk's start to the poll page. */
+  readonly pollDistance: number;
+  readonly #arena: CodeArena;
+  readonly #host: Host;
+  readonly #capacity: number;
+  #isOpen = true;
+
+  /** Created by `CodeArena.open`. */
+  constructor(arena: CodeArena, host: Host, address: number, capacity: number) {
+    this.#arena = arena;
+    this.#host = host;
+    this.address = address;
+    this.#capacity = capacity;
+    this.pollDistance = arena.pollPage - address;
+  }
+
+  /** A view of at least the first `bytes` bytes, at least half of the chunk; undefined if the chunk is smaller. */
+  view(bytes: number): Uint8Array | undefined {
+    if (bytes > this.#capacity) return undefined;
+    return new Uint8Array(this.#host.view(this.address, Math.max(bytes, this.#capacity >> 1)));
+  }
+
+  /** Makes the first `bytes` bytes executable and frees the rest. The views must not be written to any more. */
+  publish(bytes: number): void {
+    this.#isOpen = false;
+    this.#arena.publishOpen(this.address, bytes, this.#capacity);
+  }
+
+  /** Frees the chunk, unless it has been published or freed. */
+  release(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#arena.release(this.address, this.#capacity);
+  }
+}
+
 export class CodeArena {
   readonly start: number;
   /**
@@ -51,8 +92,8 @@ export class CodeArena {
   readonly #host: Host;
   readonly #maintain: CacheMaintenance | undefined;
   #next: number;
-  /** Freed chunks by size in bytes. */
-  readonly #free = new Map<number, number[]>();
+  /** Freed parts of the arena before `#next`. */
+  readonly #free = new FreeRanges();
 
   constructor(host: Host, maintain?: CacheMaintenance) {
     this.#host = host;
@@ -82,13 +123,36 @@ export class CodeArena {
   /** Takes a chunk of at least `bytes`, not accessible yet. Throws RangeError when the arena is full. */
   allocate(bytes: number): number {
     const size = this.chunkSize(bytes);
-    const reused = this.#free.get(size)?.pop();
+    const alignment = size >= LARGE_FROM ? LARGE_PAGE : this.#host.pageSize;
+    const reused = this.#free.take(size, alignment);
     if (reused !== undefined) return reused;
-    const large = size >= LARGE_FROM ? Math.ceil(this.#next / LARGE_PAGE) * LARGE_PAGE : this.#next;
-    const at = large + size <= this.end ? large : this.#next;
+    const aligned = Math.ceil(this.#next / alignment) * alignment;
+    const at = aligned + size <= this.end ? aligned : this.#next;
     if (at + size > this.end) throw new RangeError("Out of executable memory: too much compiled code is alive");
+    if (at > this.#next) this.#free.add(this.#next, at - this.#next);
     this.#next = at + size;
     return at;
+  }
+
+  /**
+   * Takes a writable chunk of at least `bytes`, into which code is compiled; undefined where the system charges for
+   * memory that is not used, or when too little of the arena is left.
+   */
+  open(bytes: number): OpenChunk | undefined {
+    const size = this.chunkSize(bytes);
+    if (this.#host.os !== "linux" || size > this.end - this.#next) return undefined;
+    const at = this.allocate(size);
+    this.#host.protect(at, size, PROT.READ | PROT.WRITE);
+    if (size >= LARGE_FROM) this.#host.preferLargePages(at, size);
+    return new OpenChunk(this, this.#host, at, size);
+  }
+
+  /** Makes the first `bytes` bytes of an open chunk of `capacity` bytes executable and frees the others. */
+  publishOpen(address: number, bytes: number, capacity: number): void {
+    const size = this.chunkSize(bytes);
+    this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    if (capacity > size) this.release(address + size, capacity - size);
+    this.#maintain?.(address, address + bytes);
   }
 
   /**
@@ -122,8 +186,7 @@ export class CodeArena {
   release(address: number, bytes: number): void {
     const size = this.chunkSize(bytes);
     this.#host.replace(address, size, PROT.NONE);
-    const list = this.#free.get(size);
-    if (list === undefined) this.#free.set(size, [address]);
-    else list.push(address);
+    this.#free.add(address, size);
+    this.#next = this.#free.takeEnd(this.#next);
   }
 }

@@ -22,3 +22,40 @@ Deno.test("published code lies there before its caches are maintained, over exac
   deepEqual(maintained[1], [at, at + 1, 9]);
   deepEqual([...new Uint8Array(host.view(at, 5))], [9, 0, 0, 0, 0]);
 });
+
+Deno.test({
+  name: "an open chunk is writable, becomes executable in its place, and gives the rest back",
+  ignore: currentHost().os !== "linux", // elsewhere no chunk is opened
+  fn() {
+    const host = currentHost();
+    const maintained: number[][] = [];
+    const arena = new CodeArena(host, (first, end) => void maintained.push([first, end]));
+    const chunk = arena.open(10 * host.pageSize);
+    ok(chunk !== undefined);
+    equal(chunk.address + chunk.pollDistance, arena.pollPage);
+    equal(chunk.view(10 * host.pageSize + 1), undefined);
+    const view = chunk.view(host.pageSize + 1);
+    ok(view !== undefined && view.length > host.pageSize);
+    view.fill(7, 0, host.pageSize + 1);
+    chunk.publish(host.pageSize + 1);
+    chunk.release(); // has no effect any more
+    deepEqual(maintained, [[chunk.address, chunk.address + host.pageSize + 1]]);
+    equal(new Uint8Array(host.view(chunk.address, host.pageSize + 1)).at(-1), 7);
+    equal(arena.allocate(1), chunk.address + 2 * host.pageSize, "the rest is free");
+  },
+});
+
+Deno.test("released chunks are joined, and the arena ends after the last chunk in use", () => {
+  const host = currentHost();
+  const arena = new CodeArena(host);
+  const [first, second, third] = [arena.allocate(1), arena.allocate(1), arena.allocate(1)];
+  arena.release(first, 1);
+  arena.release(second, 1);
+  equal(arena.allocate(2 * host.pageSize), first);
+  arena.release(third, 1);
+  arena.release(first, 2 * host.pageSize);
+  const large = arena.allocate(8 << 20);
+  equal(large % (2 << 20), 0);
+  equal(arena.allocate(1), first, "before the alignment of a large chunk");
+  equal(arena.open(arena.end - arena.start), undefined);
+});

@@ -3,8 +3,8 @@
  * wasm position and unwind information. In: MachineCode with all relocations resolved. Out: code addresses and lookups
  * by program counter. Invariant: tables are sorted by offset, so lookups are binary searches.
  */
-import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodeArena } from "../host/code_arena.ts";
+import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
+import type { CodeArena, OpenChunk } from "../host/code_arena.ts";
 
 /** The function and position of a program counter in an image. */
 interface CodeSite {
@@ -49,6 +49,14 @@ export interface CodeTables {
   hostThunk: Int32Array;
 }
 
+/** Finished code with its tables. */
+interface PlaceableCode {
+  readonly bytes: Uint8Array;
+  readonly tables: CodeTables;
+  /** The memory of `bytes`, if they are at the place of the image. */
+  readonly storage?: ImageStorage | undefined;
+}
+
 /** The columns of sites, in the order of the rows of MachineCode. */
 type SiteColumn = Exclude<keyof CodeTables, "pollAt" | "functionStart" | "functionEnd" | "entryThunk" | "hostThunk">;
 const CALL_NAMES: readonly SiteColumn[] = [
@@ -61,17 +69,19 @@ const CALL_NAMES: readonly SiteColumn[] = [
 ];
 const TRAP_NAMES: readonly SiteColumn[] = ["trapAt", "trapCode", "trapFrame", "trapPos", "trapSite"];
 
-/** Column `n` of rows of `width` words. */
-function columnOf(rows: Int32Array, width: number, n: number): Int32Array {
-  const column = new Int32Array(rows.length / width);
-  for (let k = 0, at = n; k < column.length; k++, at += width) column[k] = rows[at];
+/** Column `n` of the rows of `width` words in `parts`. */
+function columnOf(parts: readonly Int32Array[], width: number, n: number): Int32Array {
+  const words = parts.reduce((sum, { length }) => sum + length, 0);
+  const column = new Int32Array(words / width);
+  let k = 0;
+  for (const part of parts) for (let at = n; at < part.length; at += width) column[k++] = part[at];
   return column;
 }
 
 /**
  * Adds the columns of `rows` to `tables`; a column is split off when it is first read, which in many images is never.
  */
-function addColumns(tables: Partial<CodeTables>, rows: Int32Array, names: readonly SiteColumn[]): void {
+function addColumns(tables: Partial<CodeTables>, rows: readonly Int32Array[], names: readonly SiteColumn[]): void {
   names.forEach((name, n) => {
     const read = () => {
       const column = columnOf(rows, names.length, n);
@@ -89,8 +99,8 @@ function addColumns(tables: Partial<CodeTables>, rows: Int32Array, names: readon
 /** The tables of finished machine code. */
 export function codeTables(code: MachineCode): CodeTables {
   const tables: Partial<CodeTables> = {};
-  addColumns(tables, code.callRows.slice(), CALL_NAMES);
-  addColumns(tables, code.trapRows.slice(), TRAP_NAMES);
+  addColumns(tables, code.callParts, CALL_NAMES);
+  addColumns(tables, code.trapParts, TRAP_NAMES);
   return Object.assign(tables, {
     pollAt: Int32Array.from(code.pollAt),
     functionStart: code.functionStart,
@@ -177,6 +187,36 @@ export class CodeImage {
   }
   /** Function indices in the order of their code; made by the first trap. */
   #byStart: Int32Array | undefined;
+}
+
+/** The place of one image, which its compiler may open to write the code there. */
+export class ImagePlace {
+  readonly #arena: CodeArena;
+  #chunk: OpenChunk | undefined;
+
+  constructor(arena: CodeArena) {
+    this.#arena = arena;
+  }
+
+  /** Opens a chunk of at least `bytes`; undefined if that is not possible. */
+  readonly open = (bytes: number): OpenChunk | undefined => {
+    this.release();
+    return this.#chunk = this.#arena.open(bytes);
+  };
+
+  /** Makes the image of finished code, which is in the open chunk if `storage` is that chunk. */
+  place({ bytes, tables, storage }: PlaceableCode): CodeImage {
+    const chunk = this.#chunk;
+    if (chunk === undefined || storage !== chunk) return placeImage(this.#arena, bytes, tables);
+    resolvePolls(bytes, chunk.address, tables.pollAt, this.#arena.pollPage);
+    chunk.publish(bytes.length);
+    return new CodeImage(chunk.address, bytes.length, tables);
+  }
+
+  /** Frees the chunk, unless it has become the image. */
+  release(): void {
+    this.#chunk?.release();
+  }
 }
 
 /**

@@ -84,6 +84,8 @@ export const H_TAGS_OFFSET: i32 = HEADER + 100;
 export const H_BASE: i32 = HEADER + 104;
 /** By body: the offset of its code in the image, −1 until it is placed. */
 export const H_STARTS: i32 = HEADER + 108;
+/** Distance from the start of the image to the poll page; 0 if it is not known. */
+export const H_POLL_DISTANCE: i32 = HEADER + 112;
 
 /** Bits of H_MODE. */
 export const MODE_EXPLICIT_BOUNDS: i32 = 1;

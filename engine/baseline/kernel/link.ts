@@ -1,10 +1,10 @@
 /**
  * Places the code of a run in the image, and resolves its references as far as their targets are known: to bodies that
- * have been placed, and to the stubs of the image. In: the run's code and rows, whose offsets are relative to its code,
- * and H_BASE. Out: patched code, rows with offsets in the image, and the rows of relocations that are left for the
- * driver.
+ * have been placed, to the stubs of the image, and to the poll page if the image has its place already. In: the run's
+ * code and rows, whose offsets are relative to its code, and H_BASE. Out: patched code, rows with offsets in the image,
+ * and the rows of relocations that are left for the driver.
  */
-import { RELOC_FUNCTION, RELOC_IMAGE, RELOC_STUB } from "./constants.ts";
+import { RELOC_FUNCTION, RELOC_IMAGE, RELOC_POLL_PAGE, RELOC_STUB } from "./constants.ts";
 import * as code from "./code.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
@@ -42,11 +42,16 @@ function targetOf(kind: i32, target: i32): i32 {
 /** Resolves the references in the code of the run, which has been placed. */
 export function linkCode(): void {
   const base = load32(layout.H_BASE);
+  const polls = load32(layout.H_POLL_DISTANCE);
   let kept: i32 = layout.RELOCATIONS;
   for (let row: i32 = layout.RELOCATIONS; row < code.relocationsAt; row += 12) {
     const at = load32(row);
     const kind = load32(row + 4);
     const target = load32(row + 8);
+    if (kind === RELOC_POLL_PAGE && polls !== 0) {
+      code.patch32(code.addressOf(at - base), polls - at - 4);
+      continue;
+    }
     const place = targetOf(kind, target);
     if (place >= 0 && machine.link(code.addressOf(at - base), place - at)) continue;
     store32(kept, at);

@@ -1,0 +1,120 @@
+/** Baseline code that is compiled at its place: the same code as elsewhere, and no room is lost. */
+import assert from "node:assert/strict";
+import { ARM64 } from "../../engine/backend_arm64/target.ts";
+import { X64 } from "../../engine/backend_x64/target.ts";
+import { CodeArena } from "../../engine/host/code_arena.ts";
+import { hostArchitecture } from "../../engine/host/cpu.ts";
+import { currentHost } from "../../engine/host/current.ts";
+import { compileModule, type CompileOptions } from "../../engine/compile.ts";
+import { NewEngine } from "../../engine/engine.ts";
+import { WaftError } from "../../engine/errors.ts";
+import { featureSet } from "../../engine/features.ts";
+import { ImagePlace, resolvePolls } from "../../engine/link/image.ts";
+import { realmStore } from "../../engine/runtime/realm_store.ts";
+import { settingsOf } from "../../engine/settings.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+
+const IS_LINUX = currentHost().os === "linux"; // elsewhere no chunk is opened
+
+/** A module with `count` functions with loops, which poll. */
+function manyLoops(count: number): string {
+  const body = (k: number) =>
+    `(func (export "f${k}") (param i32) (result i32) (local i32)
+      (loop $l (local.set 1 (i32.add (local.get 1) (i32.const ${k * 1000 + 77})))
+        (i32.store (i32.const ${k * 4}) (local.get 1))
+        (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+      (call ${(k * 31) % count} (i32.const 1)) drop (i32.load (i32.const ${k * 4})))`;
+  // Calls go to lower indices, so they end.
+  const call = (k: number) => body(k).replace(/\(call \d+ /, k === 0 ? "(i32.add (i32.const 0) " : `(call ${k >> 1} `);
+  return `(module (memory 2) ${Array.from({ length: count }, (_, k) => call(k)).join("\n")})`;
+}
+
+/**
+ * A module whose code is far larger than its bodies: each label of its br_table drops an operand, which takes a dozen
+ * bytes of code for one byte.
+ */
+const LARGE_CODE = `(module (func (export "f") (param i32) (result i32)
+  (block $out (result i32)
+    (i32.const 1) (i32.const 2) (i32.add (i32.const 40) (local.get 0)) (local.get 0)
+    (br_table ${"$out ".repeat(90_000)}))))`;
+
+function optionsOf(storage?: CompileOptions["storage"]): CompileOptions {
+  const { optimizations } = settingsOf({});
+  const features = featureSet();
+  return {
+    target: hostArchitecture() === "arm64" ? ARM64 : X64,
+    features,
+    optimizations,
+    explicitBounds: false,
+    cpu: new Set(),
+    tier: "baseline",
+    polls: true,
+    storage,
+  };
+}
+
+Deno.test({
+  name: "code that is compiled at its place is the code that is copied there",
+  ignore: !IS_LINUX,
+  fn() {
+    const { arena } = realmStore().thread;
+    const binary = () => parseModule(manyLoops(2500));
+    const elsewhere = compileModule(binary(), optionsOf());
+    let address = 0;
+    const place = new ImagePlace(arena);
+    const open = (bytes: number) => {
+      const chunk = place.open(bytes);
+      address = chunk?.address ?? 0;
+      return chunk;
+    };
+    const code = compileModule(binary(), optionsOf(open));
+    assert(address !== 0 && code.storage !== undefined && code.tables.pollAt.length === 0);
+    const expected = elsewhere.bytes.slice();
+    assert(elsewhere.tables.pollAt.length > 2500);
+    resolvePolls(expected, address, elsewhere.tables.pollAt, arena.pollPage);
+    assert.deepEqual(code.bytes, expected);
+    const { pollAt: _, ...tables } = code.tables;
+    assert.deepEqual({ ...tables, pollAt: elsewhere.tables.pollAt }, elsewhere.tables);
+    const image = place.place(code);
+    assert.equal(image.base, address);
+    place.release(); // has no effect any more
+    assert.deepEqual(new Uint8Array(currentHost().view(image.base, image.size)), expected);
+    arena.release(image.base, image.size);
+  },
+});
+
+Deno.test("code at its place runs, also when it polls", () => {
+  const module = NewEngine({ interruptible: true }).compile(manyLoops(2500));
+  const instance = module.instantiate();
+  assert.equal(instance.call({}, "f2499", 3), 3 * (2499 * 1000 + 77));
+  assert.throws(() => instance.call({ deadline: 20 }, "f2499", 0), /interrupted/);
+});
+
+Deno.test("code that exceeds the memory at its place is compiled elsewhere", () => {
+  const arena = new CodeArena(currentHost());
+  const place = new ImagePlace(arena);
+  const sizes: number[] = [];
+  const open = (bytes: number) => {
+    sizes.push(bytes);
+    return place.open(bytes);
+  };
+  const code = compileModule(parseModule(LARGE_CODE), optionsOf(open));
+  assert.equal(sizes.length, 1);
+  assert(code.bytes.length > sizes[0], `${code.bytes.length} bytes of code fit into ${sizes[0]}`);
+  assert.equal(code.storage, undefined);
+  place.release();
+  const pageSize = currentHost().pageSize;
+  assert.equal(arena.allocate(1), arena.start + pageSize, "the memory is free again");
+  assert.equal(NewEngine().compile(LARGE_CODE).instantiate().call({}, "f", 2), 42);
+});
+
+Deno.test("an invalid body leaves no open memory", () => {
+  const { arena } = realmStore().thread;
+  const LARGE = 3 << 20; // not aligned to large pages, which could hide a loss
+  const free = arena.allocate(LARGE);
+  arena.release(free, LARGE);
+  const { bytes } = parseModule(manyLoops(2500).replace(/\)$/, "(func (result i32)))"));
+  assert.throws(() => NewEngine().compile(bytes), WaftError);
+  assert.equal(arena.allocate(LARGE), free);
+  arena.release(free, LARGE);
+});
