@@ -78,6 +78,7 @@ const PUBLIC = [
 /** Variables at module level in the engine: `path: name`, each with the reason why no object owns it. */
 const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/artifact/engine_stamp.ts: stamp": "a constant, computed once",
+  "engine/base/guest_stack.ts: hasGetter": "a property of the host, found out by the first error",
   "engine/baseline/kernel_forms.ts: makeNative": "set by the engine, which knows the thread of the realm",
   "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
   "engine/engine.ts: mayStartThreads": "a property of the realm",

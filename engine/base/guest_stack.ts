@@ -74,8 +74,17 @@ const OWN_FRAMES = 24;
 
 type Capturing = { captureStackTrace?(holder: object): void; stackTraceLimit?: number };
 
-/** True if errors have their stack from a function that works after their property `stack` was replaced. */
-const KEEPS_GETTER = Object.getOwnPropertyDescriptor(new Error(), "stack")?.get !== undefined;
+/** The answer of {@linkcode keepsGetter}, once it is known. */
+let hasGetter: boolean | undefined;
+
+/**
+ * True if errors have their stack from a function that works after their property `stack` was replaced. This is found
+ * out by the first error, not when the module is evaluated: an error makes V8 compile the functions on the stack again,
+ * for the positions in their sources, and a bundle is one such function.
+ */
+function keepsGetter(): boolean {
+  return hasGetter ??= Object.getOwnPropertyDescriptor(new Error(), "stack")?.get !== undefined;
+}
 
 /**
  * Prepares the creation of an error for {@linkcode defineGuestStack}: the stack that it captures has room for the
@@ -85,7 +94,7 @@ const KEEPS_GETTER = Object.getOwnPropertyDescriptor(new Error(), "stack")?.get 
 export function prepareStack(): number | undefined {
   const host = Error as Capturing;
   const { stackTraceLimit } = host;
-  if (stackTraceLimit !== undefined) host.stackTraceLimit = KEEPS_GETTER ? stackTraceLimit + OWN_FRAMES : 0;
+  if (stackTraceLimit !== undefined) host.stackTraceLimit = keepsGetter() ? stackTraceLimit + OWN_FRAMES : 0;
   return stackTraceLimit;
 }
 
@@ -96,7 +105,7 @@ export function limitStacks(limit: number | undefined): void {
 
 /** The stack that a prepared error has captured, or else that of this place. It is not formatted before it is read. */
 function nativeOf(error: Error, isPrepared: boolean): { readonly stack?: string } {
-  const getter = isPrepared && KEEPS_GETTER ? Object.getOwnPropertyDescriptor(error, "stack")?.get : undefined;
+  const getter = isPrepared && keepsGetter() ? Object.getOwnPropertyDescriptor(error, "stack")?.get : undefined;
   return getter === undefined ? captureNative() : new OwnStack(error, getter);
 }
 

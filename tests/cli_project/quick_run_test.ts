@@ -42,6 +42,30 @@ Deno.test("a first run loads no option reader, no opcode table and nothing of No
   assert.ok(size < 1_000_000, `${size} characters without comments`);
 });
 
+/**
+ * Imports the modules that are its arguments, and prints how many errors that creates. An error makes V8 compile the
+ * functions on the stack again, for the positions in their sources; a bundle is one such function.
+ */
+const COUNT_ERRORS = `
+let count = 0;
+globalThis.Error = new Proxy(Error, { construct: (target, args, made) => (count++, Reflect.construct(target, args, made)) });
+for (const module of Deno.args) await import(module);
+console.log(count);`;
+
+Deno.test("the modules of the fast paths create no errors when they are loaded", () => {
+  const scratch = mkdtempSync(join(tmpdir(), "waft-errors-"));
+  try {
+    const file = join(scratch, "count.js");
+    writeFileSync(file, COUNT_ERRORS);
+    const modules = [ENTRY, "project/commands/first_run.ts"].map((path) => pathToFileURL(join(ROOT, path)).href);
+    const args = ["run", "-A", "--no-check", "--config", join(ROOT, "deno.json"), file, ...modules];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    assert.equal(stdout, "0\n", stderr);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+});
+
 const PROGRAM = `(module
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
