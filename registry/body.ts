@@ -1,8 +1,8 @@
 /**
  * Reads request bodies: bounded in size and time, of the right media type, complete.
  *
- * In: an untrusted request. Out: bytes or JSON, or a Problem. At most `maxBytes` are held in memory, whatever length
- * the request claims.
+ * In: an untrusted request. Out: bytes or JSON, or a Problem. At most `maxBytes` are held in memory, regardless of the
+ * length that the request claims.
  */
 import { isObject, type JsonObject, type JsonValue, readJson } from "../project/base/json_read.ts";
 import { findingsOf, Problem } from "./problem.ts";

@@ -1,7 +1,7 @@
 /**
  * Counters and one histogram in the Prometheus text format, served on a separate listener.
  *
- * Labels take values from our own tables only (routes, status classes), so their number is bounded.
+ * Labels take values from tables of the program only (routes, status classes), so their number is bounded.
  */
 
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];

@@ -63,7 +63,7 @@ const DOCS = new URL("../docs/", import.meta.url);
 
 /** Starts a registry. */
 export async function startRegistry(choices: RegistryChoices): Promise<Registry> {
-  // Requests that arrive before the start is complete wait for it.
+  // Requests that arrive during the start wait for its end.
   let serve: (app: Answerer) => void;
   let refuse: (error: unknown) => void;
   const ready = new Promise<Answerer>((resolve, reject) => [serve, refuse] = [resolve, reject]);
@@ -196,7 +196,7 @@ async function keepReleased(
   if (channels.nightly === VERSION) await writeDocuments(database, "nightly", own, at);
 }
 
-/** On a new database: an administrator, whose token is returned. */
+/** Creates the administrator of a new database; returns the token. */
 async function firstStart(database: Database, at: number): Promise<string | undefined> {
   const admin = await database.write((queries) => createAccount(queries, "admin", at));
   // Another process may have been first and shown the token.

@@ -1,5 +1,5 @@
 /**
- * Publishes the example plugins into a new registry, as an author does: over HTTP, with a token.
+ * Publishes the example plugins into a new registry as authors do: over HTTP, with a token.
  *
  * In: folders with a `waft.json` that has a `package`. Out: their releases. An example that cannot be published is
  * reported and skipped, so that it does not keep a registry from starting.

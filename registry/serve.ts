@@ -50,8 +50,8 @@ export async function listen(
   let running = 0;
   let idle: (() => void) | undefined;
   let closing = false;
-  // Deno's node:http ignores headersTimeout, so each connection has a timer of ours: between two requests, and while a
-  // head arrives.
+  // Deno's node:http ignores headersTimeout, so each connection has a timer here, which runs between two requests and
+  // while a head arrives.
   const connections = new WeakMap<Socket, Connection>();
   const expectRequest = (socket: Socket): Connection => {
     const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);

@@ -1,6 +1,6 @@
 /**
- * The services that handlers use: one object created at start, one call for each request, and the
- * rows of route tables.
+ * The services that handlers use: one object created at start, one call for each request, and the rows of route
+ * tables.
  */
 import type { DomainProof } from "./domains.ts";
 import type { Log } from "./log.ts";

@@ -105,7 +105,7 @@ function singleName(platform: string): string {
 }
 
 /**
- * Builds the executables of platforms into `out`, from a tree that nothing else uses meanwhile.
+ * Builds the executables of platforms into `out`, from a tree that nothing else uses at the time.
  * Throws an Error if a part of Bun cannot be fetched, or if Bun fails.
  */
 export function buildSingles(

@@ -55,7 +55,7 @@ function verifyModule(name: string, module: Module): void {
   try {
     code = compileModule(module, options);
   } catch {
-    return; // invalid on purpose, or of a feature without machine code
+    return; // an intentionally invalid module, or a feature without machine code
   }
   const start = performance.now();
   const findings = verifyCompiled(code, options, stubContext(code.valid, options));
@@ -86,7 +86,7 @@ function modulesOf(file: string): Module[] {
     try {
       modules.push(NewEngine().parse(command.module.encode()));
     } catch {
-      continue; // malformed on purpose
+      continue; // an intentionally malformed module
     }
   }
   return modules;

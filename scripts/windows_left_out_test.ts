@@ -35,7 +35,7 @@ Deno.test("each row names a test of its file", () => {
   for (const file of Object.keys(LEFT_OUT_FILES)) ok(existsSync(join(ROOT, file)), file);
 });
 
-Deno.test("ignored tests are read from the output, and those without a row are told", () => {
+Deno.test("ignored tests are read from the output, and those without a row are reported", () => {
   const { rows, unlisted } = ignoredTests(
     [
       "running 2 tests from ./tests/wasi/escape_test.ts",

@@ -71,7 +71,7 @@ const REFERRING: ReadonlySet<number> = new Set(
 function liveFunctions(module: Module, roots: readonly number[]): Set<number> {
   const imported = module.imports.filter(({ desc }) => desc.kind === "func").length;
   const live = new Set(roots);
-  // A set is iterated in the order of insertion, so functions that are added meanwhile are visited.
+  // A set is iterated in the order of insertion, so functions that are added during the loop are visited.
   for (const index of live) {
     if (index < imported) continue;
     for (const callee of callees(module.funcs[index - imported])) live.add(callee);

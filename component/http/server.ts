@@ -86,7 +86,7 @@ const MAX_HEADER_BYTES = 1 << 15;
 const MAX_CONNECTIONS = 1 << 14;
 const MAX_ENDING = 1 << 12;
 
-/** Answers without a body, whatever the component writes. */
+/** True for answers that have no body, even if the component writes one. */
 function hasNoBody(method: string | undefined, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }

@@ -1,5 +1,5 @@
 /**
- * Fused adapters: calls between components as core code of ours, which the engine compiles and links like any other.
+ * Fused adapters: calls between components as generated core modules, which the engine compiles and links like others.
  * In: a lifted function, the canonical options of the caller. Out: a core function with the effects of lifting, calling
  * and lowering; undefined for calls that go through JavaScript. An adapter for more than numbers takes milliseconds to
  * compile, so it replaces the call through JavaScript once that has been used. Invariants: an adapter checks and sets

@@ -1,5 +1,5 @@
 /**
- * Codecs of handles (Canonical ABI: lift_own, lift_borrow, lower_own, lower_borrow and their kin for streams, futures
+ * Codecs of handles (Canonical ABI: lift_own, lift_borrow, lower_own, lower_borrow, and the same for streams, futures
  * and error contexts). In: the type of a handle and the instance whose table it is in. Out: a codec between indices in
  * that table and representations, for another component, or objects, for JavaScript.
  */

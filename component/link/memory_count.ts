@@ -11,7 +11,7 @@ interface StorageCount {
   readonly tables: number;
 }
 
-/** The greatest number of core instances that is told apart from infinity. */
+/** Greater numbers of core instances count as infinity. */
 const MOST = 1e6;
 
 /** Counts the memories and tables of an instance of `component`; infinity if no bound is known. */

@@ -1,6 +1,6 @@
 /**
  * Errors about components. In: a message, which may quote names of the component, and an offset. Out: an InvalidError
- * whose message is one line without control characters, whatever the names are.
+ * whose message is one line without control characters, regardless of the names.
  */
 import { InvalidError } from "@waft/engine/internal/errors";
 

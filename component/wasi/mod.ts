@@ -1,8 +1,8 @@
 /**
  * WASI 0.2 and 0.3 for components. In: arguments, variables, directories and streams. Out: imports for
  * `Component.instantiate`: the interfaces of 0.2 by their names without versions, those of 0.3 that differ with their
- * version. Invariant: nothing is granted that the options do not name, except
- * the process's standard streams, clocks and random bytes.
+ * version. Invariant: nothing is granted that the options do not name, except the process's standard streams, clocks
+ * and random bytes.
  */
 import type { WasiOptions } from "@waft/engine/wasi";
 import type { ComponentImports } from "../link/host_imports.ts";

@@ -1,5 +1,5 @@
 /**
- * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory of our own. In: descriptors,
+ * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory that belongs to the host. In: descriptors,
  * paths, bytes. Out: results, or a ComponentError with the code of an error. Invariant: every file, clock and wait of a
  * component goes through the functions that confine preview 1's guests.
  */
@@ -64,8 +64,8 @@ const MAX_PATH_BYTES = 8192;
 /** Size of a subscription of poll_oneoff; the events go to the data area. */
 const SUBSCRIPTION_BYTES = 48;
 const MOST_SUBSCRIPTIONS = Math.floor((AT.OUT - AT.STRUCT) / SUBSCRIPTION_BYTES);
-/** The time between two looks at descriptors that do not fit into one call, in nanoseconds. */
-const LOOK_NS = 5_000_000n;
+/** The polling interval of descriptors that do not fit into one call, in nanoseconds. */
+const POLL_NS = 5_000_000n;
 
 /** The functions of preview 1, by name. */
 type Functions = Readonly<Record<string, (...args: (number | bigint)[]) => number>>;
@@ -237,7 +237,7 @@ export class Preview1 {
     return this.#text(AT.DATA, this.#view.getUint32(AT.OUT, true));
   }
 
-  /** path_rename, path_link (with flags) and their kin. */
+  /** A function of two paths, such as path_rename, and path_link with flags. */
   twoPaths(name: string, fd: number, flags: readonly number[], path: string, other: number, otherPath: string): void {
     const length = this.#path(path);
     this.#call(name, fd, ...flags, AT.PATH, length, other, AT.PATH2, this.#path(otherPath, AT.PATH2));
@@ -309,7 +309,7 @@ export class Preview1 {
     const streams = subscriptions.filter((subscription) => subscription.kind !== "clock");
     const list: Subscription[] = streams.slice(0, MOST_SUBSCRIPTIONS - 1);
     const times = subscriptions.flatMap((subscription) => subscription.kind === "clock" ? [subscription.until] : []);
-    if (list.length < streams.length) times.push(this.time(1) + LOOK_NS);
+    if (list.length < streams.length) times.push(this.time(1) + POLL_NS);
     // Of the clocks only the earliest counts.
     if (times.length > 0) list.push({ kind: "clock", until: times.reduce((a, b) => a < b ? a : b) });
     list.forEach((subscription, k) => this.#subscribe(k * SUBSCRIPTION_BYTES, k, subscription));

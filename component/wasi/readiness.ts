@@ -1,6 +1,6 @@
 /**
  * Readiness that the event loop brings about: arrived bytes, accepted connections, ended operations. In: notifications.
- * Out: promises for those who wait. Invariant: a wait that has ended leaves no watcher behind.
+ * Out: promises for waiters. Invariant: a wait that has ended leaves no watcher behind.
  */
 
 /** Something that becomes ready in the event loop. */
@@ -25,7 +25,7 @@ export class Signal {
   }
 }
 
-/** Readiness that a condition decides; `notify` tells that it may have changed. */
+/** Readiness that a condition decides; `notify` reports that it may have changed. */
 export class Condition implements Readiness {
   readonly kind = "event";
   readonly #signal = new Signal();

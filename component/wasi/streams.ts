@@ -52,7 +52,7 @@ export class IoError {
 /** An event that a pollable waits for, of the system or of the event loop. */
 type Event = Subscription | Readiness;
 
-/** The greatest delay of a timer, and the delay between two looks at a descriptor, in milliseconds. */
+/** The greatest delay of a timer, and the polling interval of a descriptor, in milliseconds. */
 const MAX_TIMER_MS = 0x7fff_ffff;
 const DESCRIPTOR_MS = 5;
 

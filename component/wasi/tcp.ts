@@ -1,6 +1,7 @@
 /**
  * wasi:sockets/tcp on the host's sockets. In: the grants of a guest. Out: the class tcp-socket. Invariant: a socket
- * connects and listens only where the grants permit it, and sends nothing before it has been asked.
+ * connects and listens only where the grants permit it, and a listening socket accepts no connection before
+ * `start-listen`.
  */
 import { createServer, type Server, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
@@ -137,7 +138,7 @@ export class TcpSocket {
     if (endpoint.port !== 0 && !mayListen) fail("access-denied");
     this.#phase = "bind-started";
     this.#local = endpoint;
-    // The host's sockets bind when they listen: connections before start-listen are refused by hand.
+    // The host's sockets bind when they listen, so connections before start-listen are closed here.
     if (mayListen) this.#listenOn(endpoint);
     else this.#outcome = "done";
   }

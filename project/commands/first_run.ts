@@ -1,9 +1,9 @@
 /**
  * The fast path of `waft run` for binary modules that are not in the cache: a plain command line (plain_run.ts), no
  * imports but WASI's. Input: the words after `run`. Output: the exit status, or undefined when run.ts must take the
- * full path; in that case nothing has happened yet.
+ * full path; in that case there has been no effect yet.
  *
- * Invariant: loads neither commander nor any Node module, and the optimizing compiler only if it is asked for.
+ * Invariant: loads neither commander nor any Node module, and the optimizing compiler only if an option requests it.
  */
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";

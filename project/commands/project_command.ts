@@ -33,7 +33,7 @@ export interface CommandEnvironment {
   /** Colours for stderr, where prompts and reviews are shown. */
   readonly errorColors: Palette;
   readonly interactive: boolean;
-  /** Width of the terminal on standard output; absent when it is not a terminal. */
+  /** Columns of the terminal on standard output; absent when it is not a terminal. */
   readonly columns?: number;
   /** The context; `inspect` loads the engine's front end too. */
   context(options?: { readonly inspect?: boolean }): Promise<OpsContext>;
@@ -47,7 +47,7 @@ export interface Outcome {
   /** The text for people, without a final newline. */
   readonly text: string;
   readonly diagnostics?: readonly Diagnostic[];
-  /** Set when it is not to follow from the diagnostics. */
+  /** Present if the status does not follow from the diagnostics. */
   readonly exitCode?: ExitCode;
 }
 

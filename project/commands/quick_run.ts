@@ -1,7 +1,7 @@
 /**
  * The fast path of `waft run` for modules in the cache: a plain command line (plain_run.ts). Input: the words after
  * `run`. Output: the exit status, or undefined when another path must be taken: first_run.ts or run.ts; in that case
- * nothing has happened yet.
+ * there has been no effect yet.
  *
  * Invariant: loads neither commander, nor the compiler, nor any Node module; together these take ten times as long as
  * starting a script. After the module is loaded, the code is shared with the full path.

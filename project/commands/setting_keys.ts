@@ -1,5 +1,5 @@
 /**
- * The work of `waft opts` and `waft features`: every key with its state, where that came from, and its meaning.
+ * The work of `waft opts` and `waft features`: every key with its state, the origin of the state, and its meaning.
  */
 import type { Command } from "commander";
 import process from "node:process";

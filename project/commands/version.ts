@@ -170,7 +170,7 @@ async function versionContext(env: CommandEnvironment, flags: VersionFlags): Pro
   };
 }
 
-/** A bar on stderr where a person sees it. */
+/** A progress bar on stderr if that is a terminal. */
 function progressBar(
   env: CommandEnvironment,
   flags: GlobalFlags,

@@ -12,7 +12,7 @@ import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
 
-/** Hears of the program. */
+/** Receives the events of the program. */
 interface Observer {
   stopped(stop: Stop): void;
   /** A log point was passed. */

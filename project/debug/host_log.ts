@@ -3,7 +3,7 @@
  * that make each call once: after {@linkcode HostLog.rewind} they repeat results, exceptions and changes of the memories
  * from the log, and call the host again from its end on. So a second run of the program is the same as the first.
  *
- * Invariant: host functions change nothing of the instance but its memories, as those of WASI do.
+ * Invariant: host functions change only the memories of the instance, as the functions of WASI do.
  */
 import { Buffer } from "node:buffer";
 

@@ -457,7 +457,7 @@ function leaveBody(added: Added): RawBytes {
   });
 }
 
-/** `stop(record, location)`: tells the debugger. */
+/** `stop(record, location)`: stores the location in the record and calls the debugger. */
 function stopBody(added: Added): RawBytes {
   const { stopType, table, resume } = added;
   return codeOf(added, [], (out) => {

@@ -19,7 +19,7 @@ type StopReason = "entry" | "breakpoint" | "step" | "pause" | "exception";
 /** A stop. */
 export interface Stop {
   readonly reason: StopReason;
-  /** The message of a trap, or why a condition could not be evaluated. */
+  /** The message of a trap, or the reason why a condition could not be evaluated. */
   readonly text?: string;
 }
 
@@ -47,18 +47,18 @@ export interface Breakpoint {
 export interface Runs {
   /** An instance of the instrumented module. */
   readonly instance: Instance;
-  /** Makes another instance, to which the host does the same again as to the first. */
+  /** Makes another instance, in which the calls of the host repeat their results and effects. */
   readonly again: () => Instance;
-  /** True if that is possible. */
+  /** True while the log of host calls is complete, so that {@linkcode again} works. */
   readonly canRepeat: () => boolean;
 }
 
-/** Hears of a session. */
+/** Receives the stops of a session. */
 interface Listener {
   stopped(stop: Stop): void;
 }
 
-/** How far a step back goes: one instruction, to the line before in this function or its callers, to a breakpoint. */
+/** The target of a step back: the previous instruction, the previous line of this function or its callers, a breakpoint. */
 export type StepBack = "instruction" | "line" | "breakpoint";
 
 /** A call of an export, in the order of a run. */
@@ -76,18 +76,18 @@ interface Stepping {
   readonly line: string;
 }
 
-/** A run up to an earlier location. */
-interface Travel {
+/** A repeated run up to an earlier location, by which the program goes back. */
+interface ReverseRun {
   /** The reason of the stop at its end. */
   readonly reason: StopReason;
-  /** The locations at which an earlier stop may be; none if the run goes straight to its end. */
+  /** Flags of the locations to examine for the last stop before the current one; undefined if the target is known. */
   readonly candidates: Uint8Array | undefined;
   readonly accepts: (location: number) => boolean;
-  /** The number of the last location that was accepted. */
+  /** The number of the last accepted location; 0 if there is none yet. */
   found: bigint;
 }
 
-/** The value of `left` at the beginning of a run that goes nowhere in particular. */
+/** The value of `left` at the beginning of a run without a target location: no run counts so far. */
 const FAR = 1n << 62n;
 
 /** Turns a host function into a function reference. */
@@ -106,9 +106,9 @@ export class Session {
   /** The value of `left` at the beginning of this run. */
   #first = FAR;
   #abort = new AbortController();
-  #travel: Travel | undefined;
-  /** The run that follows the aborted one: its journey, and the number of the location to which it goes. */
-  #next: { readonly travel: Travel; readonly to: bigint } | undefined;
+  #reverse: ReverseRun | undefined;
+  /** The repeated run that follows the aborted one, and the number of the location at which it ends. */
+  #next: { readonly reverse: ReverseRun; readonly to: bigint } | undefined;
   #breakpoints: ReadonlyMap<number, Breakpoint> = new Map();
   #stepping: Stepping | undefined;
   #wanted: StopReason | undefined;
@@ -157,7 +157,7 @@ export class Session {
         const next = this.#next;
         if (next === undefined) throw error;
         this.#next = undefined;
-        this.#travel = next.travel;
+        this.#reverse = next.reverse;
         this.#instance.close();
         this.#enter(this.#runs.again(), next.to);
       }
@@ -258,14 +258,14 @@ export class Session {
   back(step: StepBack): void {
     const now = this.#now;
     const [frame] = this.frames();
-    const journey = { reason: step === "breakpoint" ? step : "step", found: 0n } as const;
+    const reverse = { reason: step === "breakpoint" ? step : "step", found: 0n } as const;
     if (step === "instruction" || frame === undefined) {
-      this.#restart({ ...journey, candidates: undefined, accepts: () => false }, now - 1n);
+      this.#restart({ ...reverse, candidates: undefined, accepts: () => false }, now - 1n);
       return;
     }
     const isLine = step === "line";
     const accepts = isLine ? this.#lineStart(frame) : (location: number) => this.#matches(location);
-    this.#restart({ ...journey, candidates: this.#candidates(isLine), accepts }, now);
+    this.#restart({ ...reverse, candidates: this.#candidates(isLine), accepts }, now);
   }
 
   /** Flags of the locations of all functions on the stack, or of the breakpoints. */
@@ -290,28 +290,28 @@ export class Session {
   }
 
   /** Ends this run, so that {@linkcode Session.run} begins another one. */
-  #restart(travel: Travel, to: bigint): void {
-    this.#next = { travel, to };
+  #restart(reverse: ReverseRun, to: bigint): void {
+    this.#next = { reverse, to };
     this.#stepping = undefined;
     this.#abort.abort();
     this.#go();
   }
 
-  /** A stop on a journey: a candidate, or the end. */
-  #arrived(travel: Travel, location: number): Promise<void> | undefined {
+  /** Handles a stop of a repeated run: at a candidate, or at its end. */
+  #arrived(reverse: ReverseRun, location: number): Promise<void> | undefined {
     const left = this.#left.value as bigint;
     if (left !== 0n) {
-      if (travel.accepts(location)) travel.found = this.#now;
+      if (reverse.accepts(location)) reverse.found = this.#now;
       return undefined;
     }
-    if (travel.candidates === undefined) {
-      this.#travel = undefined;
+    if (reverse.candidates === undefined) {
+      this.#reverse = undefined;
       this.#arm();
-      return this.#stop({ reason: travel.reason });
+      return this.#stop({ reason: reverse.reason });
     }
-    const { found } = travel;
-    const reason = found === 0n ? "entry" : travel.reason;
-    const next = { ...travel, reason, candidates: undefined };
+    const { found } = reverse;
+    const reason = found === 0n ? "entry" : reverse.reason;
+    const next = { ...reverse, reason, candidates: undefined };
     return new Promise((resolve) => {
       this.#resume = resolve;
       setTimeout(() => this.#restart(next, found === 0n ? 1n : found), 0);
@@ -376,9 +376,9 @@ export class Session {
   /** Sets the flags of the locations at which the program calls {@linkcode #hit}. */
   #arm(): void {
     const flags = this.#memory.bytes.subarray(0, this.program.locations);
-    if (this.#travel !== undefined) {
+    if (this.#reverse !== undefined) {
       flags.fill(0);
-      if (this.#travel.candidates !== undefined) flags.set(this.#travel.candidates);
+      if (this.#reverse.candidates !== undefined) flags.set(this.#reverse.candidates);
       return;
     }
     const everywhere = this.#wanted !== undefined || this.#stepping?.step === "into";
@@ -394,7 +394,7 @@ export class Session {
 
   /** Called before the instruction at a location whose flag is set. */
   #hit(location: number): Promise<void> | undefined {
-    if (this.#travel !== undefined) return this.#arrived(this.#travel, location);
+    if (this.#reverse !== undefined) return this.#arrived(this.#reverse, location);
     const stop = this.#stopAt(location);
     return stop === undefined ? undefined : this.#stop(stop);
   }

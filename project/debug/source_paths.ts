@@ -1,5 +1,5 @@
 /**
- * Source files by path. In: a path as an editor or a person names it, and the sources of a program, whose names are
+ * Source files by path. In: a path as an editor or the user gives it, and the sources of a program, whose names are
  * relative to a folder of the machine that compiled it. Out: the source that is meant, and its text on this machine.
  *
  * The module names the files, so they are untrusted: only regular files of a bounded size are read, and a name never

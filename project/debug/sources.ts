@@ -15,7 +15,7 @@ import { locationOffsets } from "./instrument.ts";
 
 /** A file, or a text that exists in memory only. */
 export interface Source {
-  /** The name by which people know it; a path if it is a file. */
+  /** The displayed name; a path if it is a file. */
   readonly name: string;
   /** Its text, if it is not a file. */
   readonly text: string | undefined;

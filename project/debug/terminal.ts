@@ -2,7 +2,7 @@
  * The debugger in a terminal: a prompt. In: a launched program and two streams. Out: the answers to commands; at the end
  * the program's exit status.
  *
- * One command at a time: while the program runs, only the interrupt key is heard, which stops it. Names and text of the
+ * One command at a time: while the program runs, only the interrupt key has an effect: it stops the program. Names and text of the
  * program are escaped.
  */
 import { createInterface, type Interface } from "node:readline";
@@ -88,7 +88,7 @@ class Terminal {
   readonly #debugger: Debugger;
   readonly #lines: Interface;
   readonly #output: Writable;
-  /** A person types; otherwise the commands are repeated in the output. */
+  /** True if the input is a terminal; otherwise the commands are repeated in the output. */
   readonly #isTerminal: boolean;
   #breakpoints: { readonly place: Target; readonly request: BreakpointRequest; readonly text: string }[] = [];
   #frame = 0;
@@ -350,7 +350,7 @@ class Terminal {
     return { kind: "function", name: words };
   }
 
-  /** Gives the debugger all breakpoints of a kind, or of a source. */
+  /** Passes all breakpoints of a kind, or of a source, to the debugger. */
   #place(target: Target) {
     const alike = this.#breakpoints.filter(({ place }) => place.kind === target.kind);
     switch (target.kind) {

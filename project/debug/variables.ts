@@ -1,6 +1,6 @@
 /**
- * Variables of a stopped program as people see them. In: a session and a frame. Out: trees of named values, which are
- * read when they are asked for.
+ * Variables of a stopped program for display. In: a session and a frame. Out: trees of named values, each read on
+ * request.
  */
 import type { ExternGlobal } from "@waft/engine";
 import { F32, F64, I32, I64, V128, valTypeName } from "@waft/engine/internal/wasm/types";

@@ -30,7 +30,7 @@ export class CallerSlot {
   readonly #address: number;
   #instance: RuntimeInstance | undefined;
   #bound: Memory;
-  /** Memories that the instance hears of. */
+  /** Memories whose moves and growth are reported to the instance. */
   readonly #known = new WeakSet<Memory>();
 
   constructor(type: MemoryType) {
@@ -40,7 +40,7 @@ export class CallerSlot {
     this.#known.add(this.idle);
   }
 
-  /** The instance is there. */
+  /** Connects the instance, which did not exist when its imports were made. */
   attach(instance: Instance): void {
     this.#instance = instance.internal;
   }
@@ -55,7 +55,7 @@ export class CallerSlot {
     return before;
   }
 
-  /** The call has ended. */
+  /** Ends a call: binds the memory that `enter` returned. */
   leave(before: Memory): void {
     this.#bind(before);
   }
@@ -90,6 +90,7 @@ function emptyMemory(type: MemoryType): Memory {
     return new Memory(host, type, { guarded: true });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return new Memory(host, type, { guarded: false }); // no address space: then the code does not count on it either
+    // Without address space for guard pages, the plugin's code was compiled for explicit bounds checks.
+    return new Memory(host, type, { guarded: false });
   }
 }

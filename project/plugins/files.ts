@@ -111,8 +111,8 @@ class Roots {
 }
 
 /**
- * Opens the host's `directory` of a root, which is relative to the project's directory `root`; it is made when it is
- * missing and `create` is set. Throws StatusError.
+ * Opens the host's `directory` of a root, which is relative to the project's directory `root`; creates it if it
+ * is missing and `create` is set. Throws StatusError.
  */
 export function openRoot(root: string, directory: string, create: boolean): number {
   const [base, path] = [resolve(root), resolve(root, directory)];
@@ -121,20 +121,20 @@ export function openRoot(root: string, directory: string, create: boolean): numb
   );
 }
 
-/** Opens a directory of the machine, which is made when it is missing and `create` is set. */
+/** Opens a directory of the machine; creates it if it is missing and `create` is set. */
 function openDirectory(path: string, create: boolean): number {
   if (create) {
     try {
       mkdirSync(path, { recursive: true });
     } catch {
-      // Opening it says why.
+      // Opening the directory reports the reason.
     }
   }
   const { sys, scratch, open } = system();
   return checked(sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
 }
 
-/** Opens the directory of the names `parts` beneath the directory `root`: no symbolic link leads out. */
+/** Opens the directory at the path `parts` beneath the directory `root`; no symbolic link leads out of `root`. */
 function openBeneath(root: string, parts: readonly string[], create: boolean): number {
   const { sys, scratch, open, resolver } = system();
   const base = openDirectory(root, false);

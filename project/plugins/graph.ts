@@ -47,7 +47,7 @@ interface GraphParts {
   readonly instantiateChild: (bytes: Uint8Array, maxMemoryPages: number) => Child;
 }
 
-/** A plugin that is there, with the functions that the engine calls. */
+/** An instantiated plugin. */
 interface Live {
   readonly node: PluginNode;
   readonly party: Party;
@@ -114,7 +114,7 @@ export class InstanceGraph {
     return instance;
   }
 
-  /** The guest, which is called only when it is there. */
+  /** The guest. Throws a Bug before it has been added. */
   get #called(): CalledInstance {
     if (this.#guestInstance === undefined) throw new Bug("The graph has no guest yet");
     return this.#guestInstance;
@@ -137,7 +137,7 @@ export class InstanceGraph {
     this.#byId.set(node.plugin.id, live);
   }
 
-  /** Runs the `init` functions of the plugins, in start order. */
+  /** Runs the `init` functions of the plugins, in start order; none may wait. */
   start(): void {
     for (const live of this.#live) {
       this.#engineCall(live, "waft:self@1#init");
@@ -145,7 +145,7 @@ export class InstanceGraph {
     }
   }
 
-  /** The same, where plugins may wait. */
+  /** `start` for plugins that may wait. */
   startAsync(): Promise<void> {
     return this.#inTurn(this.#control, async (waiting) => {
       for (const live of this.#live) {
@@ -155,12 +155,12 @@ export class InstanceGraph {
     });
   }
 
-  /** Tells the plugins that may know of a module that was compiled. */
+  /** Calls the `module-compiled` hooks with the digest of a compiled module. */
   moduleCompiled(digest: string): void {
     this.#hooks("module-compiled", digest);
   }
 
-  /** The same, where plugins may wait. */
+  /** `moduleCompiled` for plugins that may wait. */
   moduleCompiledAsync(digest: string): Promise<void> {
     return this.#inTurn(this.#control, (waiting) => this.#hooksWaiting(waiting, "module-compiled", digest));
   }
@@ -392,7 +392,7 @@ export class InstanceGraph {
     return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
   }
 
-  /** Makes an asynchronous call after the previous ones have ended. */
+  /** Makes an asynchronous call once the previous ones have ended. */
   async #inTurn<T>(context: Context, action: (waiting: Waiting) => Promise<T>): Promise<T> {
     const waiting = new Waiting(context);
     const before = this.#turn;

@@ -102,7 +102,7 @@ export const stdioFunctions: HostFunctionGroup = (node, grants) => {
       const name = ["stdin", "stdout", "stderr"][stream >>> 0];
       if (name === undefined || stream === 0) throw new StatusError(STATUS.invalid);
       if (!streams.has(name)) throw new StatusError(STATUS.denied);
-      // A copy: the runtime's own writing must not meet memory that can be given back.
+      // A copy, because the memory may be released while the runtime still writes its bytes.
       const bytes = node.memory.bytes(at, length).slice(0, MAX_TRANSFER);
       return transfer(() => writeSync(stdio[stream === 1 ? 1 : 2], bytes));
     },

@@ -52,7 +52,7 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
 /** Longest text that a host function takes: paths, names, hosts. */
 const MAX_TEXT = 4096;
 
-/** The memory of a plugin, for its host functions. */
+/** Checked access of host functions to the memory of their plugin. */
 export class PluginMemory {
   #memory: Memory | undefined;
 

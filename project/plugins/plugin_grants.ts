@@ -24,7 +24,7 @@ import { hostInterface } from "../definitions/wit_interfaces.ts";
 
 /** The link target of an import. */
 type LinkTarget =
-  /** The plugin's own namespace: always there. */
+  /** The plugin's own namespace, which is always linked. */
   | { readonly kind: "self" }
   /** A host function, with every granted authority that opens it and its scope. */
   | { readonly kind: "host"; readonly grants: { readonly [authority: string]: JsonObject } }
@@ -62,8 +62,8 @@ interface GrantedPlugin {
 }
 
 /**
- * Grants after the machine's policy: an authority that the policy denies is not granted, whatever the lockfile
- * contains.
+ * Grants after the machine's policy: an authority that the policy denies is not granted, regardless of the
+ * lockfile.
  */
 export function effectiveGrants(plugin: GrantedPlugin, policyDeny: readonly string[]): { [name: string]: JsonObject } {
   const grants = Object.create(null) as { [name: string]: JsonObject };

@@ -84,7 +84,7 @@ interface CompiledModulePlugin {
   readonly plugin: HostedPlugin;
   readonly module: Module;
   readonly limits: NonNullable<Context["limits"]>;
-  /** With which type it imports its caller's memory. */
+  /** The type with which it imports its caller's memory. */
   readonly callerMemory: Memory["type"] | undefined;
 }
 
@@ -332,7 +332,7 @@ export class PluginHost {
     return undefined;
   }
 
-  /** Why a component cannot import an interface from a provider: both have the same functions in the words of WIT. */
+  /** The reason why a component cannot import an interface from a provider: both must have the same signatures in WIT. */
   #interfaceFault(name: string, id: string, namespace: string, world: InspectedWorld): string | undefined {
     const provider = this.#plugin(id);
     const own = provider?.component?.provides.get(namespace);
@@ -345,7 +345,7 @@ export class PluginHost {
     return undefined;
   }
 
-  /** Why a module with these exports cannot call a function of a plugin: values of components need its memory. */
+  /** The reason why a module with these exports cannot call a function of a plugin: values of components need its memory. */
   #callerFault(id: string, name: string, exports: readonly CallerExport[]): string | undefined {
     const provider = this.#plugin(id);
     if (provider?.component === undefined) return undefined;
@@ -641,7 +641,7 @@ function impassable(type: FunctionType): string | undefined {
   return bad === undefined ? undefined : `${bad} cannot be passed between instances`;
 }
 
-/** A function type in the engine's words. */
+/** A function type in the engine's notation. */
 function engineType({ params, results }: FunctionType): string {
   return `[${params.join(" ")}] -> [${results.join(" ")}]`;
 }

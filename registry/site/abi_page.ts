@@ -1,8 +1,8 @@
 /**
  * The page about the host's functions for plugins, written from the table that the linker uses.
  *
- * In: project/definitions/authorities.ts and wit_interfaces.ts, and a name for each parameter. Out: Markdown. A test compares names with
- * types, so a function cannot be added or changed without this page.
+ * In: project/definitions/authorities.ts and wit_interfaces.ts, and a name for each parameter. Out: Markdown. A test
+ * compares names with types, so a function cannot be added or changed without this page.
  */
 import {
   AUTHORITIES,

@@ -1,8 +1,8 @@
 /**
  * The documentation of each channel: pages, index record, raw Markdown, one text of everything, search.
  *
- * In: Markdown files of each channel. Out: pages by path, each rendered when it is first asked for and kept while its
- * source stays the same. The index record has the fields of the specification ("Documentation-site index record").
+ * In: Markdown files of each channel. Out: pages by path, each rendered at its first request and kept while its source
+ * stays the same. The index record has the fields of the specification ("Documentation-site index record").
  * Canary is docs/ beside this program and the pages that the program writes; other channels come from the database.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
@@ -20,7 +20,7 @@ export interface Channel {
   readonly pages: readonly DocumentPage[];
 }
 
-/** A page; rendered when its HTML, headings or sections are first asked for. */
+/** A page; rendered when its HTML, headings or sections are first requested. */
 export class DocumentPage {
   readonly channel: string;
   /** File name without `.md`. */

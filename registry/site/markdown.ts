@@ -1,8 +1,8 @@
 /**
- * Markdown to HTML, for our documentation and for text of authors.
+ * Markdown to HTML, for the documentation and for text of authors.
  *
  * In: Markdown that may be hostile. Out: HTML without scripts, raw HTML, remote images, or links other than http(s),
- * mailto and, in our own pages, relative ones. Raw HTML is shown as text. Characters that reorder text become visible
+ * mailto and, in the documentation, relative ones. Raw HTML is shown as text. Characters that reorder text become visible
  * escapes.
  */
 import MarkdownIt from "markdown-it";

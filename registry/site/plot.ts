@@ -1,7 +1,7 @@
 /**
  * Plots: bars of ratios on a logarithmic scale, drawn on the server, readable at any width.
  *
- * In: the text of a `plot` block of our own Markdown: a title, then lines of a name and a number, the ratio to the
+ * In: the text of a `plot` block of the documentation: a title, then lines of a name and a number, the ratio to the
  * other side, where 1 is even. Out: one row for each bar, with the name and the number as text and the bar as SVG whose
  * positions are percentages, so that text keeps its size on a phone. Colours come from the style sheet (no inline
  * styles). The bars are hidden from assistive technology; the names and numbers are text.

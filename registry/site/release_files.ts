@@ -110,7 +110,7 @@ function streamOf(file: FileHandle, start: number, end: number): ReadableStream<
       if (bytesRead > 0) controller.enqueue(room.subarray(0, bytesRead));
       if (at < end && bytesRead > 0) return;
       await file.close();
-      // The file was truncated meanwhile: the answer ends early, which its length reveals.
+      // The file has been truncated: the answer ends early, which its length reveals.
       if (at < end) controller.error(new Error("The file is shorter than it was"));
       else controller.close();
     },

@@ -1,6 +1,6 @@
 /**
- * The site's style sheet, script and pictures, under names that change with their bytes, so that they can be cached for
- * ever.
+ * The site's style sheet, script and pictures, under names that change with their bytes, so that they can be cached
+ * permanently.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -74,7 +74,7 @@ export function maybeNumber(row: Row, column: string): number | undefined {
 export function bytesOf(row: Row, column: string): Uint8Array<ArrayBuffer> {
   const value = row[column];
   if (!(value instanceof Uint8Array)) throw new TypeError(`Column "${column}" holds no bytes`);
-  // PostgreSQL's client gives a Buffer, which is a view with other habits.
+  // PostgreSQL's client returns a Buffer, whose methods differ from those of Uint8Array.
   return new Uint8Array(value.buffer as ArrayBuffer, value.byteOffset, value.byteLength);
 }
 

@@ -14,7 +14,7 @@ interface PublicKey {
   readonly publicKey: string;
   readonly createdAt: number;
   readonly retiredAt?: number;
-  /** The key before it says so: its name and signature. */
+  /** The endorsement by its predecessor: the name of that key, and its signature. */
   readonly endorsement?: { readonly keyId: string; readonly value: string };
 }
 
@@ -131,7 +131,7 @@ export function writeDocuments(
   });
 }
 
-/** All pages of all channels that are kept. */
+/** All stored pages of all channels. */
 export async function readDocuments(queries: Queries): Promise<Map<string, StoredDocument[]>> {
   const channels = new Map<string, StoredDocument[]>();
   for (const row of await queries.all("SELECT channel, path, source FROM documents ORDER BY channel, path")) {

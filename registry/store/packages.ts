@@ -2,7 +2,7 @@
  * Reading packages: lists with filters and pages, one package, its releases, the solver's index.
  *
  * In: checked queries. Out: plain data for routes and pages. Pages of a list follow each other by the sort values of
- * the last row (keyset), so packages that are published meanwhile neither repeat nor hide others.
+ * the last row (keyset), so packages that are published between two pages neither repeat nor hide others.
  */
 import type { Definition } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";

@@ -1,7 +1,7 @@
 /**
  * PostgreSQL, for several app processes on one database, through npm `postgres`.
  *
- * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all of ours are safe).
+ * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all columns hold safe integers).
  * A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an error that
  * says "try again", because whether the last commit happened cannot be known here.
  */
@@ -14,7 +14,7 @@ const ATTEMPTS = 5;
 
 const numbered = new Map<string, string>();
 
-/** `?` becomes `$1`, `$2`, …; our statements hold no question marks in literals. */
+/** `?` becomes `$1`, `$2`, …; no statement of the registry has a question mark in a literal. */
 function numberPlaceholders(sql: string): string {
   let text = numbered.get(sql);
   if (text === undefined) {
@@ -59,7 +59,7 @@ interface Client {
  *
  * A client that lost its server is discarded, and the next statement starts another: the library's own reconnection can
  * leave statements without an answer for ever (seen on all connections of a process after `kill -9` of the server). For
- * the same reason every statement has a timeout of ours.
+ * the same reason every statement has a timeout here.
  */
 class Connection implements Queries {
   readonly #url: string;
@@ -67,7 +67,7 @@ class Connection implements Queries {
   #client: Client | undefined;
   /** Number of losses; a transaction does not survive one. */
   losses = 0;
-  /** A transaction may still be open on it. */
+  /** True if a transaction may still be open on it. */
   unclean = false;
 
   constructor(url: string, schema: string | undefined) {
@@ -278,7 +278,7 @@ function connect(url: string, schema: string | undefined, onLoss: () => void): C
         parse: (text: string) => Number(text),
         serialize: (n: number) => String(n),
       },
-      // Values are not converted: a number for a text column is a defect of ours and must fail.
+      // Values are not converted: a number for a text column is a defect of the registry and must fail.
       text: { to: TEXT_OID, from: [TEXT_OID], parse: (text: string) => text, serialize: (text: string) => text },
     },
   });

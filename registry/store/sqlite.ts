@@ -19,7 +19,7 @@ interface Job {
 }
 
 /**
- * Opens a file. The host's module is asked for here, not imported: Node 20 lacks it, and completions and manual pages
+ * Opens a file. The host's module is looked up here, not imported: Node 20 lacks it, and completions and manual pages
  * load the definitions of all commands.
  */
 function openFile(path: string, readOnly: boolean): DatabaseSync {

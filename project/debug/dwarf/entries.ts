@@ -43,7 +43,7 @@ const MOST_ATTRIBUTES = 32_000_000;
 const MOST_DEPTH = 1000;
 /** The most bytes of abbreviations that are read, as a multiple of their section. */
 const MOST_COPIES = 8;
-/** The most steps in lists of ranges and locations that one look at a frame takes. */
+/** The most steps in lists of ranges and locations that the evaluation of one frame takes. */
 const MOST_STEPS = 4_000_000;
 const EMPTY = new Uint8Array(0);
 

@@ -68,7 +68,7 @@ export class SourceVariables {
     );
   }
 
-  /** Each look at a frame begins here. */
+  /** Begins the evaluation of a frame: resets the limit of steps, and finds its function. */
   #functionAt(pc: number): Found | undefined {
     this.#units[0]?.limits.beginSteps();
     for (const unit of this.#units) {

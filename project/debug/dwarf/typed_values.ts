@@ -3,7 +3,7 @@
  * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums are read;
  * strings behind pointers to characters, and Rust's `&str`, are shown.
  *
- * Parts are made when they are asked for, so types that contain pointers to themselves have no end and need none.
+ * Parts are made on request, so a type that contains a pointer to itself causes no endless recursion.
  */
 import { F32, F64, I32, I64 } from "@waft/engine/internal/wasm/types";
 import type { Variable } from "../variable.ts";
@@ -123,7 +123,7 @@ export class TypedValues {
     return core;
   }
 
-  /** A type as C would write it, near enough. */
+  /** A type in a notation close to that of C. */
   typeName(unit: Unit, type: Entry | undefined, depth = 0): string {
     if (type === undefined || depth > MOST_NAMES) return "void";
     const name = nameOf(type);

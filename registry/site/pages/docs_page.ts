@@ -76,7 +76,7 @@ function isDefault(channel: Channel): boolean {
   return channel.base === "/";
 }
 
-/** A link to the source of a page that is written by hand. */
+/** A link to the source of a page that has a file; generated pages have none. */
 function editLink({ settings }: Services, channel: Channel, page: DocumentPage): Markup | false {
   const { repositoryUrl } = settings;
   const isGenerated = GENERATED_PAGES.includes(page.name) || REFERENCE_PAGES.includes(page.name);
@@ -84,7 +84,7 @@ function editLink({ settings }: Services, channel: Channel, page: DocumentPage):
   return markup` <a href="${repositoryUrl}/edit/main/docs/${page.name}.md">Edit this page</a>`;
 }
 
-/** Says that another channel is the better one to read; nothing on the default channel and the newest release. */
+/** The note that recommends another channel; none on the default channel and the newest release. */
 function banner(services: Services, channel: Channel, page: DocumentPage): Markup | false {
   const official = services.documents.newestOfficial();
   if (isDefault(channel) || official === channel) return false;

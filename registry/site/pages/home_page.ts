@@ -1,5 +1,5 @@
 /**
- * The first page: purpose, installation, a look at a terminal, and the rest of docs/index.md.
+ * The first page: purpose, installation, a sample of a terminal, and the rest of docs/index.md.
  */
 import { BASE_URL } from "../../../project/base/constants.ts";
 import type { Services } from "../../services.ts";
