@@ -8,7 +8,7 @@
  */
 import { X } from "./instructions.ts";
 
-/** By condition: flags NZCV for which it holds. Those of the opposite condition are flags for which it does not. */
+/** By condition: flags NZCV for which it holds. For those of the opposite condition (cc ^ 1) it does not hold. */
 export const HOLDS: Uint8Array = Uint8Array.of(4, 0, 2, 0, 8, 0, 1, 0, 2, 0, 0, 8, 0, 4);
 
 // Fields of imm: the second's immediate, its flags, the condition for making it, and how many registers the first has.

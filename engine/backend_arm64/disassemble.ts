@@ -38,7 +38,7 @@ function width(row: number, letter: string): number {
   return INSTRUCTION_ROWS[row].bits.split(letter).length - 1;
 }
 
-/** Reads a word. */
+/** Decodes a word; undefined if no row matches. */
 export function decode(word: number): Decoded | undefined {
   const row = ORDER.find((r) => (word & ROW_MASK[r]) === ROW_BITS[r]);
   if (row === undefined) return undefined;

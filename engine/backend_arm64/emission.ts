@@ -36,7 +36,7 @@ export const OUT_OF_LINE = {
 
 /** The access emitted last. */
 export interface LastAccess {
-  /** Bytes and fixups emitted right after it; −1: there is none. */
+  /** Number of bytes and of fixups right after it; −1: there is none. */
   at: number;
   fixups: number;
   row: number;

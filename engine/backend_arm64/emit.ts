@@ -15,12 +15,12 @@ import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
-import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { auxConsumer, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 import { emitAllocation, emitSlowAllocation } from "./emit_allocation.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
-import { branchesItself, branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
+import { branchesItself, branchOn, emitCompare, emitFlags } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -65,7 +65,7 @@ const EMITTER: Emitter<Emission> = {
   finish,
 };
 
-/** Moves and constants leave the flags alone; a branch on a register must still find that as it was. */
+/** Moves and constants leave the flags alone; a branch on a register must still find its value there. */
 function movesEarly(e: Emission, i: number, back: number, other: number): boolean {
   if (branchesItself(e.v.op[i])) {
     const { edgeFirst, editTo, editFrom, editRemat } = e.allocation;
@@ -88,13 +88,13 @@ export function emitFunction(
   index: number,
 ): void {
   e.begin(v, allocation, context, code);
-  if (e.frame === 0) e.count(e.elideKey); // counted here, since stubs have no frame either
+  if (e.frame === 0) e.count(e.elideKey); // not in `begin`, which stubs call, too
   emitFunctionBody(EMITTER, e, ends, index, Math.max(0, e.frame - 8));
 }
 
 function emitPrologue(e: Emission): void {
   const { asm, frame, context, v } = e;
-  // Small leaves live on the slack below the limit.
+  // Small leaf functions use the slack below the limit.
   if (v.hasCalls || frame > STACK_SLACK / 2) {
     if (context.stackFence) {
       let low = SP;
@@ -120,7 +120,7 @@ function emitPrologue(e: Emission): void {
 function emitRowOrCompare(e: Emission, i: number): void {
   const { v } = e;
   const op = v.op[i];
-  const consumer = consumerOf(e, i);
+  const consumer = auxConsumer(v.aux[i]);
   if (consumer === CONSUMER.NONE) {
     emitRow(e, i, op, v.firstOperand[i]);
   } else {

@@ -29,7 +29,8 @@ export function emitAllocation(e: Emission, i: number): void {
     asm.rri(X.SUBS_I64, ZERO, bytes, MAX_SMALL_BYTES >> 12, 1);
     e.branch(CC.HI, slow);
     asm.rri(X.ADD_I64, SCRATCH, bytes, 7, 0);
-    asm.rrri(X.ADD64, SCRATCH, cells, lsr3(e), 0, 0);
+    asm.rri(X.UBFM64, SCRATCH2, SCRATCH, 3, 63);
+    asm.rrri(X.ADD64, SCRATCH, cells, SCRATCH2, 0, 0);
     emitAt(e, X.LDRB_U, SCRATCH, SCRATCH, CELLS.CLASS_OF);
     asm.rrri(X.ADD64, cells, cells, SCRATCH, 3, 0);
   }
@@ -38,12 +39,6 @@ export function emitAllocation(e: Emission, i: number): void {
   emitAt(e, X.LDR_X_U, SCRATCH, object, 0);
   emitAt(e, X.STR_X_U, SCRATCH, cells, at);
   e.bind(back);
-}
-
-/** x17 = x16 >> 3 */
-function lsr3(e: Emission): number {
-  e.asm.rri(X.UBFM64, SCRATCH2, SCRATCH, 3, 63);
-  return SCRATCH2;
 }
 
 export function emitSlowAllocation(e: Emission, i: number, back: number): void {

@@ -8,7 +8,7 @@ import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { SCRATCH, SCRATCH2, ZERO } from "./registers.ts";
 
-/** Rows by the number of the operation: add sub and or xor; the next are those of 64 bits. */
+/** Rows on 32-bit registers by the number of the operation: add sub and or xor; row + 1 works on 64 bits. */
 const ROWS = [X.ADD32, X.SUB32, X.AND32, X.ORR32, X.EOR32];
 const EXCHANGE = 5;
 

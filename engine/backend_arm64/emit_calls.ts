@@ -14,7 +14,7 @@ import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 
-/** Option of an extended operand: 64 bits, as they are. */
+/** Option of an extended operand: all 64 bits. */
 const UXTX = 3;
 
 if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of a record are not a pair");
@@ -52,7 +52,7 @@ export function takeFrame(e: Emission, frame: number): void {
   if (frame > 16) moveStack(e, 16 - frame);
 }
 
-/** sp += bytes; by an immediate if that has room and small-frame is on. */
+/** sp += bytes; in the fewest instructions with the key small-frame, through x16 without. */
 function moveStack(e: Emission, bytes: number): void {
   if (e.smallFrames) {
     e.count("small-frame");
@@ -110,8 +110,8 @@ function handFuelOver(e: Emission): void {
 }
 
 /**
- * The register holds the fuel of the callee's code, whose context is still in x28, if that code is metered; memory does
- * otherwise.
+ * If the callee's code, whose context is still in x28, is metered, the register holds the fuel, otherwise THREAD.FUEL
+ * does.
  */
 function takeFuelBack(e: Emission): void {
   const metered = e.context.fuel === true;
@@ -229,7 +229,7 @@ export function emitPoll(e: Emission, i: number): void {
   e.faultSite(i, TRAP.INTERRUPTED);
   // The displacement counts from the end of its word.
   emitAt(e, X.LDR_W_U, ZERO, SCRATCH, 4);
-  // The guest may have been parked here while others made the memory longer; its register came back as it was.
+  // The memory may grow while the guest is parked here, and resuming restores the old length to the register.
   if (e.context.explicitBounds) {
     emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
   }

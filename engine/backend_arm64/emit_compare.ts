@@ -7,7 +7,7 @@ import { TY } from "../ir/types.ts";
 import type { Emission } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { ROW_REGISTERS, X } from "./instructions.ts";
-import { AUX_CODE_SHIFT, AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
+import { AUX_CODE_SHIFT, AUX_CONDITION_SHIFT, auxConsumer, CC, CONSUMER } from "./machine_ops.ts";
 import { emitMove } from "./emit_row.ts";
 import { ZERO } from "./registers.ts";
 import {
@@ -20,11 +20,6 @@ import {
   firstS,
   isChainRow,
 } from "./compare_chain.ts";
-
-/** Consumer of instruction `i`'s flags. */
-export function consumerOf(e: Emission, i: number): number {
-  return (e.v.aux[i] >>> AUX_CONSUMER_SHIFT) & 7;
-}
 
 /** Condition of instruction `i`. */
 function conditionOf(e: Emission, i: number): number {
@@ -47,7 +42,7 @@ export function emitFlags(e: Emission, i: number, o: number): number {
   }
   const n = location[o] & 31;
   const m = v.firstOperand[i + 1] > o + 1 ? location[o + 1] & 31 : 0;
-  // Rows with a result put it where zeros come from.
+  // Rows with a result write it to the register of zeros.
   const d = (ROW_REGISTERS[row] & 15) === 1 ? ZERO : 0;
   e.asm.word(encode(row, d, n, m, 0, v.imm[i], v.disp[i], 0, 0));
   return conditionOf(e, i);
@@ -86,7 +81,7 @@ export function branchOn(e: Emission, i: number, cc: number, label: number): voi
 export function emitCompare(e: Emission, i: number): void {
   const { v, asm } = e;
   const o = v.firstOperand[i];
-  const consumer = consumerOf(e, i);
+  const consumer = auxConsumer(v.aux[i]);
   switch (consumer) {
     case CONSUMER.SET: {
       const cc = emitFlags(e, i, o + 1);

@@ -38,7 +38,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
     }
     e.branch(CC.HS, edgeLabel(e, ends, v.succ[first + last]));
   }
-  // The table follows immediately, so that it is in reach however large the function is.
+  // The table follows immediately, so that it is in reach of ADR in a function of any size.
   const table = e.newLabel();
   e.address(SCRATCH, table);
   e.asm.word(encode(X.LDRSW_X, SCRATCH2, SCRATCH, index, 0, 0, UXTW, 0, 1));

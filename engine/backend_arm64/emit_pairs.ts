@@ -14,7 +14,10 @@ import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { SP } from "./registers.ts";
 
-/** By row: that of a pair, and whether it loads and to general registers. */
+const LOADS = 1;
+const GENERAL = 2;
+
+/** By row of an access: the row of the pair, whether it loads, and whether its registers are general. */
 const PAIR_ROWS = new Map<number, { pair: number; loads: boolean; general: boolean }>([
   [X.LDR_W_U, { pair: X.LDP_W, loads: true, general: true }],
   [X.LDR_X_U, { pair: X.LDP_X, loads: true, general: true }],
@@ -27,16 +30,15 @@ const PAIR_ROWS = new Map<number, { pair: number; loads: boolean; general: boole
   [X.STR_D_U, { pair: X.STP_D, loads: false, general: false }],
   [X.STR_Q_U, { pair: X.STP_Q, loads: false, general: false }],
 ]);
-/** The same as columns, by row: 0 or the row of the pair; 1 if it loads, + 2 if to general registers. */
 const ROWS = Math.max(...PAIR_ROWS.keys()) + 1;
+/** By row: the row of the pair, 0 for none. */
 const PAIR = new Uint16Array(ROWS);
+/** By row: LOADS and GENERAL. */
 const KINDS = new Uint8Array(ROWS);
 for (const [row, { pair, loads, general }] of PAIR_ROWS) {
   PAIR[row] = pair;
-  KINDS[row] = (loads ? 1 : 0) + (general ? 2 : 0);
+  KINDS[row] = (loads ? LOADS : 0) | (general ? GENERAL : 0);
 }
-const LOADS = 1;
-const GENERAL = 2;
 /** Displacements of pairs have seven bits. */
 const LARGEST = 63;
 

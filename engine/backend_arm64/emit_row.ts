@@ -1,7 +1,7 @@
 /**
  * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's fields, and writes the
  * word. Also loads and stores with their address modes, constants, and the allocator's edits (moves, spills, reloads,
- * repeated constants).
+ * rematerialized constants).
  *
  * Only x16, x17 and v31 may be changed besides the instruction's results.
  */
@@ -48,8 +48,8 @@ const UNSCALED = 1;
 const INDEXED = 2;
 
 /**
- * row t, [base + disp] with disp ≥ 0 of any size; a row of kind …_U. Changes x16 if disp is large. The site precedes
- * the access.
+ * row t, [base + disp] with disp ≥ −256; `row` is of kind …_U. Changes x16 if disp is large. If `trap` is not 0, the
+ * access is a trap site of instruction `site`.
  */
 export function emitAt(e: Emission, row: number, t: number, base: number, disp: number, site = -1, trap = 0): void {
   const { asm } = e;
@@ -118,10 +118,7 @@ function emitPointer(e: Emission, row: number, t: number, base: number, disp: nu
   e.asm.word(encode(row + INDEXED, t, base, SCRATCH, 0, 0, UXTX, 0, 0));
 }
 
-/**
- * Loads and stores of slots by type. The whole register of an i32, whose upper half is zero, so that slots can be
- * paired.
- */
+/** Rows of loads and stores of slots by type. An i32 takes the whole register, so that neighbouring slots can be paired. */
 const LOADS = [0, X.LDR_X_U, X.LDR_X_U, X.LDR_S_U, X.LDR_D_U, X.LDR_Q_U, X.LDR_X_U];
 const STORES = [0, X.STR_X_U, X.STR_X_U, X.STR_S_U, X.STR_D_U, X.STR_Q_U, X.STR_X_U];
 
@@ -152,7 +149,7 @@ function emitRegisterMove(e: Emission, from: number, to: number, ty: number): vo
   else asm.rrr(X.FMOV_D, to & 31, from & 31, 0);
 }
 
-/** Loads a register from slot `from`, or from the register that the slot has its value from (key store-load-fwd). */
+/** Loads a register from slot `from`, or from the register that was just stored there (key store-load-fwd). */
 function emitReload(e: Emission, from: number, to: number, ty: number): void {
   const offset = slotOffset(from);
   const known = e.forwards ? justStored(e, STORES[ty], offset >>> ROW_SCALE[STORES[ty]]) : -1;
@@ -192,7 +189,7 @@ export function emitFloatConstant(e: Emission, d: number, low: number, high: num
   } else emitLiteral(e, double === 1 ? X.LDR_LD : X.LDR_LS, d, e.pool(low, high, double === 1 ? 8 : 4));
 }
 
-/** Emits repeatable instruction `i` with its result in physical register `to`. */
+/** Rematerializes instruction `i` into physical register `to`. */
 export function emitRematerialized(e: Emission, i: number, to: number): void {
   const { v, asm } = e;
   const d = to & 31;
@@ -216,7 +213,7 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
       asm.addConstant(d, CONTEXT_REGISTER, v.imm[i], SCRATCH);
       break;
     default:
-      throw new Error(`Operation ${v.op[i]} cannot be repeated`);
+      throw new Error(`Operation ${v.op[i]} cannot be rematerialized`);
   }
 }
 

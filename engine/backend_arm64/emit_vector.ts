@@ -9,7 +9,7 @@ import { SCRATCH } from "./registers.ts";
 /** Functions with more VCode than this may be too long for literal loads, which reach 1 MiB. */
 export const LITERAL_LIMIT = 12000;
 
-/** Rows that make a word of one byte by how far the byte is shifted. */
+/** Rows that make a word of one byte, by the shift of the byte. */
 const WORD_ROWS = [X.MOVI_4S, X.MOVI_4S_8, X.MOVI_4S_16, X.MOVI_4S_24];
 const INVERTED_WORD_ROWS = [X.MVNI_4S, X.MVNI_4S_8, X.MVNI_4S_16, X.MVNI_4S_24];
 
@@ -43,7 +43,7 @@ function move(e: Emission, row: number, d: number, byte: number): void {
   e.asm.rri(row, d, 0, byte & 31, byte >> 5);
 }
 
-/** All lanes are `word`, if one instruction makes that. */
+/** Sets all 32-bit lanes to `word` if one instruction can; otherwise does nothing and returns false. */
 function emitWords(e: Emission, d: number, word: number): boolean {
   const byte = word & 0xff;
   const half = word & 0xffff;

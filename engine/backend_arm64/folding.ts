@@ -1,7 +1,7 @@
 /**
- * Folding for arm64: which values are computed by their users instead of in a register of their own: compares at their
- * branch, shifts and extensions as operands, products that are added, conversions without code. Loads are never folded:
- * arm64 operates on registers.
+ * Folding for arm64, the choice of values that their users compute instead of reading them from a register: compares at
+ * their branch, shifts and extensions as operands, products that are added, conversions without code. Loads are never
+ * folded: arm64 operates on registers.
  *
  * The fold rules of the backward sweep of codegen/folding.ts. The selection rules (select_*.ts) check `folded` and
  * match the same shapes again.
@@ -17,7 +17,7 @@ function foldWrap(s: Arm64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.WRAP) foldPure(s, id, user);
 }
 
-/** Folds an inversion into a vector operation that can do it as well. */
+/** Folds an inversion into a vector operation that has a form with an inverted operand. */
 function foldInverse(s: Arm64Lowering, id: number, user: number): boolean {
   return s.op[id] === OP.VNOT && foldPure(s, id, user);
 }
@@ -43,7 +43,7 @@ function isFoldable(s: Arm64Lowering, id: number, user: number): boolean {
   return s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0;
 }
 
-/** Whether compare `id` has a form that only the first of a chain can have. */
+/** Whether compare `id` has a form that only the first comparison of a chain can have. */
 function isRich(s: Arm64Lowering, id: number): boolean {
   const x = s.a[id];
   const y = s.b[id];
@@ -75,18 +75,18 @@ function foldChain(s: Arm64Lowering, id: number, user: number): boolean {
   return true;
 }
 
-/** A compare that is used only as a condition is repeated at each use, if they are near. */
+/** Whether compare `id`, which is used only as a condition, is made once at each of its uses: if there are two. */
 function repeatable(s: Arm64Lowering, id: number): boolean {
   return s.uses[id] === 2 && s.op[s.a[id]] !== OP.CONST;
 }
 
-/** Whether `id` is a shift by a constant (to the left, or either way) that a shifted operand can do. */
+/** Whether `id` is a shift by a constant, which a shifted operand can do. */
 export function isConstantShift(s: Arm64Lowering, id: number): boolean {
   const o = s.op[id];
   return (o === OP.SHL || o === OP.SHR_U || o === OP.SHR_S) && s.op[s.b[id]] === OP.CONST;
 }
 
-/** Whether `id` can be the second operand, shifted or extended, of an addition or subtraction. */
+/** Folds value `id` into `user` as a shifted operand, or, if `arithmetic`, as an extended one; returns whether it did. */
 function foldOperand(s: Arm64Lowering, id: number, user: number, arithmetic: boolean): boolean {
   if (isConstantShift(s, id)) return foldPure(s, id, user);
   return arithmetic && s.foldsExtensions && foldExtension(s, id, user);
@@ -154,13 +154,6 @@ function foldOperands(s: Arm64Lowering, id: number): void {
   foldZeros(s, s.b[id], id);
 }
 
-function foldProduct(s: Arm64Lowering, id: number): void {
-  foldZeros(s, s.a[id], id);
-  foldZeros(s, s.b[id], id);
-  foldWrap(s, s.a[id], id);
-  foldWrap(s, s.b[id], id);
-}
-
 function foldShift(s: Arm64Lowering, id: number): void {
   foldWrap(s, s.a[id], id);
   foldWrap(s, s.b[id], id);
@@ -208,7 +201,7 @@ const RULES = foldRules<Arm64Lowering>([
   [[OP.ADD, OP.SUB], foldSum],
   [[OP.AND], foldAnd],
   [[OP.OR, OP.XOR], foldOr],
-  [[OP.MUL], foldProduct],
+  [[OP.MUL], foldOperands],
   [[OP.SHL, OP.SHR_S, OP.SHR_U, OP.ROTL, OP.ROTR], foldShift],
   [[OP.WRAP], foldField],
   [[OP.CLZ, OP.CTZ, OP.EXTEND8_S, OP.EXTEND16_S, OP.EXTEND_S], (s, id) => foldWrap(s, s.a[id], id)],

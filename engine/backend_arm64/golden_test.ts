@@ -14,7 +14,7 @@ import { OPTIMIZING_ARM64 as ARM64 } from "./optimizing_target.ts";
 const BASELINE: ReadonlySet<string> = new Set();
 const MODERN: ReadonlySet<string> = new Set(["lse"]);
 
-/** An instruction that names a place by its distance. */
+/** An instruction whose operand is a distance from itself. */
 const RELATIVE = /^( {2}(?:b|bl|b\.\w+|cbz|cbnz|tbz|tbnz|adr|ldr|ldrsw) (?:.*, )?)#(-?\d+)$/;
 
 function listing(text: string, settings: CompileSettings): string {

@@ -3,11 +3,12 @@
  * builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../abi/builtins.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
 import { TRAP_MESSAGES } from "../traps.ts";
-import { KIND } from "./emission.ts";
+import { FILLER, KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
 import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
@@ -33,10 +34,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
 }
 
 function stub(context: CodegenContext, code: MachineCode, number: number, emit: (s: StubCode) => void): void {
-  while (code.length % 16 !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = 0;
-  }
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
   code.stubStart[number] = code.length;
   const s = new StubCode(context, code);
   emit(s);

@@ -57,7 +57,7 @@ b0(v1:i64 v2:i64 v3:i64):
 
 /**
  * A function that each key changes; immutable-poly-fastpath is decided where tables are known
- * (tests/features/immutable_table_test.ts).
+ * (tests/features/known_tables_test.ts).
  */
 const TRIGGERS: Readonly<Record<string, string>> = {
   "three-op-sink": ARITHMETIC,

@@ -16,8 +16,9 @@ export const FOLD = {
   ...FOLDING,
   /** An AND or OR of comparisons, of which the second is made only if the first does not decide (compare_chain.ts). */
   CHAIN: FOLDING.OWN,
-  /** Its comparisons. */
+  /** The first comparison of a chain. */
   FIRST: FOLDING.OWN + 1,
+  /** The second one, unless it is compared with zero as a value. */
   CHAINED: FOLDING.OWN + 2,
 } as const;
 
@@ -33,7 +34,7 @@ export class Arm64Lowering extends LoweringContext {
   /** Condition and width of the vector test that `testedRegister` resolved last. */
   readonly tested = { cc: 0, wide: 0 };
   /** The address that `resolveAddress` resolved last. */
-  readonly address = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
+  readonly address = { mode: 0, base: 0, disp: 0, trap: 0 };
   /** The lanes of the shuffle being matched, as bytes and as lanes of one width. */
   readonly shuffleBytes: Uint8Array = new Uint8Array(16);
   readonly shuffleLanes: Uint8Array = new Uint8Array(16);

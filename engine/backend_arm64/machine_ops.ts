@@ -22,8 +22,8 @@ export {
   AUX_CONSUMER_SHIFT,
   AUX_LANDING,
   AUX_MODE,
-  AUX_SCALE_SHIFT,
   AUX_TRAP_SHIFT,
+  auxConsumer,
   CONSUMER,
   PSEUDO_BASE,
 } from "../codegen/pseudo_ops.ts";
@@ -41,7 +41,6 @@ export const P = pseudoOps([
   "ROTL", // def, use, use
   "CTZ", // def, use
   "POPCNT",
-  // floating point; aux bit 0: f64
   // atomic memory without LSE
   "ATOMIC_SWAP", // def, late uses: address, expected, replacement; imm = log2 of the width
 ]);
@@ -60,8 +59,6 @@ export const MODE = {
   CONTEXT: 4,
   /** [base + disp], unsigned: one word. */
   POINTER: 5,
-  /** [base + index << scale]: two words; the scale is 0 or that of the access. */
-  POINTER_INDEX: 6,
 } as const;
 
 /** Condition codes of the hardware. Inversion is ^ 1. */

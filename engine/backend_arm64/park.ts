@@ -1,14 +1,12 @@
-/**
- * The common end of guest code that parks (abi.ts: a parked call). In: w0 = status, x9 = thread, x17 = where to resume;
- * the frame of the parked code begins at sp. Changes x16 and x17.
- */
+/** The common end of guest code that parks (abi.ts: a parked call), shared by image stubs and process stubs. */
 import { PARKED, THREAD } from "../abi/context_layout.ts";
 import { X } from "./instructions.ts";
 import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, SP, THREAD_REGISTER } from "./registers.ts";
 import type { StubCode } from "./stub_code.ts";
 
 /**
- * Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp.
+ * Leaves for the host. In: w0 = status, x9 = thread, x17 = address at which to resume, sp = start of the parked code's
+ * frame. Changes x16 and x17.
  */
 export function emitPark(s: StubCode): void {
   const thread = THREAD_REGISTER;

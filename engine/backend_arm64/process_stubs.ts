@@ -260,7 +260,7 @@ function emitFaultHandler(
   emitDefaultAction(s, os);
 }
 
-/** Sets the flag of the saved state that pc is a plain address, as macOS wants of a handler that changes it. */
+/** Sets the flag of the saved state that pc is a plain address, which macOS requires of a handler that changes pc. */
 function emitUnsignedPc(s: StubCode, flags: number): void {
   s.at(X.LDR_W_U, 13, 10, flags);
   s.constant(11, 1n);
@@ -268,7 +268,7 @@ function emitUnsignedPc(s: StubCode, flags: number): void {
   s.at(X.STR_W_U, 13, 10, flags);
 }
 
-/** No previous handler: restore the kernel's default and fault again. */
+/** No previous handler: restores the kernel's default and faults again; on macOS ends the process by a trap. */
 function emitDefaultAction(s: StubCode, os: string): void {
   if (os !== "linux") {
     s.rri(X.BRK, 0, 0, 0);

@@ -11,7 +11,7 @@
 import type { DeniedRegisters } from "../codegen/target.ts";
 import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
 
-/** Roles with a name. */
+/** Registers with a fixed role. */
 export const FUEL = 25;
 export const MEMORY_BASE = 26;
 export const MEMORY_LENGTH = 27;

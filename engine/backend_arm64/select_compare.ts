@@ -22,8 +22,8 @@ const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE
 const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 
 /**
- * By condition: the difference to the constant of an equivalent comparison with, or without, equality; 0: there is
- * none.
+ * By condition: the amount to add to the constant when equality is added to the condition or removed from it, as in
+ * x > c and x ≥ c + 1; 0: no such condition exists.
  */
 const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
 
@@ -38,7 +38,7 @@ function set(s: Arm64Lowering, row: number, first: number, second: number, imm: 
   s.compare.fourth = 0;
 }
 
-/** Whether value `id` has no register of its own because the instruction that tests it for zero compares itself. */
+/** Whether condition `id` is folded into the comparison with zero that uses it. */
 function isFoldedCondition(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] === FOLD.CHAIN || isFoldedCompare(s, id);
 }
@@ -104,7 +104,7 @@ function resolveTest(s: Arm64Lowering, id: number, jumps: boolean): void {
   set(s, X.ANDS32 + wide, first, s.reg(y), 0, 0);
 }
 
-/** The compare that value `id` is. */
+/** Resolves comparison `id` itself, whether it is folded or not. */
 function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
   const { op, a, b } = s;
   let x = a[id];
@@ -166,7 +166,7 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
   s.compare.cc = cc;
 }
 
-/** The conditional comparison that value `id` is; one that was not folded is compared with zero. */
+/** Resolves value `id` as the conditional comparison of a chain; a value that is not folded is compared with zero. */
 function resolveSecond(s: Arm64Lowering, id: number): void {
   const { op, a, b } = s;
   s.chained.imm = 0;

@@ -81,8 +81,8 @@ function isExtended(s: Arm64Lowering, id: number): boolean {
 }
 
 /**
- * def = x row the extension y. An operand that is zero-extended already, like an i32 in a register of its own, needs no
- * extending row.
+ * def = x row the extension y. An operand that is zero-extended already, such as any i32 that is not a folded WRAP,
+ * needs no extending row.
  */
 function extendedBinary(s: Arm64Lowering, extending: number, row: number, id: number, x: number, y: number): void {
   const source = s.a[y];
@@ -139,7 +139,7 @@ export function selectHighProduct(s: Arm64Lowering, id: number): void {
 
 // Rules for AND, OR, XOR
 
-/** The logical immediate that constant `id` is, or −1. */
+/** The field of constant `id` as a logical immediate, or −1. */
 export function logicalField(s: Arm64Lowering, id: number): number {
   const low = s.imm[id];
   return logicalImmediate(low, s.wide(id) === 1 ? s.c[id] : low);

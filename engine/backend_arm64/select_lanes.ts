@@ -51,8 +51,8 @@ export function selectExtract(s: Arm64Lowering, id: number): void {
 // Rules for tests
 
 /**
- * A general register for test `id`, and in `s.tested.wide` its width: the test is true if it is not zero, but for
- * VALL_TRUE of i64x2 if it is (`s.tested.cc`).
+ * Reduces the vector of test `id` to a general register, which is to be compared with zero. `s.tested` receives its
+ * width and the condition of the test: NE, but EQ for VALL_TRUE of i64x2.
  */
 export function testedRegister(s: Arm64Lowering, id: number): number {
   const shape = s.imm[id] & 0xff;
@@ -77,7 +77,7 @@ export function selectTest(s: Arm64Lowering, id: number): void {
   s.end();
 }
 
-/** The sign bits: masks of the lanes select bits of a constant, which are added up. */
+/** The sign bits: each lane's mask selects a power of two of a constant, and the sum of these is the result. */
 export function selectBitmask(s: Arm64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const x = s.reg(s.a[id]);

@@ -1,16 +1,17 @@
 /**
  * Rules for loads, stores and explicit bounds checks, and the address modes they use.
  *
- * Linear memory: without offset, [x26, w, uxtw] does everything. With one, the sum of base and index is computed once
- * per stretch of code (until the next call, which may move the memory) and the offset becomes the displacement: objects
- * are read field by field. The static offset is never added to a 32-bit address first, so nothing wraps.
+ * Linear memory: without a static offset, the mode is [x26, w, uxtw]. With one, the sum of base and index is computed
+ * once per stretch of code (until the next call, which may move the memory) and the offset becomes the displacement,
+ * because accesses to the fields of one object share the sum. The static offset is never added to a 32-bit address
+ * first, so nothing wraps.
  */
 import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
-import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
+import { AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** The register of memory base + address `id`, computed here unless it is available. */
@@ -34,7 +35,6 @@ function resolveAddress(s: Arm64Lowering, id: number): void {
   const { op, b, imm } = s;
   s.address.disp = imm[id];
   s.address.trap = 0;
-  s.address.scale = 0;
   if (kind === REGION.CONTEXT) {
     s.address.mode = MODE.CONTEXT;
     return;
@@ -69,13 +69,12 @@ function resolveAddress(s: Arm64Lowering, id: number): void {
 
 /** The aux word of the address resolved last. */
 function addressAux(s: Arm64Lowering): number {
-  return s.address.mode | (s.address.scale << AUX_SCALE_SHIFT) | (s.address.trap << AUX_TRAP_SHIFT);
+  return s.address.mode | (s.address.trap << AUX_TRAP_SHIFT);
 }
 
 function addressOperands(s: Arm64Lowering): void {
   if (s.address.mode === MODE.MEMORY_CONSTANT || s.address.mode === MODE.CONTEXT) return;
   s.use(s.address.base);
-  if (s.address.mode === MODE.POINTER_INDEX) s.use(s.address.index);
 }
 
 /** Row that loads as IR operation `op` with result type `ty` does. */

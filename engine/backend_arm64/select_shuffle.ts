@@ -52,7 +52,7 @@ function widen(s: Arm64Lowering, size: number): boolean {
   return true;
 }
 
-/** The shuffle of lanes as one instruction, or −1. */
+/** The result of the one instruction that shuffles lanes of 1 << size bytes so, or −1. */
 function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: boolean): number {
   const n = 16 >> size;
   const same = (lane: (k: number) => number) => {

@@ -69,7 +69,8 @@ function selectInverse(s: Arm64Lowering, id: number): void {
   s.vregs[id] = two(s, row, first, s.reg(s.a[y]));
 }
 
-// Rows of comparisons with zero, by which the lower arrangements follow; the second is for zero as the first operand.
+// Rows of comparisons with zero for lanes of a byte, followed by those of wider lanes; the second for zero as the first
+// operand.
 const ZERO_ROWS: Readonly<Record<number, readonly [number, number]>> = {
   [OP.VEQ]: [X.CMEQ0_16B, X.CMEQ0_16B],
   [OP.VGT_S]: [X.CMGT0_16B, X.CMLT0_16B],
@@ -78,7 +79,7 @@ const ZERO_ROWS: Readonly<Record<number, readonly [number, number]>> = {
   [OP.VLE_S]: [X.CMLE0_16B, X.CMGE0_16B],
 };
 
-/** Row that compares the other operand of `id` with the zero that one is, or 0. */
+/** The row that compares one operand of `id` with zero, if the other is the vector 0; else 0. */
 function compareWithZero(s: Arm64Lowering, id: number): number {
   const rows = ZERO_ROWS[s.op[id]];
   if (rows === undefined) return 0;
@@ -131,7 +132,7 @@ export function selectShift(s: Arm64Lowering, id: number): void {
     const n = s.imm[count];
     const mask = (8 << shape) - 1;
     if (op === OP.VSHL) s.vregs[id] = one(s, X.SHL_16B + shape, x, n);
-    // A shift to the right by nothing cannot be written.
+    // A shift to the right by 0 has no encoding.
     else if (n === 0) s.vregs[id] = x;
     else s.vregs[id] = one(s, (op === OP.VSHR_S ? X.SSHR_16B : X.USHR_16B) + shape, x, -n & mask);
     return;

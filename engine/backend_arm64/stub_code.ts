@@ -19,7 +19,7 @@ import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, 
 const HOST_SAVED = 160;
 
 export class StubCode extends Emission {
-  /** The address at which the code will begin. */
+  /** Offset of the code in the image. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
@@ -123,13 +123,13 @@ export class StubCode extends Emission {
     this.rri(X.AND_I64, SP, SCRATCH, (1 << 12) | (60 << 6) | 59);
   }
 
-  /** Loads the register of fuel from the thread state at `thread`, whether the code that is entered has one or not. */
+  /** Loads the fuel register from the thread state at `thread`; code that is not metered ignores it. */
   loadFuel(thread: number): void {
     this.at(X.LDR_X_U, FUEL, thread, THREAD.FUEL);
   }
 
   /**
-   * Stores the register of fuel to the thread state at `thread` if the code of the context in x28 has one. Changes x16.
+   * Stores the fuel register to the thread state at `thread` if the code of the context in x28 is metered. Changes x16.
    */
   storeFuel(thread: number): void {
     const none = this.newLabel();

@@ -15,7 +15,7 @@ import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 
-/** A branch with 26 bits of words reaches so many bytes. */
+/** Reach in bytes of a branch with a displacement of 26 bits of words, in either direction. */
 const REACH = 1 << 27;
 
 /** Writes the displacements of calls and jumps between functions and stubs of the image. */
@@ -32,7 +32,7 @@ function relocate(code: MachineCode): void {
 
 /** B imm26: 128 MiB in either direction. */
 function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
-  if (Math.abs(distance) >= 1 << 27) return false;
+  if (Math.abs(distance) >= REACH) return false;
   putWord(bytes, at, 0x14000000 | ((distance >> 2) & 0x3ffffff));
   return true;
 }

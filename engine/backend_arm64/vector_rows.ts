@@ -1,5 +1,5 @@
 /**
- * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, and whether the
+ * Vector operations of the IR that take one instruction, as tables: by operation and shape the row, and whether the
  * instruction takes the operands in the opposite order.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";

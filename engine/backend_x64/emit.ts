@@ -16,11 +16,11 @@ import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister } from "./encoding.ts";
 import { ROW_COUNT, X } from "./instructions.ts";
-import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { auxConsumer, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
-import { branchIf, consumerOf, emitCompare, emitFlags, emitStoredCondition } from "./emit_compare.ts";
+import { branchIf, emitCompare, emitFlags, emitStoredCondition } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -82,7 +82,7 @@ export function emitFunction(
 
 function emitPrologue(e: Emission): void {
   const { asm, frame, context, v } = e;
-  // Small leaves live on the slack below the limit.
+  // Small leaf functions use the slack below the limit.
   if (v.hasCalls || frame > STACK_SLACK / 2) {
     if (context.stackFence) {
       if (frame <= STACK_SLACK / 2) rm(e, X.CMP64_R, RSP, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
@@ -108,7 +108,7 @@ function emitPrologue(e: Emission): void {
 function emitRowOrCompare(e: Emission, i: number): void {
   const { v } = e;
   const op = v.op[i];
-  const consumer = consumerOf(e, i);
+  const consumer = auxConsumer(v.aux[i]);
   if (consumer === CONSUMER.NONE) {
     if (op === X.LEA32 || op === X.LEA64) emitSum(e, i, op, v.firstOperand[i]);
     else emitRow(e, i, op, v.firstOperand[i]);

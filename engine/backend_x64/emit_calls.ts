@@ -72,8 +72,8 @@ function handFuelOver(e: Emission): void {
 }
 
 /**
- * The register holds the fuel of the callee's code, whose context is still in r15, if that code is metered; memory does
- * otherwise.
+ * If the callee's code, whose context is still in r15, is metered, the register holds the fuel, otherwise THREAD.FUEL
+ * does.
  */
 function takeFuelBack(e: Emission): void {
   const metered = e.context.fuel === true;
@@ -181,7 +181,7 @@ export function emitPoll(e: Emission, i: number): void {
   e.trapSite(i, TRAP.INTERRUPTED, e.frame);
   emitMemory(e.asm, X.MOV32_L, SCRATCH, e.asm.ripRelative());
   e.fixupFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
-  // The guest may have been parked here while others made the memory longer; its register came back as it was.
+  // The memory may grow while the guest is parked here, and resuming restores the old length to the register.
   if (e.context.explicitBounds) {
     rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
   }

@@ -9,8 +9,8 @@ import { X } from "./instructions.ts";
 import {
   AUX_CODE_SHIFT,
   AUX_CONDITION_SHIFT,
-  AUX_CONSUMER_SHIFT,
   AUX_MODE,
+  auxConsumer,
   CC,
   CONSUMER,
   MODE,
@@ -18,11 +18,6 @@ import {
 } from "./machine_ops.ts";
 import { RSP, SCRATCH } from "./registers.ts";
 import { emitAddressed, emitMove, emitRow, slotOffset } from "./emit_row.ts";
-
-/** Consumer of instruction `i`'s flags. */
-export function consumerOf(e: Emission, i: number): number {
-  return (e.v.aux[i] >>> AUX_CONSUMER_SHIFT) & 7;
-}
 
 /** Condition of instruction `i`. */
 function conditionOf(e: Emission, i: number): number {
@@ -74,13 +69,14 @@ function knownCondition(e: Emission, i: number, o: number, cc: number): number {
 export function emitCompare(e: Emission, i: number): void {
   const { v } = e;
   const o = v.firstOperand[i];
-  switch (consumerOf(e, i)) {
+  const consumer = auxConsumer(v.aux[i]);
+  switch (consumer) {
     case CONSUMER.SET:
       emitSet(e, i, o);
       break;
     case CONSUMER.MOVE32:
     case CONSUMER.MOVE64:
-      emitConditionalMove(e, consumerOf(e, i) === CONSUMER.MOVE64 ? X.CMOV64 : X.CMOV32, o, emitFlags(e, i, o + 3));
+      emitConditionalMove(e, consumer === CONSUMER.MOVE64 ? X.CMOV64 : X.CMOV32, o, emitFlags(e, i, o + 3));
       break;
     case CONSUMER.MOVE_F32:
     case CONSUMER.MOVE_F64: {
@@ -139,7 +135,7 @@ export function emitStoredCondition(e: Emission, i: number): void {
   let o = v.firstOperand[i];
   const base = mode === MODE.POINTER || mode === MODE.POINTER_INDEX ? location[o++] & 15 : NO_REGISTER;
   const index = mode === MODE.MEMORY || mode === MODE.POINTER_INDEX ? location[o++] & 15 : NO_REGISTER;
-  const how = consumerOf(e, i), wide = how & 1;
+  const how = auxConsumer(v.aux[i]), wide = how & 1;
   const first = location[o] & 15;
   if ((how & ~1) === STORE_CONDITION.REGISTERS) {
     emitRegister(e.asm, X.CMP32_R + wide, first, location[o + 1] & 15, 0, 0, 0);

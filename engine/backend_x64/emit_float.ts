@@ -27,7 +27,7 @@ export function emitExtremum(e: Emission, i: number, op: number): void {
   e.bind(back);
 }
 
-/** Equal: or the signs for the minimum, and them for the maximum. Unordered: a sum gives the quiet NaN. */
+/** Equal operands: OR of the signs for the minimum, AND for the maximum. Unordered: the sum is a quiet NaN. */
 export function emitSlowExtremum(e: Emission, i: number, op: number, back: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
@@ -59,7 +59,7 @@ function convert(e: Emission, double: number, wide: number, d: number, x: number
   rr(e, vex(e, (double === 1 ? X.CVTTSD2SI32 : X.CVTTSS2SI32) + wide), d, x);
 }
 
-/** Truncations to integers. The hardware answers 0x80… when the value does not fit. */
+/** Truncations to integers. The hardware returns 0x80… if the value does not fit. */
 export function emitTruncation(e: Emission, i: number, op: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
@@ -71,7 +71,7 @@ export function emitTruncation(e: Emission, i: number, op: number): void {
   if (op === P.TRUNC_S32 || op === P.TRUNC_S64) {
     const wide = op === P.TRUNC_S64 ? 1 : 0;
     convert(e, double, wide, d, x);
-    // Overflows for 0x80… only.
+    // Subtracting 1 overflows for 0x80… only.
     ri(e, X.CMP32_I + wide, d, 1);
     e.branch(CC.O, cold);
   } else {
@@ -99,7 +99,7 @@ export function emitSlowTruncation(e: Emission, i: number, op: number, back: num
   else coldTrap(e, i, op, double, d, x, back);
 }
 
-/** Decides between a value that does fit after all, overflow and NaN. */
+/** Distinguishes values that do fit, overflow and NaN. */
 function coldTrap(e: Emission, i: number, op: number, double: number, d: number, x: number, back: number): void {
   const compare = X.UCOMISS + double;
   const invalid = e.trap(i, TRAP.INVALID_CONVERSION);
@@ -116,7 +116,7 @@ function coldTrap(e: Emission, i: number, op: number, double: number, d: number,
     e.jump(back);
     return;
   }
-  // The answer 0x80… is right for values that truncate to the smallest integer.
+  // The result 0x80… is right for values that truncate to the smallest integer.
   if (op === P.TRUNC_S32 && double === 1) {
     vShared(e, compare, x, SHARED.F64_M2P31_1);
     e.branch(CC.BE, overflow);
@@ -156,7 +156,7 @@ function coldSaturation(e: Emission, op: number, double: number, d: number, x: n
     e.jump(back);
   } else {
     const largest = e.newLabel();
-    // Unordered counts as below.
+    // NaN, too: the flags of an unordered comparison satisfy BE.
     e.branch(CC.BE, zero);
     if (op === P.TRUNC_U64) {
       wideUnsigned(e, double, d, x, largest);
@@ -171,7 +171,7 @@ function coldSaturation(e: Emission, op: number, double: number, d: number, x: n
   e.jump(back);
 }
 
-/** d = x op… of an integer register: the legacy form would depend on the old value of d. */
+/** d = the integer in x as a float. The legacy form keeps the upper part of d, which is cleared first. */
 function convertFrom(e: Emission, double: number, d: number, x: number): void {
   const row = double === 1 ? X.CVTSI2SD64 : X.CVTSI2SS64;
   if (e.avx) emitRegister(e.asm, ROW_VEX_TWIN[row], d, x, SCRATCH_VECTOR, 0, 0);

@@ -51,9 +51,7 @@ export function emitDivision(e: Emission, i: number, op: number): void {
   e.bind(done);
 }
 
-/**
- * Leading or trailing zeros from the index of a bit: undefined for 0, so that a conditional move puts the answer in.
- */
+/** Leading or trailing zeros from the index of a bit. BSR and BSF leave it undefined for 0: a conditional move sets it. */
 export function emitScan(e: Emission, i: number, op: number): void {
   const { v, asm } = e;
   const wide = v.aux[i] & 1;
@@ -66,7 +64,7 @@ export function emitScan(e: Emission, i: number, op: number): void {
   if (op === P.CLZ_BSR) ri(e, X.XOR32_I, d, bits - 1);
 }
 
-/** Number of ones by adding neighbours. */
+/** Population count by adding the counts of neighbouring fields of 1, 2 and 4 bits (SWAR). */
 export function emitPopulation(e: Emission, i: number): void {
   const { v, asm } = e;
   const wide = v.aux[i] & 1;

@@ -1,7 +1,7 @@
 /**
  * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's operand fields and the
- * memory operand, and writes the bytes. Also the allocator's edits (moves, spills, reloads, repeated constants), which
- * are rows as well.
+ * memory operand, and writes the bytes. Also the allocator's edits (moves, spills, reloads, rematerialized constants),
+ * which are rows as well.
  *
  * Only r11 and xmm15 may be changed besides the instruction's results.
  */
@@ -126,7 +126,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     }
   }
   if (o !== v.firstOperand[i + 1]) {
-    throw new Error(`Instruction ${i} has not the operands of ${instructionRow(row).key}`);
+    throw new Error(`Instruction ${i} does not have the operands of ${instructionRow(row).key}`);
   }
   if (merged) {
     vvvv = mode === MODE.REGISTER && rmLocation >= 0 && ROW_RM_VECTOR[row] !== 0 ? rmLocation & 15 : SCRATCH_VECTOR;
@@ -203,7 +203,7 @@ export function emitSum(e: Emission, i: number, row: number, o: number): void {
   if (mode === MODE.POINTER) {
     const base = location[o + 1] & 15;
     if (d === base) {
-      // 128 fits a byte only when it is subtracted negated.
+      // Adding 128 takes an immediate of four bytes, subtracting −128 one of one byte.
       if (disp === 128) ri(e, X.SUB32_I + wide, d, -128);
       else ri(e, X.ADD32_I + wide, d, disp);
       e.flagsOf(d, wide, false);
@@ -258,11 +258,11 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
   } else if (op === X.LEA64) {
     emitMemory(asm, X.LEA64, d, asm.based(CONTEXT_REGISTER, high));
   } else {
-    throw new Error(`Operation ${op} cannot be repeated`);
+    throw new Error(`Operation ${op} cannot be rematerialized`);
   }
 }
 
-/** Loads vector constant `index`: zeros and ones are computed, all others come from the pool. */
+/** Loads vector constant `index`: all zeros and all ones are computed, other constants come from the pool. */
 function emitVectorConstant(e: Emission, d: number, index: number): void {
   const { vectors } = e.v;
   const at = index * 4;

@@ -1,4 +1,4 @@
-/** Loads as memory operands: whether a load may run where its user is, and folding it there. */
+/** Folding of loads into their users as memory operands, where no effect in between forbids the move. */
 import { fold } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -12,10 +12,10 @@ function mayTrap(s: X64Lowering, id: number): boolean {
 }
 
 /**
- * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one place, so a
- * load whose place differs from that of the explicit trap that `user` is folded into remains an instruction.
+ * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one wasm position,
+ * so the load must have that of the explicit trap into which `user` is folded, if there is one.
  */
-function sharesPlace({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
+function sharesPosition({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
   const trap = trapUser[user];
   return trap === 0 || (pos[id] === pos[trap] && site[id] === site[trap]);
 }
@@ -23,7 +23,7 @@ function sharesPlace({ f: { pos, site }, trapUser }: X64Lowering, id: number, us
 /** Whether load `id` may be executed at `user` (or at the instruction into which `user` is folded). */
 export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
   if (!mayTrap(s, id)) return s.writeGroup[id] === s.writeGroup[user];
-  return s.trapGroup[id] === s.trapGroup[user] && sharesPlace(s, id, user);
+  return s.trapGroup[id] === s.trapGroup[user] && sharesPosition(s, id, user);
 }
 
 /** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */

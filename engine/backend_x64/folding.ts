@@ -1,6 +1,7 @@
 /**
- * Folding for x64: which values are computed by their users instead of in a register of their own: loads as memory
- * operands, compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
+ * Folding for x64, the choice of values that their users compute instead of reading them from a register: loads as
+ * memory operands, compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write
+ * stores.
  *
  * The fold rules of the backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and
  * other loads only; past a trap only if it cannot trap itself. The selection rules (select_*.ts) check `folded` and
@@ -15,7 +16,7 @@ import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
 
-/** The same for a float operand of arithmetic. */
+/** Folds load `id` of type `ty` into `user`, a float operation, as a memory operand (key vex-float-mem with AVX). */
 function foldFloatLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
   if (!s.floatMemory || !foldLoad(s, id, user, ty)) return false;
   if (s.avx) s.count("vex-float-mem");

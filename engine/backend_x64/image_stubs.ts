@@ -3,11 +3,12 @@
  * the builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow } from "../abi/builtins.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
 import { TRAP_MESSAGES } from "../traps.ts";
-import { KIND } from "./emission.ts";
+import { FILLER, KIND } from "./emission.ts";
 import { imageConstants } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
@@ -40,10 +41,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
 
 /** Aligns the image and notes that stub `number` begins here. */
 function place(code: MachineCode, number: number): void {
-  while (code.length % 16 !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = 0xcc;
-  }
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
   code.stubStart[number] = code.length;
 }
 

@@ -64,8 +64,8 @@ export class X64Lowering extends LoweringContext {
   trap = 0;
   poolSize = 0;
   /**
-   * Whether the source reads memory for value `origin` (a folded load). The position of an instruction whose access may
-   * trap is that of the access.
+   * The load or store whose address the source is, 0 if it is none. An instruction whose access may trap has the wasm
+   * position of the access.
    */
   origin = 0;
   /** Whether the source register may be a stack slot. */
@@ -90,7 +90,7 @@ export class X64Lowering extends LoweringContext {
     this.storeFlags = switches["store8-flags"];
   }
 
-  /** The row to use where a legacy row has a VEX form: that one if the CPU has AVX. */
+  /** The VEX form of a legacy row if the CPU has AVX, else the row itself. */
   vex(row: number): number {
     return this.avx ? ROW_VEX_TWIN[row] : row;
   }

@@ -25,6 +25,7 @@ export {
   AUX_MODE,
   AUX_SCALE_SHIFT,
   AUX_TRAP_SHIFT,
+  auxConsumer,
   CONSUMER,
   PSEUDO_BASE,
 } from "../codegen/pseudo_ops.ts";

@@ -16,7 +16,7 @@ export const NATIVE_CLOBBERS = {
   vector: 0xff,
 } as const;
 
-/** From so many bytes on, the string instructions. */
+/** The number of bytes from which on the string instructions are used. */
 const STRING_FROM = 4096;
 
 interface Access {
@@ -90,7 +90,7 @@ function moveLong(s: StubCode, label: number, load: number, store: number): void
   s.op(X.RET);
 
   s.bind(string);
-  // A source a little ahead of the destination makes the string move crawl.
+  // The string move is very slow if the source is a few bytes ahead of the destination.
   s.rr(X.MOV64_L, R8, RCX);
   s.rr(X.SUB64_R, R8, RAX);
   s.ri(X.CMP64_I, R8, 64);

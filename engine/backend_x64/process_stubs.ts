@@ -260,7 +260,7 @@ function emitFaultHandler(
   emitDefaultAction(s, os);
 }
 
-/** No previous handler: restore the kernel's default and fault again. */
+/** No previous handler: restores the kernel's default and faults again; on macOS ends the process by a trap. */
 function emitDefaultAction(s: StubCode, os: string): void {
   if (os !== "linux") {
     s.op(X.UD2);

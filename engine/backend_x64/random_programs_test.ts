@@ -5,7 +5,7 @@
  */
 import { codeTables } from "../link/image.ts";
 import { equal } from "node:assert/strict";
-import { STATUS } from "../abi/context_layout.ts";
+import { STATUS, THREAD } from "../abi/context_layout.ts";
 import { type IrFunction, REGION } from "../ir/function.ts";
 import { interpret, TrapSignal, type World } from "../ir/testing/interpret.ts";
 import { OP } from "../ir/ops.ts";
@@ -182,7 +182,7 @@ function firstDifference(a: Uint8Array, b: Uint8Array): number {
 }
 
 function faultCode(instance: ReturnType<NativeProcess["instantiate"]>, native: NativeProcess): number {
-  const pc = Number(native.thread.view.getBigUint64(24, true) - instance.address);
+  const pc = Number(native.thread.view.getBigUint64(THREAD.TRAP_PC, true) - instance.address);
   const { trapAt, trapCode } = codeTables(instance.code);
   return trapCode[trapAt.indexOf(pc)] ?? -1;
 }

@@ -28,7 +28,7 @@ export const R15 = 15;
 /** Physical number of xmm0. */
 const XMM0 = 32;
 
-/** Roles with a name. */
+/** Registers with a fixed role. */
 export const MEMORY_BASE = RBX;
 export const MEMORY_LENGTH = R14;
 export const FUEL = R13;

@@ -71,7 +71,7 @@ function addressWords(s: X64Lowering): number {
   return s.mode === MODE.POINTER_INDEX ? 2 : s.mode === MODE.MEMORY || s.mode === MODE.POINTER ? 1 : 0;
 }
 
-/** Defines the result of `id` as the low bytes of `old`, which may have others above them. */
+/** Defines the result of `id` as the low bytes of `old`, whose upper bytes are undefined, zero-extended. */
 function defineOld(s: X64Lowering, id: number, old: number): void {
   const width = atomicWidth(s.c[id]);
   if (s.uses[id] === 0) return;
@@ -137,7 +137,7 @@ function modifyLoop(s: X64Lowering, id: number): void {
   if (s.mode === MODE.MEMORY || s.mode === MODE.POINTER_INDEX) s.lateUse(s.index);
   s.lateUse(value);
   s.end();
-  // The loop's own load has extended it.
+  // The load in front of the loop zero-extends it.
   s.vregs[id] = old;
 }
 

@@ -109,7 +109,7 @@ function resolveTest(s: X64Lowering, id: number): void {
   s.compare.hasRegister = true;
 }
 
-/** The compare that value `id` is. */
+/** Resolves comparison `id` itself, whether it is folded or not. */
 function resolveCompare(s: X64Lowering, id: number): void {
   if (isFloatCompare(s.op[id])) return resolveFloatCompare(s, id);
   const { op, a, b } = s;
@@ -191,7 +191,7 @@ export function selectCompare(s: X64Lowering, id: number): void {
   s.end();
 }
 
-/** Store `id` of the byte that compare `value` is. */
+/** Store `id` of one byte, the result of compare `value`. */
 export function selectStoredCompare(s: X64Lowering, id: number, value: number): void {
   let x = s.a[value];
   let y = s.b[value];
@@ -200,17 +200,16 @@ export function selectStoredCompare(s: X64Lowering, id: number, value: number): 
     [x, y] = [y, x];
     cc = CC_SWAPPED[cc];
   }
-  const immediate = s.isImmediate(y) ? s.imm[y] : NaN;
-  const kind = immediate === 0
+  const kind = !s.isImmediate(y)
+    ? STORE_CONDITION.REGISTERS
+    : s.imm[y] === 0
     ? STORE_CONDITION.ZERO
-    : immediate === immediate
-    ? STORE_CONDITION.IMMEDIATE
-    : STORE_CONDITION.REGISTERS;
+    : STORE_CONDITION.IMMEDIATE;
   const first = s.reg(x);
   const second = kind === STORE_CONDITION.REGISTERS ? s.reg(y) : 0;
   foldAddress(s, id, false);
   const aux = (cc << AUX_CONDITION_SHIFT) | ((kind + s.wide(x)) << AUX_CONSUMER_SHIFT);
-  s.withSource(P.STORE_CONDITION, kind === STORE_CONDITION.IMMEDIATE ? immediate : 0, aux);
+  s.withSource(P.STORE_CONDITION, kind === STORE_CONDITION.IMMEDIATE ? s.imm[y] : 0, aux);
   s.sourceOperands();
   s.use(first);
   if (second !== 0) s.use(second);

@@ -40,7 +40,7 @@ function splat(s: X64Lowering, x: number, shape: number): number {
   }
   source(s, x, true);
   const low = oneSource(s, s.vex(shape === I64X2 ? X.MOVQ_X : X.MOVD_X));
-  if (s.avx2) return one2(s, [X.VPBROADCASTB, X.VPBROADCASTW, X.VPBROADCASTD, X.VPBROADCASTQ][shape], low);
+  if (s.avx2) return oneVex(s, [X.VPBROADCASTB, X.VPBROADCASTW, X.VPBROADCASTD, X.VPBROADCASTQ][shape], low);
   switch (shape) {
     case I8X16:
       return two(s, X.PSHUFB, low, zeros(s));
@@ -52,8 +52,8 @@ function splat(s: X64Lowering, x: number, shape: number): number {
   return one(s, X.PSHUFD, low, 0x44);
 }
 
-/** An instruction that only has a VEX form. */
-function one2(s: X64Lowering, row: number, x: number): number {
+/** op x by an instruction that only has a VEX form. */
+function oneVex(s: X64Lowering, row: number, x: number): number {
   s.sourceRegister(x, false);
   return oneSource(s, row);
 }
@@ -111,7 +111,7 @@ export function selectExtract(s: X64Lowering, id: number): void {
   }
 }
 
-/** A store of a lane; true if value `value` is one that was folded into store `id`. */
+/** Store `id` of a lane, if `value` is a lane folded into it; otherwise does nothing and returns false. */
 export function selectLaneStore(s: X64Lowering, id: number, value: number): boolean {
   if (s.folded[value] === 0 || s.op[value] !== OP.VEXTRACT_U) return false;
   const shape = s.imm[value] & 0xff;
@@ -139,7 +139,7 @@ export function selectLaneStore(s: X64Lowering, id: number, value: number): bool
 
 // Rules for tests
 
-/** The vector of test `id` that is zero or not: the operand itself, or for VALL_TRUE where its lanes are zero. */
+/** The vector that test `id` compares with zero: the operand itself, or for VALL_TRUE the mask of its lanes that are 0. */
 export function testedVector(s: X64Lowering, id: number): number {
   const x = s.reg(s.a[id]);
   if (s.op[id] === OP.VANY_TRUE) return x;

@@ -79,7 +79,7 @@ function interleaves(s: X64Lowering, width: number, high: boolean, first: number
   return true;
 }
 
-/** Row of the interleaving that the lanes are, or 0. */
+/** The row that interleaves operands as the lanes do, or 0. */
 function unpackRow(s: X64Lowering, first: number, second: number): number {
   for (const [row, width, high] of UNPACKS) if (interleaves(s, width, high, first, second)) return row;
   return 0;
@@ -92,7 +92,7 @@ function rotation(s: X64Lowering, modulus: number): number {
   return distance;
 }
 
-/** Rules for shuffles of one operand */
+/** Shuffles of one operand. */
 function shuffleOne(s: X64Lowering, x: number): number {
   if (s.shuffle.whole4) {
     return one(
@@ -146,7 +146,7 @@ function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
   return bytes(s, x, first);
 }
 
-/** Rules for shuffles of two operands */
+/** Shuffles of two operands. */
 function shuffleTwo(s: X64Lowering, x: number, y: number): number {
   const unpack = unpackRow(s, 0, 16);
   if (unpack !== 0) return two(s, unpack, x, y);
@@ -178,7 +178,7 @@ function shuffleTwo(s: X64Lowering, x: number, y: number): number {
   return two(s, X.POR, bytes(s, x, 0), bytes(s, y, 16));
 }
 
-/** Rules for swizzles: lanes of 16 and more give 0, which PSHUFB does for those whose top bit is set. */
+/** Swizzles: an index of 16 or more selects 0. PSHUFB does so for an index whose top bit is set. */
 export function selectSwizzle(s: X64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   const by = s.b[id];

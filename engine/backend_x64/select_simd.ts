@@ -32,7 +32,7 @@ function shapeOf(s: X64Lowering, id: number): number {
   return s.imm[id] & 0xff;
 }
 
-// Rules for operations that are one instruction
+// Rules for operations that take one instruction
 
 /** The inverse of mask `id`, which was folded: the comparison that the hardware has, or the operand of VNOT. */
 function inverseOf(s: X64Lowering, id: number): number {
@@ -70,7 +70,7 @@ function single(s: X64Lowering, id: number): void {
   const row = BINARY_ROW[o * 8 + shapeOf(s, id)];
   let x = s.a[id];
   let y = s.b[id];
-  // A constant is best the last operand, unless that is memory already.
+  // A constant is best as the last operand, which can be memory, unless a folded load is there already.
   const constantFirst = s.op[x] === OP.CONST && s.op[y] !== OP.CONST && !s.isFoldedLoad(y);
   if (EXCHANGED[o] === 1 || s.isFoldedLoad(x) || (isCommutative(o) && constantFirst)) {
     [x, y] = [y, x];
@@ -105,7 +105,7 @@ export function selectUnary(s: X64Lowering, id: number): void {
   s.vregs[id] = oneSource(s, s.vex(row), VECTOR_IMMEDIATE[o]);
 }
 
-// Rules for operations of two operands that are several
+// Rules for operations of two operands that take several instructions
 
 /** `x` op `y` for the operations without an instruction. */
 function longBinary(s: X64Lowering, id: number, x: number, y: number): number {
@@ -196,7 +196,7 @@ function greater64(s: X64Lowering, x: number, y: number): number {
 // Rules for minimum and maximum of floats. The hardware returns its second operand for NaNs and for two zeros, so both
 // orders are computed: where they differ there was one of these.
 
-/** Bits to keep of a NaN: shifting ones by so much leaves the payload below the quiet bit. */
+/** Row and count of the shift that turns a mask of ones into that of a NaN's payload below the quiet bit. */
 function payloadShift(shape: number): [row: number, count: number] {
   return shape === F32X4 ? [X.PSRLD_I, 10] : [X.PSRLQ_I, 13];
 }
@@ -226,7 +226,7 @@ function canonical(s: X64Lowering, shape: number, value: number, test: number): 
   return two(s, X.ANDNPS, shifted(s, row, unordered, count), quiet);
 }
 
-// Rules for operations of one operand that are several
+// Rules for operations of one operand that take several instructions
 
 function longUnary(s: X64Lowering, id: number, x: number): number {
   const shape = shapeOf(s, id);
@@ -252,7 +252,7 @@ function longUnary(s: X64Lowering, id: number, x: number): number {
       return twoWords(s, X.PMADDWD, x, 0x00010001);
     case OP.VEXTADD_U:
       if (shape === I16X8) return twoWords(s, X.PMADDUBSW, x, 0x01010101);
-      // As signed numbers all are 2^15 less.
+      // Inverting the top bit makes signed numbers that are less by 2^15; the sum of two is corrected by 2^16.
       return twoWords(s, X.PADDD, twoWords(s, X.PMADDWD, twoWords(s, X.PXOR, x, 0x80008000 | 0), 0x00010001), 0x10000);
     case OP.VFABS:
       return masked(s, X.ANDPS, x, shape === F32X4 ? SHARED.ABS32 : SHARED.ABS64);
@@ -300,7 +300,7 @@ function convertUnsigned(s: X64Lowering, shape: number, x: number): number {
 }
 
 function truncateSigned32(s: X64Lowering, x: number): number {
-  // NaN becomes 0, and the hardware's 0x80000000 of values that are too large its complement.
+  // NaN becomes 0. The hardware returns 0x80000000 for values that are too large, whose complement is the bound.
   const number = two(s, X.ANDPS, x, two(s, X.CMPPS, x, x, 0));
   const large = twoWords(s, X.CMPPS, number, 0x4f000000, 5);
   return two(s, X.PXOR, one(s, X.CVTTPS2DQ, number), large);

@@ -8,7 +8,7 @@ import { foldAddress } from "./addressing.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import { MODE } from "./machine_ops.ts";
 
-/** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
+/** Resolves value `id` as the source operand of the next instruction. `any`: the operand may be a stack slot. */
 export function source(s: X64Lowering, id: number, any: boolean): void {
   if (s.isFoldedLoad(id)) {
     foldAddress(s, id, false);

@@ -17,7 +17,7 @@ import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15,
 const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
 
 export class StubCode extends Emission {
-  /** The address at which the code will begin. */
+  /** Offset of the code in the image. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
@@ -113,13 +113,13 @@ export class StubCode extends Emission {
     this.op(X.RET);
   }
 
-  /** Loads the register of fuel from the thread state at `thread`, whether the code that is entered has one or not. */
+  /** Loads the fuel register from the thread state at `thread`; code that is not metered ignores it. */
   loadFuel(thread: number): void {
     this.rm(X.MOV64_L, FUEL, thread, THREAD.FUEL);
   }
 
   /**
-   * Stores the register of fuel to the thread state at `thread` if the code of the context in r15 has one. Changes the
+   * Stores the fuel register to the thread state at `thread` if the code of the context in r15 is metered. Changes the
    * flags.
    */
   storeFuel(thread: number): void {

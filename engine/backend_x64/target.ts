@@ -20,7 +20,7 @@ function relocate(code: MachineCode): void {
   relocateImage(code, (bytes, at, target) => putWord(bytes, at, target - (at + 4)));
 }
 
-/** JMP rel32. */
+/** JMP rel32, which reaches any distance. */
 function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
   const LENGTH = 5;
   bytes[at] = 0xe9;
@@ -30,7 +30,7 @@ function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolea
 
 const STORE = new StubStore(STUBS, FILLER);
 
-/** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
+/** x86-64 with the System V calling convention, also on Windows (host/windows_code.ts). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
   filler: FILLER,

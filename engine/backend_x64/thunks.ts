@@ -164,7 +164,7 @@ export function emitEntryThunk(signatureId: number, context: CodegenContext, cod
   s.finish();
 }
 
-/** Integer parameters of a C function after its first, and how many of them the fast entry can pass on. */
+/** Registers of a C function's integer parameters after the first, and the number of registers for floats. */
 const HOST_INTEGERS = [RSI, RDX, RCX, R8, R9];
 const HOST_FLOATS = 8;
 

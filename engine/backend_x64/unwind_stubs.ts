@@ -29,7 +29,7 @@ import type { StubCode } from "./stub_code.ts";
 const TAG = RCX;
 const WORD = RBP;
 
-/** Emits the quick form of builtin `name`, which falls through to the other when it cannot be quick. */
+/** Emits the fast path of builtin `name`, which falls through to the code after it if it does not apply. */
 export function emitQuickUnwinding(s: StubCode, name: BuiltinName): void {
   const slow = s.newLabel();
   switch (name) {

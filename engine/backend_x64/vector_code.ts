@@ -3,7 +3,7 @@
  * register of its result. The VEX form has a destination of its own; the legacy form works in the register of its first
  * operand, which the allocator arranges.
  *
- * Memory operands of 16 bytes: anything with VEX, only aligned constants without (and so no stack slots either).
+ * Memory operands of 16 bytes may be anywhere with VEX; without, they must be aligned constants, not stack slots.
  */
 import { constantVector } from "../codegen/lowering_context.ts";
 import { OP } from "../ir/ops.ts";
@@ -104,8 +104,8 @@ export function inverted(s: X64Lowering, x: number): number {
 }
 
 /**
- * Resolves vector `id` as the source operand: a folded load, a constant of the pool unless it was hoisted or is made
- * without memory, or a register.
+ * Resolves vector `id` as the source operand: a folded load, a constant of the pool unless it was hoisted or needs no
+ * memory, or a register.
  */
 export function sourceVector(s: X64Lowering, id: number): void {
   if (s.isFoldedLoad(id)) {

@@ -30,7 +30,7 @@ const ARENA_SIZE = 1 << 24;
 const STACK_SIZE = 1 << 18;
 const GUARD = 4096;
 const MEMORY_RESERVED = (8n << 30n) + 65536n;
-/** Bytes of memory 0 that are there. */
+/** Accessible bytes of memory 0. */
 export const MEMORY_BYTES = 65536;
 
 /** The outcome of a call. */
@@ -102,7 +102,7 @@ export class NativeProcess {
     return new Region(pointer, size);
   }
 
-  /** The address of the handler there is, 0 for none. */
+  /** The address of the installed handler, 0 for none. */
   #signalHandler(signal: number): bigint {
     const old = new Uint8Array(152);
     this.#libc.symbols.sigaction(signal, null, old);
@@ -169,8 +169,8 @@ export class NativeProcess {
     const before = view.getBigUint64(THREAD.GUEST_SP, true);
     this.writeSlots(args);
     let status = this.#call.call(pointer);
-    while (status === STATUS.HOST || status === STATUS.BUILTIN || status === STATUS.POLL) {
-      this.#serve(status, context);
+    while (status === STATUS.HOST || status === STATUS.BUILTIN) {
+      this.#serve(status);
       status = this.#resume.call(pointer);
     }
     if (view.getBigUint64(THREAD.GUEST_SP, true) !== before) {
@@ -182,11 +182,7 @@ export class NativeProcess {
     return { status, trap: view.getInt32(THREAD.TRAP_CODE, true), results: this.readSlots(signature.results) };
   }
 
-  #serve(status: number, context: Region): void {
-    if (status === STATUS.POLL) {
-      context.view.setBigUint64(CONTEXT.POLL, this.thread.address + 120n, true);
-      return;
-    }
+  #serve(status: number): void {
     const index = this.thread.view.getInt32(THREAD.PARK_INDEX, true);
     if (status === STATUS.HOST) {
       const args = this.readSlots(new Uint8Array(16).fill(TY.I64));
