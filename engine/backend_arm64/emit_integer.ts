@@ -3,6 +3,7 @@
  * checks.
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
+import { DIVISION_CHECK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
 import { callTrap } from "./emit_calls.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
@@ -11,10 +12,6 @@ import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_LENGTH, SCRATCH, SCRATCH2, SCRATCH_VECTOR, ZERO } from "./registers.ts";
 import { emitAt } from "./emit_row.ts";
-
-// Bits of a division's imm (ir/ops.ts).
-const MAY_BE_ZERO = 1;
-const MAY_OVERFLOW = 2;
 
 /** DIV and REM. The hardware gives 0 for division by zero and wraps on overflow. */
 export function emitDivision(e: Emission, i: number, op: number): void {
@@ -25,8 +22,8 @@ export function emitDivision(e: Emission, i: number, op: number): void {
   const d = e.register(o);
   const x = e.register(o + 1);
   const y = e.register(o + 2);
-  if ((checks & MAY_BE_ZERO) !== 0) e.branchZero(X.CBZ32 + wide, y, e.trap(i, TRAP.INTEGER_DIVIDE_BY_ZERO));
-  if (op === P.DIV_S && (checks & MAY_OVERFLOW) !== 0) {
+  if ((checks & DIVISION_CHECK.ZERO) !== 0) e.branchZero(X.CBZ32 + wide, y, e.trap(i, TRAP.INTEGER_DIVIDE_BY_ZERO));
+  if (op === P.DIV_S && (checks & DIVISION_CHECK.OVERFLOW) !== 0) {
     // Only the smallest integer overflows when 1 is subtracted; that is compared only if the divisor is −1.
     asm.rri(X.ADDS_I32 + wide, ZERO, y, 1, 0);
     asm.word(encode(X.CCMP_I32 + wide, 0, x, 0, 0, 1, 0, CC.EQ, 0));

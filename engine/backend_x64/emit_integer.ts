@@ -3,6 +3,7 @@
  * CPUs without the instructions for them, explicit bounds checks.
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
+import { DIVISION_CHECK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { callTrap } from "./emit_calls.ts";
@@ -12,17 +13,13 @@ import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RAX, RDX, SCRATCH } from "./registers.ts";
 import { ri, rm, rr } from "./emit_row.ts";
 
-// Bits of a division's imm (ir/ops.ts).
-const MAY_BE_ZERO = 1;
-const MAY_OVERFLOW = 2;
-
 /** DIV and REM: dividend in rax; quotient in rax, remainder in rdx. */
 export function emitDivision(e: Emission, i: number, op: number): void {
   const { v } = e;
   const wide = v.aux[i] & 1;
   const checks = v.imm[i];
   const divisor = e.register(v.firstOperand[i] + 2);
-  if ((checks & MAY_BE_ZERO) !== 0) {
+  if ((checks & DIVISION_CHECK.ZERO) !== 0) {
     rr(e, X.TEST32_M + wide, divisor, divisor);
     e.branch(CC.E, e.trap(i, TRAP.INTEGER_DIVIDE_BY_ZERO));
   }
@@ -32,7 +29,7 @@ export function emitDivision(e: Emission, i: number, op: number): void {
     return;
   }
   const done = e.newLabel();
-  if ((checks & MAY_OVERFLOW) !== 0) {
+  if ((checks & DIVISION_CHECK.OVERFLOW) !== 0) {
     const divide = e.newLabel();
     ri(e, X.CMP32_I + wide, divisor, -1);
     e.branch(CC.NE, divide);

@@ -12,38 +12,14 @@
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "./eval.ts";
 import type { IrFunction } from "./function.ts";
-import { FLAG, OP, OP_FLAGS } from "./ops.ts";
+import { DIVISION_CHECK, FLAG, INVERSE, MIRROR, OP, OP_FLAGS } from "./ops.ts";
 import { TY } from "./types.ts";
 
 const { CONST, ADD, SUB, MUL, AND, OR, XOR, SHL, SHR_S, SHR_U, ROTL, ROTR, DIV_S, DIV_U, REM_S, REM_U } = OP;
 const { EXTEND8_S, EXTEND16_S, EXTEND32_S, EXTEND_S, EXTEND_U, WRAP, SELECT, BITCAST } = OP;
-const { EQ, NE, LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U, FEQ, FNE, FGE } = OP;
+const { EQ, NE, LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U, FEQ, FGE } = OP;
 const { LOAD8_S, LOAD8_U, LOAD16_S, LOAD16_U, LOAD32_S, LOAD32_U } = OP;
 const { I32, I64, F32 } = TY;
-
-/** The comparison that is true exactly when the one at the index is not; 0 for operations without one. */
-export const INVERSE: Uint8Array = new Uint8Array(256);
-/** The comparison with its operands exchanged. */
-export const MIRROR: Uint8Array = new Uint8Array(256);
-for (
-  const [op, inverse, mirror] of [
-    [EQ, NE, EQ],
-    [NE, EQ, NE],
-    [LT_S, GE_S, GT_S],
-    [LT_U, GE_U, GT_U],
-    [GT_S, LE_S, LT_S],
-    [GT_U, LE_U, LT_U],
-    [LE_S, GT_S, GE_S],
-    [LE_U, GT_U, GE_U],
-    [GE_S, LT_S, LE_S],
-    [GE_U, LT_U, LE_U],
-    [FEQ, FNE, FEQ],
-    [FNE, FEQ, FNE],
-  ] as const
-) {
-  INVERSE[op] = inverse;
-  MIRROR[op] = mirror;
-}
 
 /** Whether `op` gives 0 or 1. */
 function isComparison(op: number): boolean {
@@ -114,7 +90,7 @@ export class Builder {
     return id;
   }
 
-  /** Appends an instruction as it is, with position and site. */
+  /** Appends an instruction unchanged, with position and site. */
   emit(op: number, ty: number, a: number, b: number, c: number, imm: number): number {
     const f = this.f;
     const id = f.append(op, ty, a, b, c, imm);
@@ -348,7 +324,7 @@ export class Builder {
         return this.binary(AND, ty, inner, this.constant(ty, mask, 0));
       }
     }
-    // Counts in range, so that selectors can use them as they are.
+    // Counts in range, so that selectors need no mask.
     return this.pure(op, ty, a, this.constant(ty, count, 0), 0, 0);
   }
 
@@ -411,7 +387,7 @@ export class Builder {
   divide(op: number, ty: number, a: number, b: number): number {
     const f = this.f;
     const signed = op === DIV_S || op === REM_S;
-    let imm = signed ? 3 : 1;
+    let imm = signed ? DIVISION_CHECK.ZERO | DIVISION_CHECK.OVERFLOW : DIVISION_CHECK.ZERO;
     const aConst = f.op[a] === CONST;
     if (f.op[b] === CONST) {
       const lo = f.imm[b];
@@ -420,16 +396,17 @@ export class Builder {
         return this.constant(ty, evalLo, evalHi);
       }
       if (lo !== 0 || hi !== 0) {
-        imm &= ~1;
+        imm &= ~DIVISION_CHECK.ZERO;
         if (lo !== -1 || hi !== -1) imm = 0;
         const simpler = this.#divideByConstant(op, ty, a, lo, hi);
         if (simpler !== 0) return simpler;
       } else {
-        imm = 1;
+        imm = DIVISION_CHECK.ZERO;
       }
     }
     // Only the least integer overflows.
-    if (aConst && !(f.imm[a] === (ty === I64 ? 0 : -0x80000000) && (ty === I32 || f.c[a] === -0x80000000))) imm &= ~2;
+    const least = f.imm[a] === (ty === I64 ? 0 : -0x80000000) && (ty === I32 || f.c[a] === -0x80000000);
+    if (aConst && !least) imm &= ~DIVISION_CHECK.OVERFLOW;
     return imm === 0 ? this.pure(op, ty, a, b, 0, 0) : this.emit(op, ty, a, b, 0, imm);
   }
 

@@ -12,14 +12,14 @@
  * evalLo and evalHi are result registers: callers read them right after the call, and nothing in this file calls out.
  */
 import { TRAP } from "../traps.ts";
-import { OP } from "./ops.ts";
+import { DIVISION_CHECK, OP } from "./ops.ts";
 import { TY } from "./types.ts";
 
 /** The result is exact. A positive outcome is a trap code of traps.ts instead. */
 export const EVAL_DONE = 0;
 /** The result is a NaN of arithmetic: its bits are one of those that the specification allows. */
 export const EVAL_NAN = -1;
-/** The operation is not one that this file defines. */
+/** This file does not define the operation. */
 export const EVAL_UNKNOWN = -2;
 
 /** Low half of the last result. */
@@ -173,10 +173,12 @@ function multiplyHigh(signed: boolean, aLo: number, aHi: number, bLo: number, bH
 }
 
 function divide32(op: number, a: number, b: number, imm: number): number {
-  if (b === 0) return (imm & 1) !== 0 ? TRAP.INTEGER_DIVIDE_BY_ZERO : EVAL_UNKNOWN;
+  if (b === 0) return (imm & DIVISION_CHECK.ZERO) !== 0 ? TRAP.INTEGER_DIVIDE_BY_ZERO : EVAL_UNKNOWN;
   switch (op) {
     case OP.DIV_S:
-      if (a === -0x80000000 && b === -1) return (imm & 2) !== 0 ? TRAP.INTEGER_OVERFLOW : EVAL_UNKNOWN;
+      if (a === -0x80000000 && b === -1) {
+        return (imm & DIVISION_CHECK.OVERFLOW) !== 0 ? TRAP.INTEGER_OVERFLOW : EVAL_UNKNOWN;
+      }
       return done((a / b) | 0, 0);
     case OP.DIV_U:
       return done((a >>> 0) / (b >>> 0), 0);
@@ -314,9 +316,11 @@ function compare(op: number, from: number, aLo: number, aHi: number, bLo: number
   }
 }
 
-/** Quotient and remainder of unsigned 64-bit values, by long division of one bit a step. */
+/** Remainder of the last unsigned division, as halves. */
 let remainderLo = 0;
 let remainderHi = 0;
+
+/** Quotient (in evalLo, evalHi) and remainder of unsigned 64-bit values, by long division of one bit a step. */
 function divideUnsigned(aLo: number, aHi: number, bLo: number, bHi: number): void {
   let qLo = 0, qHi = 0, rLo = 0, rHi = 0;
   for (let bit = 63; bit >= 0; bit--) {
@@ -338,14 +342,14 @@ function divideUnsigned(aLo: number, aHi: number, bLo: number, bHi: number): voi
 }
 
 function divide64(op: number, aLo: number, aHi: number, bLo: number, bHi: number, imm: number): number {
-  if ((bLo | bHi) === 0) return (imm & 1) !== 0 ? TRAP.INTEGER_DIVIDE_BY_ZERO : EVAL_UNKNOWN;
+  if ((bLo | bHi) === 0) return (imm & DIVISION_CHECK.ZERO) !== 0 ? TRAP.INTEGER_DIVIDE_BY_ZERO : EVAL_UNKNOWN;
   if (op === OP.DIV_U || op === OP.REM_U) {
     divideUnsigned(aLo, aHi, bLo, bHi);
     return op === OP.DIV_U ? EVAL_DONE : done(remainderLo, remainderHi);
   }
   if (aLo === 0 && aHi === -0x80000000 && (bLo & bHi) === -1) {
     if (op === OP.REM_S) return done(0, 0);
-    return (imm & 2) !== 0 ? TRAP.INTEGER_OVERFLOW : EVAL_UNKNOWN;
+    return (imm & DIVISION_CHECK.OVERFLOW) !== 0 ? TRAP.INTEGER_OVERFLOW : EVAL_UNKNOWN;
   }
   const aNegative = aHi < 0;
   const bNegative = bHi < 0;

@@ -18,7 +18,7 @@
  * UNWOUND has no code: the runtime continues at the landing pad when an exception leaves the call, and after the call
  * otherwise. Operands of the landing pad and the arguments of its edge must be computed before the call; the call's
  * results do not exist there. At such a call every live value is in a stack slot, because the unwinder restores no
- * register: selection expresses this with clobbers of the call and of the BRANCH (which becomes P.UNWIND), and emission
+ * register: selection expresses this with clobbers of the call and of the BRANCH (PSEUDO.UNWIND), and emission
  * makes the edge's moves at the landing pad, whose address is in the call site's row of the image's table. A landing
  * pad is a block like any other: the caught exception is in memory (THREAD.CAUGHT_TAG, the overflow buffer) until the
  * next call.
@@ -93,9 +93,9 @@ export class IrFunction {
   b: Int32Array = new Int32Array(0);
   c: Int32Array = new Int32Array(0);
   imm: Int32Array = new Int32Array(0);
-  /** Byte offset of the wasm instruction in its module, for traps and stack traces. With inlining, see inlineSite. */
+  /** Byte offset of the wasm instruction in its module, for traps and stack traces. */
   pos: Int32Array = new Int32Array(0);
-  /** Index into inlineSites: which inlined call the instruction came from; 0 = the function itself. */
+  /** Index into inlineSites of the inlined call that the instruction comes from; 0 = the function itself. */
   site: Int32Array = new Int32Array(0);
   /** Number of instructions, UNDEF (0) included. */
   count = 1;
@@ -142,10 +142,10 @@ export class IrFunction {
   /** Whether the function is treated as calling, although it does not call. */
   treatedAsCalling = false;
 
-  /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */
+  /** Block layout for emission, a permutation of the blocks; the identity unless block placement changed it. */
   layout: Int32Array = new Int32Array(64);
 
-  /** Empties the function and makes room for `instructions` of them (a guess; `more` grows). */
+  /** Empties the function and makes room for `instructions` of them, an estimate: `append` grows the columns. */
   reset(instructions: number): void {
     this.ensure(instructions + 16);
     this.count = 1;

@@ -117,7 +117,7 @@ const ROWS = [
   //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance unless CALL_OWN is added
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/abi/builtins.ts); imm = signature id
-  "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
+  "UNWOUND ... i x", // 1 if an exception left the call before it: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
   // takes a (i64, 0 to 2^62) and b, the units that preceding charges owe (which are known to be available), from the
   // thread's fuel; traps OUT_OF_FUEL, with only the owed units taken, if there is less. imm = CHARGE_OWES: only checks
@@ -141,7 +141,7 @@ const ROWS = [
   "GC_ALLOC v.. r t",
   // block ends
   "JUMP e.. _ z",
-  "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = hint: 0 none, 1 likely taken, 2 unlikely taken
+  "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = BRANCH_HINT of edge b
   "SWITCH vkn _ z", // a (i32, unsigned) selects edge b + min(a, c − 1): edges b … b + c − 1 are consecutive; the last is the default
   "RETURN ln. _ z",
   "TRAP ... _ zt", // trap with code imm; the block ends
@@ -150,6 +150,17 @@ const ROWS = [
   "TAIL_CALL_IMPORT lnk _ zx",
   ...VECTOR_ROWS,
 ] as const;
+
+/** Hint of a BRANCH, in its imm column. */
+export const BRANCH_HINT = { NONE: 0, LIKELY: 1, UNLIKELY: 2 } as const;
+
+/** The hint of a BRANCH after its edges have been exchanged. */
+export function oppositeHint(hint: number): number {
+  return hint === BRANCH_HINT.NONE ? hint : BRANCH_HINT.LIKELY + BRANCH_HINT.UNLIKELY - hint;
+}
+
+/** Bits of imm of a division or remainder: the divisor may be zero; the quotient may overflow (the divisor may be −1). */
+export const DIVISION_CHECK = { ZERO: 1, OVERFLOW: 2 } as const;
 
 /** In column c of calls of a record, besides the trap code: the callee is defined by this instance. */
 export const CALL_OWN = 64;
@@ -206,3 +217,34 @@ export const OP_VALUE_MASK: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
 
 /** Whether operation `op` has a list of values in the pool (columns a = first, b = length). */
 export const OP_HAS_LIST: Uint8Array = Uint8Array.from(OP_ROWS, (row) => row.operands.startsWith("ln") ? 1 : 0);
+
+/**
+ * By operation: the comparison that is true exactly when this one is false; 0 for ordered float comparisons, which are
+ * false for a NaN either way, and for other operations.
+ */
+export const INVERSE: Uint8Array = new Uint8Array(256);
+/** By operation: the comparison with its operands exchanged, `x op y` = `y op' x`; 0 for other operations. */
+export const MIRROR: Uint8Array = new Uint8Array(256);
+for (
+  const [name, inverse, mirror] of [
+    ["EQ", "NE", "EQ"],
+    ["NE", "EQ", "NE"],
+    ["LT_S", "GE_S", "GT_S"],
+    ["LT_U", "GE_U", "GT_U"],
+    ["GT_S", "LE_S", "LT_S"],
+    ["GT_U", "LE_U", "LT_U"],
+    ["LE_S", "GT_S", "GE_S"],
+    ["LE_U", "GT_U", "GE_U"],
+    ["GE_S", "LT_S", "LE_S"],
+    ["GE_U", "LT_U", "LE_U"],
+    ["FEQ", "FNE", "FEQ"],
+    ["FNE", "FEQ", "FNE"],
+    ["FLT", 0, "FGT"],
+    ["FGT", 0, "FLT"],
+    ["FLE", 0, "FGE"],
+    ["FGE", 0, "FLE"],
+  ] as const
+) {
+  INVERSE[OP[name]] = inverse === 0 ? 0 : OP[inverse];
+  MIRROR[OP[name]] = OP[mirror];
+}

@@ -43,6 +43,8 @@ class FunctionParser {
   readonly #signatures: Signature[] = [];
   /** First id for instructions without a result. */
   #unnamed = 1;
+  /** Whether the text has a `layout` line. */
+  #hasLayout = false;
 
   constructor(f: IrFunction, lines: readonly string[]) {
     this.#f = f;
@@ -129,7 +131,7 @@ class FunctionParser {
     return value;
   }
 
-  /** A number behind a letter: `v12`, `b3`, `f4`, `sig5`. */
+  /** A number after a prefix: v12, b3, f4, sig5. */
   #numbered(prefix: string): number {
     const token = this.#take();
     const digits = token.slice(prefix.length);
@@ -198,7 +200,7 @@ class FunctionParser {
         if (n >= f.layout.length) f.layout = Int32Array.from({ length: n * 2 }, (_, k) => f.layout[k] ?? k);
         f.layout[n] = this.#numbered("b");
       }
-      this.#layoutGiven = true;
+      this.#hasLayout = true;
     } else if (/^b\d+$/.test(first)) {
       this.#parseBlock();
     } else {
@@ -207,8 +209,6 @@ class FunctionParser {
     if (this.#next < this.#tokens.length) throw this.#error(`unexpected "${this.#peek()}"`);
   }
 
-  #layoutGiven = false;
-
   #parseBlock(): void {
     const f = this.#f;
     const number = this.#numbered("b");
@@ -216,7 +216,7 @@ class FunctionParser {
     if (number > 0) f.blockEnd[number - 1] = f.schedCount;
     const placed = f.layout[number];
     f.addBlock(0, 0);
-    if (this.#layoutGiven && placed !== undefined) f.layout[number] = placed;
+    if (this.#hasLayout && placed !== undefined) f.layout[number] = placed;
     f.blockStart[number] = f.schedCount;
     this.#expect("(");
     let count = 0;

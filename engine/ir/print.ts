@@ -8,7 +8,7 @@
  *     layout b0 b2 b1                          only when it is not the identity
  *     b0(v1:i32 v2:i64):                       block flags and depth precede the colon: `b1() loop cold depth=1:`
  *       v3:i32 = ADD v1 v1
- *       v4:i32 = LOAD memory0[v3+16]           regions: memory0, context, pointer; `.const`, `.sizes` or `.7`: alias class
+ *       v4:i32 = LOAD memory0[v3+16]           regions: REGION_NAMES; `.const`, `.sizes` or `.7`: alias class
  *       v5:i32 = CALL f2(v4) sig1
  *       BRANCH v5 b1() b2(v3) unlikely
  *
@@ -47,12 +47,12 @@ export const DIVIDE_FLAGS = ["zero", "overflow"] as const;
 /** Words for the hint of BRANCH. */
 export const HINT_NAMES = ["", "likely", "unlikely"] as const;
 
-/** Operations that access memory. */
+/** Whether `op` is a load or store that is not atomic. */
 export function isAccess(op: number): boolean {
   return op >= OP.LOAD && op <= OP.STORE32;
 }
 
-/** Atomic accesses; FENCE is none. */
+/** Whether `op` is an atomic access; FENCE is not. */
 export function isAtomic(op: number): boolean {
   return op >= OP.ATOMIC_LOAD && op <= OP.ATOMIC_CMPXCHG;
 }

@@ -9,7 +9,7 @@
  * the test once; Pettis and Hansen 1990).
  */
 import { BLOCK_COLD, type IrFunction } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
+import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 
 const { JUMP, BRANCH, TRAP } = OP;
@@ -25,7 +25,7 @@ export function placeBlocks(f: IrFunction, flow: ControlFlow): void {
   const { layout, blockFlags } = f;
   for (let k = 0; k >= 0; k = next[k]) if (k === 0 || (blockFlags[k] & BLOCK_COLD) === 0) layout[n++] = k;
   for (let k = next[0]; k >= 0; k = next[k]) if ((blockFlags[k] & BLOCK_COLD) !== 0) layout[n++] = k;
-  if (n !== blocks) throw new Error("the layout lost a block");
+  if (n !== blocks) throw new Error("block placement lost a block");
 }
 
 /** Sets BLOCK_COLD on rarely executed blocks. */
@@ -51,13 +51,14 @@ function markCold(f: IrFunction, flow: ControlFlow): void {
       const from = edgeFrom[e];
       if (from >= k || (blockFlags[from] & BLOCK_COLD) !== 0) continue;
       const last = sched[blockEnd[from] - 1];
-      cold = op[last] === BRANCH && ((imm[last] === 1 && c[last] === e) || (imm[last] === 2 && b[last] === e));
+      cold = op[last] === BRANCH &&
+        ((imm[last] === BRANCH_HINT.LIKELY && c[last] === e) || (imm[last] === BRANCH_HINT.UNLIKELY && b[last] === e));
     }
     if (cold) blockFlags[k] = blockFlags[k] | BLOCK_COLD;
   }
 }
 
-/** See `resume` in chain. */
+/** Value of `resume` (see `chain`) for a loop that has not left the enclosing range. */
 const ATTACHED = -2;
 
 /** Links all blocks in layout order: next[k] follows k, −1 ends. */

@@ -87,7 +87,7 @@ export function compactBlocks(f: IrFunction, scratch: Scratch): boolean {
   return true;
 }
 
-/** Moves the blocks' parts of the order together. */
+/** Closes the gaps between the blocks' ranges of the order. */
 function closeGaps(f: IrFunction): void {
   const { sched, blockStart, blockEnd } = f;
   let to = 0;
@@ -157,14 +157,14 @@ function threadJumps(f: IrFunction, flow: ControlFlow): boolean {
   return changed;
 }
 
-/** Appends blocks to the one that alone jumps to them. */
+/** Appends blocks to their only predecessor if it ends in a jump. */
 function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const { op, a, sched, edgeFrom, edgeTo, blockStart, blockEnd, blockParams, blockFlags } = f;
   const { predStart, predEdge, loopEnd } = flow;
   const blocks = f.blockCount;
   flow.scratch.ensure(f);
-  // next: the block appended to k, or 0. range: the innermost range of a loop around k. first: the block that k was
-  // appended to.
+  // next: the block appended to k, 0 for none, −1 if k is appended itself. range: the header of the innermost loop range
+  // around k. outer: by header, that of the enclosing range.
   const next = flow.scratch.blocks, range = flow.scratch.blocks2, outer = flow.scratch.blocks3;
   next.fill(0, 0, blocks);
   let current = -1;

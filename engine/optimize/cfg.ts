@@ -14,7 +14,7 @@ import { Scratch } from "./scratch.ts";
 
 const { JUMP, BRANCH, SWITCH } = OP;
 
-/** First outgoing edge of the block whose last instruction is `i`; see successorAt for the others. */
+/** Number of outgoing edges of the block whose last instruction is `i`. */
 export function successorCount(f: IrFunction, i: number): number {
   const op = f.op[i];
   if (op === JUMP) return 1;
@@ -96,6 +96,19 @@ export class ControlFlow {
     this.#ensure(f.blockCount, f.edgeCount);
     this.#findPredecessors(f);
     this.#findLoops(f);
+  }
+
+  /** The block in front of the loop of `head`: the only one that enters it, if it ends in a jump; else −1. */
+  front(f: IrFunction, head: number): number {
+    const { predStart, predEdge } = this;
+    let front = -1;
+    for (let p = predStart[head], end = predStart[head + 1]; p < end; p++) {
+      const from = f.edgeFrom[predEdge[p]];
+      if (from >= head) continue;
+      if (front >= 0 || f.op[f.sched[f.blockEnd[from] - 1]] !== JUMP) return -1;
+      front = from;
+    }
+    return front;
   }
 
   /** Counting sort of the edges by target. */

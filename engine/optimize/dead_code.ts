@@ -33,7 +33,7 @@ export function hasEffect(f: IrFunction, i: number): boolean {
   return true;
 }
 
-/** Removes dead values. Returns how many instructions went. */
+/** Removes dead values. Returns the number of instructions removed. */
 export function removeDeadCode(f: IrFunction, flow: ControlFlow): number {
   flow.scratch.ensure(f);
   const live = flow.scratch.marks;

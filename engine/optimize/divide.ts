@@ -1,7 +1,7 @@
 /**
  * Strength reduction of divisions by constants. In: a DIV or REM whose divisor is a constant other than zero. Out: an
- * equal value, or 0 after a rewrite in place, or the instruction unchanged (64-bit divisors that are not powers of two:
- * there is no operation for the high half of a 64-bit product).
+ * equal value, or 0 after a rewrite in place, or the instruction unchanged (64-bit divisors that are not powers of two,
+ * which codegen/divide_constant.ts reduces).
  *
  * 32-bit quotients come from 64-bit products: q = (x · m) >> (32 + s) with m = ⌈2^(32+s) ÷ d⌉ (Granlund and Montgomery
  * 1994; Warren, "Hacker's Delight", chapter 10). Where m needs 33 bits, the missing x is added in 64 bits, which cannot
@@ -122,7 +122,7 @@ function unsignedQuotient(rewrite: Rewriting, x: number, d: number): number {
 
 /** m = ⌈2^(32+s) ÷ d⌉ and m · d − 2^(32+s), exactly, for s ≤ 32. */
 function ceilDivide(s: number, d: number): [number, number] {
-  // Long division of 2^(32+s) in two steps of at most 53 bits: 2^32 = q · d + r, then r · 2^s.
+  // Long division of 2^(32+s): 2^32 = m · d + r, then one doubling of m and r per bit of s. All numbers stay below 2^53.
   let m = Math.floor(TWO32 / d);
   let r = TWO32 - m * d;
   for (let n = 0; n < s; n++) {

@@ -16,8 +16,7 @@ import type { Rewriting } from "./rewriting.ts";
 import type { Statistics } from "../statistics.ts";
 import { BUILTIN } from "../abi/builtins.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
-import { INVERSE } from "../ir/builder.ts";
-import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { DIVISION_CHECK, FLAG, INVERSE, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
 import type { ControlFlow } from "./cfg.ts";
@@ -76,12 +75,12 @@ export class Gvn implements Rewriting {
   /** The new order of instructions. */
   #order: Int32Array = new Int32Array(1024);
   #count = 0;
-  /** Most values the columns have room for. */
+  /** Number of values for which the columns have room. */
   #limit = 0;
   #block = 0;
   #options!: GvnOptions;
   #statistics!: Statistics;
-  /** The last store, while nothing that could see or skip it came after it, and where it is in the order. */
+  /** The last store, if no later instruction can observe it or leave before the next store; its index in the order. */
   #pendingStore = 0;
   #pendingAt = 0;
   #holes = false;
@@ -271,7 +270,7 @@ export class Gvn implements Rewriting {
     }
   }
 
-  /** A parameter that gets the same value (or itself) over every live edge is that value. */
+  /** Replaces the parameters of block `k` that receive one value (or themselves) over every live edge by that value. */
   #replaceParams(k: number, start: number, params: number): void {
     const f = this.f;
     const { predStart, predEdge } = this.flow;
@@ -364,14 +363,14 @@ export class Gvn implements Rewriting {
         next[i] = next[m];
         if (previous === 0) buckets[slot] = i;
         else next[previous] = i;
-        this.#place(i, o);
+        this.#schedule(i, o);
         return i;
       }
       previous = m;
     }
     next[i] = buckets[slot];
     buckets[slot] = i;
-    this.#place(i, o);
+    this.#schedule(i, o);
     return i;
   }
 
@@ -386,18 +385,18 @@ export class Gvn implements Rewriting {
     return -1;
   }
 
-  #place(i: number, op: number): void {
+  #schedule(i: number, op: number): void {
     this.home[i] = this.#block;
     this.#order[this.#count++] = i;
     if ((OP_FLAGS[op] & FLAG.TRAPS) !== 0) this.#trapped(i, op);
   }
 
-  /** A division or truncation stays: its successors know that it did not trap. */
+  /** Notes that `i`, a division or truncation that stays, may trap; code after it knows that the divisor is not zero. */
   #trapped(i: number, op: number): void {
     const f = this.f;
     if (op >= OP.DIV_S && op <= OP.REM_U) {
       if (f.imm[i] === 0) return;
-      if (f.imm[i] & 1) this.facts.learnNonzero(f.b[i]);
+      if (f.imm[i] & DIVISION_CHECK.ZERO) this.facts.learnNonzero(f.b[i]);
     }
     this.#pendingStore = 0;
   }
@@ -661,7 +660,7 @@ export class Gvn implements Rewriting {
       const edge = b[i];
       b[i] = c[i];
       c[i] = edge;
-      if (imm[i] !== 0) imm[i] = 3 - imm[i];
+      imm[i] = oppositeHint(imm[i]);
     } else a[i] = root;
     const truth = this.facts.truth(a[i]);
     if (truth < 0) return;

@@ -11,7 +11,7 @@ import { TRAP } from "../traps.ts";
 import { optimize } from "./passes.ts";
 import { ALL } from "./testing/golden_text.ts";
 
-/** Blocks and instructions in order; edges are made by number. */
+/** Appends blocks and instructions in order; edges name their target by number, so it need not exist yet. */
 class Maker {
   readonly f: IrFunction = new IrFunction();
   #block = 0;
@@ -74,7 +74,7 @@ function timed(f: IrFunction): void {
 
 const CELL = region(REGION.CONTEXT, 9);
 
-Deno.test("100,000 early exits to one place", () => {
+Deno.test("100,000 early exits to one block", () => {
   const m = new Maker(400_000);
   const n = 100_000;
   for (let k = 0; k < n; k++) {
@@ -108,7 +108,7 @@ Deno.test("a switch with 60,000 cases of equal code", () => {
   timed(m.f);
 });
 
-Deno.test("20,000 loops in each other, with a switch to all of them", () => {
+Deno.test("20,000 nested loops, with a switch to all of them", () => {
   const n = 20_000;
   const m = new Maker(200_000);
   m.open();
@@ -130,7 +130,7 @@ Deno.test("20,000 loops in each other, with a switch to all of them", () => {
   timed(m.f);
 });
 
-Deno.test("20,000 loops in each other that each end", () => {
+Deno.test("20,000 nested loops that each end", () => {
   const n = 20_000;
   const m = new Maker(200_000);
   m.open();

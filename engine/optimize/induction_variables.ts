@@ -9,9 +9,8 @@
  * (`extensions`). The bound of k comes from a test that is made in every iteration and that ends the loop when an
  * affine value reaches a loop-invariant one.
  */
-import { INVERSE, MIRROR } from "../ir/builder.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
+import { INVERSE, MIRROR, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 
@@ -24,7 +23,7 @@ const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
 /** Depth to which operands are followed. */
 const DEPTH = 12;
 
-/** Addresses with a value in common. */
+/** Checked addresses that add constants to one value. */
 export interface Group {
   /** The value to which the addresses add constants; affine with `step`. */
   readonly root: number;
@@ -40,8 +39,8 @@ export interface Group {
 /** The test that bounds the iteration count of a loop. */
 export interface Test {
   /**
-   * The loop continues while `compare` of x, which changes by `step` per iteration, and y, which is invariant, holds:
-   * NE, or a less or greater.
+   * The loop continues while comparison `compare` (NE or an ordering) of x, which changes by `step` per iteration, and
+   * y, which is invariant, holds.
    */
   readonly compare: number;
   readonly x: number;
@@ -50,13 +49,13 @@ export interface Test {
   readonly step: number;
 }
 
-/** Answers about the loop that `begin` named last. */
+/** The analysis of one loop at a time, selected by `begin`. */
 export class InductionVariables {
   /** By block: whether it belongs to the loop. */
   readonly inLoop: Uint8Array;
   /** The loop's blocks, in order; its header is the first. */
   blocks: number[] = [];
-  /** Values that were taken to be affine and that extend affine 32-bit values. */
+  /** Extensions of affine 32-bit values that `step` took for affine: true only while their operand does not wrap. */
   readonly extensions = new Set<number>();
   #steps = new Map<number, number>();
 
@@ -64,7 +63,7 @@ export class InductionVariables {
     this.inLoop = new Uint8Array(f.blockCount);
   }
 
-  /** Turns to the loop of `head`, which has no loop in it. */
+  /** Selects the loop of header `head`, an innermost one. */
   begin(head: number): void {
     const { loopOf, loopEnd } = this.flow;
     for (const k of this.blocks) this.inLoop[k] = 0;
@@ -140,7 +139,7 @@ export class InductionVariables {
     return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v] >> 31) ? imm[v] : NaN;
   }
 
-  /** `v` as a value and a constant that is added to it. */
+  /** Splits `v` into a value (`root`) and a constant that is added to it (`distance`). */
   split(v: number): { root: number; distance: number } {
     const { op, a, b } = this.f;
     let distance = 0;
@@ -186,7 +185,8 @@ export class InductionVariables {
     const step = this.step(x);
     const size = Math.abs(step);
     if (!(size > 0) || (y !== 0 && this.step(y) !== 0)) return undefined;
-    // Only powers of two meet every end that they divide, all around.
+    // NE holds until x equals y. Since x wraps, only a step that is a power of two is certain to reach every y whose
+    // distance it divides.
     if (compare === NE && (size & (size - 1)) !== 0) return undefined;
     const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;
     const downward = compare === GT_S || compare === GT_U || compare === GE_S || compare === GE_U;
@@ -222,7 +222,7 @@ export class InductionVariables {
     return { groups, checks };
   }
 
-  /** The blocks outside that only the loop leads to. */
+  /** The blocks outside the loop whose predecessors all belong to it. */
   exits(): number[] {
     const { f, flow } = this;
     const found = new Set<number>();
@@ -231,11 +231,11 @@ export class InductionVariables {
       for (let n = successorCount(f, last) - 1; n >= 0; n--) found.add(f.edgeTo[successorAt(f, last, n)]);
     }
     return [...found].filter((x) => {
-      let own = this.inLoop[x] === 0;
-      for (let p = flow.predStart[x]; p < flow.predStart[x + 1] && own; p++) {
-        own = this.inLoop[f.edgeFrom[flow.predEdge[p]]] === 1;
+      let dedicated = this.inLoop[x] === 0;
+      for (let p = flow.predStart[x]; p < flow.predStart[x + 1] && dedicated; p++) {
+        dedicated = this.inLoop[f.edgeFrom[flow.predEdge[p]]] === 1;
       }
-      return own;
+      return dedicated;
     });
   }
 }

@@ -4,17 +4,18 @@
  * target that the constant selects; an edge that passes another value branches on that value itself. GVN (gvn.ts) then
  * sees one way into the target, and knows the tested condition there.
  *
- * A block is a candidate if at least one edge passes a constant, and only its own end uses its values. It disappears
- * unless an edge remains that is one of several of its block and passes no constant.
+ * A block is a candidate if at least one edge passes a constant, and its values are used only inside it. It disappears
+ * unless an edge to it remains: one of a switch, or one that passes another value from a block with several successors.
  *
  * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at
  * their headers as before.
  */
 import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
-import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { OP, OP_VALUE_MASK, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { compactBlocks, cutEdge } from "./blocks.ts";
 import type { Scratch } from "./scratch.ts";
+import { countUses } from "./uses.ts";
 
 const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
 /** Most instructions of a candidate after its parameters: a zero, a comparison with it, the branch. */
@@ -63,8 +64,8 @@ function lastCandidate(f: IrFunction): number {
 }
 
 /**
- * The parameter of block `k` that decides its branch, if the block only branches on a parameter or on its being zero;
- * else −1.
+ * The number of the parameter that decides the branch of block `k`, if the block only branches on a parameter or on a
+ * comparison of it with zero; else −1.
  */
 function conditionOf(f: IrFunction, k: number): number {
   const params = f.blockParams[k];
@@ -93,24 +94,6 @@ function passesOn(f: IrFunction, k: number, value: number): boolean {
   if (f.op[value] !== PARAM || blockEnd[k] !== end + 1 || (blockFlags[k] & BLOCK_LOOP) !== 0 || k === 0) return false;
   for (let s = start; s < end; s++) if (sched[s] === value) return true;
   return false;
-}
-
-/** By value: how many operands, list entries and edge arguments it is. */
-function countUses(f: IrFunction, uses: Int32Array): void {
-  const { op, a, b, c, sched, pool, edgeFrom, edgeTo, edgeArgs, blockParams } = f;
-  uses.fill(0, 0, f.count);
-  for (let s = 0; s < f.schedCount; s++) {
-    const i = sched[s];
-    const mask = OP_VALUE_MASK[op[i]];
-    if (mask & 1) uses[a[i]]++;
-    if (mask & 2) uses[b[i]]++;
-    if (mask & 4) uses[c[i]]++;
-    if (OP_HAS_LIST[op[i]]) { for (let p = a[i], end = p + b[i]; p < end; p++) uses[pool[p]]++; }
-  }
-  for (let e = 0; e < f.edgeCount; e++) {
-    if (edgeFrom[e] < 0) continue;
-    for (let p = edgeArgs[e], end = p + blockParams[edgeTo[e]]; p < end; p++) uses[pool[p]]++;
-  }
 }
 
 /** By block, the first edge to it, and by edge, the next one to the same block; both plus one, 0 for none. */
@@ -176,7 +159,7 @@ function threadEdge(
     a[end] = value;
     b[end] = e;
     c[end] = f.addEdge(from, k, args);
-    imm[end] = negated && imm[branch] !== 0 ? 3 - imm[branch] : imm[branch];
+    imm[end] = negated ? oppositeHint(imm[branch]) : imm[branch];
     uses[value]++;
     lead(f, e, yes, k, args, uses);
     lead(f, c[end], no, k, args, uses);
@@ -186,7 +169,7 @@ function threadEdge(
   return true;
 }
 
-/** Edge `e`, which passes `args` to block `k`, now leads where `out`, an edge of that block, leads. */
+/** Redirects edge `e`, which passes `args` to block `k`, to the target of `out`, an outgoing edge of that block. */
 function lead(f: IrFunction, e: number, out: number, k: number, args: number, uses: Int32Array): void {
   const to = f.edgeTo[out];
   const count = f.blockParams[to];

@@ -80,7 +80,7 @@ Deno.test("negated branches and chains, with the edges' arguments", () => {
 
 const STAYS: readonly (readonly [why: string, text: string])[] = [
   [
-    "a parameter that is used behind it",
+    "a parameter that is used after the block",
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
        v3:i32 = CONST 0

@@ -16,7 +16,7 @@ import type { ControlFlow } from "./cfg.ts";
 import { hasEffect } from "./dead_code.ts";
 import { isLoad, type MemoryState } from "./memory_state.ts";
 
-const { PARAM, RESULT, CONST, JUMP } = OP;
+const { PARAM, RESULT, CONST } = OP;
 
 /**
  * The benefit of moving an operation: 0 none, 1 if registers abound, 2 some, 3 much (even if the value must be kept on
@@ -82,7 +82,7 @@ class Hoisting {
   readonly #flow: ControlFlow;
   readonly #memory: MemoryState;
   readonly #constants: boolean;
-  /** By value: the block of its definition, where it was moved to included. */
+  /** By value: the block that defines it, or to which it was moved. */
   readonly #home: Int32Array;
   /** By value: the loop that counted it last; later the next value moved to the same block. */
   readonly #link: Int32Array;
@@ -119,23 +119,19 @@ class Hoisting {
   /** Finds the blocks in front of loops, and how many registers each loop leaves. */
   survey(): void {
     const f = this.#f;
-    const { loopOf, loopParent, loopEnd, predStart, predEdge } = this.#flow;
-    const { op, ty, a, b, c, sched, pool, blockStart, blockEnd, blockParams, edgeFrom } = f;
+    const { loopOf, loopParent, loopEnd } = this.#flow;
+    const { op, ty, a, b, c, sched, pool, blockStart, blockEnd, blockParams } = f;
     const home = this.#home, counted = this.#link;
     const general = this.#general, vector = this.#vector;
     counted.fill(-1, 0, f.count);
     this.#moved.fill(0, 0, f.count);
-    // Which block outside all loops a value is from does not matter.
+    // Blocks outside all loops need not be told apart: 0 stands for each of them.
     home.fill(0, 0, f.count);
     for (let k = 0; k < f.blockCount; k++) {
       this.#first[k] = 0;
       if (loopOf[k] >= 0) { for (let s = blockStart[k], end = blockEnd[k]; s < end; s++) home[sched[s]] = k; }
       if (loopEnd[k] === 0) continue;
-      let front = -1;
-      for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
-        const from = edgeFrom[predEdge[p]];
-        if (from < k) front = front === -1 && op[sched[blockEnd[from] - 1]] === JUMP ? from : -2;
-      }
+      const front = this.#flow.front(f, k);
       this.#front[k] = front;
       const parent = loopParent[k];
       this.#top[k] = front >= 0 && parent >= 0 && this.#front[parent] >= 0 ? this.#top[parent] : front;
@@ -183,7 +179,7 @@ class Hoisting {
         const o = op[i];
         const worth = WORTH[o];
         const effect = hasEffect(f, i) || reliesOnPlace(f, i);
-        if (worth > 0 && (!effect || clean) && this.#worthIt(i, o)) {
+        if (worth > 0 && (!effect || clean) && this.#pays(i, o)) {
           const target = this.#destination(i, o, worth, loop, effect);
           if (target >= 0) {
             this.#move(i, this.#front[target]);
@@ -198,7 +194,7 @@ class Hoisting {
   }
 
   /** Whether moving `i` pays, registers aside. */
-  #worthIt(i: number, o: number): boolean {
+  #pays(i: number, o: number): boolean {
     const { op, ty, b, c, imm } = this.#f;
     if (o === CONST) {
       if (!this.#constants || TY_BANK[ty[i]] !== 2) return false;
@@ -220,9 +216,9 @@ class Hoisting {
     const carries = load || o === OP.TRAP_IF ? CARRIED_DEPTH : 0;
     // Position of the operands: loops whose header comes after all of them can be left.
     let latest = -1;
-    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i], carries);
-    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i], carries));
-    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i], carries));
+    if (mask & 1 && f.a[i] !== 0) latest = this.#blockOf(f.a[i], carries);
+    if (mask & 2) latest = Math.max(latest, this.#blockOf(f.b[i], carries));
+    if (mask & 4) latest = Math.max(latest, this.#blockOf(f.c[i], carries));
     const bank = TY_BANK[f.ty[i]];
     const left = bank === 2 ? this.#vector : this.#general;
     let target = -1;
@@ -235,7 +231,7 @@ class Hoisting {
       if (effect) break;
     }
     // A constant leaves all loops or stays: operations that carry it rely on that.
-    if (o === CONST && (target < 0 || this.#front[target] !== this.#place(i))) return -1;
+    if (o === CONST && (target < 0 || this.#front[target] !== this.#blockOf(i))) return -1;
     if (target >= 0 && bank !== 0) {
       for (let l = loop; l >= target; l = loopParent[l]) left[l] = left[l] - 1;
     }
@@ -246,14 +242,14 @@ class Hoisting {
    * The latest block that defines operand `v`: constants are carried along, to the outermost loop's front, and so are,
    * down to a depth of `carries`, computations on invariant operands.
    */
-  #place(v: number, carries = 0): number {
+  #blockOf(v: number, carries = 0): number {
     const { op, a, b } = this.#f;
     const home = this.#home[v];
     if (op[v] !== CONST) {
       if (carries === 0 || CARRIED[op[v]] === 0 || this.#flow.loopOf[home] < 0) return home;
       const mask = OP_VALUE_MASK[op[v]];
-      const place = this.#place(a[v], carries - 1);
-      return mask & 2 ? Math.max(place, this.#place(b[v], carries - 1)) : place;
+      const block = this.#blockOf(a[v], carries - 1);
+      return mask & 2 ? Math.max(block, this.#blockOf(b[v], carries - 1)) : block;
     }
     const loop = this.#flow.loopOf[home];
     return loop >= 0 && this.#front[loop] >= 0 ? this.#top[loop] : home;
@@ -286,8 +282,8 @@ class Hoisting {
       return this.#append(v, to);
     }
     if (this.#moved[v] !== 0) return;
-    const place = this.#place(v);
-    if (place !== this.#home[v]) this.#append(v, place);
+    const block = this.#blockOf(v);
+    if (block !== this.#home[v]) this.#append(v, block);
   }
 
   #append(i: number, to: number): void {

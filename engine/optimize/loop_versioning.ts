@@ -7,16 +7,17 @@
  *       └────────┴────────┴─────► the loop ─────────────────────────────┘
  *
  * Traps are unchanged: none is added, and each happens where it did. Memories only grow, so an access that was in
- * bounds before the loop stays in bounds; for a shared memory the context's copy of the length counts, which is never
- * too great. versioning_conditions.ts makes the conditions.
+ * bounds before the loop stays in bounds; for a shared memory the context's copy of the length counts, which never
+ * exceeds the actual length. versioning_conditions.ts makes the conditions.
  *
  * Blocks that only the loop leads to get parameters for the loop's values that they use; both copies pass their own.
  */
 import type { IrFunction } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { BRANCH_HINT, FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { InductionVariables } from "./induction_variables.ts";
+import { definingBlocks } from "./uses.ts";
 import { type Condition, VersioningConditions } from "./versioning_conditions.ts";
 
 const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
@@ -24,11 +25,8 @@ const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
  * Limits: loops per function, groups per loop, instructions of a loop, of all copies together, of functions considered.
  */
 const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
-/** Limit of the exits that use values of the loop: each takes a sweep over the function. */
+/** Most exits with uses of the loop's values: each takes a sweep over the function. */
 const MOST_EXITS = 8;
-/** In BRANCH's hint. */
-const LIKELY = 1;
-
 /**
  * Gives loops a copy without checks; returns the number of checks removed. `flow` must be current, and is current
  * again, except for dominators.
@@ -47,7 +45,7 @@ export function versionLoops(f: IrFunction, flow: ControlFlow): number {
   return pass.removed;
 }
 
-/** Whether there are checks. With guard pages mostly not. */
+/** Whether there are checks: guard pages make most of them unnecessary. */
 function hasChecks(f: IrFunction): boolean {
   const { op, sched, schedCount } = f;
   for (let s = 0; s < schedCount; s++) if (op[sched[s]] === BOUNDS) return true;
@@ -59,8 +57,8 @@ function hasChecks(f: IrFunction): boolean {
  * access memory.
  */
 function candidates(f: IrFunction, flow: ControlFlow): number[] {
-  const { op, sched, blockStart, blockEnd, blockParams, edgeFrom } = f;
-  const { loopOf, loopParent, loopEnd, predStart, predEdge } = flow;
+  const { op, sched, blockStart, blockEnd, blockParams } = f;
+  const { loopOf, loopParent, loopEnd } = flow;
   const checks = new Int32Array(f.blockCount), size = new Int32Array(f.blockCount);
   for (let k = 0; k < f.blockCount; k++) {
     const head = loopOf[k];
@@ -75,12 +73,7 @@ function candidates(f: IrFunction, flow: ControlFlow): number[] {
   const heads: number[] = [];
   for (let k = 1; k < f.blockCount && heads.length < MOST_LOOPS; k++) {
     if (loopEnd[k] === 0 || checks[k] === 0 || size[k] > MOST_COPIED) continue;
-    let front = -1;
-    for (let p = predStart[k]; p < predStart[k + 1]; p++) {
-      const from = edgeFrom[predEdge[p]];
-      if (from < k) front = front === -1 && op[sched[blockEnd[from] - 1]] === JUMP ? from : -2;
-    }
-    if (front >= 0) heads.push(k);
+    if (flow.front(f, k) >= 0) heads.push(k);
   }
   return heads;
 }
@@ -89,8 +82,7 @@ class Prechecks {
   removed = 0;
   readonly #f: IrFunction;
   readonly #flow: ControlFlow;
-  readonly #extent: InductionVariables;
-  readonly #home: Int32Array;
+  readonly #induction: InductionVariables;
   /** Instructions of blocks that are new or were rewritten; parameters that a block gets. */
   readonly #lists = new Map<number, number[]>();
   readonly #params = new Map<number, number[]>();
@@ -110,27 +102,23 @@ class Prechecks {
   constructor(f: IrFunction, flow: ControlFlow) {
     this.#f = f;
     this.#flow = flow;
-    this.#home = new Int32Array(f.count);
-    for (let k = 0; k < f.blockCount; k++) {
-      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) this.#home[f.sched[s]] = k;
-    }
-    this.#extent = new InductionVariables(f, flow, this.#home);
+    this.#induction = new InductionVariables(f, flow, definingBlocks(f));
   }
 
   /** Gives the loop of `head` a copy, if that can be done and pays. */
   tryLoop(head: number): void {
-    const extent = this.#extent;
-    extent.begin(head);
-    const found = extent.findTest();
+    const induction = this.#induction;
+    induction.begin(head);
+    const found = induction.findTest();
     if (found === undefined) return;
-    const { groups, checks } = extent.findGroups(found.block, MOST_GROUPS);
+    const { groups, checks } = induction.findGroups(found.block, MOST_GROUPS);
     let size = 0;
-    for (const k of extent.blocks) size += this.#f.blockEnd[k] - this.#f.blockStart[k];
+    for (const k of induction.blocks) size += this.#f.blockEnd[k] - this.#f.blockStart[k];
     if (checks.size < 2 || size > this.#growth) return;
-    const uses = this.#usesBehind(extent.exits());
+    const uses = this.#usesBehind(induction.exits());
     if (uses === undefined) return;
     this.#beginLoop(head);
-    const conditions = new VersioningConditions(this.#f, extent, this.#entryEdge());
+    const conditions = new VersioningConditions(this.#f, induction, this.#entryEdge());
     conditions.make(found.test, groups);
     if (conditions.refused || conditions.tests.length === 0) return;
     this.#growth -= size;
@@ -140,26 +128,29 @@ class Prechecks {
 
   // Values used after the loop.
 
-  /** By exit and value of the loop: the uses there. Undefined if a use is reached from more than one exit. */
+  /**
+   * By exit: the loop's values that are used in the blocks it dominates. Undefined if a block that no exit dominates
+   * uses one, or if too many exits do.
+   */
   #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {
-    const extent = this.#extent, flow = this.#flow;
+    const induction = this.#induction, flow = this.#flow;
     const uses = new Map<number, Set<number>>();
     this.#constants.clear();
-    let fine = true;
+    let dominated = true;
     const note = (v: number, k: number) => {
-      if (!extent.defined(v)) return;
+      if (!induction.defined(v)) return;
       if (this.#f.op[v] === CONST) {
         this.#constants.add(v);
         return;
       }
       const x = exits.find((exit) => flow.dominates(exit, k));
-      if (x === undefined) fine = false;
+      if (x === undefined) dominated = false;
       else uses.set(x, (uses.get(x) ?? new Set()).add(v));
     };
-    for (let k = extent.blocks[0] + 1; k < extent.inLoop.length && fine; k++) {
-      if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
+    for (let k = induction.blocks[0] + 1; k < induction.inLoop.length && dominated; k++) {
+      if (induction.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
     }
-    return fine && uses.size <= MOST_EXITS ? uses : undefined;
+    return dominated && uses.size <= MOST_EXITS ? uses : undefined;
   }
 
   /** Replaces the operands of block `k`, arguments of its edges included. */
@@ -183,11 +174,8 @@ class Prechecks {
   }
 
   #beginLoop(head: number): void {
-    const f = this.#f, { predStart, predEdge } = this.#flow;
     this.#head = head;
-    for (let p = predStart[head]; p < predStart[head + 1]; p++) {
-      if (f.edgeFrom[predEdge[p]] < head) this.#front = f.edgeFrom[predEdge[p]];
-    }
+    this.#front = this.#flow.front(this.#f, head);
     this.#copies.clear();
   }
 
@@ -196,9 +184,9 @@ class Prechecks {
     return f.a[f.sched[f.blockEnd[this.#front] - 1]];
   }
 
-  // The copy.
+  // Copying the loop.
 
-  /** A new block with the depth of block `like`. */
+  /** Adds a block with the depth of block `like`. */
   #block(like: number, flags: number): number {
     const f = this.#f;
     const k = f.addBlock(flags, f.blockDepth[like]);
@@ -206,7 +194,7 @@ class Prechecks {
     return k;
   }
 
-  /** An edge from `from` with the arguments of edge `e`, in the copy's values. */
+  /** Adds an edge from `from` to `to` with the arguments of edge `e`, those of the loop replaced by their copies. */
   #edgeLike(e: number, from: number, to: number): number {
     const f = this.#f;
     const n = f.blockParams[f.edgeTo[e]];
@@ -220,7 +208,7 @@ class Prechecks {
 
   /** Copies the loop without `checks`, puts the tests in front; returns the edges of the copy that leave it. */
   #copyLoop(conditions: readonly Condition[], checks: ReadonlySet<number>): number[] {
-    const f = this.#f, { blocks } = this.#extent;
+    const f = this.#f, { blocks } = this.#induction;
     const entry = this.#entryEdge();
     const tests = conditions.slice(1).map(() => this.#block(this.#front, 0));
     const fast = this.#block(this.#front, 0);
@@ -236,7 +224,7 @@ class Prechecks {
     conditions.forEach(({ list, condition }, n) => {
       const from = n === 0 ? this.#front : tests[n - 1];
       const yes = f.addEdge(from, tests[n] ?? fast, 0), no = f.addEdge(from, slow, 0);
-      this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, LIKELY));
+      this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, BRANCH_HINT.LIKELY));
     });
     f.edgeFrom[entry] = slow;
     this.#lists.get(slow)!.push(jump);
@@ -289,7 +277,7 @@ class Prechecks {
     return leaving;
   }
 
-  /** Gives the exits parameters for the values used after the loop. `leaving` are the copy's edges out. */
+  /** Gives the exits parameters for the values used after the loop. `leaving` are the edges that leave the copy. */
   #addExitParameters(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
     const f = this.#f, flow = this.#flow;
     this.#shareConstants();
@@ -297,7 +285,7 @@ class Prechecks {
       const wanted = [...values], params = new Map<number, number>();
       const count = f.blockParams[x];
       wanted.forEach((v, n) => params.set(v, f.append(PARAM, f.ty[v], 0, 0, 0, count + n)));
-      for (let k = x; k < this.#extent.inLoop.length; k++) {
+      for (let k = x; k < this.#induction.inLoop.length; k++) {
         if (flow.dominates(x, k)) this.#eachUse(k, (v) => params.get(v) ?? v);
       }
       this.#params.set(x, [...params.values()]);
@@ -315,22 +303,22 @@ class Prechecks {
   /** Copies constants of the loop that are used after it to the block in front of it, for those uses. */
   #shareConstants(): void {
     if (this.#constants.size === 0) return;
-    const f = this.#f, extent = this.#extent;
+    const f = this.#f, induction = this.#induction;
     const shared = new Map<number, number>();
     for (const v of this.#constants) shared.set(v, f.append(CONST, f.ty[v], 0, 0, f.c[v], f.imm[v]));
     this.#lists.get(this.#front)!.unshift(...shared.values());
-    for (let k = this.#head + 1; k < extent.inLoop.length; k++) {
-      if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => shared.get(v) ?? v);
+    for (let k = this.#head + 1; k < induction.inLoop.length; k++) {
+      if (induction.inLoop[k] === 0) this.#eachUse(k, (v) => shared.get(v) ?? v);
     }
   }
 
-  // The end.
+  // The new order of blocks.
 
   /**
-   * Appends blocks to `order`, new ones included. Blocks that left a loop which has two copies now come after both,
-   * since both lead there.
+   * Appends `blocks` and the new blocks in front of them to `order`. Blocks inside the range of a versioned loop that do
+   * not belong to it come after both of its copies, since both lead there.
    */
-  #place(blocks: readonly number[], order: number[]): void {
+  #orderBlocks(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;
     for (let n = 0; n < blocks.length; n++) {
       const k = blocks[n], before = this.#before.get(k);
@@ -344,7 +332,7 @@ class Prechecks {
         (loopOf[blocks[n]] === k ? order : left).push(blocks[n]);
       }
       n--;
-      this.#place(left, order);
+      this.#orderBlocks(left, order);
     }
   }
 
@@ -352,7 +340,7 @@ class Prechecks {
   finish(): void {
     const f = this.#f;
     const order: number[] = [];
-    this.#place(Array.from(this.#extent.inLoop, (_, k) => k), order);
+    this.#orderBlocks(Array.from(this.#induction.inLoop, (_, k) => k), order);
     const number = new Int32Array(f.blockCount);
     order.forEach((k, n) => number[k] = n);
     const sched: number[] = [];
@@ -362,7 +350,7 @@ class Prechecks {
       const list = this.#lists.get(k);
       const added = this.#params.get(k) ?? [];
       const params = f.blockParams[k];
-      if (k < this.#extent.inLoop.length) sched.push(...old.subarray(0, params), ...added);
+      if (k < this.#induction.inLoop.length) sched.push(...old.subarray(0, params), ...added);
       sched.push(...list ?? old.subarray(params));
       return [start, sched.length, params + added.length, f.blockFlags[k], f.blockDepth[k]] as const;
     });

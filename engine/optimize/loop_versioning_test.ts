@@ -105,7 +105,7 @@ Deno.test("a versioned loop behaves as the original, for all starts and ends", (
   for (const kind of kinds) {
     for (const compare of all) {
       for (const step of [1, -1, 4, -8, 3]) {
-        // A part of the combinations: they are many.
+        // Two thirds of the many combinations suffice.
         if (++combinations % 3 === 0) continue;
         for (const top of [true, false]) {
           const text = loopText({
@@ -152,7 +152,7 @@ Deno.test("which loops are versioned", () => {
   // Steps other than powers of two may miss the end, and this index may take any value.
   equal(removedFrom(COUNTED.replace("v29:i32 = CONST 1", "v29:i32 = CONST 3")), 0);
   equal(removedFrom(COUNTED.replace("ADD v4 v29", "AND v4 v29")), 0);
-  // A loop that continues with a value other than the counter is counted all the same.
+  // The other parameters of the loop do not matter.
   equal(removedFrom(COUNTED.replace("b1(v30 v25)", "b1(v30 v5)")), 3);
   // Few rounds do not pay; many do.
   equal(removedFrom(COUNTED.replace("b1(v1 v6)", "b1(v6 v6)").replace("NE v30 v2", "NE v30 v20")), 3);

@@ -57,7 +57,7 @@ export class MemoryState {
   #exit: Int32Array = new Int32Array(64 * SLOTS);
   #exitSlots: Int32Array = new Int32Array(64);
   #counter = 0;
-  /** Recent loads and stores whose address contents are known: instruction ids, newest anywhere. */
+  /** Ids of recent loads and stores whose value is still the contents of their address; in no particular order. */
   readonly recent: Int32Array = new Int32Array(RECENT);
   recentCount = 0;
   #recentNext = 0;
@@ -107,7 +107,7 @@ export class MemoryState {
     this.#closeLoops(blocks, flow);
   }
 
-  /** The slot of a class other than CLASS_CONSTANT; a new class gets a version that nothing had before. */
+  /** The slot of a class other than CLASS_CONSTANT; a new class gets an unused version. */
   #slot(aliasClass: number): number {
     if (aliasClass < this.#slotOf.length) {
       const slot = this.#slotOf[aliasClass];
@@ -175,6 +175,7 @@ export class MemoryState {
       const at = from * limit, known = exitSlots[from];
       if (only < 0) {
         only = from;
+        // The versions at the end of the preceding block are the current ones.
         if (from === k - 1) continue;
         for (let s = 0; s < known; s++) version[s] = exit[at + s];
         for (let s = known; s < slots; s++) version[s] = ++this.#counter;
@@ -200,8 +201,8 @@ export class MemoryState {
   }
 
   /**
-   * A call: all classes but the constant one may have changed. `sizes` false: sizes and bases of memories and tables
-   * have not.
+   * A call: all classes but the constant one may have changed. If `sizes` is false, sizes and bases of memories and
+   * tables are unchanged.
    */
   call(f: IrFunction, sizes: boolean): void {
     const { version, slots, recent } = this;
@@ -262,7 +263,7 @@ export class MemoryState {
     return 0;
   }
 
-  /** The version that keys loads of `aliasClass` now. */
+  /** The current version of `aliasClass`: part of the key of its loads. */
   versionOf(aliasClass: number): number {
     if (aliasClass === CLASS_CONSTANT) return 0;
     return this.version[this.#slot(aliasClass)];

@@ -14,9 +14,10 @@ import { CLASS_CONSTANT, type IrFunction, REGION, region } from "../ir/function.
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
+import { definingBlocks } from "./uses.ts";
 
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
-const { JUMP, LOAD, STORE, PARAM } = OP;
+const { LOAD, STORE, PARAM } = OP;
 /**
  * Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the
  * loop each.
@@ -73,7 +74,7 @@ class Promotion {
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
   readonly #reads = new Map<number, number[]>();
-  /** Block of each value's definition; computed when a pointer's is first needed. */
+  /** By value: the block that defines it; computed when first needed. */
   #home: Int32Array | undefined;
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState) {
@@ -89,25 +90,12 @@ class Promotion {
     let levels = 0;
     for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]) {
       if (levels++ === MOST_LEVELS) break;
-      if (this.#front(l) >= 0) found = l;
+      if (this.#flow.front(this.#f, l) >= 0) found = l;
     }
     return found;
   }
 
-  /** The only block that enters the loop of `head`, if it only jumps; else −1. */
-  #front(head: number): number {
-    const { predStart, predEdge } = this.#flow;
-    const f = this.#f;
-    let front = -1;
-    for (let p = predStart[head], end = predStart[head + 1]; p < end; p++) {
-      const from = f.edgeFrom[predEdge[p]];
-      if (from >= head) continue;
-      if (front >= 0 || f.op[f.sched[f.blockEnd[from] - 1]] !== JUMP) return -1;
-      front = from;
-    }
-    return front;
-  }
-
+  /** Whether the global that `store` writes was already considered around `loop`; from now on it was. */
   tried(store: number, loop: number): boolean {
     const region = this.#region(loop), word = this.#f.c[store];
     for (let n = 0; n < this.#tried.length; n += 2) {
@@ -137,7 +125,7 @@ class Promotion {
     if (!this.#fits(store, head)) return false;
     const f = this.#f;
     const ty = f.ty[f.b[store]], word = f.c[store], offset = f.imm[store], pointer = f.a[store];
-    const front = this.#front(head);
+    const front = this.#flow.front(f, head);
     const end = this.#flow.loopEnd[head];
     f.ensure(f.count + (end - head) + 1);
     const read = f.append(LOAD, ty, pointer, 0, word, offset);
@@ -163,24 +151,12 @@ class Promotion {
     return true;
   }
 
-  /** The block in which value `v` is defined. */
-  #homeOf(v: number): number {
-    const f = this.#f;
-    if (this.#home === undefined) {
-      this.#home = new Int32Array(f.count);
-      for (let k = 0; k < f.blockCount; k++) {
-        for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) this.#home[f.sched[s]] = k;
-      }
-    }
-    return this.#home[v];
-  }
-
   /** Whether every access of the class in the loop is a full one of the same global, and at least one is a read. */
   #fits(store: number, head: number): boolean {
     const f = this.#f;
     const { op, ty, a, b, c, imm } = f;
     const word = c[store], type = ty[b[store]], offset = imm[store], pointer = a[store];
-    if (pointer !== 0 && this.#homeOf(pointer) >= head) return false;
+    if (pointer !== 0 && (this.#home ??= definingBlocks(f))[pointer] >= head) return false;
     const member = this.#member;
     let reads = 0;
     for (let k = head, end = this.#flow.loopEnd[head]; k < end; k++) {
@@ -202,8 +178,8 @@ class Promotion {
   }
 
   /**
-   * The value with which all predecessors before `k` come; 0 when they differ or `k` heads a loop that writes the
-   * class.
+   * The value that the global has at the end of all predecessors before `k`; 0 if they differ, or if `k` is the header
+   * of a loop that writes the class.
    */
   #agreed(k: number, aliasClass: number, leaving: ReadonlyMap<number, number>): number {
     const { predStart, predEdge, loopEnd } = this.#flow;
@@ -219,7 +195,7 @@ class Promotion {
     return value;
   }
 
-  /** Adds a parameter to block `k`, and to each edge that leads there the value with which its block is left. */
+  /** Adds a parameter to block `k`, and to each edge to it the value that the global has at the end of its block. */
   #addParam(k: number, param: number, leaving: ReadonlyMap<number, number>): void {
     const f = this.#f;
     const { predStart, predEdge } = this.#flow;
@@ -240,7 +216,7 @@ class Promotion {
     return v;
   }
 
-  /** Rewrites the order and all uses. */
+  /** Inserts the new parameters and reads into the order, drops the replaced reads, and rewrites their uses. */
   finish(): void {
     const f = this.#f;
     f.ensure(f.count + 1);

@@ -10,9 +10,10 @@
  * Integers wrap, so any shape gives the same bits; only pure operations change their place.
  */
 import type { IrFunction } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Scratch } from "./scratch.ts";
+import { countUses } from "./uses.ts";
 
 const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
 /** Fewest leaves of a chain; depth to which trees are followed. */
@@ -45,30 +46,12 @@ class Trees {
     this.#f = f;
     this.#uses = scratch.values;
     this.#position = scratch.values2;
-    this.#uses.fill(0, 0, f.count);
     this.#position.fill(-1, 0, f.count);
-    this.#countUses();
-  }
-
-  #countUses(): void {
-    const { op, a, b, c, sched, schedCount, pool, edgeCount, edgeFrom, edgeTo, edgeArgs, blockParams } = this.#f;
-    const uses = this.#uses;
-    for (let s = 0; s < schedCount; s++) {
-      const i = sched[s];
-      const mask = OP_VALUE_MASK[op[i]];
-      if (mask & 1) uses[a[i]]++;
-      if (mask & 2) uses[b[i]]++;
-      if (mask & 4) uses[c[i]]++;
-      if (OP_HAS_LIST[op[i]]) { for (let p = a[i], end = p + b[i]; p < end; p++) uses[pool[p]]++; }
-    }
-    for (let e = 0; e < edgeCount; e++) {
-      if (edgeFrom[e] < 0) continue;
-      for (let p = edgeArgs[e], end = p + blockParams[edgeTo[e]]; p < end; p++) uses[pool[p]]++;
-    }
+    countUses(f, this.#uses);
   }
 
   /**
-   * Whether `v` is computed in the current block for one other value only, by an operation that may move up to its use.
+   * Whether `v` is computed in the current block for one other value only, by an operation that may move down to it.
    */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
@@ -110,8 +93,8 @@ class Trees {
   }
 
   /**
-   * Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is not a
-   * chain yet.
+   * Collects leaves and inner nodes, the root included; returns whether both operands of some node are nodes, which
+   * makes the tree other than a chain.
    */
   #collect(v: number, root: number, leaves: number[], nodes: number[], depth: number): boolean {
     const { op, ty, a, b } = this.#f;
@@ -133,23 +116,24 @@ class Trees {
   #chain(k: number, leaves: number[], nodes: number[]): void {
     const f = this.#f;
     const { op, a, b, sched, blockStart, blockEnd } = f;
-    const place = this.#position;
-    const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v];
+    const position = this.#position;
+    const rank = (v: number) => op[v] === CONST ? f.schedCount : position[v];
     leaves.sort((x, y) => rank(x) - rank(y));
     // The root is last in the order and keeps its position; the others move to their leaf.
-    nodes.sort((x, y) => place[x] - place[y]);
+    nodes.sort((x, y) => position[x] - position[y]);
     const root = nodes.at(-1)!;
     const after = new Map<number, number[]>();
     let previous = leaves[0];
-    // Not before the first of them, lest the sum lives across calls that its leaves live across already.
-    let last = Math.max(place[previous], place[nodes[0]] - 1);
+    // No node moves in front of the first: its leaves may be needed later in any case, and the partial sum would be one
+    // more value that lives across the calls in between.
+    let last = Math.max(position[previous], position[nodes[0]] - 1);
     for (let n = 0; n < nodes.length; n++) {
       const node = nodes[n], leaf = leaves[n + 1];
       a[node] = previous;
       b[node] = leaf;
       previous = node;
       if (node === root) break;
-      last = Math.max(last, place[leaf]);
+      last = Math.max(last, position[leaf]);
       while (op[sched[last + 1]] === RESULT) last++;
       after.set(last, [...after.get(last) ?? [], node]);
     }
@@ -161,7 +145,7 @@ class Trees {
       for (const node of after.get(s) ?? []) list.push(node);
     }
     sched.set(list, blockStart[k]);
-    for (let s = blockStart[k]; s < blockEnd[k]; s++) place[sched[s]] = s;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) position[sched[s]] = s;
   }
 
   // Order.
@@ -178,7 +162,7 @@ class Trees {
       const middle = this.#start(y, s, DEPTH);
       const first = middle < 0 ? -1 : this.#start(x, middle, DEPTH);
       if (first < 0) continue;
-      // Constants come before both: selection makes them where they are used.
+      // Constants come before both: selection materializes them at their uses.
       const segment = sched.slice(first, s), cut = middle - first;
       const isConstant = (v: number) => op[v] === CONST;
       const list = [

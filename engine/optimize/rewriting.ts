@@ -10,8 +10,8 @@ export interface Rewriting {
   readonly facts: DominatingConditions;
   /** Whether there is room for further instructions. */
   readonly room: boolean;
-  /** The number of value `op ty a b c imm`, which is put in front of the current instruction unless it exists. */
+  /** The value `op ty a b c imm`, inserted in front of the current instruction unless an equal one exists. */
   make(op: number, ty: number, a: number, b?: number, c?: number, imm?: number): number;
-  /** The number of an integer constant; `hi` is ignored for 32-bit types. */
+  /** The constant of type `ty` with these halves; `hi` is ignored for 32-bit types. */
   constant(ty: number, lo: number, hi: number): number;
 }

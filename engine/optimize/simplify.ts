@@ -1,6 +1,6 @@
 /**
- * Rewrite rules of single values, under a banner per operation. In: an instruction whose operands are final. Out: an
- * equal value that exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
+ * Rewrite rules of single values, by operation. In: an instruction whose operands are final. Out: an equal value that
+ * exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
  *
  * Every rule is exact for all operand values: integers wrap, floats keep every bit (so no rule touches an arithmetic
  * NaN), and a trap is dropped only where it cannot happen. The translator's builder has the same identities; here they
@@ -8,7 +8,7 @@
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import type { IrFunction } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
+import { DIVISION_CHECK, FLAG, INVERSE, MIRROR, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { divideByConstant } from "./divide.ts";
 import type { Rewriting } from "./rewriting.ts";
@@ -19,51 +19,6 @@ const { CONST, ADD, SUB, MUL, AND, OR, XOR, SHL, SHR_S, SHR_U, EQ, NE, SELECT, E
 /** Rounds of rewriting one instruction in place. */
 const ROUNDS = 6;
 
-/** `x op y` = `y op' x`: the comparison with operands swapped, by operation; 0 for others. */
-const SWAPPED: Uint8Array = table([
-  ["EQ", "EQ"],
-  ["NE", "NE"],
-  ["LT_S", "GT_S"],
-  ["GT_S", "LT_S"],
-  ["LE_S", "GE_S"],
-  ["GE_S", "LE_S"],
-  ["LT_U", "GT_U"],
-  ["GT_U", "LT_U"],
-  ["LE_U", "GE_U"],
-  ["GE_U", "LE_U"],
-  ["FEQ", "FEQ"],
-  ["FNE", "FNE"],
-  ["FLT", "FGT"],
-  ["FGT", "FLT"],
-  ["FLE", "FGE"],
-  ["FGE", "FLE"],
-]);
-
-/**
- * The comparison that holds exactly when this one does not, by operation; 0 where there is none (ordered float
- * comparisons).
- */
-const COMPLEMENT: Uint8Array = table([
-  ["EQ", "NE"],
-  ["NE", "EQ"],
-  ["LT_S", "GE_S"],
-  ["GE_S", "LT_S"],
-  ["GT_S", "LE_S"],
-  ["LE_S", "GT_S"],
-  ["LT_U", "GE_U"],
-  ["GE_U", "LT_U"],
-  ["GT_U", "LE_U"],
-  ["LE_U", "GT_U"],
-  ["FEQ", "FNE"],
-  ["FNE", "FEQ"],
-]);
-
-function table(pairs: readonly (readonly [keyof typeof OP, keyof typeof OP])[]): Uint8Array {
-  const to = new Uint8Array(256);
-  for (const [from, other] of pairs) to[OP[from]] = OP[other];
-  return to;
-}
-
 /** Whether `v` is a constant with these halves (the high half is 0 for 32-bit types). */
 function isConstant(f: IrFunction, v: number, lo: number, hi: number): boolean {
   return f.op[v] === CONST && f.imm[v] === lo && (f.ty[v] === TY.I32 || f.c[v] === hi);
@@ -71,7 +26,7 @@ function isConstant(f: IrFunction, v: number, lo: number, hi: number): boolean {
 
 /** Whether `v` is the constant 0 of its integer type. */
 function isZero(f: IrFunction, v: number): boolean {
-  return f.op[v] === CONST && f.imm[v] === 0 && (f.ty[v] === TY.I32 || f.c[v] === 0);
+  return isConstant(f, v, 0, 0);
 }
 
 /** Whether `v` is known to be 0 or 1. */
@@ -122,7 +77,7 @@ export function simplify(rewrite: Rewriting, i: number): number {
 /** Constants go right, other operands of comparisons and commutative operations by number. */
 function order(f: IrFunction, i: number, op: number): void {
   const a = f.a[i], b = f.b[i];
-  const swapped = SWAPPED[op];
+  const swapped = MIRROR[op];
   const commutes = (OP_FLAGS[op] & FLAG.COMMUTES) !== 0;
   if (!commutes && swapped === 0) return;
   const wrong = f.op[a] === CONST ? f.op[b] !== CONST : f.op[b] !== CONST && a > b;
@@ -298,7 +253,7 @@ function andRules(rewrite: Rewriting, i: number): number {
     const mask = combined(rewrite, AND, ty[i], b[va], vb);
     return mask === 0 ? i : become(f, i, AND, a[va], mask);
   }
-  // A mask of low ones that the value already fits in, or that a sign extension only fills beyond.
+  // A mask of low ones has no effect on a value that fits in it, and makes a sign extension to bits beyond it needless.
   if (hi === 0 ? (lo & (lo + 1)) === 0 : lo === -1 && (hi & (hi + 1)) === 0) {
     const ones = hi === 0 ? 32 - Math.clz32(lo) : 64 - Math.clz32(hi);
     if (significantBits(f, va) <= ones) return va;
@@ -323,8 +278,8 @@ function orRules(rewrite: Rewriting, i: number, o: number): number {
     return bits === 0 ? i : become(f, i, o, a[va], bits);
   }
   // The complement of a comparison.
-  if (o === XOR && ty[i] === TY.I32 && isConstant(f, vb, 1, 0) && COMPLEMENT[op[va]] !== 0) {
-    return become(f, i, COMPLEMENT[op[va]], a[va], b[va]);
+  if (o === XOR && ty[i] === TY.I32 && isConstant(f, vb, 1, 0) && INVERSE[op[va]] !== 0) {
+    return become(f, i, INVERSE[op[va]], a[va], b[va]);
   }
   return i;
 }
@@ -395,13 +350,13 @@ function divideRules(rewrite: Rewriting, i: number): number {
   const f = rewrite.f;
   const { op, b, imm } = f;
   const vb = b[i];
-  if ((imm[i] & 1) !== 0 && rewrite.facts.isNonzero(vb)) imm[i] = imm[i] & ~1;
-  if ((imm[i] & 2) !== 0) {
+  if ((imm[i] & DIVISION_CHECK.ZERO) !== 0 && rewrite.facts.isNonzero(vb)) imm[i] = imm[i] & ~DIVISION_CHECK.ZERO;
+  if ((imm[i] & DIVISION_CHECK.OVERFLOW) !== 0) {
     const divisorFits = op[vb] === CONST
       ? !isConstant(f, vb, -1, -1)
       : significantBits(f, vb) < (f.ty[i] === TY.I32 ? 32 : 64);
     const dividendFits = significantBits(f, f.a[i]) < (f.ty[i] === TY.I32 ? 32 : 64);
-    if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i] & ~2;
+    if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i] & ~DIVISION_CHECK.OVERFLOW;
   }
   if (op[vb] !== CONST || isZero(f, vb) || !rewrite.room) return i;
   return divideByConstant(rewrite, i);
@@ -434,7 +389,7 @@ function extendRules(rewrite: Rewriting, i: number, o: number): number {
     : 64;
   if (source <= bits) return va;
   if (source < 64 && inner >= OP.EXTEND8_S && inner <= OP.EXTEND32_S) return become(f, i, o, a[va]);
-  // A mask that keeps all the bits that are extended.
+  // A mask that keeps all bits of the extension's source.
   if (inner === AND && op[b[va]] === CONST) {
     const mask = bits === 32 ? -1 : (1 << bits) - 1;
     if ((imm[b[va]] & mask) === mask && ty[va] === ty[i]) return become(f, i, o, a[va]);
@@ -463,7 +418,7 @@ function equalRules(rewrite: Rewriting, i: number, o: number): number {
     if (rewrite.facts.isNonzero(va)) return rewrite.constant(TY.I32, o === EQ ? 0 : 1, 0);
     if (rewrite.facts.isZero(va)) return rewrite.constant(TY.I32, o === EQ ? 1 : 0, 0);
     if (o === NE && t === TY.I32 && isBoolean(f, va)) return va;
-    if (o === EQ && COMPLEMENT[inner] !== 0) return become(f, i, COMPLEMENT[inner], a[va], b[va]);
+    if (o === EQ && INVERSE[inner] !== 0) return become(f, i, INVERSE[inner], a[va], b[va]);
     if (inner === XOR || inner === SUB) return become(f, i, o, a[va], b[va]);
     if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va], rewrite.constant(TY.I32, 0, 0));
     return i;
@@ -503,7 +458,7 @@ function compareRules(rewrite: Rewriting, i: number, o: number): number {
   const bits = significantBits(f, va);
   if (signed) {
     if (bits >= width) return i;
-    // Not negative: against a negative constant decided, against others unsigned.
+    // The value is not negative: a negative constant decides the comparison, any other makes it an unsigned one.
     const negative = (t === TY.I32 ? f.imm[vb] : f.c[vb]) < 0;
     if (negative) return rewrite.constant(TY.I32, o === OP.GT_S || o === OP.GE_S ? 1 : 0, 0);
     return become(f, i, o + (OP.LT_U - OP.LT_S), va, vb);

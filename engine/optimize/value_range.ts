@@ -12,7 +12,7 @@ function constantBits(f: IrFunction, v: number): number {
   return 32 - Math.clz32(f.imm[v]);
 }
 
-/** `v`, an i32 or i64, is below 2 to the power of the result. */
+/** Number of low bits of `v`, an i32 or i64, that can be set. Operands are followed to the depth `depth`. */
 export function significantBits(f: IrFunction, v: number, depth = 3): number {
   const { op, ty, a, b, imm } = f;
   const width = ty[v] === TY.I32 ? 32 : 64;
@@ -54,22 +54,21 @@ export function significantBits(f: IrFunction, v: number, depth = 3): number {
     case OP.SHL:
       if (op[b[v]] !== OP.CONST) return width;
       return Math.min(width, significantBits(f, a[v], depth - 1) + (imm[b[v]] & (width - 1)));
-    case OP.DIV_U:
-      return significantBits(f, a[v], depth - 1);
     case OP.REM_U:
       return Math.min(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1));
+    case OP.DIV_U:
     case OP.EXTEND_U:
       return significantBits(f, a[v], depth - 1);
+    case OP.EXTEND_S: {
+      // Zero extension and sign extension are the same below the sign bit.
+      const bits = significantBits(f, a[v], depth - 1);
+      return bits < 32 ? bits : width;
+    }
     case OP.WRAP:
       return Math.min(32, significantBits(f, a[v], depth - 1));
     case OP.SELECT:
       return Math.max(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1));
     default:
-      // A sign extension of a value known to be below the sign bit keeps it.
-      if (o === OP.EXTEND_S) {
-        const bits = significantBits(f, a[v], depth - 1);
-        return bits < 32 ? bits : width;
-      }
       return width;
   }
 }

@@ -27,22 +27,22 @@ export interface Condition {
   readonly condition: number;
 }
 
-/** The conditions for the loop that `extent` is about, which edge `entry` leads to. */
+/** The conditions for the loop that `induction` has selected; edge `entry` enters it. */
 export class VersioningConditions {
   readonly tests: Condition[] = [];
   /** Whether the copy can never run, or does not pay. */
   refused = false;
   readonly #f: IrFunction;
-  readonly #extent: InductionVariables;
+  readonly #induction: InductionVariables;
   readonly #entry: number;
   #list: number[] = [];
   /** By value of the loop: its value in the first iteration. By operation and operands: the value made. */
   readonly #first = new Map<number, number>();
   readonly #made = new Map<string, number>();
 
-  constructor(f: IrFunction, extent: InductionVariables, entry: number) {
+  constructor(f: IrFunction, induction: InductionVariables, entry: number) {
     this.#f = f;
-    this.#extent = extent;
+    this.#induction = induction;
     this.#entry = entry;
   }
 
@@ -82,7 +82,7 @@ export class VersioningConditions {
     return this.#constant(TY.I64, n | 0, Math.floor(n / 2 ** 32) | 0);
   }
 
-  /** Demands that comparison `op` of x and y holds. */
+  /** Requires that comparison `op` of x and y holds. */
   #demand(op: number, x: number, y: number): void {
     const condition = this.#make(op, TY.I32, x, y);
     if (this.#f.op[condition] === CONST) {
@@ -97,7 +97,7 @@ export class VersioningConditions {
   #atFirst(v: number): number {
     const f = this.#f, { op, ty, a, b, c, imm } = f;
     if (op[v] === CONST) return this.#constant(ty[v], imm[v], c[v]);
-    if (!this.#extent.defined(v)) return v;
+    if (!this.#induction.defined(v)) return v;
     let value = this.#first.get(v);
     if (value !== undefined) return value;
     if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entry] + imm[v]];
@@ -113,28 +113,30 @@ export class VersioningConditions {
     return this.#f.ty[v] === TY.I64 ? v : this.#make(EXTEND_U, TY.I64, v);
   }
 
-  /** Makes the conditions under which all accesses of `groups` are in bounds; none if the loop is known to be short. */
+  /** Makes the conditions under which all accesses of `groups` are in bounds. Refuses a loop known to be short. */
   make(test: Test, groups: readonly Group[]): void {
     const last = this.#lastRound(test);
     const f = this.#f;
     if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last] < FEWEST_ROUNDS) this.refused = true;
     // An access before the test is executed once more than the test succeeds.
     const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
-    for (const v of this.#extent.extensions) this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
+    for (const v of this.#induction.extensions) {
+      this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
+    }
     for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
   }
 
   /** Requires that the operand of extension `v` has not left its range after `rounds` iterations. */
   #demandExtension(v: number, rounds: number): void {
-    const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#extent.step(v)));
+    const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#induction.step(v)));
     let value = this.#make(ADD, TY.I64, this.#atFirst(v), change);
     if (this.#f.op[v] === EXTEND_S) value = this.#make(ADD, TY.I64, value, this.#number(2 ** 31));
     this.#demand(LT_U, value, this.#number(2 ** 32));
   }
 
   /**
-   * The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Adds
-   * the conditions under which it is exact.
+   * The number of the last round, from 0, in which `test` holds, as i64; −1 if it fails in the first. Adds the
+   * conditions under which that number is exact.
    */
   #lastRound({ compare, x, y, step }: Test): number {
     const ty = this.#f.ty[x];
@@ -157,8 +159,8 @@ export class VersioningConditions {
   }
 
   /**
-   * Requires that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump
-   * over the end.
+   * Requires that `room` can be added to `y` (subtracted, if x counts down) without leaving the range of its type: x
+   * then passes y before it wraps.
    */
   #demandRoom(compare: number, ty: number, y: number, room: number): void {
     const signed = compare === LT_S || compare === GT_S || compare === LE_S || compare === GE_S;
@@ -172,7 +174,7 @@ export class VersioningConditions {
     this.#demand(upward ? (signed ? LE_S : LE_U) : (signed ? GE_S : GE_U), y, limit);
   }
 
-  /** Demands that `group`, accessed up to round `last`, is in bounds. */
+  /** Requires that the accesses of `group` are in bounds up to round `last`. */
   #demandGroup({ root, step, memory, low, end }: Group, last: number): void {
     const first = this.#atFirst(root);
     const length = this.#make(

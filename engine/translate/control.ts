@@ -7,7 +7,7 @@
  * without a back edge and an if with a constant condition emit nothing.
  */
 import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
+import { BRANCH_HINT, OP, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { ValType } from "../wasm/types.ts";
@@ -102,16 +102,13 @@ export function enterIf(t: Translation, params: number, results: number): void {
 const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 
-/** The hint column of a BRANCH. */
-const HINT = { NONE: 0, LIKELY: 1, UNLIKELY: 2 } as const;
-
 /** The module's hint for the current instruction. */
 function branchHint(t: Translation): number {
   const { valid } = t.env;
-  if (valid.branchHints.size === 0) return HINT.NONE;
+  if (valid.branchHints.size === 0) return BRANCH_HINT.NONE;
   const { offset } = valid.funcs[t.funcIndex - valid.importedFuncCount].body;
   const hint = valid.branchHints.get(t.funcIndex)?.get(t.b.pos - offset);
-  return hint === undefined ? HINT.NONE : hint === 1 ? HINT.LIKELY : HINT.UNLIKELY;
+  return hint === undefined ? BRANCH_HINT.NONE : hint === 1 ? BRANCH_HINT.LIKELY : BRANCH_HINT.UNLIKELY;
 }
 
 /** Ends the open block with a branch to `taken` if `condition` (of Builder.condition) holds, else to `other`. */
@@ -119,14 +116,7 @@ function emitBranch(t: Translation, condition: number, taken: number, other: num
   const { b } = t;
   const hint = branchHint(t);
   if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, hint);
-  else {b.emit(
-      OP.BRANCH,
-      TY.NONE,
-      -condition,
-      other,
-      taken,
-      hint === HINT.NONE ? hint : HINT.LIKELY + HINT.UNLIKELY - hint,
-    );}
+  else b.emit(OP.BRANCH, TY.NONE, -condition, other, taken, oppositeHint(hint));
   b.closeBlock();
 }
 

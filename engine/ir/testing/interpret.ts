@@ -41,7 +41,7 @@ export class ThrownSignal extends Error {
 /** Execution took more steps than the world allows. */
 export class StepLimitSignal extends Error {}
 
-/** Bytes somewhere in the pretended address space. */
+/** Bytes in the simulated address space. */
 export interface Place {
   view: DataView;
   offset: number;
@@ -57,12 +57,12 @@ export interface TailRequest {
 
 /** The environment of the function. Values are bit patterns, unsigned. */
 export interface World {
-  /** Address that the context pretends to have, and its bytes. */
+  /** Simulated address of the context, and its bytes. */
   readonly contextAddress: number;
   readonly context: DataView;
   /** Steps left; running below 0 ends the run. */
   steps: number;
-  /** Fuel left; without it there is always enough. */
+  /** Fuel left; unlimited if absent. */
   fuel?: bigint;
   /** Linear memory 0 as it is now. */
   memory0(): DataView;
@@ -99,8 +99,8 @@ class Interpretation {
   #results: readonly bigint[] = [];
   /** Whether an exception left the last call. */
   #unwound = false;
-  /** Position in the order of the current instruction. */
-  #place0 = 0;
+  /** Index of the current instruction in `sched`. */
+  #scheduled = 0;
 
   constructor(f: IrFunction, world: World) {
     this.#f = f;
@@ -135,7 +135,7 @@ class Interpretation {
         const i = f.sched[s];
         if (--this.#world.steps < 0) throw new StepLimitSignal();
         if ((OP_FLAGS[f.op[i]] & FLAG.ENDS) === 0) {
-          this.#place0 = s;
+          this.#scheduled = s;
           this.#step(i);
           continue;
         }
@@ -248,7 +248,7 @@ class Interpretation {
       this.#results = this.#call(i, op);
     } catch (error) {
       if (!(error instanceof ThrownSignal)) throw error;
-      let s = this.#place0 + 1;
+      let s = this.#scheduled + 1;
       while (f.op[f.sched[s]] === OP.RESULT) s++;
       if (f.op[f.sched[s]] !== OP.UNWOUND) throw error;
       this.#world.landed!(error);

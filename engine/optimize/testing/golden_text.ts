@@ -12,8 +12,8 @@ import { verifyFunction } from "../../ir/verify.ts";
 import { optimize } from "../passes.ts";
 
 /**
- * The keys that passes read and that are on by default, on. A test of another key adds it: `{ ...ALL, "tree-order":
- * true }`.
+ * The optimizations of the passes that are on by default. A test of another one adds its key: `{ ...ALL,
+ * "tree-order": true }`.
  */
 export const ALL: OptimizationSet = noneBut({
   "store-forward": true,

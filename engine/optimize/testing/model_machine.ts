@@ -216,7 +216,7 @@ export function observe(
   return { seen, steps: machine.steps };
 }
 
-/** The region word for the context at `offset`: each 16 bytes are a class of their own, like globals. */
+/** The alias class of the context at `offset`: each 16 bytes form a class, as the slots of globals do. */
 export function contextClass(offset: number): number {
   return offset >= SIZES_OFFSET ? CLASS_SIZES : 8 + (offset >> 4);
 }

@@ -276,7 +276,7 @@ export class ProgramMaker {
     return v;
   }
 
-  /** An address to use again: the last value in scope that is a sum or a mask. */
+  /** An address to use again: the latest mask among the last values in scope; 0 for none. */
   get #scopeAddress(): number {
     const scope = this.#scope[TY.I32];
     for (let n = scope.length - 1; n >= 0 && n > scope.length - 8; n--) {
@@ -285,7 +285,7 @@ export class ProgramMaker {
     return 0;
   }
 
-  /** Globals mostly keep their type; few are used much. */
+  /** A load or store of a global: most globals keep one type, and a few are used often. */
   #accessContext(): void {
     const store = this.#random(2) === 0;
     const slot = this.#random(4) ? this.#random(3) : this.#random(store ? 12 : 16);
@@ -392,8 +392,8 @@ export class ProgramMaker {
   }
 
   /**
-   * A loop that runs at most a few times: a counter in the context outside the reach of calls would not do, so it
-   * counts by a mask.
+   * A loop of at most three iterations. Variable 2 counts down; the test at the end uses the header's parameter, so
+   * statements of the body that assign the variable do not prolong the loop.
    */
   #loop(depth: number): void {
     const start = this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#random(4));
