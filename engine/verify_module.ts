@@ -6,19 +6,27 @@
  * Invariant: this file imports no part of the compiler, because synchronous code loads it late (late_verifier.ts).
  */
 import { MachineCode } from "./codegen/machine_code.ts";
-import type { CodegenContext } from "./codegen/target.ts";
+import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { CompiledCode } from "./compile.ts";
 import type { CompileOptions } from "./compile_options.ts";
 import { shortName, UnprovenCodeError } from "./errors.ts";
+import { ARM64_MACHINE } from "./verify/arm64_machine.ts";
 import { type MachineModule, machineModule } from "./verify/machine_module.ts";
-import { type Finding, verifyX64 } from "./verify/verify_code.ts";
+import { X64_MACHINE } from "./verify/x64_machine.ts";
+import { type Finding, verifyCode } from "./verify/verify_code.ts";
+import type { Machine } from "./verify/machine.ts";
 
 export type { Finding } from "./verify/verify_code.ts";
 
 /** Machine code that can be verified: of a compilation, or of an artifact. */
 export type VerifiableCode = Omit<CompiledCode, "statistics" | "inlineSites" | "signatureIds">;
 
-/** The verifier's view of x64 code that was compiled with `options`; `context` is that of its stubs. */
+/** The verifier's architecture for code of `target`. */
+export function machineOf({ name }: Pick<Target, "name">): Machine {
+  return name === "arm64" ? ARM64_MACHINE : X64_MACHINE;
+}
+
+/** The verifier's view of code that was compiled with `options`; `context` is that of its stubs. */
 export function machineModuleOf(
   code: VerifiableCode,
   { target }: Pick<CompileOptions, "target">,
@@ -31,13 +39,13 @@ export function machineModuleOf(
   return machineModule(code.valid, code.bytes, code.tables, code, known, code.replaceable);
 }
 
-/** Verifies x64 code that was compiled with `options`; `context` is that of its stubs. */
+/** Verifies code that was compiled with `options`; `context` is that of its stubs. */
 export function verifyCompiled(
   code: VerifiableCode,
   options: Pick<CompileOptions, "target">,
   context: CodegenContext,
 ): Finding[] {
-  return verifyX64(machineModuleOf(code, options, context));
+  return verifyCode(machineOf(options.target), machineModuleOf(code, options, context));
 }
 
 /** Throws UnprovenCodeError if a function is not proven. */

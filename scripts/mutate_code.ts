@@ -12,7 +12,8 @@ import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
 import { type MutantKind, mutantsOf } from "../engine/verify/testing/mutants.ts";
-import { x64Verifier } from "../engine/verify/verify_code.ts";
+import { functionVerifier } from "../engine/verify/verify_code.ts";
+import { X64_MACHINE } from "../engine/verify/x64_machine.ts";
 import { machineModuleOf } from "../engine/verify_module.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
@@ -47,7 +48,7 @@ const caught = new Map<MutantKind, number>();
 function mutateModule(file: string): void {
   const code = compileModule(NewEngine().parse(readFileSync(file)), options);
   const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, options, stubContext(code.valid, options));
-  const verifier = x64Verifier(module);
+  const verifier = functionVerifier(X64_MACHINE, module);
   const { functionStart } = module.tables;
   const used = new Map<MutantKind, number>();
   for (let index = 0; index < functionStart.length; index++) {

@@ -5,11 +5,12 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
+import { OPTIMIZING_ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { compileModule, prepareBodyCompiler, stubContext } from "../engine/compile.ts";
 import { NewEngine } from "../engine/engine.ts";
 import { featureSet } from "../engine/features.ts";
-import { cpuFeatures } from "../engine/host/cpu.ts";
+import { CPU_FEATURES, cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
 import { parseScript, ScriptModule } from "../engine/text/script.ts";
@@ -23,20 +24,22 @@ const task = {
   operands: "FILE…",
   options: {
     explicit: { help: "compile with explicit bounds checks" },
+    arm64: { help: "compile for arm64" },
     baseline: { help: "compile with the baseline tier" },
     list: { help: "list every function that is not proven" },
     listing: { value: "N", help: "print the code around the place in the N-th function that is not proven" },
   },
 } as const;
 const { values: flags, operands } = readTaskLine(task);
-await prepareBodyCompiler("x64");
+const target = flags.arm64 ? OPTIMIZING_ARM64 : OPTIMIZING_X64;
+await prepareBodyCompiler(flags.arm64 ? "arm64" : "x64");
 
 const options = {
-  target: X64,
+  target,
   features: featureSet(),
   optimizations: optimizationSet(),
   explicitBounds: flags.explicit,
-  cpu: cpuFeatures(currentHost()),
+  cpu: flags.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
   tier: flags.baseline ? "baseline" : "optimizing",
 } as const;
 
@@ -72,9 +75,9 @@ function report(name: string, finding: Finding, bytes: Uint8Array, starts: Int32
   byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
   if (flags.list) console.log(`${name}: function ${index} at ${at - (starts[index] ?? 0)}: ${reason}`);
   if (index < 0 || --left !== 0) return;
-  console.log(X64.disassemble(bytes, starts[index], at).split("\n").slice(-60).join("\n"));
+  console.log(target.disassemble(bytes, starts[index], at).split("\n").slice(-60).join("\n"));
   console.log(`>>>> ${reason}`);
-  console.log(X64.disassemble(bytes, at, ends[index]).split("\n").slice(0, 12).join("\n"));
+  console.log(target.disassemble(bytes, at, ends[index]).split("\n").slice(0, 12).join("\n"));
 }
 
 function modulesOf(file: string): Module[] {

@@ -1,6 +1,6 @@
 /**
  * The state of the verifier while it interprets one function: the facts at the current instruction, the stack pointer,
- * the meaning of the flags, and the first reason why the function is not proven. The rules (x64_*.ts) read and change
+ * the meaning of the flags, and the first reason why the function is not proven. The rules read and change
  * it.
  *
  * The stack pointer is known exactly: `depth` is its distance below the value at entry, where the return address is.
@@ -8,13 +8,14 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
-import { Facts, PLACE } from "./facts.ts";
+import { Facts } from "./facts.ts";
 import { Ranges } from "./ranges.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { canonicalType } from "../wasm/subtype.ts";
 import type { HeapType } from "../wasm/types.ts";
-import { X64Instructions } from "./x64_decoder.ts";
+import { Instructions } from "./instructions.ts";
+import type { Machine } from "./machine.ts";
 
 /** Reasons why code is not proven, in the order of the report. */
 export const REASON = {
@@ -40,6 +41,7 @@ export const REASON = {
   TRAP_SITE: "an access that may fault without its entry in the table of traps",
   SWITCH: "an index of a jump table without a proven bound",
   INSTRUCTION: "an instruction that functions must not contain",
+  RETURN: "a return address that is lost, or not where stack walks expect it",
   WORK: "more steps than the limit",
 } as const;
 
@@ -54,14 +56,17 @@ export const FLAGS = {
   UPPER_HALF: 3,
   /** The result is LEFT under mask RIGHT, a constant. */
   TESTED: 4,
+  /** COMPARED, or the flags in `chainFlags` because the compare was not made. */
+  CHAINED: 5,
 } as const;
 
 /** Most slots of a frame that are tracked. */
 const MAX_SLOTS = 8192;
 
 export class Analysis {
+  readonly machine: Machine;
   readonly module: MachineModule;
-  readonly code: X64Instructions = new X64Instructions();
+  readonly code: Instructions = new Instructions();
   readonly facts: Facts = new Facts();
   readonly ranges: Ranges = new Ranges();
   /** By table: 1 if its elements are taken to be those of its segments; and 1 if the code may write to it. */
@@ -78,10 +83,14 @@ export class Analysis {
   /** For FLAGS.ADDED, FLAGS.UPPER_HALF: name and delta of the operand; for FLAGS.ADDED, delta includes the constant. */
   flagsName = 0;
   flagsDelta = 0;
+  /** For FLAGS.CHAINED: the other flags, N Z C V from the most significant bit down. */
+  chainFlags = 0;
   /** The name of a record in the context that was found to be of the own instance since the last call, 0: none. */
   ownRecord = 0;
   /** The register of the reference in the address that is being evaluated. */
   referent = 0;
+  /** The result of the current instruction that is being made. */
+  result = 0;
   /** The location of the value that is being stored, −1: unknown. */
   stored = -1;
   /** The number with this name is the rounded eighth of bytes, a product; 0: none. */
@@ -105,7 +114,8 @@ export class Analysis {
   #overflowEnd = 0;
   readonly #functionTypes = new Map<HeapType, CodeType>();
 
-  constructor(module: MachineModule) {
+  constructor(machine: Machine, module: MachineModule) {
+    this.machine = machine;
     this.module = module;
     this.constantTables = Uint8Array.from(module.tableIsPrivate, (isPrivate) => isPrivate ? 1 : 0);
     this.writtenTables = new Uint8Array(this.constantTables.length);
@@ -141,7 +151,7 @@ export class Analysis {
   }
 
   /** A name for the first or another result of the current instruction. */
-  name(result = 0): number {
+  name(result: number = this.result): number {
     return 4 + this.n * 4 + result;
   }
 
@@ -167,7 +177,7 @@ export class Analysis {
     if (key >= this.#slotEnd) this.#reserveSlots(key + 1);
     if (this.#slotAt[key] === 0) {
       if (this.#slots >= MAX_SLOTS) return 0;
-      this.#slotAt[key] = PLACE.SLOTS + this.#slots++;
+      this.#slotAt[key] = this.machine.firstSlot + this.#slots++;
     }
     const l = this.#slotAt[key];
     this.#extend(l + 1);
@@ -195,7 +205,7 @@ export class Analysis {
   newOverflowSlot(k: number): number {
     if (this.#overflowAt[k] === 0) {
       if (this.#slots >= MAX_SLOTS) return 0;
-      this.#overflowAt[k] = PLACE.SLOTS + this.#slots++;
+      this.#overflowAt[k] = this.machine.firstSlot + this.#slots++;
       this.#overflowEnd = Math.max(this.#overflowEnd, k + 1);
     }
     this.#extend(this.#overflowAt[k] + 1);

@@ -73,7 +73,7 @@ export const VALUE = {
   /** Address of the complete display of the type of the record named `id`. */
   DISPLAY: 26,
   RETURN_ADDRESS: 27,
-  /** A number that is JUMP_BYTES times one in low … high, and the address of such a jump in the code at offset `id`. */
+  /** A number that is Machine.jumpBytes times one in low … high, and the address of such a jump in the code at offset `id`. */
   JUMP_OFFSET: 28,
   JUMP_PLACE: 29,
   /** The low byte is 0 or 1; nothing is known of the others. */
@@ -107,6 +107,11 @@ export const VALUE = {
   /** 0, or 1 and the reference named `id` is of heap type `low` and not null; TYPE_FLAG: in the low byte only. */
   TYPE_TEST: 43,
   TYPE_FLAG: 44,
+  /** The address of the code of the record named `id`. */
+  RECORD_CODE: 45,
+  /** The distance to the poll page in the word at offset `id` of the image, and the address at it from that word on. */
+  POLL_DISTANCE: 46,
+  POLL_PLACE: 47,
 } as const;
 
 /** 1: column `id` of such values is a name. */
@@ -127,6 +132,7 @@ for (
     VALUE.FREE_LINK,
     VALUE.TYPE_TEST,
     VALUE.TYPE_FLAG,
+    VALUE.RECORD_CODE,
   ]
 ) NAMES_ID[kind] = 1;
 
@@ -139,9 +145,6 @@ export const REFERENCE_FACTS = { NOT_NULL: 1, OWN: 2, OBJECT: 4, FRESH: 8 } as c
 export const SLOT_FACTS = { NOT_NULL: 1, TAKEN: 2 } as const;
 /** Facts about a number, in column `id`. */
 export const NUMBER_FACTS = { ODD: 1 } as const;
-
-/** Bytes of a jump in a table of jumps. */
-export const JUMP_BYTES = 5;
 
 /**
  * Lengths: of memory n, in bytes; of table n, in elements and in bytes; of arrays (elementLimit). A number with the
@@ -190,10 +193,11 @@ export const PLACE = {
   ADDRESS: 19,
   /** Lower bounds of the lengths of the first memories and tables, in `low` (lengthPlace). */
   LENGTHS: 20,
-  SLOTS: 28,
+  /** The first location that only some architectures have (Machine.firstSlot). */
+  MORE: 28,
 } as const;
 /** Number of memories, and of tables, whose lengths have lower bounds. */
-export const KNOWN_LENGTHS: number = (PLACE.SLOTS - PLACE.LENGTHS) / 2;
+export const KNOWN_LENGTHS: number = (PLACE.MORE - PLACE.LENGTHS) / 2;
 
 /** The location of the lower bound of length `limit`, 0: none. */
 export function lengthPlace(limit: number): number {
@@ -221,7 +225,7 @@ export const EXACT = 2 ** 53;
 /** Facts about all locations at one point. */
 export class Facts {
   /** Locations in use. */
-  count: number = PLACE.SLOTS;
+  count: number = PLACE.MORE;
   kind: Uint8Array = new Uint8Array(64);
   id: Int32Array = new Int32Array(64);
   low: Float64Array = new Float64Array(64);

@@ -53,10 +53,12 @@ export interface MachineModule {
   readonly tableIsFixed: readonly boolean[];
   /**
    * By table: nothing but the module's code and its segments can write to it. If the code does not, its elements never
-   * move, and are null or functions of the type with canonical id `tableType` unless that is 0.
+   * move, and are null or functions: of the type with canonical id `tableType` unless that is 0, of the own instance with
+   * `tableIsOwn`.
    */
   readonly tableIsPrivate: readonly boolean[];
   readonly tableType: Int32Array;
+  readonly tableIsOwn: readonly boolean[];
   /** By global: the context has the address of the value (imported and mutable), and the closed type of the value. */
   readonly globalIsCell: readonly boolean[];
   readonly globalType: readonly ValType[];
@@ -91,23 +93,21 @@ function functionOf({ bytes, offset }: Expr): number {
   return OPCODES[reader.next()].mnemonic === "end" ? func : UNKNOWN_FUNCTION;
 }
 
-/** The type of all functions that segments put into table `t`, −1 if there are several or not all are known. */
-function typeOfElements(valid: AnnotatedModule, t: number): number {
-  const { canonicalIds, funcTypeIndices, importedTableCount } = valid;
-  if (t < importedTableCount || valid.tables[t - importedTableCount].init !== undefined) return -1;
-  let type = -1;
-  for (const { mode, init } of valid.elems) {
-    if (mode.kind !== "active" || mode.table !== t) continue;
-    const functions = init.kind === "funcs" ? init.indices : init.exprs.map(functionOf);
-    for (const func of functions) {
-      if (func === NO_FUNCTION) continue;
-      if (func === UNKNOWN_FUNCTION) return -1;
-      const own = funcTypeIndices[func];
-      if (type >= 0 && canonicalIds[type] !== canonicalIds[own]) return -1;
-      type = own;
-    }
-  }
-  return type;
+/** The functions that segments put into table `t`; undefined if not all are known. */
+function functionsOf(valid: AnnotatedModule, t: number): number[] | undefined {
+  const { importedTableCount } = valid;
+  if (t < importedTableCount || valid.tables[t - importedTableCount].init !== undefined) return undefined;
+  const active = valid.elems.filter(({ mode }) => mode.kind === "active" && mode.table === t);
+  const functions = active.flatMap(({ init }) =>
+    init.kind === "funcs" ? [...init.indices] : init.exprs.map(functionOf)
+  );
+  return functions.includes(UNKNOWN_FUNCTION) ? undefined : functions.filter((func) => func !== NO_FUNCTION);
+}
+
+/** The canonical id of the type of all of `functions`, 0 if they are not known, none, or of several types. */
+function typeOfFunctions({ canonicalIds, funcTypeIndices }: AnnotatedModule, functions: number[] | undefined): number {
+  const [first = 0, ...others] = new Set(functions?.map((func) => canonicalIds[funcTypeIndices[func]]));
+  return others.length === 0 ? first : 0;
 }
 
 /** Combines machine code with the types of its module. */
@@ -120,6 +120,7 @@ export function machineModule(
   replaceable?: Uint8Array,
 ): MachineModule {
   const { canonicalIds: ids } = valid;
+  const elements = valid.tableTypes.map((_, t) => functionsOf(valid, t));
   return {
     bytes,
     tables,
@@ -138,7 +139,8 @@ export function machineModule(
     tableLength: valid.tableTypes.map(({ limits }) => Number(limits.min)),
     tableIsFixed: valid.tableTypes.map(({ limits }) => limits.max === limits.min),
     tableIsPrivate: valid.tableTypes.map((_, t) => isPrivate(valid, t)),
-    tableType: Int32Array.from(valid.tableTypes, (_, t) => ids[typeOfElements(valid, t)] ?? 0),
+    tableType: Int32Array.from(elements, (functions) => typeOfFunctions(valid, functions)),
+    tableIsOwn: elements.map((functions) => functions?.every((func) => func >= valid.importedFuncCount) ?? false),
     globalIsCell: valid.globalTypes.map(({ mutable }, k) => mutable && k < valid.importedGlobalCount),
     globalType: valid.globalTypes.map(({ type }) => closeValType(type, ids)),
     tagPayload: valid.tagTypes.map(({ params }) => params.map((type) => closeValType(type, ids))),

@@ -138,7 +138,8 @@ function accessRecord(a: Analysis, at: number, size: number, isStore: boolean): 
   if (isStore) return a.fail(REASON.OBJECT);
   if (at === RECORD.CONTEXT && size === 8) return facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
   if (at === RECORD.TYPE_ID && size === 4) return facts.set(RESULT, VALUE.TYPE_ID, name, 0, 0, a.name());
-  if (at !== RECORD.CODE || size !== 8) a.fail(REASON.OBJECT);
+  if (at !== RECORD.CODE || size !== 8) return a.fail(REASON.OBJECT);
+  facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
 }
 
 /** Location `to` becomes the address of element `index` × 2^scale bytes of the array in location `array`, or a number. */

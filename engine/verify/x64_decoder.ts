@@ -7,16 +7,8 @@
  *     [F0] [66|F2|F3] [REX] [0F [38|3A]] opcode [ModRM [SIB] [displacement]] [immediate]
  *     C5 or C4 prefix, opcode, ModRM …                                          VEX, 128 bits
  */
-import { grown } from "../base/columns.ts";
-import { KIND, X64_FORMS } from "./x64_forms.ts";
-
-/** A memory operand relative to the next instruction, as a base register. */
-export const BASE_RIP = -2;
-/** An absent register. */
-export const NO_REGISTER = -1;
-
-/** Order of the operands: bit 0: ModRM.rm is the destination. */
-export const OPERANDS = { NONE: 0, RM: 1, R_M: 2, M_R: 3, OPCODE: 4 } as const;
+import { BASE_RIP, type Instructions, KIND, LEADS, NO_REGISTER, OPERANDS } from "./instructions.ts";
+import { X64_FORMS } from "./x64_forms.ts";
 
 // Columns of forms. SIZE: bytes, or one of the codes below.
 const SIZE_W = 64, SIZE_D = 65;
@@ -87,104 +79,6 @@ function prefixOf(byte: number): number {
   return byte === 0x66 ? 1 : byte === 0xf3 ? 2 : byte === 0xf2 ? 3 : 0;
 }
 
-/** The certainty that control goes to an offset, ascending. */
-const LEADS = {
-  UNKNOWN: 0,
-  /** A branch leads there whose bytes may be constants. */
-  PERHAPS: 1,
-  /** The tables of the image or a branch of reached code lead there. */
-  SURE: 2,
-} as const;
-
-/** Instructions of one function as columns, reused from function to function. */
-export class X64Instructions {
-  count = 0;
-  /** Offset of each instruction; one more entry has the end of the last. */
-  at: Int32Array = new Int32Array(1024);
-  kind: Uint8Array = new Uint8Array(1024);
-  sub: Uint8Array = new Uint8Array(1024);
-  /** Condition code of conditional instructions. */
-  condition: Uint8Array = new Uint8Array(1024);
-  operands: Uint8Array = new Uint8Array(1024);
-  /** Bytes of the operation and of a memory operand; 0: no memory is accessed. */
-  size: Uint8Array = new Uint8Array(1024);
-  /** REX.W or VEX.W. */
-  wide: Uint8Array = new Uint8Array(1024);
-  locked: Uint8Array = new Uint8Array(1024);
-  /** A REX prefix is present: byte registers 4-7 are spl … dil and not ah … bh. */
-  rex: Uint8Array = new Uint8Array(1024);
-  reg: Int8Array = new Int8Array(1024);
-  /** ModRM.rm as a register, or NO_REGISTER. */
-  rm: Int8Array = new Int8Array(1024);
-  base: Int8Array = new Int8Array(1024);
-  index: Int8Array = new Int8Array(1024);
-  scale: Uint8Array = new Uint8Array(1024);
-  displacement: Int32Array = new Int32Array(1024);
-  /** 1: has an immediate. */
-  hasImmediate: Uint8Array = new Uint8Array(1024);
-  immediate: Int32Array = new Int32Array(1024);
-  immediateHigh: Int32Array = new Int32Array(1024);
-
-  /** By byte of the function: the certainty that control may go there (LEADS). */
-  #targets: Uint8Array = new Uint8Array(1024);
-  #start = 0;
-  #end = 0;
-
-  /** Begins a function at [start, end) of the image. */
-  begin(start: number, end: number): void {
-    this.#start = start;
-    this.#end = end;
-    if (end - start > this.#targets.length) this.#targets = new Uint8Array((end - start) * 2);
-  }
-
-  /** Control may go to `offset`, with this certainty. */
-  mark(offset: number, certainty: number = LEADS.SURE): void {
-    const at = offset - this.#start;
-    if (at >= 0 && offset < this.#end && this.#targets[at] < certainty) this.#targets[at] = certainty;
-  }
-
-  /** The certainty that control goes to `offset`. */
-  certaintyAt(offset: number): number {
-    return this.#targets[offset - this.#start];
-  }
-
-  /** The first offset in [from, end) with more than this certainty, or `end`. */
-  nextTarget(from: number, end: number, certainty: number): number {
-    const start = this.#start;
-    while (from < end && this.#targets[from - start] <= certainty) from++;
-    return from;
-  }
-
-  /** Forgets all marks. */
-  clear(): void {
-    this.#targets.fill(0, 0, this.#end - this.#start);
-  }
-
-  /** Makes room for one more instruction and its end. */
-  reserve(): void {
-    if (this.count + 2 < this.at.length) return;
-    const size = this.at.length * 2;
-    this.at = grown(this.at, size);
-    this.kind = grown(this.kind, size);
-    this.sub = grown(this.sub, size);
-    this.condition = grown(this.condition, size);
-    this.operands = grown(this.operands, size);
-    this.size = grown(this.size, size);
-    this.wide = grown(this.wide, size);
-    this.locked = grown(this.locked, size);
-    this.rex = grown(this.rex, size);
-    this.reg = grown(this.reg, size);
-    this.rm = grown(this.rm, size);
-    this.base = grown(this.base, size);
-    this.index = grown(this.index, size);
-    this.scale = grown(this.scale, size);
-    this.displacement = grown(this.displacement, size);
-    this.hasImmediate = grown(this.hasImmediate, size);
-    this.immediate = grown(this.immediate, size);
-    this.immediateHigh = grown(this.immediateHigh, size);
-  }
-}
-
 function readInt(bytes: Uint8Array, at: number, size: number): number {
   if (size === 4) return bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);
   return size === 1 ? bytes[at] << 24 >> 24 : (bytes[at] | (bytes[at + 1] << 8)) << 16 >> 16;
@@ -195,7 +89,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
  * KIND.DATA up to the next place to which a branch leads; so does an instruction that overlaps a place to which control
  * goes with more certainty. `into.mark` may name more such places before.
  */
-export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X64Instructions): void {
+export function decodeX64(bytes: Uint8Array, start: number, end: number, into: Instructions): void {
   into.count = 0;
   let certainty: number = LEADS.SURE;
   for (let at = start; at < end;) {
@@ -222,7 +116,7 @@ export function decodeX64(bytes: Uint8Array, start: number, end: number, into: X
 }
 
 /** Decodes the instruction at `at` into entry `n`; returns the offset of the next one, or −1. */
-function decodeOne(bytes: Uint8Array, at: number, into: X64Instructions, n: number): number {
+function decodeOne(bytes: Uint8Array, at: number, into: Instructions, n: number): number {
   const locked = bytes[at] === 0xf0 ? 1 : 0;
   at += locked;
   if (bytes[at] === 0xc5 || bytes[at] === 0xc4) return locked !== 0 ? -1 : decodeVex(bytes, at, into, n);
@@ -239,7 +133,7 @@ function decodeOne(bytes: Uint8Array, at: number, into: X64Instructions, n: numb
   return decodeOpcode(bytes, at, into, n, formKey(0, prefix, map, bytes[at]), rex, prefix);
 }
 
-function decodeVex(bytes: Uint8Array, at: number, into: X64Instructions, n: number): number {
+function decodeVex(bytes: Uint8Array, at: number, into: Instructions, n: number): number {
   const long = bytes[at] === 0xc4;
   const first = bytes[at + 1];
   const map = long ? first & 31 : 1;
@@ -259,7 +153,7 @@ function decodeVex(bytes: Uint8Array, at: number, into: X64Instructions, n: numb
 function decodeOpcode(
   bytes: Uint8Array,
   at: number,
-  into: X64Instructions,
+  into: Instructions,
   n: number,
   key: number,
   rex: number,
@@ -295,7 +189,7 @@ function decodeOpcode(
   return decodeImmediate(bytes, at, into, n, FORM_IMMEDIATE[form]);
 }
 
-function decodeModrm(bytes: Uint8Array, at: number, into: X64Instructions, n: number, rex: number): number {
+function decodeModrm(bytes: Uint8Array, at: number, into: Instructions, n: number, rex: number): number {
   const modrm = bytes[at++];
   const mod = modrm >> 6;
   const low = modrm & 7;
@@ -320,7 +214,7 @@ function decodeModrm(bytes: Uint8Array, at: number, into: X64Instructions, n: nu
   return at + size;
 }
 
-function decodeImmediate(bytes: Uint8Array, at: number, into: X64Instructions, n: number, code: number): number {
+function decodeImmediate(bytes: Uint8Array, at: number, into: Instructions, n: number, code: number): number {
   into.hasImmediate[n] = code === IMMEDIATE.NONE ? 0 : 1;
   into.immediateHigh[n] = 0;
   if (code === IMMEDIATE.NONE) return at;

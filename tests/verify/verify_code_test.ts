@@ -4,6 +4,7 @@
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { type CompiledCode, compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
 import type { CompileOptions } from "../../engine/compile_options.ts";
@@ -12,7 +13,8 @@ import { featureSet } from "../../engine/features.ts";
 import { optimizationSet } from "../../engine/optimizations.ts";
 import { REASON } from "../../engine/verify/analysis.ts";
 import { MUTANT_KINDS, mutantsOf } from "../../engine/verify/testing/mutants.ts";
-import { x64Verifier } from "../../engine/verify/verify_code.ts";
+import { functionVerifier } from "../../engine/verify/verify_code.ts";
+import { X64_MACHINE } from "../../engine/verify/x64_machine.ts";
 import { machineModuleOf, verifyCompiled } from "../../engine/verify_module.ts";
 import type { Finding } from "../../engine/verify/verify_code.ts";
 import type { MachineModule } from "../../engine/verify/machine_module.ts";
@@ -22,6 +24,7 @@ import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 
 await prepareBodyCompiler("x64");
+await prepareBodyCompiler("arm64");
 
 const OPTIONS: CompileOptions = {
   target: X64,
@@ -30,6 +33,10 @@ const OPTIONS: CompileOptions = {
   explicitBounds: false,
   cpu: new Set(["avx", "bmi1", "bmi2", "lzcnt", "popcnt", "sse41", "sse42"]),
 };
+
+const ARM64_OPTIONS: CompileOptions = { ...OPTIONS, target: ARM64, cpu: new Set(["lse"]) };
+/** Both architectures, and arm64 without its atomic instructions. */
+const ARCHITECTURES = [OPTIONS, ARM64_OPTIONS, { ...ARM64_OPTIONS, cpu: new Set<string>() }];
 
 function compiled(source: string | Uint8Array, options = OPTIONS): CompiledCode {
   return compileModule(NewEngine().parse(source), options);
@@ -62,13 +69,17 @@ const PROGRAMS = [
 ];
 
 Deno.test("optimized code of programs is proven", () => {
-  for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name)), OPTIONS), [], name);
+  for (const options of ARCHITECTURES) {
+    for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
+  }
 });
 
 Deno.test("baseline code of programs is proven, with guard pages and with explicit bounds", () => {
   for (const explicitBounds of [false, true]) {
-    const options: CompileOptions = { ...OPTIONS, tier: "baseline", explicitBounds };
-    for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
+    for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
+      const options: CompileOptions = { ...architecture, tier: "baseline", explicitBounds };
+      for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
+    }
   }
 });
 
@@ -85,10 +96,12 @@ Deno.test("code of random modules is proven", () => {
     const control = { interruptible: seed % 3 === 0, fuel: seed % 4 === 0 };
     for (const bytes of generateModules(seed, features)) {
       for (const tier of ["optimizing", "baseline"] as const) {
-        const options: CompileOptions = { ...OPTIONS, ...control, tier };
-        const code = compiled(bytes, options);
-        functions += code.tables.functionStart.length;
-        deepEqual(findingsOf(code, options), [], `seed ${seed}, ${tier}`);
+        for (const architecture of ARCHITECTURES) {
+          const options: CompileOptions = { ...architecture, ...control, tier };
+          const code = compiled(bytes, options);
+          functions += code.tables.functionStart.length;
+          deepEqual(findingsOf(code, options), [], `seed ${seed}, ${options.target.name}, ${tier}`);
+        }
       }
     }
   }
@@ -111,7 +124,11 @@ Deno.test("a compare is forgotten when an instruction changes the flags", () => 
     image.set(code, start);
     const functionEnd = Int32Array.of(call);
     const trapAt = Int32Array.of(call);
-    return x64Verifier({ ...explicit, bytes: image, tables: { ...module.tables, functionEnd, trapAt } }).verify(0)
+    return functionVerifier(X64_MACHINE, {
+      ...explicit,
+      bytes: image,
+      tables: { ...module.tables, functionEnd, trapAt },
+    }).verify(0)
       ?.reason;
   };
   equal(verify([]), undefined);
@@ -143,7 +160,7 @@ Deno.test("every mutant of proven code is caught", () => {
   for (const name of MUTATED) {
     const code = compiled(program(name));
     const module = viewOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
-    const verifier = x64Verifier(module);
+    const verifier = functionVerifier(X64_MACHINE, module);
     const made = new Map<string, number>();
     for (let index = 0; index < module.tables.functionStart.length; index++) {
       // Unproven code may be broken without a difference.
@@ -201,7 +218,11 @@ Deno.test("objects are accessed by their types", () => {
       results,
       type: { ...functionSignature[0].type, results: type.results },
     }];
-    equal(x64Verifier({ ...viewOf(code), functionSignature: changed }).verify(0)?.reason, reason, `${body}: ${params}`);
+    equal(
+      functionVerifier(X64_MACHINE, { ...viewOf(code), functionSignature: changed }).verify(0)?.reason,
+      reason,
+      `${body}: ${params}`,
+    );
   }
 });
 
@@ -209,7 +230,7 @@ Deno.test("the operands of a compare with a constant have names of their own", (
   // If they shared one, a bound of the loaded value would make the branch impossible, and the access stay unseen.
   const code = compiled(program("bench/wasm/refs_dispatch.wasm"));
   const module = viewOf({ ...code, bytes: code.bytes.slice() });
-  const verifier = x64Verifier(module);
+  const verifier = functionVerifier(X64_MACHINE, module);
   const foreign = [...mutantsOf(module, 5)].filter(({ kind }) => kind === "foreign byte");
   ok(foreign.length > 2);
   for (const { at, bytes } of foreign) {
@@ -255,7 +276,7 @@ Deno.test("a table that the code writes is not taken to be constant", () => {
   deepEqual(findingsOf(writer, OPTIONS), []);
   const module = viewOf(code, OPTIONS);
   const isPrivate = module.tableIsPrivate.map(() => false);
-  const finding = x64Verifier({ ...module, tableIsPrivate: isPrivate }).verify(2);
+  const finding = functionVerifier(X64_MACHINE, { ...module, tableIsPrivate: isPrivate }).verify(2);
   equal(finding?.reason, REASON.CALL_TARGET);
 });
 
@@ -269,10 +290,10 @@ Deno.test("an index of 64 bits is not taken for one of 32", () => {
   // The load is proven because its address is an i32; with the type of its parameter changed, nothing bounds it.
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
   const module = viewOf(code, OPTIONS);
-  equal(x64Verifier(module).verify(0), undefined);
+  equal(functionVerifier(X64_MACHINE, module).verify(0), undefined);
   const [signature] = module.functionSignature;
   const wide = [{ ...signature, params: Uint8Array.of(2) }];
-  equal(x64Verifier({ ...module, functionSignature: wide }).verify(0)?.reason, REASON.MEMORY);
+  equal(functionVerifier(X64_MACHINE, { ...module, functionSignature: wide }).verify(0)?.reason, REASON.MEMORY);
 });
 
 Deno.test("the upper half of a register that a compare-and-exchange of 32 bits leaves is unknown", () => {
@@ -280,11 +301,11 @@ Deno.test("the upper half of a register that a compare-and-exchange of 32 bits l
   const code = compiled(`(module (memory 1 1 shared) (func (param i64) (result i32)
     (i32.load (i32.wrap_i64 (i64.atomic.rmw32.cmpxchg_u (i32.const 8) (local.get 0) (i64.const 1))))))`);
   const module = viewOf(code, OPTIONS);
-  equal(x64Verifier(module).verify(0), undefined);
+  equal(functionVerifier(X64_MACHINE, module).verify(0), undefined);
   const changed = module.bytes.slice();
   const exchange = changed.findIndex((byte, at) => byte === 0x0f && changed[at + 1] === 0xb1);
   for (let at = exchange + 3; at < changed.length; at++) {
     if (changed[at] === 0x8b && changed[at + 1] >= 0xc0) changed.fill(0x90, at, at + 2);
   }
-  equal(x64Verifier({ ...module, bytes: changed }).verify(0)?.reason, REASON.MEMORY);
+  equal(functionVerifier(X64_MACHINE, { ...module, bytes: changed }).verify(0)?.reason, REASON.MEMORY);
 });

@@ -5,8 +5,8 @@
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { BASE_RIP, decodeX64, NO_REGISTER, X64Instructions } from "../../engine/verify/x64_decoder.ts";
-import { KIND } from "../../engine/verify/x64_forms.ts";
+import { decodeX64 } from "../../engine/verify/x64_decoder.ts";
+import { BASE_RIP, Instructions, KIND, NO_REGISTER } from "../../engine/verify/instructions.ts";
 
 interface Line {
   bytes: Uint8Array;
@@ -48,7 +48,7 @@ function memoryOf(text: string): number[] | undefined {
   return [base, index, scale, displacement];
 }
 
-function decoded({ bytes, text }: Line): X64Instructions {
+function decoded({ bytes, text }: Line): Instructions {
   const into = decodedBytes(bytes);
   equal(into.count, 1, text);
   ok(into.kind[0] !== KIND.DATA, text);
@@ -56,8 +56,8 @@ function decoded({ bytes, text }: Line): X64Instructions {
 }
 
 /** The instructions of `bytes` as those of a function. */
-function decodedBytes(bytes: Uint8Array): X64Instructions {
-  const into = new X64Instructions();
+function decodedBytes(bytes: Uint8Array): Instructions {
+  const into = new Instructions();
   into.begin(0, bytes.length);
   decodeX64(bytes, 0, bytes.length, into);
   return into;

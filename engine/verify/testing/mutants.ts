@@ -7,8 +7,8 @@ import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
 import { isSubtypeId } from "../../wasm/subtype.ts";
 import type { MachineModule } from "../machine_module.ts";
-import { decodeX64, OPERANDS, X64Instructions } from "../x64_decoder.ts";
-import { ALU, KIND } from "../x64_forms.ts";
+import { decodeX64 } from "../x64_decoder.ts";
+import { ALU, Instructions, KIND, OPERANDS } from "../instructions.ts";
 
 /** One mutant: `bytes` replace those at offset `at` of the image, in function `index`. */
 interface Mutant {
@@ -24,7 +24,7 @@ const NOP = 0x90;
 /** An instruction in its function. */
 interface Place {
   readonly module: MachineModule;
-  readonly code: X64Instructions;
+  readonly code: Instructions;
   readonly n: number;
   /** Traps whose stub the branch at this place leads to. */
   readonly trap: number;
@@ -314,7 +314,7 @@ function isLongJump({ code, n }: Place): boolean {
 }
 
 /** Whether instruction `n` goes on to the next one. */
-function goesOn({ kind }: X64Instructions, n: number): boolean {
+function goesOn({ kind }: Instructions, n: number): boolean {
   return kind[n] !== KIND.DATA && (kind[n] < KIND.JUMP || kind[n] > KIND.RETURN || kind[n] === KIND.CALL_INDIRECT);
 }
 
@@ -330,7 +330,7 @@ function withDisplacement8(place: Place): Uint8Array {
 }
 
 /** Traps by the offset of the call of their stub. */
-function trapCalls({ stubs }: MachineModule, code: X64Instructions): ReadonlyMap<number, number> {
+function trapCalls({ stubs }: MachineModule, code: Instructions): ReadonlyMap<number, number> {
   const traps = new Map<number, number>();
   const numbers = new Map<number, number>();
   stubs.start.forEach((start, number) => {
@@ -344,7 +344,7 @@ function trapCalls({ stubs }: MachineModule, code: X64Instructions): ReadonlyMap
 }
 
 /** Whether the code calls functions of modules. */
-function callsOthers({ tables }: MachineModule, code: X64Instructions): boolean {
+function callsOthers({ tables }: MachineModule, code: Instructions): boolean {
   const functions = new Set(tables.functionStart);
   for (let n = 0; n < code.count; n++) {
     if (code.kind[n] === KIND.CALL_INDIRECT) return true;
@@ -354,7 +354,7 @@ function callsOthers({ tables }: MachineModule, code: X64Instructions): boolean 
 }
 
 /** Largest frame of the function. */
-function frameOf(code: X64Instructions): number {
+function frameOf(code: Instructions): number {
   let frame = 0;
   for (let n = 0; n < code.count; n++) {
     const isSub = code.kind[n] === KIND.ALU && code.sub[n] === ALU.SUB && code.rm[n] === RSP;
@@ -366,7 +366,7 @@ function frameOf(code: X64Instructions): number {
 /** All mutants of function `index` of proven code. */
 export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant> {
   const { functionStart, functionEnd } = module.tables;
-  const code = new X64Instructions();
+  const code = new Instructions();
   code.begin(functionStart[index], functionEnd[index]);
   decodeX64(module.bytes, functionStart[index], functionEnd[index], code);
   const traps = trapCalls(module, code);

@@ -1,5 +1,5 @@
 /**
- * Rules for calls, jumps and returns of x86-64. In: a control instruction. Out: the facts where control goes on, or a
+ * Rules for calls, jumps and returns. In: a control instruction. Out: the facts where control goes on, or a
  * failure.
  *
  *     function   i32 arguments are zero-extended, the registers of context and memory are the instance's
@@ -19,19 +19,13 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import { type FuncType, HEAP, isRef, refType, type ValType } from "../wasm/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { LIMIT, MAX32, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { allocateSlow, forgetSlots } from "./allocation.ts";
 import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
-import { ALL_WRITTEN, NATIVE_WRITES } from "./x64_written.ts";
-import { evaluateAddress, isBelow, recordName } from "./x64_memory.ts";
+import { isBelow, recordName } from "./memory.ts";
 
-// The calling convention (backend_x64/abi.ts describes the same).
-const PARAMETERS = [0, 1, 2, 6, 7, 8, 9];
-const RESULTS = [0, 1];
-const RECORD_REGISTER = 10, SCRATCH = 11, MEMORY_BASE = 3, MEMORY_LENGTH = 14, CONTEXT_REGISTER = 15;
 /** Stack below the limit that frames without a check may use. */
 const UNCHECKED_STACK = 512;
-const { ADDRESS } = PLACE;
 
 /** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
 interface Types {
@@ -49,8 +43,8 @@ const BUILTIN_SIGNATURES: readonly Types[] = BUILTIN_ROWS.map(({ params, results
 const TABLE_WRITERS: ReadonlySet<string> = new Set(["table_grow", "table_fill", "table_copy", "table_init"]);
 
 /** The table in the first argument is written. */
-function noteTable({ facts, writtenTables }: Analysis): void {
-  const [first] = PARAMETERS;
+function noteTable({ facts, machine, writtenTables }: Analysis): void {
+  const [first] = machine.parameters;
   if (facts.isConstant(first)) writtenTables[facts.low[first]] = 1;
   else writtenTables.fill(1);
 }
@@ -61,23 +55,27 @@ export const FLOW = { ENDS: 0, CONTINUES: 1 } as const;
 /** Facts at the entry of a function with the given parameters. */
 export function enterFunction(a: Analysis, { params, type }: Types): void {
   const { facts } = a;
-  facts.count = PLACE.SLOTS;
-  for (let l = 0; l < PLACE.SLOTS; l++) facts.forget(l);
+  const { firstSlot } = a.machine;
+  facts.reserve(firstSlot);
+  facts.count = firstSlot;
+  for (let l = 0; l < firstSlot; l++) facts.forget(l);
+  a.machine.enter(a);
   a.depth = 0;
   a.fence = -1;
   a.flags = FLAGS.NONE;
   a.ownRecord = 0;
   instanceRegisters(a);
-  shortValues(a, params, PARAMETERS);
-  if (type !== undefined) passReferences(a, type.params, params, PARAMETERS, () => 0);
+  const { parameters } = a.machine;
+  shortValues(a, params, parameters);
+  if (type !== undefined) passReferences(a, type.params, params, parameters, () => 0);
 }
 
 /** The registers of context and memory are the instance's. */
 function instanceRegisters(a: Analysis): void {
-  const { facts } = a;
-  facts.set(CONTEXT_REGISTER, VALUE.CONTEXT, 0, 0, 0, 0);
-  facts.set(MEMORY_BASE, VALUE.MEMORY, 0, 0, 0, 0);
-  if (a.module.code.explicitBounds) facts.set(MEMORY_LENGTH, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
+  const { facts, machine } = a;
+  facts.set(machine.context, VALUE.CONTEXT, 0, 0, 0, 0);
+  facts.set(machine.memoryBase, VALUE.MEMORY, 0, 0, 0, 0);
+  if (a.module.code.explicitBounds) facts.set(machine.memoryLength, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
 }
 
 /** Registers of i32 values in `types` are zero-extended. */
@@ -89,7 +87,7 @@ function shortValues(a: Analysis, types: Uint8Array, registers: readonly number[
     if (r === undefined) return;
     a.facts.number(r, 0, type === TY.I32 ? MAX32 : Infinity, 0);
     // There are no more results in registers than an instruction has names; parameters get names of the first block.
-    if (registers === RESULTS) a.facts.name[r] = a.name(next - 1);
+    if (registers === a.machine.results) a.facts.name[r] = a.name(next - 1);
   }
 }
 
@@ -117,10 +115,10 @@ function checkValues(
 
 /** Whether the registers of context and memory are those of the instance. */
 function hasInstanceRegisters(a: Analysis): boolean {
-  const { facts } = a;
-  if (!facts.isStart(CONTEXT_REGISTER, VALUE.CONTEXT, 0) || !facts.isStart(MEMORY_BASE, VALUE.MEMORY, 0)) return false;
+  const { facts, machine: { context, memoryBase, memoryLength } } = a;
+  if (!facts.isStart(context, VALUE.CONTEXT, 0) || !facts.isStart(memoryBase, VALUE.MEMORY, 0)) return false;
   if (!a.module.code.explicitBounds) return true;
-  return facts.kind[MEMORY_LENGTH] === VALUE.LENGTH && facts.id[MEMORY_LENGTH] === LIMIT.MEMORY;
+  return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === LIMIT.MEMORY;
 }
 
 /** Fails unless the stack has room for the frame and a callee. */
@@ -131,8 +129,9 @@ export function checkDepth(a: Analysis): void {
 /** The current instruction leaves the function. */
 export function leave(a: Analysis, { results, type }: Types): void {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
+  a.machine.checkReturn(a);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
-  checkValues(a, results, type?.results, RESULTS);
+  checkValues(a, results, type?.results, a.machine.results);
 }
 
 /** CALL of an address in the image. `masks`: registers that functions write. */
@@ -144,7 +143,7 @@ export function call(a: Analysis, map: CodeMap, masks: Int32Array, target: numbe
     if (types === undefined) return fail(a, REASON.CALL_TARGET);
     if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
     if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
-    checkValues(a, types.params, types.type?.params, PARAMETERS);
+    checkValues(a, types.params, types.type?.params, a.machine.parameters);
     return returned(a, map, masks[callee], types, false);
   }
   const stub = map.stubAt(target);
@@ -167,9 +166,9 @@ function fail(a: Analysis, reason: string): number {
 
 function allocated(a: Analysis, map: CodeMap): number {
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
-  const become = allocateSlow(a, SCRATCH);
+  const become = allocateSlow(a, a.machine.scratch);
   // A collection moves neither memories nor tables.
-  continued(a, map, 1 << SCRATCH, false);
+  continued(a, map, a.machine.allocateWrites, false);
   become();
   return FLOW.CONTINUES;
 }
@@ -179,7 +178,7 @@ function callNative(a: Analysis, map: CodeMap, builtin: number): number {
   if (row === undefined || !row.native) return fail(a, REASON.CALL_TARGET);
   if (!isProvenRange(a, row.name)) a.fail(REASON.BULK);
   // The routine neither reads nor writes the registers of context and memory.
-  continued(a, map, NATIVE_WRITES, false);
+  continued(a, map, a.machine.nativeWrites, false);
   return FLOW.CONTINUES;
 }
 
@@ -209,8 +208,8 @@ function isRange(a: Analysis, register: number, count: number): boolean {
 
 /** Whether the references among the arguments of a builtin have the types that it takes. */
 function areBuiltinReferences(a: Analysis, name: string): boolean {
-  const { facts, module } = a;
-  const [first, second, third] = PARAMETERS;
+  const { facts, machine, module } = a;
+  const [first, second, third] = machine.parameters;
   const index = facts.isConstant(first) ? facts.low[first] : -1;
   switch (name) {
     case "table_grow":
@@ -233,9 +232,9 @@ function isPayload(a: Analysis, types: readonly ValType[]): boolean {
 }
 
 /** The type of the reference that a builtin returns. */
-function builtinResult({ facts, module }: Analysis, builtin: number): Pick<Types, "type"> {
+function builtinResult({ facts, machine, module }: Analysis, builtin: number): Pick<Types, "type"> {
   const { name } = BUILTIN_ROWS[builtin];
-  const [first] = PARAMETERS;
+  const [first] = machine.parameters;
   if (name === "caught") return { type: { kind: "func", params: [], results: [refType(false, HEAP.exn)] } };
   if (name !== "array_new_data" && name !== "array_new_elem") return {};
   if (!facts.isConstant(first)) return {};
@@ -256,21 +255,22 @@ export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types):
   if (stub < 0 || stubKind(stub) !== STUB_KIND.BUILTIN || BUILTIN_ROWS[builtin]?.native !== false) {
     return fail(a, REASON.CALL_TARGET);
   }
-  if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
+  if (!a.machine.popReturn(a)) return fail(a, REASON.CALL_TARGET);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
   const { params, results } = BUILTIN_SIGNATURES[builtin];
-  checkValues(a, params, undefined, PARAMETERS);
+  checkValues(a, params, undefined, a.machine.parameters);
   if (!areBuiltinReferences(a, BUILTIN_ROWS[builtin].name)) a.fail(REASON.REFERENCE);
   if (TABLE_WRITERS.has(BUILTIN_ROWS[builtin].name)) noteTable(a);
-  return returned(a, map, ALL_WRITTEN, { params, results, ...builtinResult(a, builtin) }, false);
+  return returned(a, map, a.machine.allWritten, { params, results, ...builtinResult(a, builtin) }, false);
 }
 
 /** The callee's results are the function's own. */
 function tailCall(a: Analysis, types: Types, own: Types): number {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
+  a.machine.checkReturn(a);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
   if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
-  checkValues(a, types.params, types.type?.params, PARAMETERS);
+  checkValues(a, types.params, types.type?.params, a.machine.parameters);
   return FLOW.ENDS;
 }
 
@@ -278,26 +278,13 @@ function isSameList(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((type, k) => type === b[k]);
 }
 
-/** Takes the address of the next instruction off the stack; returns false if something else is there. */
-function popReturn(a: Analysis): boolean {
-  const slot = a.slot(a.depth, 8);
-  if (slot === 0 || a.depth < 8) return false;
-  const next = a.code.at[a.n + 1];
-  const { facts } = a;
-  const isNext = facts.kind[slot] === VALUE.IMAGE && facts.low[slot] === next && facts.high[slot] === next;
-  a.depth -= 8;
-  return isNext;
-}
-
 /** The function record through which the current instruction calls: its types, or undefined after a failure. */
 function recordTypes(a: Analysis): Types | undefined {
-  const { code, facts, n } = a;
-  evaluateAddress(a);
-  const isPlain = code.base[n] === RECORD_REGISTER && code.index[n] < 0 && code.displacement[n] === RECORD.CODE;
-  if (!isPlain) return undefined;
-  if (facts.kind[RECORD_REGISTER] === VALUE.REFERENCE) return a.functionType(facts.id[RECORD_REGISTER]);
-  if (facts.kind[RECORD_REGISTER] !== VALUE.CONTEXT || facts.low[ADDRESS] !== facts.high[ADDRESS]) return undefined;
-  return contextRecordTypes(a, facts.low[ADDRESS]);
+  const { facts, machine: { record } } = a;
+  if (!a.machine.targetsRecord(a)) return undefined;
+  if (facts.kind[record] === VALUE.REFERENCE) return a.functionType(facts.id[record]);
+  if (facts.kind[record] !== VALUE.CONTEXT || facts.low[record] !== facts.high[record]) return undefined;
+  return contextRecordTypes(a, facts.low[record]);
 }
 
 /** Types of the record at distance `at` of the context: that of an import, of a function or of a string builtin. */
@@ -309,26 +296,26 @@ function contextRecordTypes({ module }: Analysis, at: number): Types | undefined
 }
 
 /** The name by which facts refer to the record in the record register. */
-function nameOfRecord({ facts, module }: Analysis): number {
-  if (facts.kind[RECORD_REGISTER] !== VALUE.CONTEXT) return facts.name[RECORD_REGISTER];
-  return recordName(facts.low[RECORD_REGISTER] - module.code.layout.importsOffset);
+export function nameOfRecord({ facts, machine: { record }, module }: Analysis): number {
+  if (facts.kind[record] !== VALUE.CONTEXT) return facts.name[record];
+  return recordName(facts.low[record] - module.code.layout.importsOffset);
 }
 
 /** Whether the record belongs to this instance, and the registers of context and memory are the instance's. */
 function isOwnCall(a: Analysis): boolean {
-  const { facts } = a;
-  const isOwn = facts.kind[RECORD_REGISTER] === VALUE.REFERENCE
-    ? (facts.low[RECORD_REGISTER] & REFERENCE_FACTS.OWN) !== 0
+  const { facts, machine: { record } } = a;
+  const isOwn = facts.kind[record] === VALUE.REFERENCE
+    ? (facts.low[record] & REFERENCE_FACTS.OWN) !== 0
     : a.ownRecord === nameOfRecord(a);
   return isOwn && hasInstanceRegisters(a);
 }
 
 /** Whether the registers of context and memory are those of the record. */
 function isOtherCall(a: Analysis): boolean {
-  const { facts } = a;
+  const { facts, machine: { context, memoryBase, memoryLength } } = a;
   const name = nameOfRecord(a);
-  return name !== 0 && facts.isStart(CONTEXT_REGISTER, VALUE.RECORD_CONTEXT, name) &&
-    facts.isStart(MEMORY_BASE, VALUE.RECORD_MEMORY, name) && facts.isStart(MEMORY_LENGTH, VALUE.RECORD_LENGTH, name);
+  return name !== 0 && facts.isStart(context, VALUE.RECORD_CONTEXT, name) &&
+    facts.isStart(memoryBase, VALUE.RECORD_MEMORY, name) && facts.isStart(memoryLength, VALUE.RECORD_LENGTH, name);
 }
 
 /** CALL through a function record. */
@@ -338,33 +325,29 @@ export function callRecord(a: Analysis, map: CodeMap): number {
   const isOther = isOtherCall(a);
   if (!isOther && !isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
   if (a.fence < 0) a.fail(REASON.STACK_DEPTH);
-  checkValues(a, types.params, types.type?.params, PARAMETERS);
-  return returned(a, map, ALL_WRITTEN, types, isOther);
+  checkValues(a, types.params, types.type?.params, a.machine.parameters);
+  return returned(a, map, a.machine.allWritten, types, isOther);
 }
 
 /** JMP through a function record: a call with the return address on the stack, or a tail call. */
 export function jumpRecord(a: Analysis, map: CodeMap, own: Types): number {
   const types = recordTypes(a);
   if (types === undefined) return fail(a, REASON.CALL_TARGET);
-  checkValues(a, types.params, types.type?.params, PARAMETERS);
+  checkValues(a, types.params, types.type?.params, a.machine.parameters);
   if (isOtherCall(a)) return tailCallOther(a, types, own);
   if (!isOwnCall(a)) a.fail(REASON.CONTEXT_LOST);
   if (a.depth === 0) return tailCall(a, types, own);
-  if (!popReturn(a)) return fail(a, REASON.CALL_TARGET);
-  return returned(a, map, ALL_WRITTEN, types, false);
+  if (!a.machine.popReturn(a)) return fail(a, REASON.CALL_TARGET);
+  return returned(a, map, a.machine.allWritten, types, false);
 }
 
 /**
  * A tail call into another instance: the frame is gone, and the stub's address and the context were pushed. Where the
- * return address is that of the stub already, they count as pushed (x64_conditions.ts).
+ * return address is that of the stub already, they count as pushed (conditions.ts).
  */
 function tailCallOther(a: Analysis, types: Types, own: Types): number {
-  const { facts } = a;
   if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
-  const stub = a.slot(16, 8), context = a.slot(8, 8);
-  const isPushed = a.depth === 16 && stub !== 0 && context !== 0 && facts.kind[stub] === VALUE.TAIL_RETURN &&
-    facts.isStart(context, VALUE.CONTEXT, 0);
-  if (!isPushed) a.fail(REASON.STACK_POINTER);
+  if (!a.machine.hasTailFrame(a)) a.fail(REASON.STACK_POINTER);
   return FLOW.ENDS;
 }
 
@@ -379,8 +362,9 @@ function returned(a: Analysis, map: CodeMap, mask: number, { results, type }: Ty
   }
   continued(a, map, mask, isOther);
   if (!isOther) instanceRegisters(a);
-  shortValues(a, results, RESULTS);
-  if (type !== undefined) passReferences(a, type.results, results, RESULTS, (r) => a.name(RESULTS.indexOf(r)));
+  const places = a.machine.results;
+  shortValues(a, results, places);
+  if (type !== undefined) passReferences(a, type.results, results, places, (r) => a.name(places.indexOf(r)));
   return FLOW.CONTINUES;
 }
 
@@ -392,21 +376,24 @@ function continued(a: Analysis, map: CodeMap, mask: number, isOther: boolean): v
   a.ownRecord = 0;
   a.forgetOverflow();
   forgetSlots(a);
-  for (let r = 0; r < 16; r++) if (((mask >> r) & 1) !== 0) facts.forget(r);
+  const { link, locations } = a.machine;
+  if (link >= 0) facts.forget(link);
+  for (let r = 0; r < locations.length; r++) if (((mask >> r) & 1) !== 0) facts.forget(locations[r]);
 }
 
 /** Fails unless the call is listed with the depth of the stack. */
 function checkSite(a: Analysis, map: CodeMap, isOther: boolean): void {
   const { tables } = a.module;
   const row = map.callSite(a.code.at[a.n + 1]);
-  if (row < 0 || tables.callFrame[row] !== a.depth || (tables.callCross[row] !== 0) !== isOther) {
+  a.machine.checkSavedReturn(a);
+  if (row < 0 || tables.callFrame[row] !== a.depth - a.machine.siteBytes || (tables.callCross[row] !== 0) !== isOther) {
     a.fail(REASON.CALL_SITE);
   }
 }
 
 /** Facts at the landing pad of the call that was just interpreted. */
 export function land(a: Analysis, isOther: boolean): void {
-  for (let r = 0; r < 16; r++) a.facts.forget(r);
+  for (const l of a.machine.locations) a.facts.forget(l);
   instanceRegisters(a);
   a.forgetOverflow();
   if (isOther) a.depth -= 8;

@@ -1,5 +1,5 @@
 /**
- * Rules for addresses and memory of x86-64. In: an instruction with a memory operand. Out: PLACE.ADDRESS has the
+ * Rules for addresses and memory. In: an instruction with a memory operand. Out: PLACE.ADDRESS has the
  * address, the access is proven or the analysis fails, and for a load PLACE.RESULT has the value.
  *
  *     stack      inside the frame of the function
@@ -22,7 +22,18 @@ import {
 } from "../abi/context_layout.ts";
 import { DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
-import { EXACT, type Facts, lengthPlace, LIMIT, limitShift, MAX32, PLACE, productLimit, VALUE } from "./facts.ts";
+import {
+  EXACT,
+  type Facts,
+  lengthPlace,
+  LIMIT,
+  limitShift,
+  MAX32,
+  PLACE,
+  productLimit,
+  REFERENCE_FACTS,
+  VALUE,
+} from "./facts.ts";
 import {
   accessCells,
   accessClass,
@@ -33,13 +44,11 @@ import {
 } from "./allocation.ts";
 import { accessElement, accessReference, isOfType, makeElement, NULL_PAGE, setReference } from "./objects.ts";
 import { isRef } from "../wasm/types.ts";
-import { BASE_RIP } from "./x64_decoder.ts";
-import { ALU, KIND } from "./x64_forms.ts";
+import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 
 /** Bytes behind the base of a memory with guard pages: 2^32 for the index, as much for the offset, and a guard. */
 const GUARDED_BYTES = 2 ** 33 + 0x10000;
 const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
-const RSP = 4;
 const { ADDRESS, RESULT } = PLACE;
 
 /** Fields of the thread state that code loads and stores: offset, bytes, and whether it may store. */
@@ -54,21 +63,22 @@ function isGuarded(a: Analysis, m: number): boolean {
   return m === 0 && !a.module.code.explicitBounds && a.module.memoryIs64[0] === false;
 }
 
-/** Evaluates the address of the current instruction into PLACE.ADDRESS. */
-export function evaluateAddress(a: Analysis): void {
+/** Evaluates the address of the current instruction, plus `more`, into PLACE.ADDRESS. */
+export function evaluateAddress(a: Analysis, more = 0): void {
   const { code, facts, n } = a;
-  const base = code.base[n], index = code.index[n], displacement = code.displacement[n];
+  const base = code.base[n], index = code.index[n], displacement = code.displacement[n] + more;
   if (base === BASE_RIP) {
     const at = code.at[n + 1] + displacement;
     facts.set(ADDRESS, VALUE.IMAGE, 0, at, at, 0);
     return;
   }
-  if (base === RSP) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
+  if (base === a.machine.stackPointer) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
   else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
   else facts.copy(ADDRESS, base);
   const kind = facts.kind[ADDRESS];
   if (kind === VALUE.REFERENCE) evaluateReference(a, base, index, code.scale[n]);
   else if (kind === VALUE.FREE_SLOT || kind === VALUE.NEW_ARRAY) evaluateSlot(a, base, index);
+  else if ((kind === VALUE.CLASS_CELL || kind === VALUE.SIZE_CELL) && index >= 0) facts.forget(ADDRESS);
   else if (kind === VALUE.CELLS && index >= 0) addToCells(a, index, code.scale[n]);
   else if (index >= 0) addIndex(a, index, code.scale[n]);
   addDisplacement(facts, displacement);
@@ -106,7 +116,8 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     return;
   }
   if (number !== VALUE.NUMBER) {
-    if (number === VALUE.DESCRIPTOR_OFFSET && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
+    const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : number === VALUE.TYPE_ID && scale === 6;
+    if (isOffset && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
       facts.set(ADDRESS, VALUE.DESCRIPTOR, facts.id[index], 0, 0, 0);
     } else facts.forget(ADDRESS);
     return;
@@ -192,17 +203,20 @@ function addDisplacement(facts: Facts, displacement: number): void {
   facts.moveRoom(ADDRESS, displacement);
 }
 
-/** Proves a load of `size` bytes at the current instruction's address; its value is in PLACE.RESULT. */
-export function load(a: Analysis, size: number): void {
-  evaluateAddress(a);
+/** Proves a load of `size` bytes at the current instruction's address plus `more`; its value is in PLACE.RESULT. */
+export function load(a: Analysis, size: number, more = 0): void {
+  evaluateAddress(a, more);
   const { facts } = a;
   facts.number(RESULT, 0, size < 8 ? 2 ** (size * 8) - 1 : Infinity, a.name());
   access(a, size, false);
 }
 
-/** Proves a store of `size` bytes at the current instruction's address; `from`: its general register, −1 for none. */
-export function store(a: Analysis, size: number, from: number): void {
-  evaluateAddress(a);
+/**
+ * Proves a store of `size` bytes at the current instruction's address plus `more`; `from`: the location of the value, −1
+ * for none.
+ */
+export function store(a: Analysis, size: number, from: number, more = 0): void {
+  evaluateAddress(a, more);
   const { facts } = a;
   const isStack = facts.kind[ADDRESS] === VALUE.STACK;
   const position = -facts.low[ADDRESS];
@@ -230,10 +244,11 @@ export function modify(a: Analysis, size: number): void {
  * Whether the instruction is a locked OR of the word at the stack pointer with zero, which orders accesses and changes
  * nothing.
  */
-function isFence({ code, n }: Analysis): boolean {
+function isFence({ code, machine, n }: Analysis): boolean {
   const isOr = code.kind[n] === KIND.ALU && code.sub[n] === ALU.OR && code.locked[n] !== 0;
   const isNothing = code.hasImmediate[n] !== 0 && code.immediate[n] === 0;
-  return isOr && isNothing && code.base[n] === RSP && code.index[n] < 0 && code.displacement[n] === 0;
+  return isOr && isNothing && code.base[n] === machine.stackPointer && code.index[n] < 0 &&
+    code.displacement[n] === 0;
 }
 
 /** Proves the access at PLACE.ADDRESS, or fails. */
@@ -299,6 +314,8 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
       return accessNewArray(a, at, size, isStore);
     case VALUE.DESCRIPTOR:
       return accessDescriptor(a, id, at, size, isStore);
+    case VALUE.POLL_PLACE:
+      return at === 4 && size === 4 && !isStore ? undefined : a.fail(REASON.ADDRESS);
     case VALUE.DISPLAY:
       if (at % 4 !== 0 || at < 0 || size !== 4 || isStore) return a.fail(REASON.OBJECT);
       return facts.set(RESULT, VALUE.ANCESTOR, id, at / 4, at / 4, 0);
@@ -376,7 +393,9 @@ function accessTable(a: Analysis, t: number, size: number, isStore: boolean): vo
     return;
   }
   setReference(a, RESULT, element, a.name());
-  if (a.constantTables[t] === 1 && module.tableType[t] !== 0) facts.id[RESULT] = module.tableType[t];
+  if (a.constantTables[t] !== 1) return;
+  if (module.tableType[t] !== 0) facts.id[RESULT] = module.tableType[t];
+  if (module.tableIsOwn[t]) facts.low[RESULT] |= REFERENCE_FACTS.OWN;
 }
 
 function accessImage(a: Analysis, low: number, high: number, size: number, isStore: boolean): void {
@@ -474,11 +493,10 @@ function loadGlobal(a: Analysis, at: number, size: number): void {
 
 /** Fields of the records that the context has. */
 function loadRecordField(a: Analysis, at: number, size: number): void {
-  // The context of an import's record is read to compare it; other fields are numbers to the code.
-  const record = at - at % RECORD.SIZE;
-  if (at % RECORD.SIZE === RECORD.CONTEXT && size === 8) {
-    a.facts.set(RESULT, VALUE.RECORD_CONTEXT, recordName(record), 0, 0, a.name());
-  }
+  // The context of an import's record is read to compare it, its code to call it.
+  const name = recordName(at - at % RECORD.SIZE), field = at % RECORD.SIZE;
+  if (field === RECORD.CONTEXT && size === 8) a.facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
+  if (field === RECORD.CODE && size === 8) a.facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
 }
 
 /** The name of the record at distance `at` from the first import's: names below 0 are used for nothing else. */
@@ -506,7 +524,7 @@ function loadSharedLength(a: Analysis, at: number, size: number): void {
 /** Stores to the context: values of own globals, and the lengths of shared memories as they were loaded. */
 function storeContext(a: Analysis, at: number, size: number): void {
   const { layout } = a.module.code;
-  const { code, facts, n } = a;
+  const { facts, stored } = a;
   const global = Math.floor((at - layout.globalsOffset) / GLOBAL_SIZE);
   if (at >= layout.globalsOffset && at < layout.importsOffset) {
     const within = (at - layout.globalsOffset) % GLOBAL_SIZE;
@@ -516,8 +534,7 @@ function storeContext(a: Analysis, at: number, size: number): void {
   }
   const memory = (at - layout.memoriesOffset - MEMORY.LENGTH) / MEMORY.SIZE;
   if (Number.isInteger(memory) && at < layout.tablesOffset && size === 8) {
-    const from = code.reg[n];
-    if (from >= 0 && facts.kind[from] === VALUE.LENGTH && facts.id[from] === LIMIT.MEMORY + memory) return;
+    if (stored >= 0 && facts.kind[stored] === VALUE.LENGTH && facts.id[stored] === LIMIT.MEMORY + memory) return;
   }
   a.fail(REASON.CONTEXT);
 }

@@ -1,5 +1,5 @@
 /**
- * Abstract interpretation of one function of x86-64. In: the bytes of the function. Out: nothing if it is proven,
+ * Abstract interpretation of one function. In: the bytes of the function. Out: nothing if it is proven,
  * otherwise the first reason and its offset.
  *
  * Code is cut at the targets of branches. Facts at a target are those that hold on all paths to it; a target is
@@ -8,13 +8,12 @@
  */
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { copyFacts, Facts, JUMP_BYTES, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
+import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
-import * as arithmetic from "./x64_arithmetic.ts";
-import { assume } from "./x64_conditions.ts";
-import * as control from "./x64_control.ts";
-import { BASE_RIP, decodeX64 } from "./x64_decoder.ts";
-import { KIND } from "./x64_forms.ts";
+import { assume } from "./conditions.ts";
+import * as control from "./control.ts";
+import { KIND } from "./instructions.ts";
+import type { Machine } from "./machine.ts";
 import type { Signature } from "../ir/types.ts";
 
 /** A place that is not proven. */
@@ -26,17 +25,15 @@ export interface Finding {
   readonly reason: string;
 }
 
-const RSP = 4, CONTEXT_REGISTER = 15;
 /** Interpretations of blocks that a function may take, per block. */
 const MAX_VISITS = 64;
 /** Times that a function is cut again. */
 const MAX_CUTS = 16;
-/** Condition code of JE. */
-const JUMP_EQUAL = 4;
 /** Longest jump table. */
 const MAX_TABLE = 1 << 16;
 
-export class X64Verifier {
+export class FunctionVerifier {
+  readonly #machine: Machine;
   readonly #a: Analysis;
   readonly #map: CodeMap;
   readonly #masks: Int32Array;
@@ -61,8 +58,10 @@ export class X64Verifier {
   #start = 0;
   #end = 0;
 
-  constructor(module: MachineModule, map: CodeMap, masks: Int32Array) {
-    this.#a = new Analysis(module);
+  /** `masks`: the registers that each function writes (written.ts). */
+  constructor(machine: Machine, module: MachineModule, map: CodeMap, masks: Int32Array) {
+    this.#machine = machine;
+    this.#a = new Analysis(machine, module);
     this.#map = map;
     this.#masks = masks;
   }
@@ -96,7 +95,7 @@ export class X64Verifier {
     const start = this.#start = functionStart[index], end = this.#end = functionEnd[index];
     a.code.begin(start, end);
     this.#map.eachReturn(start, end, (offset) => a.code.mark(offset));
-    decodeX64(module.bytes, start, end, a.code);
+    this.#machine.decode(module.bytes, start, end, a.code);
     this.#own = module.functionSignature[index + module.importedFunctions];
     a.begin();
     this.#findCuts();
@@ -261,67 +260,8 @@ export class X64Verifier {
     const a = this.#a;
     const kind = a.code.kind[a.n];
     if (kind >= KIND.BRANCH && kind <= KIND.UNDEFINED) return this.#stepControl(kind);
-    this.#stepData(kind);
+    this.#machine.step(a, this.#map);
     return true;
-  }
-
-  #stepData(kind: number): void {
-    const a = this.#a;
-    switch (kind) {
-      case KIND.NOP:
-        return;
-      case KIND.MOVE:
-        return this.#isPoll() ? arithmetic.define(a, a.code.reg[a.n], 4) : arithmetic.move(a);
-      case KIND.CONSTANT:
-        return arithmetic.loadConstant(a);
-      case KIND.ZERO_EXTEND:
-        return arithmetic.extend(a, false);
-      case KIND.SIGN_EXTEND:
-        return arithmetic.extend(a, true);
-      case KIND.LEA:
-        return arithmetic.loadAddress(a);
-      case KIND.ALU:
-        arithmetic.arithmetic(a);
-        return control.checkDepth(a);
-      case KIND.COMPARE:
-      case KIND.TEST:
-        return arithmetic.compare(a);
-      case KIND.SHIFT:
-        return arithmetic.shift(a);
-      case KIND.NOT:
-      case KIND.NEGATE:
-      case KIND.SET_BIT:
-        return arithmetic.inPlace(a);
-      case KIND.MULTIPLY:
-      case KIND.MULTIPLY_CONSTANT:
-        return arithmetic.multiply(a);
-      case KIND.WIDE_ARITHMETIC:
-        return arithmetic.wideArithmetic(a);
-      case KIND.SIGN_OF_RAX:
-        return arithmetic.signOfRax(a);
-      case KIND.COUNT_BITS:
-      case KIND.SHIFT_TO:
-        return arithmetic.compute(a);
-      case KIND.EXCHANGE:
-      case KIND.EXCHANGE_ADD:
-        return arithmetic.exchange(a);
-      case KIND.COMPARE_EXCHANGE:
-        return arithmetic.compareExchange(a);
-      case KIND.SET_CONDITION:
-        return arithmetic.setCondition(a);
-      case KIND.FILL:
-        return arithmetic.fill(a);
-      case KIND.CONDITIONAL_MOVE:
-        return arithmetic.conditionalMove(a);
-    }
-    if (kind >= KIND.VECTOR && kind <= KIND.VECTOR_TO_GENERAL) return arithmetic.vector(a);
-    a.fail(kind === KIND.DATA ? REASON.DECODE : REASON.INSTRUCTION);
-  }
-
-  /** Whether the instruction reads the poll page. Placing the image writes its displacement. */
-  #isPoll(): boolean {
-    const { code, n } = this.#a;
-    return code.base[n] === BASE_RIP && code.wide[n] === 0 && this.#map.isPoll(code.at[n + 1] - 4);
   }
 
   #stepControl(kind: number): boolean {
@@ -334,18 +274,17 @@ export class X64Verifier {
       case KIND.CALL:
         return this.#call(control.call(a, this.#map, this.#masks, this.#target()));
       case KIND.CALL_INDIRECT:
-        if (a.code.rm[a.n] >= 0) break;
         return this.#call(control.callRecord(a, this.#map));
       case KIND.JUMP_INDIRECT:
-        if (a.code.rm[a.n] >= 0) return this.#jumpTable(a.code.rm[a.n]);
+        if (this.#machine.jumpsInside(a.code, a.n)) return this.#jumpTable(a.code.rm[a.n]);
         return this.#call(control.jumpRecord(a, this.#map, this.#own));
       case KIND.RETURN:
         control.leave(a, this.#own);
         return false;
       case KIND.PUSH:
-        return this.#push();
       case KIND.POP:
-        return this.#pop();
+        this.#machine.moveStack(a);
+        return a.reason === "";
       case KIND.UNDEFINED:
         return false;
     }
@@ -360,9 +299,16 @@ export class X64Verifier {
 
   #branch(): boolean {
     const a = this.#a;
-    const condition = a.code.condition[a.n];
+    const goesOn = this.#branchOn(this.#machine.branchCondition(a));
+    // The branch compared by itself, without setting the flags.
+    if (a.code.sub[a.n] !== 0) a.flags = FLAGS.NONE;
+    return goesOn;
+  }
+
+  #branchOn(condition: number): boolean {
+    const a = this.#a;
     const isTrap = this.#leadsToTrap();
-    if (this.#isTaken(condition)) {
+    if (this.#machine.isTaken(a, condition)) {
       if (!isTrap) this.#reachOffset(this.#target());
       return false;
     }
@@ -383,13 +329,6 @@ export class X64Verifier {
     a.fence = fence;
     a.ownRecord = 0;
     return assume(a, condition ^ 1);
-  }
-
-  /** Whether the branch is always taken: JE after the compare of a register with itself. */
-  #isTaken(condition: number): boolean {
-    const { code, flags, n } = this.#a;
-    if (flags !== FLAGS.COMPARED || condition !== JUMP_EQUAL || code.kind[n - 1] !== KIND.COMPARE) return false;
-    return code.rm[n - 1] >= 0 && code.rm[n - 1] === code.reg[n - 1] && code.hasImmediate[n - 1] === 0;
   }
 
   /** Whether the branch leads to the call of a trap stub, which needs no facts. */
@@ -416,7 +355,7 @@ export class X64Verifier {
     const a = this.#a;
     const landing = this.#landingOf(a.n);
     if (landing < 0) return true;
-    const isOther = !a.facts.isStart(CONTEXT_REGISTER, VALUE.CONTEXT, 0);
+    const isOther = !a.facts.isStart(this.#machine.context, VALUE.CONTEXT, 0);
     copyAll(this.#scratch, a.facts);
     const { depth } = a;
     control.land(a, isOther);
@@ -445,9 +384,10 @@ export class X64Verifier {
 
   /** A jump to one of the jumps of a table. */
   #jumpToJump(table: number, low: number, high: number): boolean {
+    const { jumpBytes } = this.#machine;
     for (let k = low; k <= high; k++) {
-      this.#cutAt(table + k * JUMP_BYTES, this.#a.n);
-      this.#reachOffset(table + k * JUMP_BYTES);
+      this.#cutAt(table + k * jumpBytes, this.#a.n);
+      this.#reachOffset(table + k * jumpBytes);
     }
     return false;
   }
@@ -455,29 +395,6 @@ export class X64Verifier {
   #fail(reason: string): boolean {
     this.#a.fail(reason);
     return false;
-  }
-
-  #push(): boolean {
-    const a = this.#a;
-    const from = a.code.reg[a.n];
-    a.depth += 8;
-    control.checkDepth(a);
-    if (a.reason !== "") return false;
-    a.forgetSlots(a.depth, 8);
-    const slot = a.newSlot(a.depth, 8);
-    if (slot !== 0) a.facts.copy(slot, from);
-    return true;
-  }
-
-  #pop(): boolean {
-    const a = this.#a;
-    const to = a.code.reg[a.n];
-    const slot = a.slot(a.depth, 8);
-    if (to === RSP || a.depth < 8) return this.#fail(REASON.STACK_POINTER);
-    if (slot !== 0) a.facts.copy(to, slot);
-    else arithmetic.define(a, to, 8);
-    a.depth -= 8;
-    return true;
   }
 }
 

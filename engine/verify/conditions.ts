@@ -1,5 +1,6 @@
 /**
- * Rules for conditions: the facts that hold on each way of a branch. In: the meaning of the flags and a condition code.
+ * Rules for conditions: the facts that hold on each way of a branch. In: the meaning of the flags and a condition code
+ * of x64, to which arm64_decoder.ts translates its own.
  * Out: refined facts.
  *
  *     x < y, x ≤ y     bounds of both; if y is a length, room of x; if x is a length and y constant, a bound of the length
@@ -44,7 +45,8 @@ function refine(a: Analysis, condition: number): void {
   if (a.flags === FLAGS.ADDED) return assumeAdded(a, condition);
   if (a.flags === FLAGS.UPPER_HALF) return assumeUpperHalf(a, condition);
   if (a.flags === FLAGS.TESTED) return assumeTested(a, condition);
-  if (a.flags !== FLAGS.COMPARED) return;
+  if (a.flags === FLAGS.CHAINED && holdsIn(a.chainFlags, condition)) return;
+  if (a.flags !== FLAGS.COMPARED && a.flags !== FLAGS.CHAINED) return;
   const holds = (condition & 1) === 0;
   switch (condition & ~1) {
     case CONDITION.BELOW:
@@ -60,6 +62,14 @@ function refine(a: Analysis, condition: number): void {
       if (!areSmall(a)) return;
       return holds ? assumeBelow(a, LEFT, RIGHT, 0) : assumeBelow(a, RIGHT, LEFT, 1);
   }
+}
+
+/** Whether `condition` holds with the flags N Z C V of arm64, whose carry is the opposite of x64's after a compare. */
+function holdsIn(flags: number, condition: number): boolean {
+  const isNegative = (flags & 8) !== 0, isZero = (flags & 4) !== 0, isBelow = (flags & 2) === 0, overflows = flags & 1;
+  const isLess = isNegative !== (overflows !== 0);
+  const holds = [overflows !== 0, isBelow, isZero, isBelow || isZero, isNegative, false, isLess, isLess || isZero];
+  return holds[condition >> 1] === ((condition & 1) === 0);
 }
 
 /** Whether both operands are known not to be negative as signed numbers. Lengths of 64 bits never are. */
@@ -190,7 +200,7 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
     return true;
   }
   if (kindX === VALUE.TAIL_RETURN && kindY === VALUE.RETURN_ADDRESS) {
-    if (a.flagsSize === 8 && a.depth === 0) reuseTailFrame(a);
+    if (a.flagsSize === 8 && a.depth === 0) a.machine.reuseTailFrame(a);
     return true;
   }
   if (kindX === VALUE.CAUGHT_TAG && kindY === VALUE.TAG) {
@@ -202,17 +212,6 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   const isDepth = kindX === VALUE.ANCESTOR && facts.low[x] === module.typeDepth[type];
   if (kindX === VALUE.TYPE_ID || isDepth) noteType(a, facts.id[x], module.typeId[type]);
   return true;
-}
-
-/**
- * The function was entered by a tail call from another instance: the stub's address and a context are above its frame
- * already. They count as pushed.
- */
-function reuseTailFrame(a: Analysis): void {
-  a.depth = 16;
-  const stub = a.newSlot(16, 8), context = a.newSlot(8, 8);
-  a.facts.set(stub, VALUE.TAIL_RETURN, 0, 0, 0, 0);
-  a.facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);
 }
 
 /** The record named `name` is that of a function of the own instance. */

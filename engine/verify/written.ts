@@ -5,99 +5,73 @@
  */
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import type { MachineModule } from "./machine_module.ts";
-import { decodeX64, OPERANDS, X64Instructions } from "./x64_decoder.ts";
-import { KIND } from "./x64_forms.ts";
-
-/** Every register that a call may change: all but rsp, rbx and r15. */
-export const ALL_WRITTEN = 0xffff & ~((1 << 4) | (1 << 3) | (1 << 15));
-
-/** The general registers that instruction `n` writes itself. */
-function written(code: X64Instructions, n: number): number {
-  const { kind, operands, reg, rm } = code;
-  const own = rm[n] >= 0 ? 1 << rm[n] : 0;
-  switch (kind[n]) {
-    case KIND.COMPARE:
-    case KIND.TEST:
-    case KIND.PUSH:
-    case KIND.VECTOR:
-    case KIND.VECTOR_FROM_GENERAL:
-    case KIND.VECTOR_STORE:
-    case KIND.NOP:
-    case KIND.DATA:
-      return 0;
-    case KIND.WIDE_ARITHMETIC:
-    case KIND.SIGN_OF_RAX:
-      return 0b101;
-    case KIND.FILL:
-      return 0b10000010;
-    case KIND.EXCHANGE:
-    case KIND.EXCHANGE_ADD:
-      return own | (1 << reg[n]);
-    case KIND.COMPARE_EXCHANGE:
-      return own | 1;
-    case KIND.VECTOR_TO_GENERAL:
-      return own;
-  }
-  const isRegister = operands[n] === OPERANDS.R_M || operands[n] === OPERANDS.OPCODE;
-  return isRegister ? 1 << reg[n] : own;
-}
+import { Instructions, KIND } from "./instructions.ts";
+import type { Machine } from "./machine.ts";
 
 /** A mask of registers per defined function. */
-export function writtenRegisters(module: MachineModule, map: CodeMap): Int32Array {
+export function writtenRegisters(machine: Machine, module: MachineModule, map: CodeMap): Int32Array {
   const { bytes, tables: { functionStart, functionEnd }, replaceable } = module;
   const count = functionStart.length;
   const masks = new Int32Array(count);
   const callers: number[][] = Array.from({ length: count }, () => []);
-  const code = new X64Instructions();
+  const code = new Instructions();
   for (let f = 0; f < count; f++) {
-    masks[f] = ALL_WRITTEN;
+    masks[f] = machine.allWritten;
     if (functionStart[f] < 0 || replaceable?.[f] === 1) continue;
     // Bytes that are not an instruction change nothing: verification fails if control reaches them.
     code.begin(functionStart[f], functionEnd[f]);
     map.eachReturn(functionStart[f], functionEnd[f], (offset) => code.mark(offset));
-    decodeX64(bytes, functionStart[f], functionEnd[f], code);
-    masks[f] = ownWrites(code, map, f, callers);
+    machine.decode(bytes, functionStart[f], functionEnd[f], code);
+    masks[f] = ownWrites(machine, code, map, f, callers);
   }
   propagate(masks, callers);
   return masks;
 }
 
 /** The registers that the decoded function `f` writes itself; notes it as a caller of the functions that it calls. */
-function ownWrites(code: X64Instructions, map: CodeMap, f: number, callers: number[][]): number {
+function ownWrites(
+  machine: Machine,
+  code: Instructions,
+  map: CodeMap,
+  f: number,
+  callers: readonly number[][],
+): number {
   let mask = 0;
+  const { link, allWritten } = machine;
+  const linkMask = link < 0 ? 0 : 1 << machine.locations.indexOf(link);
   for (let n = 0; n < code.count; n++) {
     switch (code.kind[n]) {
-      case KIND.CALL_INDIRECT:
       case KIND.JUMP_INDIRECT:
-        if (code.rm[n] < 0) mask = ALL_WRITTEN;
-        break;
+        if (machine.jumpsInside(code, n)) break;
+        return allWritten;
+      case KIND.CALL_INDIRECT:
+        return allWritten;
       case KIND.JUMP:
       case KIND.CALL: {
         const target = code.at[n + 1] + code.immediate[n];
+        if (code.kind[n] === KIND.CALL) mask |= linkMask;
         const callee = map.functionAt(target);
         if (callee >= 0) callers[callee].push(f);
-        else if (map.stubAt(target) >= 0) mask |= stubWrites(code.kind[n], map.stubAt(target));
+        else if (map.stubAt(target) >= 0) mask |= stubWrites(machine, code.kind[n], map.stubAt(target));
         break;
       }
       default:
-        mask |= written(code, n);
+        mask |= machine.written(code, n);
     }
   }
-  return mask & ALL_WRITTEN;
+  return mask & allWritten;
 }
 
-/** Registers that a native builtin writes, which is called; builtins that park are jumped to, and write all. */
-export const NATIVE_WRITES = 0b1111000111;
-
-function stubWrites(kind: number, stub: number): number {
-  if (kind === KIND.JUMP) return ALL_WRITTEN;
+/** Registers that a stub writes. Native builtins are called; those that park are jumped to, and write all. */
+function stubWrites({ allWritten, allocateWrites, nativeWrites }: Machine, kind: number, stub: number): number {
+  if (kind === KIND.JUMP) return allWritten;
   switch (stubKind(stub)) {
     case STUB_KIND.TRAP:
       return 0; // does not return
     case STUB_KIND.ALLOCATE:
-      return 1 << 11;
+      return allocateWrites;
   }
-  return NATIVE_WRITES;
+  return nativeWrites;
 }
 
 /** Adds the registers of callees to those of their callers. */

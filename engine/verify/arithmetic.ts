@@ -1,0 +1,375 @@
+/**
+ * Rules for arithmetic on locations, for all architectures. In: locations of operands, the operation, its size (4 or 8
+ * bytes). Out: facts about the result, which takes the place of the first operand.
+ *
+ * Sums keep their name only where they cannot wrap, so that a bound of one bounds the other.
+ */
+import { RECORD } from "../abi/context_layout.ts";
+import { type Analysis, FLAGS, REASON } from "./analysis.ts";
+import {
+  EXACT,
+  type Facts,
+  joinReferences,
+  LIMIT,
+  limitShift,
+  MAX32,
+  NUMBER_FACTS,
+  PLACE,
+  productLimit,
+  REFERENCE_FACTS,
+  VALUE,
+} from "./facts.ts";
+import { addCells, noteEighth } from "./allocation.ts";
+import { SHIFT } from "./instructions.ts";
+import { addNumber, evaluateAddress, hasDistance, scaled } from "./memory.ts";
+import { makeElement } from "./objects.ts";
+
+const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
+/** Kinds of addresses that may be moved although their columns hold no distance. */
+const MOVED_KINDS: readonly number[] = [VALUE.ELEMENT, VALUE.CLASS_CELL, VALUE.SIZE_CELL, VALUE.DESCRIPTOR];
+
+/** General register `r` becomes a number of `size` bytes about which nothing is known. */
+export function define(a: Analysis, r: number, size: number, result = 0): void {
+  a.facts.number(r, 0, size >= 8 ? Infinity : 2 ** (size * 8) - 1, a.name(result));
+}
+
+/** Register `r` becomes the value of location `from`, cut to `size` bytes (4 or 8). */
+export function assign(a: Analysis, r: number, from: number, size: number): void {
+  const { facts } = a;
+  if (size === 8 || facts.isShort(from)) facts.copy(r, from);
+  else define(a, r, 4);
+  // Without a name, the index of an element is a constant.
+  if (facts.name[r] === 0 && facts.kind[r] !== VALUE.ELEMENT) nameLocation(a, r);
+}
+
+/** Gives the value of location `l` the name of the current instruction. */
+function nameLocation(a: Analysis, l: number): void {
+  a.facts.name[l] = a.name();
+  a.facts.delta[l] = 0;
+}
+
+/** Names the value of location `l` if it has no name: with the names 2 and 3 of the instruction, for its operands. */
+export function needName(a: Analysis, l: number, operand: number): void {
+  if (a.facts.name[l] !== 0) return;
+  a.facts.name[l] = a.name(operand);
+  a.facts.delta[l] = 0;
+}
+
+/** Location `l` becomes the constant `value`, as `size` bytes see it. */
+export function constant(a: Analysis, l: number, value: number, size: number): void {
+  const seen = size === 4 ? value >>> 0 : size === 2 ? value & 0xffff : size === 1 ? value & 0xff : value;
+  if (seen < 0 || seen === Infinity) define(a, l, 8);
+  else a.facts.number(l, seen, seen, a.name());
+}
+
+/**
+ * Whether the address was that of an entry of a table in the image. If so, PLACE.ADDRESS has the table and the entries.
+ */
+export function isJumpTable(a: Analysis): boolean {
+  const { code, facts, n } = a;
+  const table = code.base[n], index = code.index[n];
+  if (table < 0 || index < 0 || code.scale[n] !== 2 || code.displacement[n] !== 0 || code.size[n] !== 4) return false;
+  if (facts.kind[table] !== VALUE.IMAGE || facts.low[table] !== facts.high[table]) return false;
+  const { low, high } = facts;
+  facts.set(ADDRESS, VALUE.JUMP_ENTRY, low[table], low[index], high[index], 0);
+  return true;
+}
+
+/** The address of an object plus a displacement is that of its first element. */
+function moveReference(a: Analysis): void {
+  const { facts } = a;
+  const at = facts.low[ADDRESS];
+  facts.number(RESULT, 0, 0, 0);
+  makeElement(a, ADDRESS, a.referent, RESULT, 0);
+  if (facts.kind[ADDRESS] === VALUE.ELEMENT) facts.shift(ADDRESS, at);
+}
+
+/** The address in the context of the record of an own function is a reference to it. */
+function recordOfFunction(a: Analysis): void {
+  const { facts, module } = a;
+  const at = facts.low[ADDRESS] - module.code.layout.functionsOffset,
+    index = module.importedFunctions + at / RECORD.SIZE;
+  if (facts.low[ADDRESS] !== facts.high[ADDRESS] || at < 0 || !Number.isInteger(index)) return;
+  const type = module.functionTypeId[index];
+  if (type !== undefined) {
+    facts.set(ADDRESS, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, 0);
+  }
+}
+
+/**
+ * Location `to` becomes the address of the current instruction's memory operand, which is not accessed. `isWhole`: no
+ * part of the displacement follows.
+ */
+export function takeAddress(a: Analysis, to: number, isWhole = true): void {
+  const { code, facts, n } = a;
+  if (code.base[n] >= 0 && code.base[n] !== a.machine.stackPointer) needName(a, code.base[n], 2);
+  evaluateAddress(a);
+  if (facts.isNumber(ADDRESS) && !isExact(a)) facts.forget(ADDRESS);
+  const isMoved = code.displacement[n] !== 0 || code.index[n] >= 0;
+  if (isMoved && facts.kind[ADDRESS] === VALUE.REFERENCE) moveReference(a);
+  if (isMoved && !hasDistance(facts, ADDRESS) && !MOVED_KINDS.includes(facts.kind[ADDRESS])) facts.forget(ADDRESS);
+  if (facts.kind[ADDRESS] === VALUE.CONTEXT && code.size[n] === 8 && isWhole) recordOfFunction(a);
+  assign(a, to, ADDRESS, code.size[n]);
+  noteSum(a, to);
+}
+
+/** Whether the sum of numbers in PLACE.ADDRESS did not wrap: it is small, or inside of a memory. */
+function isExact({ code, facts, n }: Analysis): boolean {
+  if (facts.low[ADDRESS] < 0) return false;
+  return facts.high[ADDRESS] <= EXACT || (code.index[n] < 0 && hasRoom(facts, ADDRESS, 0));
+}
+
+/** Notes the two numbers whose sum an address is. */
+function noteSum(a: Analysis, to: number): void {
+  const { code, facts, n } = a;
+  const x = code.base[n], y = code.index[n];
+  if (x < 0 || y < 0 || code.scale[n] !== 0 || code.displacement[n] !== 0 || code.size[n] !== 8) return;
+  if (to === x || to === y || !facts.isNumber(x) || !facts.isNumber(y)) return;
+  needName(a, x, 2);
+  needName(a, y, 3);
+  a.ranges.note(facts.name[to], facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
+}
+
+/** The stack pointer moves down by `bytes`. */
+export function moveStack(a: Analysis, bytes: number): void {
+  a.depth += bytes;
+  if (a.depth < 0 || (a.depth & 3) !== 0) a.fail(REASON.STACK_POINTER);
+}
+
+/** Location `to` becomes the sum of its value and that of location `from`, `size` bytes. */
+export function add(a: Analysis, to: number, from: number, size: number): void {
+  const { facts } = a;
+  if (size === 8 && facts.isConstant(to) && facts.isNumber(from)) return addToConstant(a, to, from);
+  const pointer = facts.isNumber(to) ? from : to, number = pointer === to ? from : to;
+  if (size === 8 && facts.kind[pointer] === VALUE.REFERENCE) return addToArray(a, to, pointer, number);
+  if (size === 8 && facts.kind[pointer] === VALUE.CELLS) return addCells(a, to, pointer, number);
+  if (facts.kind[pointer] === VALUE.ELEMENT) return define(a, to, size);
+  if (size === 8 && addToTable(a, to, pointer, number)) return;
+  if (!facts.isNumber(number) || !hasDistance(facts, pointer)) return define(a, to, size);
+  const sum = scaled(facts, number, 0);
+  const { low, high, name, delta, room, of } = sum;
+  facts.copy(RESULT, pointer);
+  const other = facts.name[RESULT], otherDelta = facts.delta[RESULT];
+  addNumber(facts, RESULT, { low, high, name, delta, room, of });
+  finishSum(a, to, size);
+  if (size === 8 && facts.isNumber(to)) a.ranges.note(facts.name[to], name, delta, other, otherDelta);
+}
+
+/** The address of an array plus a number and a constant. */
+function addToArray(a: Analysis, to: number, array: number, number: number, amount = 0): void {
+  makeElement(a, RESULT, array, number, 0);
+  if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.shift(RESULT, amount);
+  if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.copy(to, RESULT);
+  else define(a, to, 8);
+}
+
+/** Sums of objects: jump entries with their table, descriptors with their table. */
+function addToTable(a: Analysis, to: number, x: number, y: number): boolean {
+  const { facts } = a;
+  for (const [table, entry] of [[x, y], [y, x]]) {
+    const kind = facts.kind[entry];
+    if (kind === VALUE.JUMP_ENTRY && facts.isStart(table, VALUE.IMAGE, 0) === false) {
+      const at = facts.low[table];
+      if (facts.kind[table] !== VALUE.IMAGE || facts.high[table] !== at || at !== facts.id[entry]) return false;
+      facts.set(to, VALUE.JUMP_TARGET, at, facts.low[entry], facts.high[entry], 0);
+      return true;
+    }
+    if (kind === VALUE.JUMP_OFFSET && facts.kind[table] === VALUE.IMAGE && facts.low[table] === facts.high[table]) {
+      facts.set(to, VALUE.JUMP_PLACE, facts.low[table], facts.low[entry], facts.high[entry], 0);
+      return true;
+    }
+    if (kind === VALUE.DESCRIPTOR_OFFSET && facts.isStart(table, VALUE.DESCRIPTORS, 0)) {
+      facts.set(to, VALUE.DESCRIPTOR, facts.id[entry], 0, 0, 0);
+      return true;
+    }
+  }
+  return false;
+}
+
+/** The sum in PLACE.RESULT becomes register `to`. */
+function finishSum(a: Analysis, to: number, size: number): void {
+  const { facts } = a;
+  if (size === 4 && !(facts.isNumber(RESULT) && facts.high[RESULT] <= MAX32)) return define(a, to, 4);
+  facts.copy(to, RESULT);
+  if (facts.name[to] === 0) nameLocation(a, to);
+}
+
+/** Adds a constant to the value of location `to`, `size` bytes. */
+export function addAmount(a: Analysis, to: number, amount: number, size: number): void {
+  if (size === 8) addImmediate(a, to, amount);
+  else addShortImmediate(a, to, amount);
+}
+
+function addImmediate(a: Analysis, to: number, amount: number): void {
+  const { facts } = a;
+  if (facts.kind[to] === VALUE.REFERENCE) {
+    facts.number(RESULT, 0, 0, 0);
+    return addToArray(a, to, to, RESULT, amount);
+  }
+  if (facts.isNumber(to)) {
+    const isExact = facts.high[to] + amount <= EXACT || (amount >= 0 && hasRoom(facts, to, amount));
+    if (facts.low[to] + amount < 0 || !isExact) return define(a, to, 8);
+  } else if (!hasDistance(facts, to) && facts.kind[to] !== VALUE.ELEMENT) return define(a, to, 8);
+  facts.shift(to, amount);
+}
+
+function addShortImmediate(a: Analysis, to: number, amount: number): void {
+  const { facts } = a;
+  const stays = facts.isNumber(to) && facts.low[to] + amount >= 0 && facts.high[to] + amount <= MAX32;
+  if (stays) facts.shift(to, amount);
+  else define(a, to, 4);
+}
+
+/** Whether the number at location `l` plus `amount` is at most the length of a memory, and so does not wrap. */
+function hasRoom({ of, room }: Facts, l: number, amount: number): boolean {
+  return of[l] >= 0 && of[l] < LIMIT.TABLE && room[l] >= amount;
+}
+
+/**
+ * The sum of a constant and a number of 64 bits, for which the carry is tested next: unless it is set, the sum is
+ * exact.
+ */
+export function addToConstant(a: Analysis, to: number, from: number): void {
+  const { facts } = a;
+  const amount = facts.low[to];
+  const name = facts.name[from], delta = facts.delta[from];
+  if (facts.high[from] + amount <= EXACT || hasRoom(facts, from, amount)) {
+    facts.copy(to, from);
+    facts.shift(to, amount);
+    return;
+  }
+  define(a, to, 8);
+  if (name === 0) return;
+  a.flags = FLAGS.ADDED;
+  a.flagsSize = 8;
+  a.flagsName = name;
+  a.flagsDelta = delta + amount;
+  facts.copy(LEFT, to);
+}
+
+/** Location `to` becomes the difference of its value and that of location `from`, `size` bytes. */
+export function subtract(a: Analysis, to: number, from: number, size: number): void {
+  const { facts } = a;
+  const isExact = facts.isNumber(to) && facts.isNumber(from) && facts.low[to] >= facts.high[from];
+  if (isExact) facts.number(to, facts.low[to] - facts.high[from], facts.high[to] - facts.low[from], a.name());
+  else define(a, to, size);
+}
+
+/** The number of location `l` as at most `size` bytes see it: its largest value. */
+export function highOf(a: Analysis, l: number, size: number): number {
+  const { facts } = a;
+  const high = facts.isNumber(l) || facts.kind[l] === VALUE.LENGTH ? facts.high[l] : Infinity;
+  return size === 4 ? Math.min(high, MAX32) : high;
+}
+
+/** The same for the bits that both have. */
+export function and(a: Analysis, to: number, from: number, size: number): void {
+  const { facts } = a;
+  if (facts.kind[to] === VALUE.REFERENCE && facts.isConstant(from) && facts.low[from] <= 3 && facts.name[to] !== 0) {
+    const mask = facts.low[from];
+    a.flags = FLAGS.TESTED;
+    facts.copy(LEFT, to);
+    facts.number(RIGHT, mask, mask, 0);
+    return facts.set(to, VALUE.TAG_BITS, facts.name[to], mask, mask, a.name());
+  }
+  const high = Math.min(highOf(a, to, size), highOf(a, from, size));
+  a.facts.number(to, 0, high, a.name());
+}
+
+/** The same for the bits that either has, or with `isExclusive` only one of them. */
+export function or(a: Analysis, to: number, from: number, size: number, isExclusive: boolean): void {
+  const { facts } = a;
+  if (to === from && isExclusive) return facts.number(to, 0, 0, a.name());
+  const high = Math.max(highOf(a, to, size), highOf(a, from, size));
+  const isOdd = !isExclusive && facts.isConstant(from) && facts.low[from] % 2 === 1;
+  facts.number(to, 0, high > MAX32 ? Infinity : 2 ** (32 - Math.clz32(high)) - 1, a.name());
+  if (isOdd) facts.id[to] = NUMBER_FACTS.ODD;
+}
+
+/** The register is shifted right by 32: if the result is zero, its value has 32 bits. */
+function noteUpperHalf(a: Analysis, r: number): void {
+  a.flags = FLAGS.UPPER_HALF;
+  a.flagsName = a.facts.name[r];
+  a.flagsDelta = a.facts.delta[r];
+}
+
+function shiftedRight(high: number, count: number): number {
+  return high === Infinity ? (count > 11 ? 2 ** (64 - count) - 1 : Infinity) : Math.floor(high / 2 ** count);
+}
+
+function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
+  const { facts } = a;
+  if (count === 6 && facts.kind[to] === VALUE.TYPE_ID && size === 8) {
+    return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
+  }
+  if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
+  const high = highOf(a, to, size) * 2 ** count;
+  if (count < 0 || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
+  const { low, room, of } = scaled(facts, to, Math.min(count, 3));
+  facts.number(to, count <= 3 ? low : 0, high, a.name());
+  if (count === 3 && of >= 0) {
+    facts.room[to] = room;
+    facts.of[to] = of;
+  }
+}
+
+/** An index of elements, or a number of them, becomes a distance in bytes; returns whether the location has one. */
+function shiftIndex(a: Analysis, to: number, count: number): boolean {
+  const { facts } = a;
+  const of = facts.of[to], name = facts.name[to];
+  if (facts.kind[to] !== VALUE.NUMBER || facts.high[to] > MAX32 || facts.isConstant(to)) return false;
+  const isIndex = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitShift(of) === 0;
+  const limit = isIndex ? of + count : of < 0 && facts.delta[to] === 0 ? productLimit(name, count) : -1;
+  if (limit < 0) return false;
+  const room = isIndex ? facts.room[to] : 0;
+  if (isIndex && facts.delta[to] === 0) a.ranges.noteProduct(a.name(), name, count);
+  facts.number(to, facts.low[to] * 2 ** count, facts.high[to] * 2 ** count, a.name());
+  facts.of[to] = limit;
+  facts.room[to] = room;
+  return true;
+}
+
+/** An address in the context, of the record of a function, is a reference in location `l`. */
+function becomeRecord(a: Analysis, l: number): void {
+  const { facts, module } = a;
+  const index = (facts.low[l] - module.code.layout.importsOffset) / RECORD.SIZE;
+  const type = facts.low[l] === facts.high[l] ? module.functionTypeId[index] : undefined;
+  if (type !== undefined) facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL, 0, facts.name[l]);
+}
+
+/** One of two references. */
+function chooseReference(a: Analysis, to: number, from: number): void {
+  const { facts } = a;
+  if (!joinReferences(facts, to, from)) return define(a, to, 8);
+  facts.name[to] = a.name();
+}
+
+/** Location `to` is shifted (`operation`: SHIFT) by `count`; < 0: by a count that is not known. */
+export function shiftBy(a: Analysis, to: number, size: number, operation: number, count: number): void {
+  const { facts } = a;
+  const high = highOf(a, to, size);
+  switch (operation) {
+    case SHIFT.SHL:
+      return shiftLeft(a, to, size, count);
+    case SHIFT.SHR:
+      if (size === 8 && count === 32) noteUpperHalf(a, to);
+      if (size === 8 && count === 3) noteEighth(a, to, a.name());
+      return facts.number(to, 0, shiftedRight(high, Math.max(count, 0)), a.name());
+    case SHIFT.SAR:
+      if (high <= (size === 4 ? 0x7fffffff : EXACT)) {
+        return facts.number(to, 0, shiftedRight(high, Math.max(count, 0)), a.name());
+      }
+  }
+  define(a, to, size);
+}
+
+/** Location `to` becomes its value or that of location `from`. */
+export function choose(a: Analysis, to: number, from: number, size: number): void {
+  const { facts } = a;
+  for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
+  if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);
+  if (!facts.isNumber(to) || !facts.isNumber(from)) return define(a, to, size);
+  const low = Math.min(facts.low[to], facts.low[from]);
+  const high = Math.max(highOf(a, to, size), highOf(a, from, size));
+  facts.number(to, size === 4 && high >= MAX32 ? 0 : low, high, a.name());
+}
