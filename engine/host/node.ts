@@ -76,9 +76,11 @@ function installedKoffi(): Koffi {
   try {
     return createRequire(import.meta.url)("koffi") as Koffi;
   } catch (cause) {
-    throw new Error('waft needs the package "koffi" on this Node: npm install koffi (Node 26 has an FFI of its own)', {
-      cause,
-    });
+    const isForbidden = (cause as { code?: unknown }).code === "ERR_DLOPEN_DISABLED";
+    const message = isForbidden
+      ? 'waft may not load the package "koffi", an addon: start Node with --allow-addons, and without --no-addons'
+      : 'waft needs the package "koffi" on this Node: npm install koffi (Node 26 has a foreign function interface)';
+    throw new Error(message, { cause });
   }
 }
 
