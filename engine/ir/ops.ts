@@ -218,6 +218,12 @@ export const OP_VALUE_MASK: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
 /** Whether operation `op` has a list of values in the pool (columns a = first, b = length). */
 export const OP_HAS_LIST: Uint8Array = Uint8Array.from(OP_ROWS, (row) => row.operands.startsWith("ln") ? 1 : 0);
 
+/** By operation: bytes that a narrow load or store accesses; 0 for those whose type determines the width. */
+export const ACCESS_BYTES: Uint8Array = Uint8Array.from(
+  OP_ROWS,
+  ({ name }) => Number(/^(?:LOAD|STORE)(8|16|32)(?:_[SU])?$/.exec(name)?.[1] ?? 0) / 8,
+);
+
 /**
  * By operation: the comparison that is true exactly when this one is false; 0 for ordered float comparisons, which are
  * false for a NaN either way, and for other operations.

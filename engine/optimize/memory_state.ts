@@ -11,7 +11,7 @@
  */
 import { grown } from "../base/columns.ts";
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
+import { ACCESS_BYTES, FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
 
@@ -20,15 +20,6 @@ const SLOTS = 32, FEW_SLOTS = 4, MANY_BLOCKS = 1 << 15;
 const RECENT = 8;
 const MEMORY = FLAG.READS | FLAG.WRITES | FLAG.CALLS;
 const { LOAD, LOAD32_U, STORE, STORE32 } = OP;
-
-/** Bytes that a narrow access touches, by operation; 0 for those whose type determines the width. */
-const ACCESS_BYTES: Uint8Array = (() => {
-  const bytes = new Uint8Array(256);
-  bytes[OP.LOAD8_S] = bytes[OP.LOAD8_U] = bytes[OP.STORE8] = 1;
-  bytes[OP.LOAD16_S] = bytes[OP.LOAD16_U] = bytes[OP.STORE16] = 2;
-  bytes[OP.LOAD32_S] = bytes[OP.LOAD32_U] = bytes[OP.STORE32] = 4;
-  return bytes;
-})();
 
 /** Bytes that load or store `i` touches. */
 export function accessBytes(f: IrFunction, i: number): number {

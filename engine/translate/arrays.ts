@@ -14,7 +14,7 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Handler, Translation } from "./translation.ts";
-import { takePool } from "./block_parameters.ts";
+import { branchAhead, jumpAhead } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
 import type { ObjectType } from "./object_types.ts";
 import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";
@@ -95,38 +95,6 @@ function fill(
   f.edgeTo[jumpAhead(t, b.binary(OP.ADD, I64, at, size))] = header;
   b.depth--;
   f.edgeTo[leave] = b.openBlock(0, false);
-}
-
-/**
- * Ends the open block with a jump to a target that is set later; it carries `value` unless that is 0. Returns the edge.
- */
-export function jumpAhead(t: Translation, value: number): number {
-  const { b, f } = t;
-  const args = takePool(t, 1);
-  f.pool[args] = value;
-  const e = f.addEdge(b.block, 0, args);
-  b.emit(OP.JUMP, NONE, e, 0, 0, 0);
-  b.closeBlock();
-  return e;
-}
-
-/**
- * Ends the open block with a branch to a target that is set later, taken if `test` (i32) is not zero and carrying
- * `value` unless that is 0, and opens the fall-through block. Returns the edge.
- */
-export function branchAhead(t: Translation, test: number, value = 0): number {
-  const { b, f } = t;
-  const args = takePool(t, 1);
-  f.pool[args] = value;
-  const from = b.block;
-  const taken = f.addEdge(from, 0, args);
-  const other = f.addEdge(from, from + 1, args);
-  const condition = b.condition(test);
-  if (condition > 0) b.emit(OP.BRANCH, NONE, condition, taken, other, 0);
-  else b.emit(OP.BRANCH, NONE, -condition, other, taken, 0);
-  b.closeBlock();
-  b.openBlock(0, true);
-  return taken;
 }
 
 function arrayNew(t: Translation, imm: Immediates): void {

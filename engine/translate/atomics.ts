@@ -90,7 +90,10 @@ function compareExchange(ty: number, width: number): Handler {
   };
 }
 
-/** The routine takes the memory, the address and the operands above it. */
+/**
+ * notify and wait: a call of routine `name` with the memory, the address and the `operands` (1 or 2) operands above it.
+ * The access is of 2^`width` bytes.
+ */
 function waiting(name: BuiltinName, width: number, operands: number): Handler {
   return (t, imm) => {
     const { b } = t;
@@ -100,8 +103,8 @@ function waiting(name: BuiltinName, width: number, operands: number): Handler {
     checkAlignment(t, imm, operand, width);
     // The routine checks bounds itself; a sum beyond 2^64 must trap before the call.
     if (t.env.memoryIs64[imm.memory]) checkBounds(t, imm, operand, 1 << width);
-    const address = t.f.ty[operand] === I64 ? operand : b.unary(OP.EXTEND_U, I64, operand);
-    const args = [b.i32(imm.memory), b.binary(OP.ADD, I64, address, b.i64(imm.offsetLo, imm.offsetHi)), first];
+    const address = b.binary(OP.ADD, I64, t.wide(operand), b.i64(imm.offsetLo, imm.offsetHi));
+    const args = [b.i32(imm.memory), address, first];
     if (operands > 1) args.push(last);
     t.push(callBuiltin(t, name, ...args));
   };

@@ -3,13 +3,18 @@
  * frame its edges meet in a block with a parameter for each value on which they differ. In: frames with pending edges
  * (frames.ts). Out: edges with arguments, a block, and the operands and locals after the join.
  */
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
 import type { Translation } from "./translation.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, MAX_POOL, tooLarge } from "./frames.ts";
 
 /** Merged value of a slot or operand on which edges disagree. */
 const DIFFERS = -1;
 
-/** Creates the edge from the open block to the label of frame `n`; the label's operands are on top of the stack. */
+/**
+ * Creates the edge from the open block to the label of frame `n`; the label's operands are on top of the stack. Edges
+ * with the same `stamp` other than 0, those of one br_table, share a snapshot per frame.
+ */
 export function edgeToFrame(t: Translation, n: number, stamp = 0): number {
   const { frames, f, stack } = t;
   const arity = frames.arity[n];
@@ -105,7 +110,7 @@ export function openJoin(t: Translation, n: number): void {
   }
 }
 
-/** Fills the merge columns of the locals; returns the number of slots touched. */
+/** Merges the locals of the `count` pending edges of frame `n` into the columns; returns the number of slots touched. */
 function mergeLocals(t: Translation, n: number, count: number): number {
   const { frames } = t;
   const { snaps, locals } = frames;
@@ -132,6 +137,7 @@ function mergeLocals(t: Translation, n: number, count: number): number {
   return slots;
 }
 
+/** Merges the operands of the pending edges of frame `n` into the column `operands`. */
 function mergeOperands(t: Translation, n: number, arity: number): void {
   const { frames } = t;
   const { snaps } = frames;
@@ -177,4 +183,43 @@ function connectEdges(
       if (number !== 0) pool[args + number - 1] = snaps[at + 1];
     }
   }
+}
+
+/**
+ * Ends the open block with a jump to a target that is set later; it carries `value` unless that is 0. Returns the edge.
+ */
+export function jumpAhead(t: Translation, value: number): number {
+  const { b, f } = t;
+  const args = takePool(t, 1);
+  f.pool[args] = value;
+  const e = f.addEdge(b.block, 0, args);
+  b.emit(OP.JUMP, TY.NONE, e, 0, 0, 0);
+  b.closeBlock();
+  return e;
+}
+
+/**
+ * Ends the open block with a branch to a target that is set later, taken if `test` (i32) is not zero and carrying
+ * `value` unless that is 0, and opens the fall-through block. Returns the edge.
+ */
+export function branchAhead(t: Translation, test: number, value = 0): number {
+  const { b, f } = t;
+  const args = takePool(t, 1);
+  f.pool[args] = value;
+  const from = b.block;
+  const taken = f.addEdge(from, 0, args);
+  const other = f.addEdge(from, from + 1, args);
+  const condition = b.condition(test);
+  if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, 0);
+  else b.emit(OP.BRANCH, TY.NONE, -condition, other, taken, 0);
+  b.closeBlock();
+  b.openBlock(0, true);
+  return taken;
+}
+
+/** Opens the block where `edges` meet. They carry a value of type `ty`, which is returned, unless that is NONE. */
+export function joinEdges(t: Translation, edges: readonly number[], ty: number): number {
+  const block = t.b.openBlock(0, false);
+  for (const e of edges) t.f.edgeTo[e] = block;
+  return ty === TY.NONE ? 0 : t.b.param(ty);
 }

@@ -9,7 +9,7 @@
  * the element against null (uninitialized element: reading the type id of the record at address 0 faults), the
  * element's type against the expected canonical id (indirect call type mismatch).
  */
-import { RECORD, TABLE } from "../abi/context_layout.ts";
+import { RECORD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { CALL_OWN, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -23,6 +23,7 @@ import type { Translation } from "./translation.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./block_parameters.ts";
 import { translateStringCall } from "./strings.ts";
+import { checkTableIndex, elementAddress } from "./tables.ts";
 import type { TableFacts } from "./table_facts.ts";
 
 const { I32, I64, NONE } = TY;
@@ -98,37 +99,13 @@ export function translateCallRef(t: Translation, typeIndex: number, tail: boolea
     const defined = (f.imm[record] - layout.functionsOffset) / RECORD.SIZE;
     const imported = (f.imm[record] - layout.importsOffset) / RECORD.SIZE;
     const funcIndex = defined >= 0 ? defined + env.valid.importedFuncCount : imported;
-    // The signatures differ: an earlier cast has trapped, so this code is unreachable.
+    // If the signatures differ, an earlier cast has trapped: the call below is unreachable.
     if (env.funcSignature[funcIndex] === env.typeSignature[typeIndex]) {
       translateCall(t, funcIndex, tail);
       return;
     }
   }
   emitCall(t, OP.CALL_RECORD, TRAP.NULL_FUNCTION, env.typeSignature[typeIndex], record, tail);
-}
-
-/** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
-export function checkTableIndex(t: Translation, table: number, index: number, code: number): void {
-  const { b, env, f } = t;
-  const fixed = env.tableFixedLength[table];
-  if (f.ty[index] === I64) {
-    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
-    b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
-    return;
-  }
-  // The length of a table with 32-bit indices fits its low half.
-  const length = fixed >= 0
-    ? b.i32(fixed)
-    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
-  b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
-}
-
-/** Address of element `index` of a table. */
-export function elementAddress(t: Translation, table: number, index: number): number {
-  const { b, env, f } = t;
-  const wide = f.ty[index] === I64 ? index : b.unary(OP.EXTEND_U, I64, index);
-  const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.BASE);
-  return b.binary(OP.ADD, I64, base, b.binary(OP.SHL, I64, wide, b.i64(3, 0)));
 }
 
 /** `call_indirect`, `return_call_indirect` */
@@ -168,7 +145,7 @@ function callKnownTable(
   const { b, env, f } = t;
   env.statistics.count("immutable-table");
   if (b.isConst(index)) {
-    const at = (f.imm[index] >>> 0) + (f.ty[index] === I64 ? f.c[index] >>> 0 : 0) * 4294967296;
+    const at = (f.imm[index] >>> 0) + (f.ty[index] === I64 ? f.c[index] >>> 0 : 0) * 2 ** 32;
     callKnownElement(t, typeIndex, at < content.length ? content[at] : NO_ELEMENT, tail);
     return;
   }

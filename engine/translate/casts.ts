@@ -11,7 +11,7 @@
  *
  * A cast to an object type that fails for null needs no null check: reading the header faults.
  */
-import { CAST_TEST } from "./cast_question.ts";
+import { CAST_TEST } from "./cast_state.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -21,12 +21,13 @@ import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { closeHeapType, heapMatches, subtypeDepth, topHeap } from "../wasm/subtype.ts";
 import { HEAP, type HeapType } from "../wasm/types.ts";
-import { branchAhead, jumpAhead } from "./arrays.ts";
+import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
 import { branch, branchWhen, trapHere } from "./control.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { bitsOf } from "./objects.ts";
+import { isNull } from "./references.ts";
 
-const { I32, I64, REF } = TY;
+const { I32, I64 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 /** The low bits that distinguish objects from all other references of their hierarchy. */
@@ -34,8 +35,11 @@ const OBJECT_TAG_MASK = 3;
 
 const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
 
-/** Determines the test that decides whether a reference of the source type belongs to heap type `heap`. */
-function ask(t: Translation, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
+/**
+ * Sets the state of the cast (`t.cast`) of `value`, a reference of type `source`, null included if `nullable`, to heap
+ * type `heap`: the test that decides it.
+ */
+function classify(t: Translation, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
   const { canonicalIds } = t.env.valid;
   const from = closeHeapType(source, canonicalIds);
   const to = closeHeapType(heap, canonicalIds);
@@ -56,11 +60,6 @@ function ask(t: Translation, source: HeapType, nullable: boolean, heap: HeapType
 
 function isBottom(heap: HeapType): boolean {
   return heap === HEAP.none || heap === HEAP.nofunc || heap === HEAP.noextern || heap === HEAP.noexn;
-}
-
-function isNull(t: Translation, value: number): number {
-  if (t.f.op[value] === OP.CONTEXT) return t.b.i32(0);
-  return t.b.binary(OP.EQ, I32, value, t.b.constant(REF, 0, 0));
 }
 
 function lowBits(t: Translation, value: number, mask: number): number {
@@ -128,37 +127,30 @@ function refTest(t: Translation, imm: Immediates): void {
   const { b } = t;
   const { heap, nullable } = imm;
   const value = t.pop();
-  ask(t, imm.heap2, imm.nullable2, heap, value);
+  classify(t, imm.heap2, imm.nullable2, heap, value);
   if (t.cast.kind === ALWAYS) t.push(t.cast.sourceNullable && !nullable ? b.eqz(isNull(t, value)) : b.i32(1));
   else if (t.cast.kind === NEVER) t.push(t.cast.sourceNullable && nullable ? isNull(t, value) : b.i32(0));
   else if (t.cast.kind === BY_TAG) t.push(b.binary(OP.NE, I32, tagCondition(t, value, heap, nullable), b.i32(0)));
   else {
     // The type must not be read before the reference is known to have one.
-    const away: number[] = [];
-    if (t.cast.sourceNullable) away.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
-    if (t.cast.tagged) away.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
+    const exits: number[] = [];
+    if (t.cast.sourceNullable) exits.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
+    if (t.cast.tagged) exits.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
     const result = typeCondition(t, value, heap, OP.EQ, 0);
-    if (away.length === 0) {
+    if (exits.length === 0) {
       t.push(result);
       return;
     }
-    away.push(jumpAhead(t, result));
-    t.push(join(t, away, I32));
+    exits.push(jumpAhead(t, result));
+    t.push(joinEdges(t, exits, I32));
   }
-}
-
-/** Opens the block where `edges` meet; they carry a value of type `ty` unless that is 0. */
-function join(t: Translation, edges: readonly number[], ty: number): number {
-  const block = t.b.openBlock(0, false);
-  for (const e of edges) t.f.edgeTo[e] = block;
-  return ty === 0 ? 0 : t.b.param(ty);
 }
 
 function refCast(t: Translation, imm: Immediates): void {
   const { b } = t;
   const { heap, nullable } = imm;
   const value = t.stack[t.sp - 1];
-  ask(t, imm.heap2, imm.nullable2, heap, value);
+  classify(t, imm.heap2, imm.nullable2, heap, value);
   if (t.cast.kind === ALWAYS) {
     if (t.cast.sourceNullable && !nullable) failIf(t, isNull(t, value));
   } else if (t.cast.kind === NEVER) {
@@ -170,7 +162,7 @@ function refCast(t: Translation, imm: Immediates): void {
     const past = t.cast.sourceNullable && nullable ? branchAhead(t, isNull(t, value)) : -1;
     if (t.cast.tagged) failIf(t, lowBits(t, value, OBJECT_TAG_MASK));
     failIf(t, typeCondition(t, value, heap, OP.NE, t.cast.sourceNullable && !nullable ? TRAP.CAST_FAILURE : 0));
-    if (past >= 0) join(t, [past, jumpAhead(t, 0)], 0);
+    if (past >= 0) joinEdges(t, [past, jumpAhead(t, 0)], 0);
   }
 }
 
@@ -187,7 +179,7 @@ function branchOnCast(onFail: boolean): Handler {
     const { b } = t;
     const { index: label, heap2: heap, nullable2: nullable } = imm;
     const value = t.stack[t.sp - 1];
-    ask(t, imm.heap, imm.nullable, heap, value);
+    classify(t, imm.heap, imm.nullable, heap, value);
     if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
       const passes = t.cast.kind === ALWAYS;
       // Null may take the other path.
@@ -201,17 +193,17 @@ function branchOnCast(onFail: boolean): Handler {
       branchWhen(t, onFail ? b.eqz(passes) : passes, label);
       return;
     }
-    const on: number[] = [];
+    const kept: number[] = [];
     const leave = (condition: number, passes: boolean) => {
       if (passes !== onFail) branchWhen(t, condition, label);
-      else on.push(branchAhead(t, condition));
+      else kept.push(branchAhead(t, condition));
     };
     if (t.cast.sourceNullable) leave(isNull(t, value), nullable);
     if (t.cast.tagged) leave(lowBits(t, value, OBJECT_TAG_MASK), false);
     branchWhen(t, typeCondition(t, value, heap, onFail ? OP.NE : OP.EQ, 0), label);
-    if (on.length === 0) return;
-    if (t.reachable) on.push(jumpAhead(t, 0));
-    join(t, on, 0);
+    if (kept.length === 0) return;
+    if (t.reachable) kept.push(jumpAhead(t, 0));
+    joinEdges(t, kept, 0);
     t.reachable = true;
   };
 }

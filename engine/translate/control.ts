@@ -60,13 +60,13 @@ export function beginActivation(
   t.reachable = true;
   if (t.deterministic) takeDepth(t, locals.length, inlined);
   if (t.metered && !inlined) beginFuel(t);
-  // A leaf function without loops ends soon; call trees need a poll in every function that calls.
+  // A leaf function without loops ends soon; in call trees every function that calls polls.
   if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) {
     t.entryPoll = b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
   }
 }
 
-/** The BODY flags of the current body. */
+/** The summary of the current body: bits of BODY in summaries.ts. */
 function bodyFlags(t: Translation): number {
   return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount];
 }
@@ -98,7 +98,7 @@ export function enterIf(t: Translation, params: number, results: number): void {
   b.openBlock(0, true);
 }
 
-/** Values of elseEdge for ifs with a constant condition. */
+/** Values of elseEdge for ifs with a constant condition: the else arm is unreachable; only the else arm is reachable. */
 const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 
@@ -120,7 +120,8 @@ function emitBranch(t: Translation, condition: number, taken: number, other: num
   b.closeBlock();
 }
 
-export function otherwiseFrame(t: Translation): void {
+/** Begins the else arm of the innermost frame. */
+export function enterElse(t: Translation): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
   const e = frames.elseEdge[n];
@@ -188,7 +189,7 @@ function scanLoop(t: Translation, at: number): void {
 
 /** Ends the innermost frame; `delegate` ≥ 0 is the label that ends a legacy try. */
 export function endFrame(t: Translation, delegate: number): void {
-  const { frames, f, b } = t;
+  const { frames } = t;
   const n = frames.count - 1;
   const kind = frames.kind[n];
   if (kind === LOOP) {
@@ -216,14 +217,17 @@ export function endFrame(t: Translation, delegate: number): void {
     t.reachable = true;
   }
   frames.count = n;
-  if (kind === BODY && t.reachable) {
-    const results = frames.results[n];
-    const list = takePool(t, results);
-    for (let k = 0; k < results; k++) f.pool[list + k] = t.stack[t.sp - results + k];
-    b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
-    b.closeBlock();
-    t.reachable = false;
-  }
+  if (kind === BODY && t.reachable) emitReturn(t, frames.results[n]);
+}
+
+/** Ends the open block with a return of the `count` topmost operands. */
+function emitReturn(t: Translation, count: number): void {
+  const { f, b } = t;
+  const list = takePool(t, count);
+  for (let k = 0; k < count; k++) f.pool[list + k] = t.stack[t.sp - count + k];
+  b.emit(OP.RETURN, TY.NONE, list, count, 0, 0);
+  b.closeBlock();
+  t.reachable = false;
 }
 
 function endIf(t: Translation, n: number, kind: number): void {
@@ -312,12 +316,7 @@ export function returnResults(t: Translation): void {
     jumpToFrame(t, n);
     return;
   }
-  const results = t.frames.results[n];
-  const list = takePool(t, results);
-  for (let k = 0; k < results; k++) t.f.pool[list + k] = t.stack[t.sp - results + k];
-  t.b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
-  t.b.closeBlock();
-  t.reachable = false;
+  emitReturn(t, t.frames.results[n]);
 }
 
 /** `br_if` */

@@ -5,9 +5,9 @@
  * of the bodies.
  *
  * Depth: the thread holds the remaining stack, in units of wasm. A caller stores the amount that it leaves to the
- * callee; the callee subtracts its own share, and traps if there is too little. So nothing needs to be restored,
- * however a call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share
- * too. The native stack is much larger than these units require.
+ * callee; the callee subtracts its own share, and traps if too little remains. Nothing needs to be restored, however a
+ * call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share too. The
+ * native stack is much larger than these units require.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -24,15 +24,15 @@ const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 export const ACTIVATION_UNITS = 64;
 export const LOCAL_UNITS = 16;
 
-/** By opcode row: 1 if the instruction may produce a NaN. */
-export const MAKES_NAN: Uint8Array = opcodeColumn(
-  Uint8Array,
-  ({ mnemonic }) =>
-    /^(f32|f64|f32x4|f64x2)\.(add|sub|mul|div|min|max|sqrt|ceil|floor|trunc|nearest|demote_\w+|promote_\w+|relaxed_(n?madd|min|max))$/
-        .test(mnemonic)
-      ? /^f64/.test(mnemonic) ? 2 : 1
-      : 0,
-);
+/** Names of float instructions whose result may be a new NaN, without the type in front. */
+const ARITHMETIC =
+  /^(add|sub|mul|div|min|max|sqrt|ceil|floor|trunc|nearest|demote_\w+|promote_\w+|relaxed_(n?madd|min|max))$/;
+/** By opcode row: 1 if the instruction may produce a NaN of 32 bits, 2 for one of 64 bits, else 0. */
+export const MAKES_NAN: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => {
+  const [type, name] = mnemonic.split(".");
+  if (!/^f(32|64)(x\d)?$/.test(type) || !ARITHMETIC.test(name)) return 0;
+  return type.startsWith("f64") ? 2 : 1;
+});
 
 const CANONICAL_F32 = new Uint8Array(new Uint32Array(4).fill(0x7fc00000).buffer);
 const CANONICAL_F64 = new Uint8Array(new BigUint64Array(2).fill(0x7ff8000000000000n).buffer);

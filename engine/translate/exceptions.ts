@@ -17,7 +17,7 @@
  */
 import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
+import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
@@ -65,7 +65,7 @@ export function watchCall(t: Translation): void {
   const thrown = edgeToTry(t, frames.tryFrame);
   const from = b.block;
   const other = f.addEdge(from, from + 1, f.poolCount);
-  b.emit(OP.BRANCH, NONE, condition, thrown, other, 2);
+  b.emit(OP.BRANCH, NONE, condition, thrown, other, BRANCH_HINT.UNLIKELY);
   b.closeBlock();
   b.openBlock(0, true);
 }
@@ -78,7 +78,7 @@ function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args:
 }
 
 /** Passes the current exception on to try `n`, or to the caller if `n` is −1. */
-function handOn(t: Translation, n: number): void {
+function passOn(t: Translation, n: number): void {
   if (n < 0) {
     callBuiltin(t, "rethrow");
     trapHere(t, TRAP.UNREACHABLE);
@@ -178,7 +178,7 @@ export function endTryTable(t: Translation, n: number): void {
     branch(t, label);
     openAt(t, other, n);
   }
-  if (t.reachable) handOn(t, frames.tryFrame);
+  if (t.reachable) passOn(t, frames.tryFrame);
   frames.count = n + 1;
 }
 
@@ -214,12 +214,12 @@ export function endTry(t: Translation, n: number, delegate: number): void {
     if (frames.thrownCount[n] === 0) return;
     if (t.reachable) jumpToFrame(t, n);
     openLanding(t, n);
-    handOn(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
+    passOn(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
   } else if (frames.elseEdge[n] !== NOTHING_LEFT) {
     if (t.reachable) jumpToFrame(t, n);
     frames.undo(frames.landingTrail[n]);
     openAt(t, frames.elseEdge[n], n);
-    handOn(t, frames.tryFrame);
+    passOn(t, frames.tryFrame);
   }
 }
 

@@ -39,9 +39,13 @@ export const MAX_INSTRUCTIONS: number = 1 << 21;
 
 /** The error for a function beyond an implementation limit. */
 export function tooLarge(funcIndex: number, offset: number): UnsupportedError {
-  return new UnsupportedError("function size", `function ${funcIndex} is too large or too entangled to compile`, {
-    offset,
-  });
+  return new UnsupportedError(
+    "function size",
+    `function ${funcIndex} is too large or its control flow too complex to compile`,
+    {
+      offset,
+    },
+  );
 }
 
 export class Frames {

@@ -48,9 +48,7 @@ export function meterInstruction(t: Translation, id: number): void {
   const shift = FUEL_BULK_SHIFT[id];
   if (shift !== 0 && t.reachable) {
     const { b } = t;
-    const count = t.stack[t.sp - 1];
-    const wide = t.f.ty[count] === I64 ? count : b.unary(OP.EXTEND_U, I64, count);
-    take(t, b.binary(OP.SHR_U, I64, wide, b.i64(shift, 0)));
+    take(t, b.binary(OP.SHR_U, I64, t.wide(t.stack[t.sp - 1]), b.i64(shift, 0)));
   }
   if (ENDS_REGION[id] !== 0) closeRegion(t);
 }
@@ -65,7 +63,7 @@ export function closeRegion(t: Translation): void {
   t.price = 0;
 }
 
-/** Takes `units` (i64, below 2^62) of fuel, or traps and leaves it. */
+/** Takes `units` (i64, below 2^62) of fuel, or traps without taking any. */
 function take(t: Translation, units: number): void {
   t.b.emit(OP.CHARGE, NONE, units, 0, 0, 0);
 }

@@ -5,7 +5,7 @@
  *
  *     bytes ── validateBody ──► FunctionTranslator ──► Builder ──► IrFunction
  *                                   │ control.ts: frames and branches; block_parameters.ts: joins and their parameters
- *                                   │ memory.ts, calls.ts, special.ts, …: instructions of more than one operation
+ *                                   │ memory.ts, calls.ts, tables.ts, …: instructions of more than one operation
  *                                   └ inline.ts: a callee's body translated into the caller, as a nested activation
  *
  * Relies on: validation reports only valid instructions, in order. Establishes: the invariants of ir/function.ts.
@@ -34,9 +34,9 @@ import {
   branchTable,
   endFrame,
   enterBlock,
+  enterElse,
   enterIf,
   enterLoop,
-  otherwiseFrame,
   returnResults,
   trapHere,
 } from "./control.ts";
@@ -46,13 +46,15 @@ import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import type { ModuleEnv } from "./module_env.ts";
 import { OBJECT_HANDLERS } from "./objects.ts";
-import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
+import { REFERENCE_HANDLERS } from "./references.ts";
+import { TABLE_HANDLERS } from "./tables.ts";
+import { translateGlobalGet, translateGlobalSet } from "./globals.ts";
 import { BODY } from "./summaries.ts";
 import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
 import { WIDE_HANDLERS } from "./wide.ts";
 
-/** The translation of a row: the cases of {@linkcode FunctionTranslator.instruction}; 0 is a handler's. */
+/** The translation of a row: the cases of {@linkcode FunctionTranslator.instruction}; 0 for rows with a handler. */
 const BINARY = 1;
 const UNARY = 2;
 const DIVIDE = 3;
@@ -122,7 +124,8 @@ for (const row of OPCODES) {
   const { id, mnemonic, params, results } = row;
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
   HANDLERS.push(
-    MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic] ??
+    MEMORY_HANDLERS[mnemonic] ?? REFERENCE_HANDLERS[mnemonic] ?? TABLE_HANDLERS[mnemonic] ??
+      EXCEPTION_HANDLERS[mnemonic] ??
       VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic] ?? OBJECT_HANDLERS[mnemonic] ?? ARRAY_HANDLERS[mnemonic] ??
       CAST_HANDLERS[mnemonic] ?? WIDE_HANDLERS[mnemonic],
   );
@@ -225,11 +228,11 @@ export class FunctionTranslator extends Translation {
         return;
     }
     b.pos = at;
-    this.#control(id, imm, at);
+    this.#rare(id, imm, at);
   }
 
-  /** The rarer cases, and those that leave the function. */
-  #control(id: number, imm: Immediates, at: number): void {
+  /** The rarer instructions: control transfers, calls, globals, and those with a handler. */
+  #rare(id: number, imm: Immediates, at: number): void {
     switch (CASE[id]) {
       case BR:
         branch(this, imm.index);
@@ -291,7 +294,7 @@ export class FunctionTranslator extends Translation {
 
   otherwise(_at: number): void {
     closeRegion(this);
-    if (this.deadFrames === 0) otherwiseFrame(this);
+    if (this.deadFrames === 0) enterElse(this);
   }
 
   handler(tag: number, at: number): void {
@@ -336,7 +339,7 @@ export class FunctionTranslator extends Translation {
     return funcIndex;
   }
 
-  /** The whole body has been visited. */
+  /** Completes the function once the whole body has been visited. */
   complete(definedIndex: number): void {
     const { env } = this;
     if (this.keptCalls === 0 && (env.summaries.flags[definedIndex] & BODY.CALL) !== 0) becomeCallFree(this);

@@ -8,13 +8,13 @@ import type { PrintOptions } from "../ir/print.ts";
 import type { EnvOptions } from "./module_env.ts";
 
 function golden(
-  what: string,
+  name: string,
   module: string,
   expected: string,
   index = 0,
   options: Partial<EnvOptions> & PrintOptions = {},
 ): void {
-  Deno.test(what, () => equal(translateText(module, index, options), expected.replace(/^\n/, "")));
+  Deno.test(name, () => equal(translateText(module, index, options), expected.replace(/^\n/, "")));
 }
 
 golden(
@@ -202,7 +202,7 @@ b2(v6:i64):
 );
 
 golden(
-  "guard pages: the access is all",
+  "guard pages: no check precedes the access",
   "(memory 1) (func (param i32) (result i64) (i64.load32_u offset=70000 (local.get 0)))",
   `
 func 0 (i32) -> (i64)
@@ -335,7 +335,7 @@ b3(v9:i32):
 );
 
 golden(
-  "a function whose only call leads to unreachable is taken in, and that call stays one",
+  "a function whose only call is followed by unreachable is inlined, and that call is not",
   `(func $refuse (param i32) (global.set $code (local.get 0)))
    (func $at (param i32 i32) (result i32)
      (if (i32.ge_u (local.get 0) (local.get 1)) (then (call $refuse (local.get 0)) (unreachable)))
@@ -364,7 +364,7 @@ b2():
 );
 
 golden(
-  "a recursive function takes itself in once",
+  "a recursive function is inlined into itself once",
   `(func $down (param i32) (result i32)
      (if (result i32) (local.get 0) (then (call $down (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 7))))`,
   `
@@ -399,7 +399,7 @@ b6(v17:i32):
 );
 
 golden(
-  "a recursive function that declares many locals does not",
+  "a recursive function that declares many locals is not inlined",
   `(func $down (param i32) (result i32) (local ${"i64 ".repeat(41)}) (call $down (local.get 0)))`,
   `
 func 0 (i32) -> (i32)
@@ -432,7 +432,7 @@ b0(v1:i32):
 );
 
 golden(
-  "and polls with inline-callfree off",
+  "without inline-callfree it still polls",
   ALL_INLINED,
   `
 func 1 (i32) -> (i32)
@@ -501,14 +501,14 @@ b2() cold:
 );
 
 for (
-  const [what, fields] of [
+  const [kind, fields] of [
     ["exported", '(export "t" (table 0))'],
     ["written", "(func (table.set 0 (i32.const 0) (ref.null func)))"],
     ["filled from outside its bounds", "(elem (i32.const 3) $other)"],
-    ["filled at an unknown place", '(import "m" "g" (global $g i32)) (elem (global.get $g) $other)'],
+    ["filled from an unknown index on", '(import "m" "g" (global $g i32)) (elem (global.get $g) $other)'],
   ] as const
 ) {
-  Deno.test(`nothing is known of a table that is ${what}`, () => {
+  Deno.test(`nothing is known of a table that is ${kind}`, () => {
     const call = '(func (export "f") (param i32) (result i32) (call_indirect (type $t) (i32.const 7) (local.get 0)))';
     const [imports, rest] = fields.startsWith("(import")
       ? [fields.split(") (elem")[0] + ")", `(elem${fields.split(") (elem")[1]}`]

@@ -12,7 +12,7 @@
  */
 import { validateBody } from "../validate/code.ts";
 import type { Translation } from "./translation.ts";
-import { BODY, goesNoFurther } from "./summaries.ts";
+import { BODY, isUnreachable } from "./summaries.ts";
 
 /** Size limit for callees without loops whose only calls do not return (to throw an exception, for example). */
 const LEAF_BYTES = 60;
@@ -47,7 +47,7 @@ function isLastCall(t: Translation): boolean {
   let at = t.b.pos - offset;
   if (bytes[at++] !== CALL_BYTE) return false;
   while (bytes[at++] >= 0x80);
-  return goesNoFurther(bytes, at);
+  return isUnreachable(bytes, at);
 }
 
 /** Decides if the current call, of function `funcIndex` defined in this module, is inlined. */

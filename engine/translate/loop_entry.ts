@@ -1,6 +1,6 @@
 /**
- * The rest of a function from a loop header on, as a function of its own: on-stack replacement. In: a body, and the
- * offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at
+ * On-stack replacement: the rest of a function from a loop header on, translated as a separate function. In: a body, and
+ * the offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at
  * that header, and whose results are those of the body.
  *
  *     entry    loads the locals and operands from their homes in the frame
@@ -31,7 +31,10 @@ import type { FunctionTranslator } from "./function.ts";
 import { type EnclosingFrame, type FrameValue, LoopFinder, type LoopState } from "./loop_finder.ts";
 import type { ModuleEnv } from "./module_env.ts";
 
-/** Instructions that a function may have because of repeated loops: in all, and per byte of the body. */
+/**
+ * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a multiple
+ * of the body's bytes.
+ */
 const LEAST_LIMIT = 50_000;
 const LIMIT_PER_BYTE = 3;
 
@@ -106,6 +109,7 @@ class LoopReplay {
   readonly #labels: number[] = [];
   /** Number of the translator's open frames. */
   #depth = 0;
+  /** Number of instructions that may still be read. */
   #left: number;
   /** The address of the baseline frame. */
   #frame = 0;
@@ -157,7 +161,7 @@ class LoopReplay {
     this.#labels.push(this.#depth++);
   }
 
-  /** A value of the baseline frame. The loads are in front of everything that may move the stack. */
+  /** A value of the baseline frame. The loads precede every operation that may move the stack. */
   #load({ ty, home, constant }: FrameValue): number {
     const { b, env } = this.#t;
     if (constant === undefined) return b.emit(OP.LOAD, ty, this.#frame, 0, env.payloadRegion, home);
@@ -288,7 +292,7 @@ class LoopReplay {
     this.#t.instruction(id, imm, at);
   }
 
-  /** Passes over the else arm of the innermost frame. */
+  /** Skips the else arm of the innermost frame. */
   #skip(): number {
     for (let inside = 0;;) {
       const action = ACTION_OF[this.#reader.next()];
@@ -302,7 +306,7 @@ class LoopReplay {
     return this.#depth - 1 - this.#labels[this.#labels.length - 1 - label];
   }
 
-  /** Changes the labels of the clauses that have been read. */
+  /** Replaces the labels of the clauses that have been read by the translator's. */
   #moveClauses(): void {
     const { imm } = this.#reader;
     imm.catches = imm.catches.map((clause) => ({ ...clause, label: this.#label(clause.label) }));

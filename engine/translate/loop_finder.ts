@@ -3,7 +3,7 @@
  * body. Out: the frames around the loop, and the operands that are on the stack when the loop begins.
  *
  * The code in front of the loop is translated, into a function that is discarded: this shows which operands are
- * constants. Baseline code keeps constants nowhere, and all other operands in their homes.
+ * constants. Baseline code does not store constants; every other operand is in its home.
  */
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
@@ -65,7 +65,7 @@ export class LoopFinder implements CodeVisitor {
   #locals: readonly ValType[] = [];
   #found = false;
   #state: { readonly operands: FrameValue[][]; readonly enclosing: readonly EnclosingFrame[] } | undefined;
-  /** Kinds of the open frames, of the whole body, and legacy tries inside each other. */
+  /** Kinds of the open frames, of the whole body; number of open legacy tries, and its maximum. */
   readonly #kinds: number[] = [];
   #tries = 0;
   #mostTries = 0;
@@ -82,14 +82,14 @@ export class LoopFinder implements CodeVisitor {
   get state(): LoopState | undefined {
     if (this.#state === undefined) return undefined;
     let home = 0;
-    const place = <Value extends FrameValue>(value: Value) => {
-      const placed = { ...value, home };
+    const withHome = <Value extends FrameValue>(value: Value) => {
+      const located = { ...value, home };
       home += homeBytes(value.ty);
-      return placed;
+      return located;
     };
-    const locals = this.#locals.map((type) => place({ ty: tyOf(type), home: 0 }));
+    const locals = this.#locals.map((type) => withHome({ ty: tyOf(type), home: 0 }));
     home += this.#mostTries * 8; // baseline code keeps the exceptions of legacy catches here
-    const operands = this.#state.operands.map((list) => list.map(place));
+    const operands = this.#state.operands.map((list) => list.map(withHome));
     return {
       locals,
       enclosing: this.#state.enclosing,
@@ -142,7 +142,7 @@ export class LoopFinder implements CodeVisitor {
 
   finish(): void {}
 
-  /** Notes the state at the loop. Its `params` topmost operands are its parameters, which change from turn to turn. */
+  /** Records the state at the loop. Its `params` topmost operands are its parameters, which iterations change. */
   #takeState(params: number): void {
     const { reachable, frames, sp } = this.#t;
     if (!reachable || this.#open.some(({ isCatch }) => isCatch)) return;

@@ -10,8 +10,8 @@
 import { BUILTIN, type BuiltinName } from "../abi/builtins.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
-import { TY } from "../ir/types.ts";
+import { ACCESS_BYTES, OP } from "../ir/ops.ts";
+import { TY, TY_BYTES } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Handler, Translation } from "./translation.ts";
@@ -25,23 +25,6 @@ const PAGE_SHIFT = 16;
 /** Bulk operations of a constant length up to this limit become loads and stores. */
 const MAX_UNROLLED = 32;
 
-/** Width of an access in bytes, by operation; 0 if it is that of the value's type. */
-const WIDTH: Uint8Array = new Uint8Array(256);
-for (
-  const [op, width] of [
-    [OP.LOAD8_S, 1],
-    [OP.LOAD8_U, 1],
-    [OP.LOAD16_S, 2],
-    [OP.LOAD16_U, 2],
-    [OP.LOAD32_S, 4],
-    [OP.LOAD32_U, 4],
-    [OP.STORE8, 1],
-    [OP.STORE16, 2],
-    [OP.STORE32, 4],
-  ] as const
-) WIDTH[op] = width;
-const TYPE_WIDTH = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
-
 /** The static offset of the access that `checkedAddress` prepared last. */
 export let staticOffset = 0;
 
@@ -50,8 +33,7 @@ export let staticOffset = 0;
  * the remaining static offset.
  */
 export function checkedAddress(t: Translation, imm: Immediates, operand: number, width: number): number {
-  const address = checkBounds(t, imm, operand, width);
-  return imm.memory === 0 ? address : pointerInto(t, imm.memory, address);
+  return accessAddress(t, imm.memory, checkBounds(t, imm, operand, width));
 }
 
 /** As {@linkcode checkedAddress}, but returns an address within the memory. */
@@ -77,18 +59,18 @@ export function checkBounds(t: Translation, imm: Immediates, operand: number, wi
 function pointerInto(t: Translation, memory: number, address: number): number {
   const { b, env } = t;
   const base = b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory] + MEMORY.BASE);
-  return b.binary(OP.ADD, I64, base, wide(t, address));
+  return b.binary(OP.ADD, I64, base, t.wide(address));
 }
 
-/** `value` as i64, zero-extended. */
-function wide(t: Translation, value: number): number {
-  return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);
+/** The address operand of an access to byte `address` of a memory, which is in bounds: `address` itself for memory 0. */
+function accessAddress(t: Translation, memory: number, address: number): number {
+  return memory === 0 ? address : pointerInto(t, memory, address);
 }
 
 /** Load instructions with a scalar result. */
 export function translateLoad(t: Translation, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
-  const width = WIDTH[op] || TYPE_WIDTH[ty];
+  const width = ACCESS_BYTES[op] || TY_BYTES[ty];
   const address = checkedAddress(t, imm, stack[t.sp - 1], width);
   stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory], staticOffset);
 }
@@ -97,7 +79,7 @@ export function translateLoad(t: Translation, op: number, ty: number, imm: Immed
 export function translateStore(t: Translation, op: number, imm: Immediates): void {
   const { stack } = t;
   const value = stack[--t.sp];
-  const width = WIDTH[op] || TYPE_WIDTH[t.f.ty[value]];
+  const width = ACCESS_BYTES[op] || TY_BYTES[t.f.ty[value]];
   const address = checkedAddress(t, imm, stack[--t.sp], width);
   t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], staticOffset);
 }
@@ -137,7 +119,7 @@ function memorySize(t: Translation, imm: Immediates): void {
 }
 
 function memoryGrow(t: Translation, imm: Immediates): void {
-  const delta = wide(t, t.pop());
+  const delta = t.wide(t.pop());
   const old = callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta);
   t.push(t.env.memoryIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
@@ -160,7 +142,7 @@ function smallLength(t: Translation, count: number): number {
   return small ? f.imm[count] : -1;
 }
 
-/** Operation and type of the widest access of at most `left` bytes. */
+/** Bytes of the widest access of at most `left` bytes. */
 function pieceWidth(left: number): number {
   return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
@@ -182,11 +164,6 @@ function storePiece(
   t.b.emit(op, NONE, address, v, word, offset);
 }
 
-/** An address for accesses that are known to be in bounds: the operand itself for memory 0. */
-function provenAddress(t: Translation, memory: number, address: number): number {
-  return memory === 0 ? address : pointerInto(t, memory, address);
-}
-
 function memoryCopy(t: Translation, imm: Immediates): void {
   const { env } = t;
   const count = t.pop();
@@ -195,15 +172,15 @@ function memoryCopy(t: Translation, imm: Immediates): void {
   const to = imm.index;
   const from = imm.index2;
   const length = smallLength(t, count);
-  checkRange(t, to, wide(t, target), wide(t, count));
-  checkRange(t, from, wide(t, source), wide(t, count));
+  checkRange(t, to, t.wide(target), t.wide(count));
+  checkRange(t, from, t.wide(source), t.wide(count));
   if (length < 0) {
-    callBuiltin(t, "memory_move", pointerInto(t, to, target), pointerInto(t, from, source), wide(t, count));
+    callBuiltin(t, "memory_move", pointerInto(t, to, target), pointerInto(t, from, source), t.wide(count));
     return;
   }
   // All loads before all stores: the ranges may overlap.
-  const targetAddress = provenAddress(t, to, target);
-  const sourceAddress = provenAddress(t, from, source);
+  const targetAddress = accessAddress(t, to, target);
+  const sourceAddress = accessAddress(t, from, source);
   const pieces: number[] = [];
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
     pieces.push(loadPiece(t, sourceAddress, at, pieceWidth(length - at), env.memoryRegion[from]));
@@ -221,12 +198,12 @@ function memoryFill(t: Translation, imm: Immediates): void {
   const target = t.pop();
   const memory = imm.index;
   const length = smallLength(t, count);
-  checkRange(t, memory, wide(t, target), wide(t, count));
+  checkRange(t, memory, t.wide(target), t.wide(count));
   if (length < 0 || !b.isConst(value)) {
-    callBuiltin(t, "memory_set", pointerInto(t, memory, target), value, wide(t, count));
+    callBuiltin(t, "memory_set", pointerInto(t, memory, target), value, t.wide(count));
     return;
   }
-  const address = provenAddress(t, memory, target);
+  const address = accessAddress(t, memory, target);
   const word = Math.imul(f.imm[value] & 0xff, 0x01010101);
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
     const width = pieceWidth(length - at);
@@ -237,9 +214,9 @@ function memoryFill(t: Translation, imm: Immediates): void {
 }
 
 function memoryInit(t: Translation, imm: Immediates): void {
-  const count = wide(t, t.pop());
-  const source = wide(t, t.pop());
-  const target = wide(t, t.pop());
+  const count = t.wide(t.pop());
+  const source = t.wide(t.pop());
+  const target = t.wide(t.pop());
   callBuiltin(t, "memory_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
 }
 

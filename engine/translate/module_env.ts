@@ -107,9 +107,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const summaries = options.summaries ?? summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
-  const facts = options.optimizations?.["immutable-table"] === true
-    ? tableFacts(valid, summaries, globals.globalValues)
-    : [];
+  const facts = options.optimizations["immutable-table"] ? tableFacts(valid, summaries, globals.globalValues) : [];
   const tables = placeTables(valid, layout, classes, facts);
   layout.knownTables = [...facts.keys()].filter((k) => facts[k] !== undefined);
   const payloadRegion = region(REGION.POINTER, classes.take());

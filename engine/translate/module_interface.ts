@@ -19,13 +19,11 @@ export interface ModuleInterface {
   readonly typeSignature: Int32Array;
   /** Signature id by function index, imports included. */
   readonly funcSignature: Int32Array;
-  /** Signature id by defined function index (as CodegenContext wants it). */
+  /** Signature id by defined function index, the form that code generation takes. */
   readonly functionSignature: Int32Array;
   /** Signature id by builtin number. */
   readonly builtinSignature: Int32Array;
-  /**
-   * By memory index: true for a shared memory, whose length is in a word outside the context.
-   */
+  /** By memory index: true for a shared memory, whose length is in a word outside the context. */
   readonly memoryIsShared: readonly boolean[];
   /** By string builtin: index of the imported function that names it, or −1 (string_imports.ts). */
   readonly strings: Int32Array;

@@ -11,8 +11,8 @@ const TYPES = `
   (type $mid (sub $base (struct (field $x (mut i32)) (field $z (mut i32)))))
   (type $bytes (array (mut i8)))`;
 
-function check(what: string, functions: string, expected: string): void {
-  Deno.test(what, () => equal(translateText(`(module ${TYPES} ${functions})`), expected.replace(/^\n/, "")));
+function check(name: string, functions: string, expected: string): void {
+  Deno.test(name, () => equal(translateText(`(module ${TYPES} ${functions})`), expected.replace(/^\n/, "")));
 }
 
 check(
@@ -45,7 +45,7 @@ b0(v1:i64):
 `,
 );
 check(
-  "a cast that the static type proves is nothing; one to a final type compares ids",
+  "a cast that the static type proves emits nothing; one to a final type compares ids",
   `(func (param (ref $leaf) (ref $base)) (result (ref $leaf))
     (drop (ref.cast (ref $base) (local.get 0)))
     (ref.cast (ref $leaf) (local.get 1)))`,

@@ -21,11 +21,14 @@ import {
   STRING_ENTRY,
   type StringBuiltin,
 } from "../abi/string_layout.ts";
-import { branchAhead, jumpAhead } from "./arrays.ts";
+import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
 import type { Translation } from "./translation.ts";
 import { bitsOf } from "./objects.ts";
 
 const { I32, I64, REF } = TY;
+
+/** The low bits of a reference that hold its REF_TAG. */
+const TAG_MASK = 7;
 
 /**
  * The fast path of a builtin, given its arguments: uses `leave` for conditions that require the call, and returns the
@@ -38,7 +41,7 @@ function entryOf(t: Translation, reference: number): number {
   const { b, env } = t;
   const origin = b.emit(OP.LOAD, I64, 0, 0, env.stringContextRegion, env.layout.stringsOffset + STRINGS.ORIGIN);
   const word = bitsOf(t, reference);
-  const tag = b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, word), b.i32(7));
+  const tag = b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, word), b.i32(TAG_MASK));
   const known = b.select(I64, word, b.i64(OTHER_WORD, 0), b.binary(OP.EQ, I32, tag, b.i32(REF_TAG.HOST)));
   return b.binary(OP.ADD, I64, origin, b.binary(OP.SHL, I64, known, b.i64(ENTRY_SHIFT, 0)));
 }
@@ -114,8 +117,6 @@ export function translateStringCall(t: Translation, funcIndex: number, call: (in
   for (const e of left) f.edgeTo[e] = cold;
   call(index);
   ends.push(jumpAhead(t, stack[t.sp - 1]));
-  const joined = b.openBlock(0, false);
-  for (const e of ends) f.edgeTo[e] = joined;
-  stack[t.sp - 1] = b.param(resultType(name));
+  stack[t.sp - 1] = joinEdges(t, ends, resultType(name));
   return true;
 }

@@ -1,6 +1,6 @@
 /**
- * One quick scan over every function body of a module, before any is translated: size, loops, calls and writes, the
- * number of direct calls of each function, and the tables written at run time. In: a ValidModule whose bodies may not
+ * One quick scan over every function body of a module, before any is translated: size, loops and calls, the number of
+ * direct calls of each function, and the tables written at run time. In: a ValidModule whose bodies may not
  * have been validated. Out: Summaries, by defined function index, for inlining and table analysis.
  *
  * The scan trusts nothing: it ignores indices out of range, which validation rejects later.
@@ -18,12 +18,10 @@ import { readValType } from "../wasm/type_reader.ts";
 export const BODY = {
   LOOP: 1,
   CALL: 2,
-  MEMORY: 4,
-  WRITE: 8,
-  SELF_CALL: 16,
-  EXCEPTIONS: 32,
-  RETHROW: 64,
-  RETURNING_CALL: 128,
+  SELF_CALL: 4,
+  EXCEPTIONS: 8,
+  RETHROW: 16,
+  RETURNING_CALL: 32,
 } as const;
 
 export interface Summaries {
@@ -53,23 +51,19 @@ const TABLE_FIRST = 2;
 const TABLE_SECOND = 3;
 const FLAG_ONLY = 4;
 
-/** Action of the scan by row, and the BODY bits that the row implies. */
 const UNREACHABLE_BYTE = 0x00;
 const PLAIN_CALL = idOf("call");
+/** Action of the scan by row, and the BODY bits that the row implies. */
 const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
 const BITS: Uint8Array = new Uint8Array(OPCODES.length);
 for (const row of OPCODES) {
-  const { id, mnemonic, immediates } = row;
+  const { id, mnemonic } = row;
   let bits = 0;
   if (mnemonic === "loop") bits |= BODY.LOOP;
   if (/call|throw/.test(mnemonic)) bits |= BODY.CALL;
   if (/call/.test(mnemonic) && mnemonic !== "call") bits |= BODY.RETURNING_CALL;
   if (/^(try|catch|delegate|rethrow)/.test(mnemonic)) bits |= BODY.EXCEPTIONS;
   if (mnemonic === "rethrow") bits |= BODY.RETHROW;
-  if (immediates.includes("memarg") || immediates.includes("memory")) bits |= BODY.MEMORY;
-  if (/store|\.set|\.grow|\.copy|\.fill|\.init|\.drop|atomic/.test(mnemonic) && mnemonic !== "local.set") {
-    bits |= BODY.WRITE;
-  }
   BITS[id] = bits;
   if (bits !== 0) ACTION[id] = FLAG_ONLY;
 }
@@ -178,7 +172,7 @@ function skipLocals(reader: CodeReader): number {
  * True if the instruction at `at` of a body's bytes is `unreachable`. A call before it leads to an error, and is rarely
  * executed.
  */
-export function goesNoFurther(bytes: Uint8Array, at: number): boolean {
+export function isUnreachable(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === UNREACHABLE_BYTE;
 }
 
@@ -199,7 +193,7 @@ function scanBody(
     flags |= BITS[id];
     switch (action) {
       case CALL:
-        if (id === PLAIN_CALL && !goesNoFurther(reader.bytes, reader.pos)) flags |= BODY.RETURNING_CALL;
+        if (id === PLAIN_CALL && !isUnreachable(reader.bytes, reader.pos)) flags |= BODY.RETURNING_CALL;
         if (imm.index === self) flags |= BODY.SELF_CALL;
         if (imm.index >= imported && imm.index - imported < callSites.length) {
           callSites[imm.index - imported]++;

@@ -1,9 +1,8 @@
 /**
- * The state of a translation, shared by all rules: the builder, the operand stack, the frames, the constants. In: the
- * function that `reset` names. Out: fields that the rules of the instructions (control.ts, memory.ts, …) read and
- * write.
+ * The state of a translation, which all handlers of instructions share: the builder, the operand stack, the frames, the
+ * constants. In: the function passed to `reset`. Out: fields that the handlers (control.ts, memory.ts, …) read and write.
  *
- * Invariant: this file imports no rule, so the rules form no import cycle with the dispatch over them (function.ts).
+ * Invariant: this file imports no handler, so they form no import cycle with the dispatch over them (function.ts).
  */
 import { doubled } from "../base/columns.ts";
 import { UnsupportedError } from "../errors.ts";
@@ -15,19 +14,19 @@ import type { CodeVisitor } from "../validate/visitor.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import type { ValType } from "../wasm/types.ts";
-import { CastQuestion } from "./cast_question.ts";
+import { CastState } from "./cast_state.ts";
 import { Frames } from "./frames.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MergeColumns } from "./merge_columns.ts";
 import type { ModuleEnv } from "./module_env.ts";
 import { VectorConstants, ZERO_VECTOR } from "./vector_constants.ts";
 
-/** Translates one instruction that has no case of its own in function.ts. Operands are on `t.stack`. */
+/** Translates one instruction without a case in function.ts. Operands are on `t.stack`. */
 export type Handler = (t: Translation, imm: Immediates, at: number) => void;
 
 /**
  * The state of the translation of one function at a time. function.ts implements the visitor's methods and dispatches
- * to the rules.
+ * to the handlers.
  */
 export abstract class Translation implements CodeVisitor {
   env!: ModuleEnv;
@@ -38,7 +37,7 @@ export abstract class Translation implements CodeVisitor {
   readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
   readonly vectors: VectorConstants = new VectorConstants();
   readonly merge: MergeColumns = new MergeColumns();
-  readonly cast: CastQuestion = new CastQuestion();
+  readonly cast: CastState = new CastState();
 
   /** Value ids of operands; pushes need no check up to `room` operands. */
   stack: Int32Array = new Int32Array(1024);
@@ -88,7 +87,7 @@ export abstract class Translation implements CodeVisitor {
   /** The zero of each type, from the entry block; 0 if there is none. */
   readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
 
-  /** Points the translator at a function. */
+  /** Prepares for the translation of a function of `env` into `f`. */
   reset(env: ModuleEnv, f: IrFunction): void {
     this.env = env;
     this.f = f;
@@ -128,6 +127,11 @@ export abstract class Translation implements CodeVisitor {
 
   pop(): number {
     return this.stack[--this.sp];
+  }
+
+  /** `value`, an i32 or i64, as i64, zero-extended. */
+  wide(value: number): number {
+    return this.f.ty[value] === TY.I64 ? value : this.b.unary(OP.EXTEND_U, TY.I64, value);
   }
 
   /** The zero of type `ty`, from the entry block if it exists. */

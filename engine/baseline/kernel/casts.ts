@@ -41,7 +41,7 @@ import {
 /** The low bits that distinguish objects from all other references of their hierarchy. */
 const OBJECT_TAG_MASK: i32 = 3;
 
-// Tests of a reference that is not null, as in translate/cast_question.ts.
+// Tests of a reference that is not null, as in translate/cast_state.ts.
 const ALWAYS: i32 = 0;
 const NEVER: i32 = 1;
 const BY_TAG: i32 = 2;

@@ -16,7 +16,7 @@ export const CAST_TEST = {
 } as const;
 
 /** The cast under translation. */
-export class CastQuestion {
+export class CastState {
   /** One of CAST_TEST. */
   kind: number = CAST_TEST.ALWAYS;
   /** For BY_TYPE: the reference may be an i31, which has no header. */

@@ -1,0 +1,112 @@
+/**
+ * Tables (specification, 4.4.6). In: operands on the translator's stack. Out: accesses of table elements behind a check
+ * of the index, and runtime calls for operations on ranges.
+ */
+import { TABLE } from "../abi/context_layout.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import { I64 as INDEX64 } from "../wasm/types.ts";
+import { callBuiltin } from "./memory.ts";
+import type { Handler, Translation } from "./translation.ts";
+
+const { I32, I64, NONE, REF } = TY;
+
+/** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
+export function checkTableIndex(t: Translation, table: number, index: number, code: number): void {
+  const { b, env, f } = t;
+  const fixed = env.tableFixedLength[table];
+  if (f.ty[index] === I64) {
+    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
+    b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
+    return;
+  }
+  // The length of a table with 32-bit indices fits its low half.
+  const length = fixed >= 0
+    ? b.i32(fixed)
+    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
+  b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
+}
+
+/** Address of element `index` of a table. */
+export function elementAddress(t: Translation, table: number, index: number): number {
+  const { b, env } = t;
+  const wide = t.wide(index);
+  const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.BASE);
+  return b.binary(OP.ADD, I64, base, b.binary(OP.SHL, I64, wide, b.i64(3, 0)));
+}
+
+function tableGet(t: Translation, imm: Immediates): void {
+  const index = t.pop();
+  checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
+  t.push(t.b.emit(OP.LOAD, REF, elementAddress(t, imm.index, index), 0, t.env.tableRegion[imm.index], 0));
+}
+
+function tableSet(t: Translation, imm: Immediates): void {
+  const value = t.pop();
+  const index = t.pop();
+  checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
+  t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index], 0);
+}
+
+/** True if table `index` has 64-bit indices. */
+function is64(t: Translation, index: number): boolean {
+  return t.env.valid.tableTypes[index].limits.address === INDEX64;
+}
+
+function tableSize(t: Translation, imm: Immediates): void {
+  const { b, env } = t;
+  const { index } = imm;
+  const fixed = env.tableFixedLength[index];
+  const ty = is64(t, index) ? I64 : I32;
+  t.push(
+    fixed >= 0
+      ? b.constant(ty, fixed, 0)
+      : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[index], env.tableOffset[index] + TABLE.LENGTH),
+  );
+}
+
+function tableGrow(t: Translation, imm: Immediates): void {
+  const delta = t.wide(t.pop());
+  const value = t.pop();
+  const old = callBuiltin(t, "table_grow", t.b.i32(imm.index), value, delta);
+  t.push(is64(t, imm.index) ? old : t.b.unary(OP.WRAP, I32, old));
+}
+
+function tableFill(t: Translation, imm: Immediates): void {
+  const count = t.wide(t.pop());
+  const value = t.pop();
+  const start = t.wide(t.pop());
+  callBuiltin(t, "table_fill", t.b.i32(imm.index), start, value, count);
+}
+
+function tableCopy(t: Translation, imm: Immediates): void {
+  const count = t.wide(t.pop());
+  const source = t.wide(t.pop());
+  const target = t.wide(t.pop());
+  callBuiltin(t, "table_copy", t.b.i32(imm.index), t.b.i32(imm.index2), target, source, count);
+}
+
+function tableInit(t: Translation, imm: Immediates): void {
+  const count = t.wide(t.pop());
+  const source = t.wide(t.pop());
+  const target = t.wide(t.pop());
+  callBuiltin(t, "table_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
+}
+
+function elemDrop(t: Translation, imm: Immediates): void {
+  callBuiltin(t, "elem_drop", t.b.i32(imm.index));
+}
+
+/** Handlers by mnemonic. */
+export const TABLE_HANDLERS: Readonly<Record<string, Handler>> = {
+  "table.get": tableGet,
+  "table.set": tableSet,
+  "table.size": tableSize,
+  "table.grow": tableGrow,
+  "table.fill": tableFill,
+  "table.copy": tableCopy,
+  "table.init": tableInit,
+  "elem.drop": elemDrop,
+};
