@@ -145,6 +145,13 @@ export const OPTIMIZATION_ROWS = [
   },
   { name: "multi-bounds-cert", target: "x64", state: "on", meaning: "Remember all bounds proofs, not only the latest" },
   {
+    name: "nan-bits",
+    target: "both",
+    state: "on",
+    meaning: "Make NaNs canonical only where their bits are read (deterministic code)",
+    engineOnly: true,
+  },
+  {
     name: "olddest-rhs-sink",
     target: "arm64",
     state: "on",

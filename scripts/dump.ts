@@ -33,6 +33,7 @@ const task = {
     explicit: { help: "compile with explicit bounds checks" },
     interruptible: { help: "compile with interruption polls" },
     fuel: { help: "compile with fuel metering" },
+    deterministic: { help: "compile code that runs the same everywhere" },
     off: { value: "KEY,…", help: "disable these optimizations, or all", default: "" },
     on: { value: "KEY,…", help: "enable these optimizations, or all; stronger than --off", default: "" },
     passes: { help: "also print the IR after each pass that changes it" },
@@ -47,7 +48,7 @@ const optimizations = optimizationSet({
   ...optimizationSwitches(task, "--on", flags.on, true),
 });
 const { module, valid } = readModule(file);
-const control = { interruptible: flags.interruptible, fuel: flags.fuel };
+const control = { interruptible: flags.interruptible, fuel: flags.fuel, deterministic: flags.deterministic };
 const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });
 const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];

@@ -30,6 +30,7 @@ export const OUT_OF_LINE = {
   EXTREMUM: SHARED.OWN,
   TRUNCATION: SHARED.OWN + 1,
   CONVERSION: SHARED.OWN + 2,
+  CANONICAL_NAN: SHARED.OWN + 3,
 } as const;
 
 export class Emission extends FunctionEmission {

@@ -150,6 +150,9 @@ function emitInstruction(e: Emission, i: number, op: number): void {
     case P.FMAX:
       floats.emitExtremum(e, i, op);
       break;
+    case P.CANONICAL_NAN:
+      floats.emitCanonicalNaN(e, i);
+      break;
     case P.CONVERT_U64:
       floats.emitConversion(e, i);
       break;
@@ -168,6 +171,9 @@ function emitOutOfLine(e: Emission, c: number): void {
       break;
     case OUT_OF_LINE.TRUNCATION:
       floats.emitSlowTruncation(e, i, e.fragmentX[c], back);
+      break;
+    case OUT_OF_LINE.CANONICAL_NAN:
+      floats.emitNaN(e, i, back);
       break;
     case OUT_OF_LINE.CONVERSION:
       floats.emitSlowConversion(e, i, back);

@@ -44,6 +44,21 @@ export function emitSlowExtremum(e: Emission, i: number, op: number, back: numbe
   e.jump(back);
 }
 
+/** CANONICAL_NAN: a value that is not a NaN stays in its register, and nothing waits for the test. */
+export function emitCanonicalNaN(e: Emission, i: number): void {
+  const d = e.register(e.v.firstOperand[i]);
+  const back = e.newLabel();
+  rr(e, vex(e, X.UCOMISS + (e.v.aux[i] & 1)), d, d);
+  e.branch(CC.P, e.outOfLine(OUT_OF_LINE.CANONICAL_NAN, i, 0, back));
+  e.bind(back);
+}
+
+export function emitNaN(e: Emission, i: number, back: number): void {
+  const double = e.v.aux[i] & 1;
+  vShared(e, X.MOVAPS, e.register(e.v.firstOperand[i]), double === 1 ? SHARED.NAN64 : SHARED.NAN32);
+  e.jump(back);
+}
+
 export function emitCopysign(e: Emission, i: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;

@@ -3,6 +3,8 @@
  * float operations. Code refers to them relative to the instruction pointer.
  */
 
+import { NAN32, NAN64_HIGH } from "../ir/canonical_nan.ts";
+
 // Each row: name and four 32-bit words, lowest first.
 const ROWS = [
   ["ABS32", 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff],
@@ -15,6 +17,8 @@ const ROWS = [
   ["F64_M2P31_1", 0x00200000, 0xc1e00000, 0, 0], // −2147483649
   ["F32_M2P63", 0xdf000000, 0, 0, 0],
   ["F64_M2P63", 0, 0xc3e00000, 0, 0],
+  ["NAN32", NAN32, 0, 0, 0],
+  ["NAN64", 0, NAN64_HIGH, 0, 0],
 ] as const;
 
 type Name = (typeof ROWS)[number][0];

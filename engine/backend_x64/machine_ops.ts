@@ -41,6 +41,7 @@ export const P = pseudoOps([
   // floating point; aux bit 0: f64
   "FMIN", // def, use, use (avx) or def reuse 1, use, use
   "FMAX",
+  "CANONICAL_NAN", // def reuse 1, use
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
   // A compare whose condition is stored as a byte: address registers, register, second register unless there is an
   // immediate; the address is in aux like a row's, imm the immediate; STORE_CONDITION replaces the consumer and selects

@@ -5,6 +5,7 @@
  * `resolveCondition` turns a condition value into a compare row, its operands and a condition code; a value that is not
  * folded is tested against zero.
  */
+import { canonicalizedBy, SCALAR } from "../ir/canonical_nan.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
@@ -234,6 +235,7 @@ export function selectTrapCompare(s: X64Lowering, condition: number, codeBits: n
 
 export function selectSelect(s: X64Lowering, id: number): void {
   const ty = s.ty[id];
+  if (canonicalizedBy(s.f, id) === SCALAR) return selectCanonicalNaN(s, id);
   const float = ty === TY.F32 || ty === TY.F64 || ty === TY.V128;
   let then = s.regOf(s.a[id], ty);
   let otherwise = s.regOf(s.b[id], ty);
@@ -255,5 +257,13 @@ export function selectSelect(s: X64Lowering, id: number): void {
   s.use(otherwise);
   s.useAny(then);
   compareOperands(s);
+  s.end();
+}
+
+function selectCanonicalNaN(s: X64Lowering, id: number): void {
+  const value = s.reg(s.b[id]);
+  s.plain(P.CANONICAL_NAN, 0, 0, s.ty[id] === TY.F64 ? 1 : 0);
+  s.defReuse(id, 1);
+  s.use(value);
   s.end();
 }

@@ -139,6 +139,8 @@ export class IrFunction {
 
   /** Whether the function has CHARGE instructions. */
   charged = false;
+  /** Whether the function has canonicalizations of NaNs (canonical_nan.ts). */
+  canonicalizes = false;
   /** Whether the function is treated as calling, although it does not call. */
   treatedAsCalling = false;
 
@@ -158,6 +160,7 @@ export class IrFunction {
     this.vectorCount = 0;
     this.inlineSites.length = 0;
     this.charged = false;
+    this.canonicalizes = false;
     this.treatedAsCalling = false;
   }
 

@@ -14,6 +14,7 @@ import { placeBlocks } from "./block_placement.ts";
 import { hoistInvariants } from "./licm.ts";
 import { versionLoops } from "./loop_versioning.ts";
 import { MemoryState } from "./memory_state.ts";
+import { removeCanonicalizations } from "./nan_bits.ts";
 import { promoteGlobals } from "./promote.ts";
 import { reassociate } from "./reassociation.ts";
 import { threadJumps } from "./jump_threading.ts";
@@ -81,6 +82,15 @@ export function optimize(
     statistics.count("assoc-tree", chained);
     statistics.count("tree-order", swapped);
     if (chained + swapped > 0) afterPass?.("reassociation", f);
+  }
+  // After the last pass that moves values: they may give a value another use.
+  if (f.canonicalizes && optimizations["nan-bits"]) {
+    const removed = removeCanonicalizations(f, flow);
+    statistics.count("nan-bits", removed);
+    if (removed > 0) {
+      removeDeadCode(f, flow);
+      afterPass?.("nan-bits", f);
+    }
   }
   if (f.charged && coalesceFuel(f) > 0) afterPass?.("coalesce-fuel", f);
   // Block placement last: it orders the blocks that remain.

@@ -10,6 +10,7 @@
  * native stack is much larger than these units require.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
+import { canonicalLanes, NAN32, NAN64_HIGH } from "../ir/canonical_nan.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
@@ -34,22 +35,23 @@ export const MAKES_NAN: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => 
   return type.startsWith("f64") ? 2 : 1;
 });
 
-const CANONICAL_F32 = new Uint8Array(new Uint32Array(4).fill(0x7fc00000).buffer);
-const CANONICAL_F64 = new Uint8Array(new BigUint64Array(2).fill(0x7ff8000000000000n).buffer);
+const LANES32 = canonicalLanes(SHAPE.F32X4);
+const LANES64 = canonicalLanes(SHAPE.F64X2);
 
-/** Canonicalizes NaNs in the top operand, the result of row `id`. */
+/** Canonicalizes NaNs in the top operand, the result of row `id`; see ir/canonical_nan.ts. */
 export function canonicalize(t: Translation, id: number): void {
   const { b, f } = t;
+  f.canonicalizes = true;
   const value = t.pop();
   const ty = f.ty[value];
   if (ty === V128) {
     const wide = MAKES_NAN[id] === 2;
     const isNan = b.pure(OP.VFNE, V128, value, value, 0, wide ? SHAPE.F64X2 : SHAPE.F32X4);
-    const canonical = t.vectorConstant(wide ? CANONICAL_F64 : CANONICAL_F32);
+    const canonical = t.vectorConstant(wide ? LANES64 : LANES32);
     t.push(b.pure(OP.VBITSELECT, V128, canonical, value, isNan, 0));
     return;
   }
-  const canonical = ty === F32 ? b.constant(ty, 0x7fc00000, 0) : b.constant(ty, 0, 0x7ff80000);
+  const canonical = ty === F32 ? b.constant(ty, NAN32, 0) : b.constant(ty, 0, NAN64_HIGH);
   t.push(b.select(ty, canonical, value, b.binary(OP.FNE, I32, value, value)));
 }
 
