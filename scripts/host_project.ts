@@ -13,6 +13,26 @@ import { finishModule } from "./npm_package.ts";
 /** This tree. */
 export const ROOT: string = fileURLToPath(new URL("..", import.meta.url));
 
+/** The installed packages, and the folders of this tree in their place. */
+const PACKAGES = [
+  ["engine", "engine"],
+  ["cli/component", "component"],
+  ["cli/project", "project"],
+  ["cli/registry", "registry"],
+] as const;
+
+/**
+ * The source `text` at `path` with imports of this tree's folders replaced by imports of the installed files. Imports
+ * through the links to them would load a module a second time under Wine, where hosts cannot resolve links.
+ */
+export function importInstalled(text: string, path: string): string {
+  const up = "../".repeat(path.split("/").length - 1);
+  return PACKAGES.reduce(
+    (changed, [from, to]) => changed.replaceAll(`"${up}${to}/`, `"${up}node_modules/@waft/${from}/`),
+    text,
+  );
+}
+
 /** Transpiles sources of this tree to the same paths below `project`, with `Deno.test` replaced. */
 function placeSources(project: string, paths: string[]): void {
   const { status, stderr } = spawnSync(process.execPath, ["transpile", "--quiet", "--outdir", project, ...paths], {
@@ -22,7 +42,7 @@ function placeSources(project: string, paths: string[]): void {
   if (status !== 0) throw new Error(`deno transpile failed: ${stderr}`);
   for (const path of paths) {
     const target = join(project, path.replace(/\.ts$/, ".js"));
-    let { text } = finishModule(readFileSync(target, "utf8"));
+    let text = importInstalled(finishModule(readFileSync(target, "utf8")).text, path);
     if (text.includes("Deno.test(")) {
       const list = `${"../".repeat(path.split("/").length - 1)}tests/hosts/registered_tests.js`;
       text = `import { registerTest } from "${list}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
@@ -52,13 +72,7 @@ export function engineModulesOfTests(): string[] {
 /** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */
 export function placeTests(project: string): void {
   mkdirSync(join(project, "bench"));
-  const packages = [
-    ["engine", "engine"],
-    ["cli/component", "component"],
-    ["cli/project", "project"],
-    ["cli/registry", "registry"],
-  ] as const;
-  for (const [from, to] of packages) {
+  for (const [from, to] of PACKAGES) {
     symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
   }
   writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
