@@ -17,6 +17,8 @@
  */
 import { type Host, PROT } from "./host.ts";
 import type { LinuxCall, LinuxCalls } from "./linux_calls.ts";
+import { E } from "./linux_errors.ts";
+import { callOnRuntimeFile, isRuntimeFile } from "./runtime_files.ts";
 import { WINDOWS_BLOCK, WINDOWS_CALL } from "./windows_code.ts";
 import { isWindowsName } from "./windows_names.ts";
 
@@ -53,35 +55,6 @@ const FUNCTIONS = [
 ] as const;
 
 type WindowsFunction = (typeof FUNCTIONS)[number];
-
-/** Linux's errors. */
-const E = {
-  PERM: -1,
-  NOENT: -2,
-  IO: -5,
-  BADF: -9,
-  AGAIN: -11,
-  ACCES: -13,
-  BUSY: -16,
-  EXIST: -17,
-  XDEV: -18,
-  NOTDIR: -20,
-  ISDIR: -21,
-  INVAL: -22,
-  MFILE: -24,
-  FBIG: -27,
-  NOSPC: -28,
-  SPIPE: -29,
-  ROFS: -30,
-  MLINK: -31,
-  PIPE: -32,
-  NAMETOOLONG: -36,
-  NOSYS: -38,
-  NOTEMPTY: -39,
-  LOOP: -40,
-  NOTSOCK: -88,
-  OPNOTSUPP: -95,
-} as const;
 
 /** [NTSTATUS, −errno]; every other failure is EIO. */
 const STATUS_ERRORS: ReadonlyMap<number, number> = new Map([
@@ -302,6 +275,11 @@ const FREE: number[] = [];
 /** The first number of a descriptor that is not the process's own. */
 const FIRST_DESCRIPTOR = 1000;
 
+/** Whether a number can be a descriptor of the JavaScript runtime: neither a standard stream nor one made here. */
+function isForeign(fd: number): boolean {
+  return fd >= STANDARD_HANDLES.length && fd < FIRST_DESCRIPTOR;
+}
+
 /** A stream of the process, which the process closes itself. */
 function streamOf(handle: bigint): Opened {
   return {
@@ -389,7 +367,14 @@ class WindowsCalls {
   }
 
   /** Makes a call: its result, or −errno. A call without a counterpart is ENOSYS. */
-  readonly call: LinuxCalls = (name, ...args) => this.#rows[name]?.(args) ?? E.NOSYS;
+  readonly call: LinuxCalls = (name, ...args) =>
+    this.#callOnRuntimeFile(name, args) ?? this.#rows[name]?.(args) ?? E.NOSYS;
+
+  /** Makes a call on a descriptor of the runtime; undefined for other descriptors and calls. */
+  #callOnRuntimeFile(name: LinuxCall, args: Arguments): number | undefined {
+    const fd = Number(args[0]);
+    return isForeign(fd) ? callOnRuntimeFile(name, fd, args, this.#machine.view) : undefined;
+  }
 
   /** The text of a C string. */
   #text(address: number | bigint): string {
@@ -1052,10 +1037,11 @@ class WindowsCalls {
 
   /** Fills the result of one pollfd record; returns whether it has any event. */
   #look(records: DataView, at: number): boolean {
-    const opened = this.#opened(records.getInt32(at, true));
+    const fd = records.getInt32(at, true);
+    const opened = this.#opened(fd);
     const events = records.getUint16(at + 4, true);
     const found = opened === undefined
-      ? POLL.NVAL
+      ? isForeign(fd) && isRuntimeFile(fd) ? events & (POLL.IN | POLL.OUT) : POLL.NVAL
       : this.#writable(opened, events) | ((events & POLL.IN) !== 0 ? this.#readable(opened.handle) : 0);
     records.setUint16(at + 6, found, true);
     return found !== 0;

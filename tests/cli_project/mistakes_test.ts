@@ -15,6 +15,11 @@ import { waft } from "./waft.ts";
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const ADD = `(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))`;
 
+/** A module whose text is far longer than a pipe's buffer. */
+function manyFunctions(): string {
+  return Array.from({ length: 20_000 }, (_, i) => `(func (export "f${i}"))`).join("\n");
+}
+
 async function inFolder(work: (home: string) => Promise<void> | void): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), "waft-mistakes-"));
   try {
@@ -143,13 +148,41 @@ Deno.test({
 });
 
 Deno.test({
+  name: "modules come from files and pipes that the shell of Windows opens",
+  ignore: !LACKS_POSIX_FILES, // it needs cmd
+  fn: () =>
+    inFolder((home) => {
+      writeFileSync(join(home, "many.wat"), manyFunctions());
+      const waft = [process.execPath, ...hostArguments(CLI)].map((word) => `"${word}"`).join(" ");
+      const script = [
+        "@echo off",
+        `${waft} run - 4 6 < add.wat > sum`,
+        `type many.wat | ${waft} print - > typed`,
+        `${waft} print many.wat > whole`,
+        `${waft} print many.wat | ${waft} print - > twice`, // the second reads late: the pipe is full
+        `${waft} run - < nul 2> nothing`,
+      ];
+      writeFileSync(join(home, "steps.cmd"), script.join("\r\n"));
+      const env = { ...process.env, WAFT_HOME: join(home, "waft") };
+      const { error } = spawnSync("cmd", ["/d", "/c", "steps.cmd"], { cwd: home, env, stdio: "ignore" });
+      assert.equal(error, undefined);
+      const [sum, typed, whole, twice, nothing] = ["sum", "typed", "whole", "twice", "nothing"].map((name) =>
+        readFileSync(join(home, name), "utf8")
+      );
+      assert.equal(sum, "10\n");
+      assert.ok(whole.length > 500_000);
+      assert.ok(typed === whole && twice === whole, `${typed.length}, ${twice.length} of ${whole.length}`);
+      assert.match(nothing, /waft: -: unexpected end/);
+    }),
+});
+
+Deno.test({
   name: "output to a slow pipe arrives completely",
   // It needs a shell. Bun makes inherited pipes non-blocking, also for the shell and cat, which then lose output.
   ignore: LACKS_POSIX_FILES || "Bun" in globalThis,
   fn: () =>
     inFolder((home) => {
-      const functions = Array.from({ length: 20_000 }, (_, i) => `(func (export "f${i}"))`);
-      writeFileSync(join(home, "many.wat"), functions.join("\n"));
+      writeFileSync(join(home, "many.wat"), manyFunctions());
       const waft = [process.execPath, ...hostArguments(CLI), "print", "many.wat"];
       const printed = (command: string) =>
         spawnSync("bash", ["-c", command, "bash", ...waft], { cwd: home, encoding: "utf8", maxBuffer: 1 << 26 }).stdout;

@@ -2,6 +2,8 @@
  * poll_oneoff: clocks, pipes, files, several at once, and nonsense.
  */
 import assert from "node:assert/strict";
+import { closeSync, openSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { ERRNO } from "../../engine/wasi/abi.ts";
 import { argumentsFor, type RawGuest, WASI_NAMES } from "./raw_guest.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
@@ -147,6 +149,23 @@ Deno.test("files are always ready; bad descriptors are events with an error", ()
     assert.deepEqual(events.map((e) => [e.userdata, e.errno]), [[1n, 0], [2n, ERRNO.badf]]);
     assert.ok(ms < 1000);
   });
+});
+
+Deno.test("files that the program opened as standard streams are always ready", () => {
+  const file = openSync(fileURLToPath(import.meta.url), "r");
+  try {
+    withSandbox(({ guest }) => {
+      const { events } = poll(
+        guest,
+        { userdata: 1n, fd: 0 },
+        { userdata: 2n, fd: 1, write: true },
+        { userdata: 3n, clock: 1, timeout: 60_000n * MS },
+      );
+      assert.deepEqual(events.map((e) => [e.userdata, e.errno, e.type]), [[1n, 0, 1], [2n, 0, 2]]);
+    }, { stdio: [file, file, 2] });
+  } finally {
+    closeSync(file);
+  }
 });
 
 Deno.test("nonsense is refused", () => {
