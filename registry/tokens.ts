@@ -8,8 +8,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { isBelow } from "./names.ts";
 import { Problem } from "./problem.ts";
-import { type Scope, type Token, tokenByHash } from "./store/accounts.ts";
-import type { Queries } from "./store/database.ts";
+import { lockLiveToken, type Scope, type Token, tokenByHash } from "./store/accounts.ts";
+import type { Queries, Writes } from "./store/database.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const FORM = /^Bearer (waft_[0-9A-Za-z]{43})$/;
@@ -40,7 +40,7 @@ export function hashSecret(secret: string): string {
 const CHALLENGE = { "www-authenticate": "Bearer" };
 
 /** The answer to a token that does not work. */
-export function badToken(): Problem {
+function badToken(): Problem {
   return new Problem("auth.invalid", "the token is unknown, expired or revoked", { headers: CHALLENGE });
 }
 
@@ -56,6 +56,26 @@ export async function authenticate(queries: Queries, request: Request, now: numb
     throw badToken();
   }
   return { token: found.token, account: found.token.account, accountName: found.accountName };
+}
+
+/**
+ * The transactions of a token: each one begins with a check that the token still works, because the token may have been
+ * revoked since the request was authenticated, while its body arrived. `check` adds conditions of the request.
+ */
+export function writesOf(
+  database: Writes,
+  token: Token,
+  now: () => number,
+  check: (queries: Queries) => Promise<void> = async () => {},
+): Writes {
+  return {
+    write: (work) =>
+      database.write(async (queries) => {
+        if (!await lockLiveToken(queries, token.id, now())) throw badToken();
+        await check(queries);
+        return await work(queries);
+      }),
+  };
 }
 
 /** Throws unless the token has a scope and, if an id or a prefix is given, covers it. `*` asks for every id. */

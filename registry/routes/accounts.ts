@@ -22,7 +22,6 @@ import {
   grantPrefix,
   listPrefixes,
   listTokens,
-  lockLiveToken,
   prefixHolder,
   revokeToken,
   type Scope,
@@ -34,7 +33,7 @@ import { type Database, StoreUnavailable } from "../store/database.ts";
 import { DAY } from "../store/installs.ts";
 import { isoTime } from "../store/packages.ts";
 import { releaseHold } from "../store/releases.ts";
-import { badToken, hashSecret, type Identity, makeSecret, outranks, requireScope } from "../tokens.ts";
+import { hashSecret, type Identity, makeSecret, outranks, requireScope, writesOf } from "../tokens.ts";
 import { identify } from "./publish.ts";
 
 /** Names of accounts. */
@@ -71,6 +70,8 @@ interface WantedToken {
 /** Creates a token and stores its hash; the only place where a secret exists. */
 export async function mintToken(database: Database, wanted: WantedToken): Promise<{ token: Token; secret: string }> {
   const { at, parent } = wanted;
+  // With the parent's rights, so that a token that is being revoked leaves no child behind.
+  const writes = parent === undefined ? database : writesOf(database, parent, () => at);
   const secret = makeSecret();
   const token: Token = {
     id: `tok_${randomBytes(9).toString("hex")}`,
@@ -82,9 +83,7 @@ export async function mintToken(database: Database, wanted: WantedToken): Promis
     expiresAt: Math.min(at + wanted.days * DAY, parent?.expiresAt ?? Infinity),
     ...(parent === undefined ? {} : { parent: parent.id }),
   };
-  await database.write(async (queries) => {
-    // In the same transaction, so that a token that is being revoked leaves no child behind.
-    if (parent !== undefined && !await lockLiveToken(queries, parent.id, at)) throw badToken();
+  await writes.write(async (queries) => {
     await createToken(queries, token, hashSecret(secret));
     await audit(queries, {
       at,
@@ -169,7 +168,7 @@ export async function deleteToken(call: Call): Promise<Response> {
   const identity = await identify(call);
   const id = call.params.token ?? "";
   if (id !== identity.token.id) await requireRevoker(call, identity, id);
-  const ended = await database.write(async (queries) => {
+  const ended = await writesOf(database, identity.token, now).write(async (queries) => {
     if (!await revokeToken(queries, id, now())) return false;
     await audit(queries, { at: now(), account: identity.account, action: "revoke", subject: id });
     return true;
@@ -210,7 +209,7 @@ export async function postPrefix(call: Call): Promise<Response> {
     ? { account: identity.account, proof: "dns" as const, from: await requireDomain(call, prefix, identity) }
     : { account: await givenAccount(call, identity, body), proof: "admin" as const, from: undefined };
   const { account, proof, from } = claim;
-  const granted = await database.write(async (queries) => {
+  const granted = await writesOf(database, identity.token, now).write(async (queries) => {
     if (!await grantPrefix(queries, { prefix, account, proof }, now(), from)) return false;
     await audit(queries, { at: now(), account: identity.account, action: "prefix", subject: prefix, detail: account });
     return true;
@@ -239,7 +238,7 @@ export async function deletePrefix(call: Call): Promise<Response> {
   const holder = await prefixHolder(database, prefix);
   if (holder === undefined) throw new Problem("prefix.unknown", `no account owns ${prefix}`);
   if (holder.account !== identity.account) requireScope(identity, "admin", prefix);
-  await database.write(async (queries) => {
+  await writesOf(database, identity.token, now).write(async (queries) => {
     if (!await dropPrefix(queries, prefix, holder.account)) return;
     await audit(queries, { at: now(), account: identity.account, action: "drop-prefix", subject: prefix });
   });
@@ -285,7 +284,7 @@ export async function postAccount(call: Call): Promise<Response> {
     known: ["name"],
   });
   const name = textField(body, "name", { min: 1, max: 39, pattern: ACCOUNT_NAME });
-  const made = await database.write(async (queries) => {
+  const made = await writesOf(database, identity.token, now).write(async (queries) => {
     const account = await createAccount(queries, name, now());
     if (account === undefined) return false;
     await audit(queries, { at: now(), account: identity.account, action: "account", subject: name });
@@ -302,7 +301,8 @@ export async function postReleaseHold(call: Call): Promise<Response> {
   const identity = await identify(call);
   const id = idParam(call);
   requireScope(identity, "admin", id);
-  if (!await releaseHold(database, id, identity.account, now())) {
+  const writes = writesOf(database, identity.token, now);
+  if (!await releaseHold(writes, id, identity.account, now())) {
     throw new Problem("package.unknown", `no package ${id} is held`);
   }
   return jsonAnswer(call.request, { name: id, held: false }, { cache: "never" });

@@ -18,7 +18,8 @@ import { signRecord } from "../signing.ts";
 import { type OwnedPrefix, ownerOf } from "../store/accounts.ts";
 import { findRelease, isoTime, publishedReleases } from "../store/packages.ts";
 import { type PublishOutcome, publishRelease, unyankRelease, yankRelease } from "../store/releases.ts";
-import { authenticate, type Identity, requireScope } from "../tokens.ts";
+import type { Writes } from "../store/database.ts";
+import { authenticate, type Identity, requireScope, writesOf } from "../tokens.ts";
 import { requirePackage } from "./packages.ts";
 
 /** `PUT /api/packages/{name}/versions/{version}` */
@@ -63,7 +64,7 @@ export async function putVersion(call: Call): Promise<Response> {
     publisher: owned.prefix,
     publishedAt: isoTime(publishedAt),
   };
-  const outcome = await publishRelease(database, {
+  const outcome = await publishRelease(writesOf(database, identity.token, services.now), {
     package: id,
     version,
     account: identity.account,
@@ -109,16 +110,14 @@ export async function identify(call: Call): Promise<Identity> {
 
 async function requireOwner(call: Call, id: string, identity: Identity): Promise<OwnedPrefix> {
   const { database, domains } = call.services;
-  const owned = await ownerOf(database, id);
-  if (owned === undefined) {
+  const found = await ownerOf(database, id);
+  if (found === undefined) {
     throw new Problem(
       "owner.prefix",
       `no account owns ${id}; see ${call.services.settings.baseUrl}/registry#who-may-publish`,
     );
   }
-  if (owned.account !== identity.account) {
-    throw new Problem("owner.prefix", `${owned.prefix} belongs to another account`);
-  }
+  const owned = requireAccount(id, found, identity);
   if (owned.proof === "dns") {
     const shown = await domains(hostOf(id), identity.accountName).catch(() => {
       throw new Problem("server.unavailable", `the name servers of ${hostOf(id)} do not answer`);
@@ -131,6 +130,12 @@ async function requireOwner(call: Call, id: string, identity: Identity): Promise
     }
   }
   return owned;
+}
+
+/** Throws unless the account of the token owns the prefix of an id. */
+function requireAccount(id: string, owned: OwnedPrefix | undefined, identity: Identity): OwnedPrefix {
+  if (owned !== undefined && owned.account === identity.account) return owned;
+  throw new Problem("owner.prefix", `${owned?.prefix ?? id} belongs to another account`);
 }
 
 /** The SHA-256 of a `Content-Digest` field (RFC 9530), in base64. */
@@ -171,7 +176,7 @@ const SEVERITIES = ["broken", "security", "other"];
 
 /** `POST /api/packages/{name}/versions/{version}/yank` */
 export async function postYank(call: Call): Promise<Response> {
-  const { id, version, identity } = await requireYanker(call);
+  const { id, version, identity, writes } = await requireYanker(call);
   const { database, settings, now, log } = call.services;
   const body = await readJsonBody(call.request, {
     maxBytes: settings.jsonBytes,
@@ -185,7 +190,7 @@ export async function postYank(call: Call): Promise<Response> {
       errors: [{ pointer: "/severity", detail: SEVERITIES.join(", ") }],
     });
   }
-  await yankRelease(database, { package: id, version, reason, severity, account: identity.account, at: now() });
+  await yankRelease(writes, { package: id, version, reason, severity, account: identity.account, at: now() });
   log("yank", { package: id, version, account: identity.accountName, severity });
   const kept = (await findRelease(database, id, version))!;
   return jsonAnswer(call.request, { name: id, version, yanked: kept.yanked ?? null }, { cache: "never" });
@@ -193,14 +198,22 @@ export async function postYank(call: Call): Promise<Response> {
 
 /** `DELETE /api/packages/{name}/versions/{version}/yank` */
 export async function deleteYank(call: Call): Promise<Response> {
-  const { id, version, identity } = await requireYanker(call);
-  const { database, now, log } = call.services;
-  await unyankRelease(database, { package: id, version, account: identity.account, at: now() });
+  const { id, version, identity, writes } = await requireYanker(call);
+  const { now, log } = call.services;
+  await unyankRelease(writes, { package: id, version, account: identity.account, at: now() });
   log("unyank", { package: id, version, account: identity.accountName });
   return jsonAnswer(call.request, { name: id, version, yanked: null }, { cache: "never" });
 }
 
-async function requireYanker(call: Call): Promise<{ id: string; version: string; identity: Identity }> {
+interface Yanker {
+  readonly id: string;
+  readonly version: string;
+  readonly identity: Identity;
+  /** Transactions in which token and ownership still hold. */
+  readonly writes: Writes;
+}
+
+async function requireYanker(call: Call): Promise<Yanker> {
   knownQuery(call, []);
   const id = idParam(call);
   const version = versionParam(call);
@@ -208,9 +221,14 @@ async function requireYanker(call: Call): Promise<{ id: string; version: string;
   requireScope(identity, "yank", id);
   await requirePackage(call);
   // The current ownership of the prefix decides: losing it, or its DNS record, loses the right to yank.
-  if (!identity.token.scopes.includes("admin")) await requireOwner(call, id, identity);
-  if (await findRelease(call.services.database, id, version) === undefined) {
+  const { database, now } = call.services;
+  const isAdmin = identity.token.scopes.includes("admin");
+  if (!isAdmin) await requireOwner(call, id, identity);
+  if (await findRelease(database, id, version) === undefined) {
     throw new Problem("version.unknown", `${id} has no version ${version}`);
   }
-  return { id, version, identity };
+  const writes = writesOf(database, identity.token, now, async (queries) => {
+    if (!isAdmin) requireAccount(id, await ownerOf(queries, id), identity);
+  });
+  return { id, version, identity, writes };
 }

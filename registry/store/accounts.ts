@@ -87,10 +87,11 @@ export async function createToken(queries: Queries, token: Token, hash: string):
   );
 }
 
-/** Locks a token until the end of the transaction; false when it no longer works. */
+/** Locks a token until the end of the transaction; false when it, or its account, no longer works. */
 export async function lockLiveToken(queries: Queries, id: string, now: number): Promise<boolean> {
   return await queries.run(
-    "UPDATE tokens SET label = label WHERE id = ? AND revoked_at IS NULL AND expires_at > ?",
+    `UPDATE tokens SET label = label WHERE id = ? AND revoked_at IS NULL AND expires_at > ?
+       AND account IN (SELECT id FROM accounts WHERE suspended_at IS NULL)`,
     id,
     now,
   ) === 1;

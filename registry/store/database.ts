@@ -34,6 +34,9 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
+/** The transactions of a database. */
+export type Writes = Pick<Database, "write">;
+
 /** The database is temporarily unavailable; the request may be retried. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";

@@ -11,7 +11,7 @@ import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
 import { audit, ownerOf } from "./accounts.ts";
-import { type Database, first, maybeText, numberOf, type Queries, textOf } from "./database.ts";
+import { first, maybeText, numberOf, type Queries, textOf, type Writes } from "./database.ts";
 import type { SolverFacts } from "./packages.ts";
 
 /** One plugin of a release. */
@@ -72,7 +72,7 @@ const AUTHOR_RENDERER = 1;
 
 /** Stores a release. */
 export function publishRelease(
-  database: Database,
+  database: Writes,
   release: NewRelease,
   limits: PublishLimits,
 ): Promise<PublishOutcome> {
@@ -250,7 +250,7 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
 
 /** Yanks a release, or changes the reason of a yanked one. */
 export function yankRelease(
-  database: Database,
+  database: Writes,
   yank: {
     readonly package: string;
     readonly version: string;
@@ -286,7 +286,7 @@ export function yankRelease(
 
 /** Un-yanks a release; false when it is not yanked. */
 export function unyankRelease(
-  database: Database,
+  database: Writes,
   of: { readonly package: string; readonly version: string; readonly account: string; readonly at: number },
 ): Promise<boolean> {
   return database.write(async (queries) => {
@@ -300,7 +300,7 @@ export function unyankRelease(
 }
 
 /** Releases a held package; false when none is held. */
-export function releaseHold(database: Database, id: string, account: string, at: number): Promise<boolean> {
+export function releaseHold(database: Writes, id: string, account: string, at: number): Promise<boolean> {
   return database.write(async (queries) => {
     if (await queries.run("UPDATE packages SET held = 0 WHERE id = ? AND held = 1", id) === 0) return false;
     await audit(queries, { at, account, action: "release-hold", subject: id });

@@ -4,13 +4,14 @@
 import assert from "node:assert/strict";
 import { createToken, revokeToken, type Scope, type Token, tokenByHash } from "../../registry/store/accounts.ts";
 import { createAccount, grantPrefix, lockLiveToken } from "../../registry/store/accounts.ts";
+import type { Database, Queries } from "../../registry/store/database.ts";
 import { findPackage, listVersions } from "../../registry/store/packages.ts";
 import { publishRelease } from "../../registry/store/releases.ts";
 import { outranks } from "../../registry/tokens.ts";
 import { definition } from "../project/sample_plugins.ts";
 import { sampleRelease } from "./sample_release.ts";
 import { eachDatabase } from "./temp_database.ts";
-import { type ProblemBody, type TestRegistry, withRegistry } from "./test_registry.ts";
+import { type ProblemBody, realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";
 
 const DAY = 86_400_000;
 
@@ -232,4 +233,108 @@ eachDatabase("a package follows the owner of its prefix, and only that account p
     false,
   ]);
   assert.equal((await findPackage(database, "kv.example/store"))!.summary.version, "1.2.0");
+});
+
+/** A database in which something happens right before the next transaction: after a request was authenticated. */
+class InterveningDatabase implements Database {
+  readonly #inner: Database;
+  /** Happens once. */
+  before: ((queries: Queries) => Promise<unknown>) | undefined;
+
+  constructor(inner: Database) {
+    this.#inner = inner;
+  }
+
+  get dialect(): Database["dialect"] {
+    return this.#inner.dialect;
+  }
+
+  all: Database["all"] = (...query) => this.#inner.all(...query);
+  run: Database["run"] = (...query) => this.#inner.run(...query);
+  snapshot: Database["snapshot"] = (work) => this.#inner.snapshot(work);
+  close: Database["close"] = () => this.#inner.close();
+
+  async write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    const { before } = this;
+    this.before = undefined;
+    if (before !== undefined) await this.#inner.write(before);
+    return await this.#inner.write(work);
+  }
+}
+
+const KV = "github.com/acme/kv";
+const KV_RELEASE = "/api/packages/github.com:acme:kv/versions/1.0.0";
+
+eachDatabase(
+  "a token that is revoked, or an account that is suspended, during a request changes nothing any more",
+  async (inner) => {
+    const database = new InterveningDatabase(inner);
+    await withRegistry(async (r) => {
+      const root = r.registry.adminToken!;
+      const { token, tokenId, account } = await r.author("acme", ["github.com/acme"]);
+      const { tokenId: spare } = await r.author("spare", []);
+      const { token: mallory } = await r.author("mallory", ["xn--gthub-n4a.com"]);
+      assert.equal((await r.publish(mallory, [definition("xn--gthub-n4a.com/a/b", "1.0.0")])).status, 201);
+      assert.equal((await r.publish(token, [definition(KV, "1.0.0")])).status, 201);
+      const next = realArchive([definition(KV, "2.0.0")]);
+      const changes: readonly (readonly [string, RequestInit])[] = [
+        r.publishing(KV, "2.0.0", next, token),
+        [`${KV_RELEASE}/yank`, r.json("POST", { reason: "x", severity: "other" }, token)],
+        [`${KV_RELEASE}/yank`, as(token, "DELETE")],
+        ["/api/tokens", r.json("POST", { label: "x", scopes: ["publish"] }, token)],
+        ["/api/prefixes/github.com:acme", as(token, "DELETE")],
+        ["/api/prefixes", r.json("POST", { prefix: "github.com/more", account: "acme" }, root)],
+        ["/api/accounts", r.json("POST", { name: "eve" }, root)],
+        ["/api/packages/xn--gthub-n4a.com:a:b/release", as(root, "POST")],
+        [`/api/tokens/${spare}`, as(root, "DELETE")],
+      ];
+      const [admin] = await inner.all(
+        "SELECT t.id, t.account FROM tokens t JOIN accounts a ON a.id = t.account WHERE t.scopes LIKE '%admin%'",
+      );
+      const ends: readonly [string, string, string][] = [
+        ["UPDATE tokens SET revoked_at = 1 WHERE id IN (?, ?)", tokenId, String(admin!.id)],
+        ["UPDATE accounts SET suspended_at = 1 WHERE id IN (?, ?)", account, String(admin!.account)],
+      ];
+      const state = async () => [
+        await inner.all("SELECT version FROM releases ORDER BY version"),
+        await inner.all("SELECT version FROM yanks"),
+        await inner.all("SELECT id FROM tokens WHERE revoked_at IS NULL ORDER BY id"),
+        await inner.all("SELECT prefix FROM prefixes ORDER BY prefix"),
+        await inner.all("SELECT name FROM accounts ORDER BY name"),
+        await inner.all("SELECT id, held FROM packages ORDER BY id"),
+      ];
+      const before = await state();
+      for (const [sql, ...values] of ends) {
+        for (const [path, init] of changes) {
+          database.before = (q) => q.run(sql, ...values);
+          assert.equal(await outcome(r, path, init), "auth.invalid", `${init.method} ${path}`);
+          assert.equal(database.before, undefined, `${init.method} ${path} has a transaction`);
+          await inner.write((q) => q.run("UPDATE tokens SET revoked_at = NULL"));
+          await inner.write((q) => q.run("UPDATE accounts SET suspended_at = NULL"));
+          assert.deepEqual(await state(), before, `${init.method} ${path}`);
+        }
+      }
+    }, { database });
+  },
+);
+
+eachDatabase("a prefix that moves to another account during a request takes the rights along", async (inner) => {
+  const database = new InterveningDatabase(inner);
+  await withRegistry(async (r) => {
+    const { token, account } = await r.author("acme", ["github.com/acme"]);
+    const bob = await r.author("bob", []);
+    assert.equal((await r.publish(token, [definition(KV, "1.0.0")])).status, 201);
+    const changes: readonly (readonly [string, RequestInit])[] = [
+      r.publishing(KV, "2.0.0", realArchive([definition(KV, "2.0.0")]), token),
+      [`${KV_RELEASE}/yank`, r.json("POST", { reason: "x", severity: "other" }, token)],
+      [`${KV_RELEASE}/yank`, as(token, "DELETE")],
+    ];
+    const move = (to: string) => (q: Queries) => q.run("UPDATE prefixes SET account = ?", to);
+    for (const [path, init] of changes) {
+      database.before = move(bob.account);
+      assert.equal(await outcome(r, path, init), "owner.prefix", `${init.method} ${path}`);
+      await inner.write(move(account));
+    }
+    assert.equal((await inner.all("SELECT version FROM yanks")).length, 0);
+  }, { database });
 });
