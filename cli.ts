@@ -7,22 +7,28 @@ import { exitProcess, programArguments } from "@waft/engine/internal/host/proces
 import { exitStatus, report } from "./project/base/failure.ts";
 import { fileStatus } from "./project/base/file_status.ts";
 import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
+import { lateImports } from "./project/base/late_import.ts";
 import { VERSION } from "./project/base/version_string.ts";
+
+const late = lateImports(import.meta.url);
+const quickRun = late<typeof import("./project/commands/quick_run.ts")>("./project/commands/quick_run.ts");
+const firstRun = late<typeof import("./project/commands/first_run.ts")>("./project/commands/first_run.ts");
+const helpLayout = late<typeof import("./project/commands/help_layout.ts")>("./project/commands/help_layout.ts");
 
 /** All commands: the project's, and those of units that do not know each other. */
 const ROWS: readonly CommandRow[] = [
   ...COMMANDS,
-  { name: "registry", summary: "Run a plugin registry with its site", load: () => import("./registry/command.ts") },
+  { name: "registry", summary: "Run a plugin registry with its site", load: late("./registry/command.ts") },
 ];
 
 /** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
 export async function main(args: string[]): Promise<number> {
   const words = normalized(args);
   if (words[0] === "run") {
-    const { runQuickly } = await import("./project/commands/quick_run.ts");
+    const { runQuickly } = await quickRun();
     const quick = await runQuickly(words.slice(1));
     if (quick !== undefined) return quick;
-    const { runFirst } = await import("./project/commands/first_run.ts");
+    const { runFirst } = await firstRun();
     const first = await runFirst(words.slice(1));
     if (first !== undefined) return first;
   }
@@ -50,7 +56,7 @@ function isFile(path: string): boolean {
 /** The same through commander: for every other command, and for `run` with anything unusual. */
 export async function runCommand(args: string[]): Promise<number> {
   const { Command, CommanderError } = await import("commander");
-  const { HELP_LAYOUT } = await import("./project/commands/help_layout.ts");
+  const { HELP_LAYOUT } = await helpLayout();
   const { default: process } = await import("node:process");
   const program = new Command("waft")
     .description("Compile and run WebAssembly, and manage projects and plugins.")

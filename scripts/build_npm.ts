@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../project/base/progress.ts";
 import { writeArchive } from "../project/packages/archive.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
+import { writeLiteralImports } from "./literal_imports.ts";
 import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { compileFirstEagerly } from "./quick_profile.ts";
@@ -95,7 +96,12 @@ async function buildPackage(
   const folder = join(root, row.folder);
   const pack = join(scratch, "pack.tgz");
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
-  deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
+  const restore = writeLiteralImports(root);
+  try {
+    deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
+  } finally {
+    restore();
+  }
   const files = readPack(readFileSync(pack));
   // The command's archive also contains the engine, which is a separate package.
   if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }

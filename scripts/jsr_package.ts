@@ -12,6 +12,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
 import { writeArchive } from "../project/packages/archive.ts";
+import { writeLiteralImports } from "./literal_imports.ts";
 import { type Files, readPack } from "./npm_package.ts";
 
 /** Package folders. */
@@ -48,6 +49,7 @@ export async function buildJsr(tree: string): Promise<JsrPackage[]> {
     }).catch((error) => answer(400, { code: "malformedRequest", message: String((error as Error).message) }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const restore = writeLiteralImports(tree);
   try {
     for (const folder of FOLDERS) {
       const before = packages.length;
@@ -55,6 +57,7 @@ export async function buildJsr(tree: string): Promise<JsrPackage[]> {
       if (packages.length !== before + 1) throw new Error(`deno publish sent no package for ${folder}:\n${printed}`);
     }
   } finally {
+    restore();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   }

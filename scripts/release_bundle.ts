@@ -10,6 +10,7 @@ import { pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../project/versions/release_index.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
 import { compileEagerly } from "./eager_functions.ts";
+import { writeLiteralImports } from "./literal_imports.ts";
 import { compileRunsEagerly, functionsThatRun } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
 
@@ -157,6 +158,7 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
   const first = join(tree, "bundled_first");
   const isFirst = (file: string): boolean => file === "first_run.ts" || LATE.some(([name]) => `${name}.ts` === file);
   const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--outdir"];
+  const restore = writeLiteralImports(tree);
   try {
     const rest = names.filter((name) => name !== "first_run.ts");
     run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...rest], tree);
@@ -167,6 +169,7 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
     const firstFiles = [...filesBelow(first)].map(([path, bytes]) => [FIRST_FOLDER + path, bytes] as const);
     return new Map([...filesBelow(out), ...filesBelow(quick), ...firstFiles]);
   } finally {
+    restore();
     for (const name of names) rmSync(join(tree, name));
     for (const folder of [out, quick, first]) rmSync(folder, { recursive: true, force: true });
   }

@@ -154,8 +154,8 @@ function importsOf(path: string, text: string): Import[] {
       : clause.slice(1, -1).split(",").map((name) => name.trim().replace(/^type\s+/, "").split(/\s+as\s+/)[0]);
     found.push({ path: target, names: names.filter((name) => name !== ""), dynamic: false });
   }
-  // Dynamic imports and scripts that are started by path use every export.
-  for (const match of text.matchAll(/(?:import\(\s*|new URL\(\s*)"(\.[^"]+\.ts)"/g)) {
+  // Dynamic imports, late ones included, and scripts that are started by path use every export.
+  for (const match of text.matchAll(/(?:import\(\s*|\blate\(\s*|new URL\(\s*)"(\.[^"]+\.ts)"/g)) {
     found.push({ path: relative(ROOT, normalize(join(ROOT, dirname(path), match[1]))), names: ["*"], dynamic: true });
   }
   return found;

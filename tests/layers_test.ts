@@ -65,7 +65,8 @@ function importsOf(path: string): string[] {
   // Examples in comments import the packages by name.
   const text = readFileSync(join(ROOT, path), "utf8").replace(/^ \* .*$/gm, "");
   const found: string[] = [];
-  for (const match of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
+  // Late imports (project/base/late_import.ts) count, too.
+  for (const match of text.matchAll(/(?:\bfrom|\bimport|\blate(?:<[^"]*"[^"]*"[^"]*>)?)\s*\(?\s*"([^"]+)"/g)) {
     const target = match[1];
     if (ENGINE_EXPORTS.has(target)) found.push(ENGINE_EXPORTS.get(target)!);
     else if (target.startsWith("@waft/")) found.push(`no such export: ${target}`);

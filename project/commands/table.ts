@@ -3,56 +3,59 @@
  * module adds its command, with options, to the program. Start-up time counts, so a module is loaded only when its
  * command is named.
  */
+import { lateImports } from "../base/late_import.ts";
 import type { CommandModule, CommandRow } from "./command_row.ts";
 import { PROJECT_COMMANDS } from "./project_table.ts";
 
 export type { CommandModule, CommandRow };
 
+const late = lateImports(import.meta.url);
+
 /** The rows. */
 export const COMMANDS: readonly CommandRow[] = [
-  { name: "run", summary: "Compile a module and call one of its functions", load: () => import("./run.ts") },
-  { name: "replay", summary: "Repeat a recorded run without its host", load: () => import("./replay.ts") },
-  { name: "serve", summary: "Answer HTTP requests with a component", load: () => import("./serve.ts") },
-  { name: "compile", summary: "Compile a module to an artifact", load: () => import("./compile.ts") },
-  { name: "build", summary: "Make one executable of a module or component", load: () => import("./build.ts") },
-  { name: "cache", summary: "Show or clear the cache of compiled modules", load: () => import("./cache.ts") },
+  { name: "run", summary: "Compile a module and call one of its functions", load: late("./run.ts") },
+  { name: "replay", summary: "Repeat a recorded run without its host", load: late("./replay.ts") },
+  { name: "serve", summary: "Answer HTTP requests with a component", load: late("./serve.ts") },
+  { name: "compile", summary: "Compile a module to an artifact", load: late("./compile.ts") },
+  { name: "build", summary: "Make one executable of a module or component", load: late("./build.ts") },
+  { name: "cache", summary: "Show or clear the cache of compiled modules", load: late("./cache.ts") },
   {
     name: "validate",
     summary: "Check modules and components without running them",
-    load: () => import("./validate.ts"),
+    load: late("./validate.ts"),
   },
-  { name: "verify", summary: "Prove that machine code stays in its sandbox", load: () => import("./verify.ts") },
+  { name: "verify", summary: "Prove that machine code stays in its sandbox", load: late("./verify.ts") },
   {
     name: "parse",
     summary: "Translate the text of a module or component to binary form",
-    load: () => import("./parse.ts"),
+    load: late("./parse.ts"),
   },
-  { name: "print", summary: "Print a module or component as text", load: () => import("./print.ts") },
+  { name: "print", summary: "Print a module or component as text", load: late("./print.ts") },
   {
     name: "inspect",
     summary: "Show the content of a module, component, artifact or recording",
-    load: () => import("./inspect.ts"),
+    load: late("./inspect.ts"),
   },
   {
     name: "explore",
     summary: "Write a page that shows how functions are compiled",
-    load: () => import("./explore.ts"),
+    load: late("./explore.ts"),
   },
   {
     name: "profile",
     summary: "Run a program and show where its time goes",
-    load: () => import("./profile.ts"),
+    load: late("./profile.ts"),
   },
   {
     name: "debug",
     summary: "Run a module under the debugger, in the terminal or an editor",
-    load: () => import("./debug.ts"),
+    load: late("./debug.ts"),
   },
-  { name: "types", summary: "Write TypeScript declarations of a component", load: () => import("./types.ts") },
-  { name: "component", summary: "Make components of core modules", load: () => import("./component.ts") },
-  { name: "compose", summary: "Connect components with each other", load: () => import("./compose.ts") },
-  { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
+  { name: "types", summary: "Write TypeScript declarations of a component", load: late("./types.ts") },
+  { name: "component", summary: "Make components of core modules", load: late("./component.ts") },
+  { name: "compose", summary: "Connect components with each other", load: late("./compose.ts") },
+  { name: "wast", summary: "Run WebAssembly test scripts", load: late("./wast.ts") },
   ...PROJECT_COMMANDS,
-  { name: "completion", summary: "Print completions for a shell", load: () => import("./completion.ts") },
-  { name: "man", summary: "Write the manual pages", load: () => import("./man.ts") },
+  { name: "completion", summary: "Print completions for a shell", load: late("./completion.ts") },
+  { name: "man", summary: "Write the manual pages", load: late("./man.ts") },
 ];

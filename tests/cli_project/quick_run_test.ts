@@ -30,6 +30,15 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.ok(size < 712_000, `${size} characters without comments`);
 });
 
+Deno.test("the command reads no module before it is needed", () => {
+  const { files } = loadedWith("cli.ts");
+  assert.ok(files.includes("project/commands/table.ts") && files.length < 40, `${files.length} modules`);
+  for (const file of files) {
+    // Deno reads files that literal imports name, before the program starts.
+    assert.doesNotMatch(sourceOf(file).replaceAll("typeof import(", ""), /\bimport\("\./, file);
+  }
+});
+
 Deno.test("a first run loads no option reader, no opcode table and nothing of Node", () => {
   const { files, others } = loadedWith("project/commands/first_run.ts");
   assert.deepEqual(others, [], "all modules are our own");
