@@ -47,6 +47,11 @@ export interface CompileOptions {
    * undefined if that is not possible. The code then belongs to this process: it is not serialized.
    */
   storage?: ((bytes: number) => ImageStorage | undefined) | undefined;
+  /**
+   * Leaves entry thunks that are not stored to CompiledCode.makeThunks: most are those of functions in tables, which
+   * JavaScript never calls. The code is then not serialized.
+   */
+  lateThunks?: boolean;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;
   /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */

@@ -31,6 +31,7 @@ import {
   hasOptimized,
   prepareBodyCompiler,
   stubContext,
+  type ThunkImage,
   validateWhole,
 } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
@@ -166,6 +167,15 @@ function compileInto(
   } finally {
     place.release();
   }
+}
+
+/** Places the image of a module's late thunks. */
+function thunkModule(store: Store, { bytes, tables }: ThunkImage, module: CompiledModule): CompiledModule {
+  const { thread } = store;
+  const image = placeImage(thread.arena, bytes, tables);
+  const thunks = new CompiledModule(thread, module.valid, { ...module.description, image, sameAs: module });
+  store.addModule(thunks);
+  return thunks;
 }
 
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
@@ -579,12 +589,14 @@ export class Engine implements Settings {
         polls: tier === "auto",
         share: bodySharing(this.#threads),
         // Code of the other tiers may be serialized or proven, and must not contain addresses.
-        storage: tier === "auto" && !this.#provesCode ? storage : undefined,
+        ...(tier === "auto" && !this.#provesCode ? { storage, lateThunks: true } : {}),
       }));
-    const compiled = new CompiledModule(thread, code.valid, {
+    const { makeThunks } = code;
+    const compiled: CompiledModule = new CompiledModule(thread, code.valid, {
       ...code,
       image,
       placeOf: (offset) => places?.placeOf(offset),
+      lateThunks: makeThunks && (() => thunkModule(space, makeThunks(), compiled)),
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);

@@ -119,7 +119,7 @@ function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContex
  * and of WASI. `i` is i32, `I` i64, `f` f32 and `d` f64.
  */
 const SIGNATURES: readonly string[] = [
-  ...Array.from({ length: 12 }, (_, count) => "i".repeat(count)).flatMap((params) => [`${params}>`, `${params}>i`]),
+  ...Array.from({ length: 15 }, (_, count) => "i".repeat(count)).flatMap((params) => [`${params}>`, `${params}>i`]),
   ...[">I", "I>", "I>I", "I>i", "i>I", "iI>i", "II>I", "II>i", "iI>", "iIi>i", "iIii>i", "iIi>I"],
   ...[
     "ii>I",
@@ -135,9 +135,9 @@ const SIGNATURES: readonly string[] = [
     "iiiiI>i",
     "iiiiII>i",
   ],
-  ...["iiiiiI>i", "iiiiiII>i", "iiiiIii>i"],
+  ...["iiiiiI>i", "iiiiiII>i", "iiiiIii>i", "iIi>", "iII>i", "iiI>I", "Ii>", "iiiII>"],
   ...[">d", "d>", "d>d", "d>i", "i>d", "id>", "id>i", "ii>d", "iid>", "iii>d", "id>d", "dd>d", "di>d", "ddd>d"],
-  ...["idd>", "iidd>i", "iidii>", "idiiii>i", "idiiiii>i", "iiiid>"],
+  ...["idd>", "iidd>i", "iidii>", "idiiii>i", "idiiiii>i", "iiiid>", "iid>i", "iid>d", "idi>", "idi>i", "iiiii>d"],
   ...["i>f", "f>f", "if>", "ii>f", "iif>", "iii>f", "iff>", "iifii>", "iiifii>"],
 ];
 

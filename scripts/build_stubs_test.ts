@@ -103,3 +103,21 @@ Deno.test("stored process stubs equal generated ones; unknown systems go to the 
     assert.throws(() => stored("plan9"), /plan9/);
   }
 });
+
+Deno.test("references are passed as 64-bit integers are: both have one stored thunk", () => {
+  for (const { name, thunks } of GENERATORS) {
+    for (const kind of ["entry", "host"] as const) {
+      const [references, integers] = [TY.REF, TY.I64].map((type) => {
+        const signature = { params: Uint8Array.of(TY.I32, type, type), results: Uint8Array.of(type) };
+        const code = new MachineCode(0, 1);
+        thunks[kind](0, stubContext({ signatures: [signature] }), code);
+        return thunkContents(code);
+      });
+      assert.deepEqual(references, integers, `${kind} thunks of ${name}`);
+    }
+    const { hasEntryThunk } = new StubStore(TEXTS[name], FILLERS[name]);
+    const signature = (...params: number[]) => ({ params: Uint8Array.from(params), results: Uint8Array.of() });
+    const signatures = [signature(TY.I32, TY.REF), signature(TY.F32, TY.I64, TY.F64, TY.V128)];
+    assert.deepEqual([0, 1].map((id) => hasEntryThunk(id, stubContext({ signatures }))), [true, false]);
+  }
+});

@@ -47,6 +47,7 @@ export const ARM64: Target = {
   emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk: STORE.thunk("entry", emitEntryThunk),
   emitHostThunk: STORE.thunk("host", emitHostThunk),
+  hasEntryThunk: STORE.hasEntryThunk,
   relocate,
   writeEntryJump,
   loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },

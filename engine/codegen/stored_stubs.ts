@@ -8,7 +8,7 @@
  * sites within. The only part that depends on a module is the displacement of its tags.
  */
 import { fromBase64 } from "../base/base64.ts";
-import type { Signature } from "../ir/types.ts";
+import { type Signature, TY } from "../ir/types.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import { CALL_COLUMNS, type MachineCode } from "./machine_code.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
@@ -45,13 +45,19 @@ export function stubVariant({ explicitBounds, fuel, cpu }: CodegenContext): stri
 /** Functions that JavaScript calls have entry thunks, imported ones host thunks. */
 export type ThunkKind = "entry" | "host";
 
+/** The letter of a type in the names of thunks; references are passed as integers are. */
+function typeLetter(type: number): number {
+  return type === TY.REF ? TY.I64 : type;
+}
+
 /** The names of the thunk of a signature: for all processors, and for those with AVX or without it. */
 export function thunkKeys(
   kind: ThunkKind,
   { params, results }: Signature,
   { cpu }: Pick<CodegenContext, "cpu">,
 ): [common: string, own: string] {
-  const key = `${kind} ${params.join("")}_${results.join("")}`;
+  const [from, to] = [params, results].map((types) => Array.from(types, typeLetter).join(""));
+  const key = `${kind} ${from}_${to}`;
   return [key, `${key} ${cpu.has("avx") ? "avx" : "-"}`];
 }
 
@@ -90,14 +96,26 @@ export class StubStore {
   /** The backend's thunks of one kind: stored, or generated for a signature without a stored one. */
   thunk(kind: ThunkKind, generate: Target["emitEntryThunk"]): Target["emitEntryThunk"] {
     return (signatureId, context, code) => {
-      const { stubs, thunks } = this.#content;
-      const [common, own] = thunkKeys(kind, context.signatures[signatureId], context);
-      const index = thunks[common] ?? thunks[own];
+      const index = this.#thunkIndex(kind, signatureId, context);
       if (index === undefined) return generate(signatureId, context, code);
       alignImage(code, FUNCTION_ALIGNMENT, this.#filler);
       (kind === "entry" ? code.entryThunk : code.hostThunk)[signatureId] = code.length;
-      appendStub(stubs[index], code);
+      appendStub(this.#content.stubs[index], code);
     };
+  }
+
+  /** Whether the entry thunk of a signature is stored. */
+  readonly hasEntryThunk: Target["hasEntryThunk"] = (signatureId, context) =>
+    this.#thunkIndex("entry", signatureId, context) !== undefined;
+
+  #thunkIndex(
+    kind: ThunkKind,
+    signatureId: number,
+    context: Pick<CodegenContext, "signatures" | "cpu">,
+  ): number | undefined {
+    const { thunks } = this.#content;
+    const [common, own] = thunkKeys(kind, context.signatures[signatureId], context);
+    return thunks[common] ?? thunks[own];
   }
 
   get #content(): StoredStubs {

@@ -129,6 +129,8 @@ export interface Target {
   emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
   /** Appends the host-call thunk (wasm → host: parks with STATUS.HOST) of a signature. */
   emitHostThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
+  /** Whether the entry thunk of a signature is stored, so that appending it takes no code generation. */
+  hasEntryThunk(signatureId: number, context: Pick<CodegenContext, "signatures" | "cpu">): boolean;
   /** Resolves relocations in place once all offsets are known. */
   relocate(code: MachineCode): void;
   /**

@@ -6,7 +6,7 @@
 import type { ContextLayout } from "../../abi/context_layout.ts";
 import { Bug, type SourcePlace } from "../../errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
-import type { CodeImage } from "../../link/image.ts";
+import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
@@ -59,6 +59,9 @@ export class CompiledModule implements ImageOwner {
   readonly codeOffset: number | undefined;
   readonly #inlineSites: InlineSites | (() => InlineSites);
   #inlineSitesRead: InlineSites | undefined;
+  readonly #makeThunks: (() => CompiledModule) | undefined;
+  /** The module of the thunks that `#makeThunks` has made. */
+  #thunks: CompiledModule | undefined;
   /** The references of all realms to the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
@@ -76,6 +79,8 @@ export class CompiledModule implements ImageOwner {
       /** The references to an image that another realm placed. */
       references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
+      /** Makes the module of the entry thunks that the image lacks (LATE_THUNK). */
+      lateThunks?: (() => CompiledModule) | undefined;
       /** Another compilation of the same module: everything that does not depend on code is shared with it. */
       sameAs?: CompiledModule;
     },
@@ -92,6 +97,7 @@ export class CompiledModule implements ImageOwner {
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
+    this.#makeThunks = parts.lateThunks;
     this.references = parts.references ?? new ImageReferences(true);
     this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset));
     const ids = valid.canonicalIds;
@@ -106,13 +112,15 @@ export class CompiledModule implements ImageOwner {
   entryThunk(funcIndex: number): number {
     const { base, tables } = this.image;
     const offset = tables.entryThunk[this.signatureIds[funcIndex]];
+    if (offset === LATE_THUNK) return (this.#thunks ??= this.#makeThunks!()).entryThunk(funcIndex);
     if (offset < 0) throw new Bug(`Function ${funcIndex} has no entry thunk: JavaScript should not know it`);
     return base + offset;
   }
 
-  /** True if JavaScript can enter function `funcIndex`. */
+  /** True if JavaScript can enter function `funcIndex`; false if there is no such function. */
   hasEntryThunk(funcIndex: number): boolean {
-    return this.image.tables.entryThunk[this.signatureIds[funcIndex]] >= 0;
+    const offset = this.image.tables.entryThunk[this.signatureIds[funcIndex]];
+    return offset >= 0 || offset === LATE_THUNK;
   }
 
   /** The data segments, prepared by the first instantiation. */
