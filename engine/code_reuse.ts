@@ -1,5 +1,5 @@
 /**
- * Compiled code that modules of one realm have in common. In: the bytes of a module, and everything else that decides
+ * Sharing of compiled code between the modules of one realm. In: the bytes of a module, and everything else that decides
  * its code. Out: the code that was compiled from equal bytes with equal settings, while something uses it.
  *
  * Invariants: bytes are compared with a copy that no program can change, so code never belongs to other bytes; the cost
@@ -21,13 +21,13 @@ interface Entry {
   readonly statistics: ReusableCode["statistics"];
 }
 
-/** Bytes that are looked at for a key: the whole bytes are compared afterwards. */
+/** Number of bytes that a key is computed from. All bytes are compared afterwards. */
 const SAMPLES = 64;
 
-/** Entries of one key: modules that differ only in bytes that are not looked at push each other out. */
+/** Most entries of one key: modules with equal samples evict each other. */
 const MOST_ENTRIES = 4;
 
-/** Values refer to their keys, which is why entries do not hold them. */
+/** Apart from the entries, because a tier-up refers to its module: an entry that held it would keep the module alive. */
 const TIER_UPS = new WeakMap<CompiledModule, TierUp>();
 const ENTRIES = new Map<string, Entry[]>();
 const GONE = new FinalizationRegistry<string>((key) => {
@@ -50,7 +50,7 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
   return true;
 }
 
-/** The code of `bytes` under `settings`, if it is there. */
+/** The code of `bytes` under `settings`, if a module uses it. */
 export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode | undefined {
   for (const { bytes: known, code, statistics } of ENTRIES.get(keyOf(bytes, settings)) ?? []) {
     const compiled = code.deref();
@@ -61,7 +61,7 @@ export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode 
   return undefined;
 }
 
-/** Lets later modules with the same bytes and settings have this code. */
+/** Offers this code to later modules with the same bytes and settings. */
 export function rememberCode(
   bytes: Uint8Array,
   settings: string,

@@ -1,6 +1,6 @@
 /**
- * A report of one compilation, for embedders who ask which compiler made what. In: the compiled code and the times that
- * compileModule notes. Out: plain data. Invariant: making a report changes no code.
+ * A report of one compilation for embedders: the compiler, the time and the size of each function. In: the compiled code
+ * and the times that compileModule notes. Out: plain data. Invariant: making a report changes no code.
  */
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 
@@ -23,7 +23,8 @@ export interface FunctionReport {
 /** The result of one compilation, or of loading one from the cache. */
 export interface CompilationReport {
   /**
-   * `baseline`: the quick compiler, which leaves bodies that it does not cover to the other; `optimizing`: all of it.
+   * `baseline`: the quick compiler, which leaves bodies that it does not cover to the optimizing compiler;
+   * `optimizing`: the optimizing compiler for all bodies.
    */
   readonly tier: "baseline" | "optimizing";
   /** The form in which the baseline compiler ran; undefined if it did not. */

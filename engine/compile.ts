@@ -1,5 +1,5 @@
 /**
- * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and
+ * The stages of a compilation: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and
  * tables. Pure: options and CPU features in, bytes out, the same on every host. The runtime places the code in memory.
  *
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
@@ -188,8 +188,8 @@ function enterStorage(valid: ValidModule, code: MachineCode, { storage }: Compil
 }
 
 /**
- * Validates a module with its bodies. The baseline tier does it, whose code is discarded: it is fast from its first
- * instruction. Throws as validateModule does.
+ * Validates a module with its bodies. The baseline tier validates while it compiles and is fast from its first
+ * instruction, so it does the work; its code is discarded. Throws as validateModule does.
  */
 export function validateWhole(module: Module, { features, target, optimizations, cpu }: ValidationOptions): void {
   const valid = validateModule(module, features, { bodies: false });
@@ -226,7 +226,7 @@ export interface LoopPlace {
   readonly frameBytes: number;
 }
 
-/** The optimized code of a function from a loop header on. */
+/** The optimized code of a function from a loop header on (on-stack replacement). */
 export interface LoopEntryCode extends CompiledCode {
   /** Offset at which the baseline function continues. */
   readonly entry: number;
@@ -297,7 +297,11 @@ function timed({ note }: CompileOptions, index: number, compile: () => void): vo
 }
 
 /** Records the inline sites of a function, three words each as `withBodyCompiler` returns them. */
-function noteInlineSites(inlineSites: Map<number, InlineSite[]>, index: number, words: readonly number[]): void {
+export function noteInlineSites(
+  inlineSites: Map<number, InlineSite[]>,
+  index: number,
+  words: ArrayLike<number>,
+): void {
   if (words.length === 0) return;
   const sites = [];
   for (let k = 0; k < words.length; k += 3) {

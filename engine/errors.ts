@@ -139,10 +139,10 @@ export class TrapError extends WaftError {
   readonly #dump: ((program: string) => Uint8Array<ArrayBuffer>) | undefined;
   /** The frames of guest code at the trap, innermost first. */
   readonly frames: readonly TrapFrame[];
-  /** More about the trap, where more is known: the limit that a call has reached, or the address of an access. */
+  /** Details of the trap, if known: the limit that a call has reached, or the address of an access. */
   detail: string | undefined;
   /**
-   * The address that an access to memory was out of bounds at, and the memory's size in bytes, where both are known.
+   * The address of an out-of-bounds access to memory, and the memory's size in bytes, where both are known.
    */
   access: { readonly address: number; readonly bytes: number } | undefined;
 

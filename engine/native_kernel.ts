@@ -3,9 +3,8 @@
  * the kernel's functions and memory. It needs no compiler and none of the host's WebAssembly, so it is fast from its
  * first instruction.
  *
- * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): in a VM context of its own, on a stack of its
- * own, also while other compiled code is parked. Its memory is a reservation with guard pages, and its code never
- * parks.
+ * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): with its own VM context and stack, also while
+ * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
  */
 import { CONTEXT, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
 import { fromBase64 } from "./base/base64.ts";
@@ -214,7 +213,7 @@ export function nativeKernels(threadOf: () => GuestThread): (native: NativeKerne
   return (native) => {
     try {
       const thread = threadOf();
-      if (thread.host.os !== "linux") return undefined; // not run on other systems yet
+      if (thread.host.os !== "linux") return undefined; // untested on other systems
       placed ??= placeKernel(thread, native);
       return instantiateKernel(thread, placed);
     } catch (error) {

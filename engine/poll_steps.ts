@@ -1,13 +1,13 @@
 /**
- * Runs compiled code from poll to poll, for tests that replace code at a chosen turn of a loop. In: a thread. Out:
- * every poll of its compiled code parks, once. The poll page stays closed, so a frame continues behind the poll's read.
+ * Runs compiled code from poll to poll, for tests that replace code in a chosen iteration of a loop. In: a thread. Out:
+ * every poll of its compiled code parks, once. The poll page stays closed, so a frame continues after the poll's read.
  */
 import { THREAD } from "./abi/context_layout.ts";
 import type { LoopEntryTarget } from "./codegen/target.ts";
 import { PROT } from "./host/host.ts";
 import type { GuestThread } from "./runtime/thread/guest_thread.ts";
 
-/** The number of users by thread. */
+/** By thread: the number of objects that keep its poll page closed. */
 const USERS = new WeakMap<GuestThread, number>();
 
 export class PollSteps {
@@ -34,7 +34,7 @@ export class PollSteps {
     if (this.#count(-1) === 0) this.#protect(PROT.READ);
   }
 
-  /** Lets the frame that has parked at a poll continue behind it, unless it continues elsewhere already. */
+  /** Makes the frame that has parked at a poll continue after it, unless it already continues elsewhere. */
   step(): void {
     const { state, stack, stackLow } = this.#thread;
     const at = state.word(THREAD.GUEST_SP) - stackLow + this.#target.pollResume;

@@ -16,8 +16,8 @@ const TEXT = `(module
   (func (export "spin") (loop (br 0))))`;
 
 /** Requires that two values are the same. */
-function same(what: string, found: unknown, expected: unknown): void {
-  if (found !== expected) throw new Error(`${what} gave ${found}, not ${expected}`);
+function same(name: string, found: unknown, expected: unknown): void {
+  if (found !== expected) throw new Error(`${name} gave ${found}, not ${expected}`);
 }
 
 /** The code of the trap that an action ends with. */
@@ -38,8 +38,8 @@ same("a call", call("call", 20), 41);
 same("a load", call("load", 0), 0x74666177);
 same("an access beyond the memory", trapOf(() => call("load", -4)), "memory-out-of-bounds");
 same("growing the memory", call("grow"), 1);
-same("a load behind the old end", call("load", 300 * 65536), 0);
+same("a load beyond the old end", call("load", 300 * 65536), 0);
 same("a division by zero", trapOf(() => call("divide", 0)), "integer-divide-by-zero");
-same("a recursion without end", trapOf(() => call("deep")), "stack-exhausted");
+same("an endless recursion", trapOf(() => call("deep")), "stack-exhausted");
 same("a deadline", trapOf(() => instance.call({ deadline: 50 }, "spin")), "interrupted");
 same("a call after traps", call("call", 1), 3);

@@ -10,7 +10,7 @@
  * Frames that are in a loop at that time continue in optimized code as well (loop_entries.ts).
  *
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
- * keep it alive: a module that nothing can run any more is neither optimized nor held in memory.
+ * keep it alive: a module that can no longer run is neither optimized nor held in memory.
  */
 import type { Target } from "./codegen/target.ts";
 import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
@@ -59,7 +59,7 @@ export interface OptimizingCompiler {
   readonly afterCalls?: number;
   /**
    * Number of loop turns after which the module is compiled on this thread, and after each of which a frame continues
-   * in optimized code: for tests. Every poll of the thread is looked at.
+   * in optimized code: for tests. Every poll of the thread parks and is counted.
    */
   readonly afterTurns?: number;
   /** Compiles the module on this thread. */
@@ -150,7 +150,7 @@ export class TierUp {
     return this.#compiler.afterCalls !== undefined || this.#compiler.afterTurns !== undefined;
   }
 
-  /** As PendingWork says it. */
+  /** Implements PendingWork. */
   advance(now: number, atPoll = false): number | undefined {
     const next = this.#advance(now, atPoll);
     if (next === undefined) this.#release();
@@ -205,7 +205,7 @@ export class TierUp {
     return next;
   }
 
-  /** Moves up at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
+  /** Switches to optimized code at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
   #countTurn(afterTurns: number, atPoll: boolean): number | undefined {
     const { thread } = this.#store;
     this.#steps ??= new PollSteps(thread, this.#compiler.target.loopEntry!);

@@ -27,7 +27,7 @@ function warmingModule(
   return { tierUp, baseline, jobs };
 }
 
-/** Milliseconds of running after which a job is sent, in steps that the module asks for. */
+/** Milliseconds of running after which a job is sent, if the module is advanced at the times that it returns. */
 function startsAfter(isReady: (ran: number) => boolean): number {
   const start = performance.now();
   let now = start;
@@ -59,9 +59,9 @@ function stateOf(job: unknown): number {
   return Atomics.load(new Int32Array((job as OptimizeJob).output), WORD.STATE);
 }
 
-Deno.test("the job of a module that nothing can run any more is cancelled; code in use keeps it", async () => {
+Deno.test("the job of a module that can no longer run is cancelled; code in use keeps it", async () => {
   const works: PendingWork[] = [];
-  // In functions of their own, so that no frame holds the modules.
+  // In separate functions, so that no frame holds the modules.
   const start = () => {
     const { baseline, jobs } = warmingModule(() => true, true, works);
     works.at(-1)!.advance(performance.now());

@@ -7,7 +7,7 @@
  * waits at the end for threads that are still compiling.
  */
 import { appendFunctionCode } from "../codegen/function_code.ts";
-import { type BodyWork, withBodyCompiler } from "../compile.ts";
+import { type BodyWork, noteInlineSites, withBodyCompiler } from "../compile.ts";
 import { codeEnd, type CompileJob, readStatistics } from "./helper.ts";
 import { Output } from "./output.ts";
 import { makeSchedule, type Schedule, STATE } from "./schedule.ts";
@@ -16,8 +16,9 @@ import { compileShare, shareCode } from "./share.ts";
 /** Sends a job to a thread. */
 export type SendJob = (job: CompileJob) => void;
 
-/** Helpers are given up when no function is finished for this long: one of them has died. */
+/** The compilation is given up if no function is finished for this long, in milliseconds: a helper has died. */
 const STUCK_MS = 30_000;
+/** Milliseconds between two checks for progress while helpers are working. */
 const LOOK_MS = 200;
 
 /**
@@ -77,12 +78,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
     counts[thread]++;
     const { words } = outputs[thread];
     const own = appendFunctionCode(code, target.filler, words, schedule.place[index]);
-    if (own.length === 0) continue;
-    const sites = [];
-    for (let k = 0; k < own.length; k += 3) {
-      sites.push({ parent: own[k], callPos: own[k + 1], funcIndex: own[k + 2] });
-    }
-    inlineSites.set(index, sites);
+    noteInlineSites(inlineSites, index, own);
   }
   for (const thread of helped) {
     env.statistics.add(readStatistics(outputs[thread], schedule.counted[thread]));
@@ -90,7 +86,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   return counts;
 }
 
-/** A function that fails the compilation if no function has been finished for `stuckMs` when it is called. */
+/** Returns a function that fails the compilation if no function has been finished for `stuckMs` when it is called. */
 function failsWhenStuck(schedule: Schedule, stuckMs: number): () => void {
   let finished = -1;
   let since = 0;

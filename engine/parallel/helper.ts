@@ -19,11 +19,11 @@ import { compileShare, shareCode } from "./share.ts";
 /** A request to a helper. */
 export interface CompileJob {
   /**
-   * The module up to the end of its code section. (Deno takes a view of shared memory apart byte by byte, so memory is
-   * sent as such.)
+   * The module up to the end of its code section. A buffer, because Deno serializes a view of shared memory byte by
+   * byte.
    */
   binary: SharedArrayBuffer;
-  /** The number of data segments, which follow. */
+  /** The number of data segments; their section follows and is not sent. */
   dataCount: number;
   target: Target["name"];
   options: Omit<CompileOptions, "target" | "cpu" | "share" | "note">;
@@ -45,7 +45,7 @@ export function codeEnd({ funcs, bytes }: Module): number {
   return last === undefined ? 0 : last.byteOffset - bytes.byteOffset + last.length;
 }
 
-/** Performs a share of the job, unless all is done already. */
+/** Performs a share of the job, unless the requesting thread has finished without this one. */
 export function helpCompile(job: CompileJob, target: Target): void {
   const { thread } = job;
   const schedule = new Schedule(job.schedule, job.summaries.calleesFirst.length, job.threads, job.edges);
@@ -54,7 +54,7 @@ export function helpCompile(job: CompileJob, target: Target): void {
     const options: CompileOptions = { ...job.options, target, cpu: new Set(job.cpu) };
     const module = decodeModulePrefix(new Uint8Array(job.binary));
     const valid = validateModule(module, options.features, { bodies: false });
-    // Bodies depend on their number only.
+    // Bodies depend on the number of data segments only.
     Object.assign(valid, { datas: new Array(job.dataCount).fill(NO_SEGMENT) });
     const { env, context } = compilerState(valid, options, job.summaries);
     const output = new Output(job.output);
@@ -80,6 +80,6 @@ function writeStatistics(output: Output, statistics: Readonly<Record<string, num
 
 /** The statistics of the helper of an output, at word `at`. */
 export function readStatistics({ buffer, words }: Output, at: number): Record<string, number> {
-  const text = new Uint8Array(buffer, (at + 1) * 4, words[at]).slice(); // text is decoded from memory of one's own only
+  const text = new Uint8Array(buffer, (at + 1) * 4, words[at]).slice(); // not every TextDecoder accepts shared memory
   return JSON.parse(new TextDecoder().decode(text));
 }

@@ -8,11 +8,12 @@ import type { BodyWork, CompileOptions } from "../compile.ts";
 import { keepWorkersWhile, processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { compileTogether } from "./compile_together.ts";
 
-/** Bytes of bodies from which on starting threads pays off, and using running ones. */
+/** Fewest bytes of bodies for which it pays to start threads (cold), and to use running ones (warm). */
 const COLD_BYTES = 1_000_000;
 const WARM_BYTES = 250_000;
 /** More threads than this have never been measured. */
 const MOST_THREADS = 16;
+/** The maximum for `auto`. */
 const AUTO_THREADS = 8;
 
 /** The number of threads that an option selects, this one included. Throws RangeError for an invalid option. */
@@ -26,7 +27,6 @@ export function threadCount(parallel: number | "auto" = 1): number {
   return Math.max(1, Math.min(parallel, MOST_THREADS));
 }
 
-/** Functions compiled per thread for the last module; for tests and benchmarks. */
 let shares: readonly number[] = [];
 
 /**

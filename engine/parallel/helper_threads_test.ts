@@ -49,7 +49,7 @@ function sendAndWait(send: (message: unknown) => void, part: number): SendJob {
     send(job);
     const schedule = scheduleOf(job);
     for (let k = 0; k < 6000 && schedule.finished < part * schedule.count && !schedule.failed; k++) schedule.pause(10);
-    assert(schedule.finished >= part * schedule.count || schedule.failed, "the helper does its part");
+    assert(schedule.finished >= part * schedule.count || schedule.failed, "the helper compiles its part");
   };
 }
 
@@ -197,7 +197,7 @@ Deno.test("functions that must wait for the callees of inlined code are compiled
   assert.deepEqual(statistics.snapshot(), { kept: 1, work: 2 }, "discarded work is not counted");
 });
 
-Deno.test("helpers that never come, come too late or send nonsense change nothing", () => {
+Deno.test("helpers that never start, fail or cannot be reached change nothing", () => {
   const module = () => parseModule(tangle(60));
   const options = optionsOf(X64);
   const alone = compileModule(module(), options);

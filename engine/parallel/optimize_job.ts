@@ -59,7 +59,7 @@ export interface OptimizedCode {
   readonly statistics: Readonly<Record<string, number>>;
 }
 
-/** The text part of an output; columns are places of words in the shared memory. */
+/** The text part of an output. A column is `length` bytes or words that begin at word `at` of the shared memory. */
 export interface OutputText {
   readonly description: Omit<CodeDescription, "signatureIds" | "inlineSites">;
   readonly inlineSites: readonly (readonly [number, readonly InlineSite[]])[];
@@ -85,7 +85,7 @@ export class RequestedJob {
   readonly message: OptimizeJob;
   readonly #state: Int32Array;
 
-  /** A binary form that other jobs use already is not copied. */
+  /** `binary` is copied to shared memory, unless it is there already for another job. */
   constructor(request: JobRequest, binary: Uint8Array | SharedArrayBuffer) {
     const shared = binary instanceof SharedArrayBuffer ? binary : new SharedArrayBuffer(binary.length);
     if (binary instanceof Uint8Array) new Uint8Array(shared).set(binary);

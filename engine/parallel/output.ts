@@ -14,7 +14,7 @@ export class Output {
   readonly words: Int32Array;
   #length = 0;
 
-  /** Sees an output that another thread has made. */
+  /** Opens an output that another thread has made. */
   constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
     this.words = new Int32Array(buffer);

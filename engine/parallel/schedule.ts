@@ -24,7 +24,7 @@ export const NONE = -1;
 /** Nothing is ready yet. */
 export const LATER = -2;
 
-/** The block as threads see it. */
+/** A thread's view of the block. */
 export class Schedule {
   readonly buffer: SharedArrayBuffer;
   readonly count: number;
@@ -46,7 +46,7 @@ export class Schedule {
   readonly counted: Int32Array;
   #ticket = NONE;
 
-  /** Sees the block that another thread has made with `makeSchedule`. */
+  /** Opens a block that another thread has made with `makeSchedule`. */
   constructor(buffer: SharedArrayBuffer, count: number, threads: number, edges: number) {
     this.buffer = buffer;
     this.count = count;
@@ -134,7 +134,7 @@ export class Schedule {
     return Atomics.load(this.#words, FINISHED);
   }
 
-  /** Ends the compilation: it cannot succeed. */
+  /** Ends the compilation as failed, and wakes all waiting threads. */
   fail(): void {
     Atomics.store(this.#words, FAILED, 1);
     for (let k = 0; k < this.count; k++) {
