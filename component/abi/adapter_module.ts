@@ -8,9 +8,6 @@
 import { pointerBytes, type PointerType } from "./layout.ts";
 import type { StringEncoding } from "../model/canon.ts";
 
-/** The greatest length in bytes of a list, and of a string. */
-export const MAX_RANGE_BYTES: number = 2 ** 28 - 1;
-
 /** The canonical options of one side of a call, as the text of the adapter depends on them. */
 export interface SideOptions {
   readonly pointer: PointerType;

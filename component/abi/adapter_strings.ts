@@ -5,8 +5,8 @@
  * `realloc` are those that strings.ts makes for a string of another component.
  */
 import type { StringEncoding } from "../model/canon.ts";
-import { type AdapterModule, type AdapterSide, copyBytes, MAX_RANGE_BYTES } from "./adapter_module.ts";
-import type { PointerType } from "./layout.ts";
+import { type AdapterModule, type AdapterSide, copyBytes } from "./adapter_module.ts";
+import { MAX_RANGE_BYTES, type PointerType } from "./layout.ts";
 
 /** The forms of code units. */
 type Form = "utf8" | "utf16" | "latin1";

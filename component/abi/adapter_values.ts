@@ -9,7 +9,7 @@
  * secrets there.
  */
 import type { ValType, VariantCase } from "../model/types.ts";
-import { type AdapterModule, type AdapterSide, copyBytes, MAX_RANGE_BYTES } from "./adapter_module.ts";
+import { type AdapterModule, type AdapterSide, copyBytes } from "./adapter_module.ts";
 import { StringTransfer } from "./adapter_strings.ts";
 import {
   casesOf,
@@ -20,6 +20,7 @@ import {
   flatten,
   layoutOf,
   liftCost,
+  MAX_RANGE_BYTES,
   payloadOffset,
   type PointerType,
 } from "./layout.ts";

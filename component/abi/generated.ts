@@ -5,7 +5,17 @@
  */
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
-import { fieldOffsets, flattenAll, hasRanges, liftCost, paramTypes, type PointerType, tupleLayout } from "./layout.ts";
+import { CHARGED_BYTES } from "./guest_memory.ts";
+import {
+  fieldOffsets,
+  flattenAll,
+  hasRanges,
+  liftCost,
+  paramTypes,
+  type PointerType,
+  resultTypes,
+  tupleLayout,
+} from "./layout.ts";
 import { type AbiEnv, RUNTIME_NAMES, runtimeOf } from "./runtime.ts";
 import { trap } from "./traps.ts";
 
@@ -83,9 +93,6 @@ function at(pointer: string, offset: number): string {
   return offset === 0 ? pointer : `${pointer} + ${offset}`;
 }
 
-/** Values of fewer bytes are not charged for; only their ranges are. */
-const LARGE_BYTES = 1 << 16;
-
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
@@ -112,7 +119,9 @@ function liftAll(
   const p = emitter.fresh("p");
   out.push(
     `const ${p} = ${emitter.pointerIn(flat[0])}; m.refresh(); m.check(${p}, ${align}, ${size}, "pointer to values");`,
-    size < LARGE_BYTES ? "" : `m.beginLift(); m.charge(${sum(types.map((type) => liftCost(type, emitter.pointer)))});`,
+    size < CHARGED_BYTES
+      ? ""
+      : `m.beginLift(); m.charge(${sum(types.map((type) => liftCost(type, emitter.pointer)))});`,
   );
   const offsets = fieldOffsets(types, emitter.pointer);
   return types.map((type, k) => {
@@ -151,10 +160,6 @@ function lowerAll(
 
 function names(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, k) => `${prefix}${k}`);
-}
-
-function resultTypes(type: FuncType): ValType[] {
-  return type.result === undefined ? [] : [type.result];
 }
 
 function makeLifter(types: readonly ValType[], pointer: PointerType, most: number): Template<Lifter> {

@@ -10,7 +10,10 @@ import { trap } from "./traps.ts";
  * The cost of the values that one call may lift, about their bytes in JavaScript. Pointers of a guest may overlap, so a
  * small memory can describe values that no host can hold.
  */
-const MAX_LIFT_COST = 2 ** 30;
+export const MAX_LIFT_COST: number = 2 ** 30;
+
+/** Values of fewer bytes are not charged for; only their ranges are. */
+export const CHARGED_BYTES: number = 1 << 16;
 
 /** The parts of an engine memory that are used here. */
 interface MemorySource {

@@ -31,6 +31,7 @@ import {
   payloadOffset,
   pointerBytes,
   type PointerType,
+  resultTypes,
   tupleLayout,
 } from "./layout.ts";
 import { camelCase } from "./names.ts";
@@ -451,10 +452,6 @@ function lowerAll(accesses: Accesses, types: readonly ValType[], pointer: Pointe
 function template<T>(types: readonly ValType[], pointer: PointerType, make: (accesses: Accesses) => T): Template<T> {
   const handles = handlesIn(types);
   return { handles, bind: (env) => make(new Accesses(env, pointer, handles)) };
-}
-
-function resultTypes({ result }: FuncType): readonly ValType[] {
-  return result === undefined ? [] : [result];
 }
 
 function exported(type: FuncType, pointer: PointerType) {

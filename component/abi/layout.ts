@@ -20,6 +20,8 @@ export const MAX_FLAT_PARAMS = 16;
 export const MAX_FLAT_ASYNC_PARAMS = 4;
 /** More flat results than this are returned in memory. */
 export const MAX_FLAT_RESULTS = 1;
+/** The greatest length in bytes of a list, and of a string. */
+export const MAX_RANGE_BYTES: number = 2 ** 28 - 1;
 
 /** Size and alignment in bytes. */
 interface Layout {
@@ -257,6 +259,11 @@ function join(a: CoreType, b: CoreType): CoreType {
 /** The types of the parameters, in order. */
 export function paramTypes(type: FuncType): Type[] {
   return type.params.map((param) => param.type);
+}
+
+/** The type of the result, or none. */
+export function resultTypes({ result }: FuncType): Type[] {
+  return result === undefined ? [] : [result];
 }
 
 /** The passing of a function's parameters and result. */

@@ -5,12 +5,9 @@
  */
 import type { StringEncoding } from "../model/canon.ts";
 import type { GuestMemory } from "./guest_memory.ts";
-import { addressOf } from "./layout.ts";
+import { addressOf, MAX_RANGE_BYTES } from "./layout.ts";
 import { liftForeign, liftText, lowerText, unitsStored } from "./strings.ts";
 import { trap } from "./traps.ts";
-
-/** The greatest length of a list in bytes. */
-const MAX_LIST_BYTES = 2 ** 28 - 1;
 
 /** Lifts and lowers a handle, stream, future or error context: between an index in a table and a value. */
 export interface HandleCodec {
@@ -59,7 +56,7 @@ function checkCount(list: ArrayLike<unknown>, count: number): void {
 }
 
 function checkBytes(bytes: number): void {
-  if (bytes > MAX_LIST_BYTES) trap("list is too long");
+  if (bytes > MAX_RANGE_BYTES) trap("list is too long");
 }
 
 function listOf(value: unknown): ArrayLike<unknown> {
@@ -126,7 +123,7 @@ export function runtimeOf(env: AbiEnv) {
       return BigInt.asIntN(64, units < 0 ? BigInt(-1 - units) | TAG64 : BigInt(units));
     },
     checkList: (pointer: number, count: number, size: number, align: number, cost: number): void => {
-      if (count * size > MAX_LIST_BYTES) trap("list is too long");
+      if (count * size > MAX_RANGE_BYTES) trap("list is too long");
       memory.charge(count * cost);
       memory.check(pointer, align, count * size, "list pointer");
     },

@@ -8,10 +8,8 @@
  */
 import type { StringEncoding } from "../model/canon.ts";
 import type { GuestMemory } from "./guest_memory.ts";
+import { MAX_RANGE_BYTES } from "./layout.ts";
 import { trap } from "./traps.ts";
-
-/** The greatest length of a string in bytes. */
-const MAX_STRING_BYTES = 2 ** 28 - 1;
 
 /** A string lifted from a component for another one. */
 export interface ForeignString {
@@ -29,7 +27,7 @@ const utf8Encoder = new TextEncoder();
 const SHORT = 24;
 
 function checkRange(memory: GuestMemory, pointer: number, bytes: number, align: number): void {
-  if (bytes > MAX_STRING_BYTES) trap("string is too long");
+  if (bytes > MAX_RANGE_BYTES) trap("string is too long");
   if (pointer % align !== 0) trap("string pointer is not aligned");
   if (pointer + bytes > memory.u8.length) trap("string is out of bounds of the memory");
 }
@@ -159,7 +157,7 @@ function isAscii(text: string): boolean {
 
 /** A string of more bytes than a component may receive cannot be lowered. */
 function checkLength(bytes: number): void {
-  if (bytes > MAX_STRING_BYTES) trap("string is too long");
+  if (bytes > MAX_RANGE_BYTES) trap("string is too long");
 }
 
 function storeUtf16(memory: GuestMemory, text: string, units: number): number {

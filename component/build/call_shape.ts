@@ -2,7 +2,15 @@
  * Calls of WIT functions as core functions: their signatures, and the options that they need. In: functions and types
  * of resolved WIT. Out: flat types, and whether a memory and an allocator take part.
  */
-import { type CoreType, flattenAll, hasRanges, liftShape, lowerShape, MAX_FLAT_PARAMS } from "../abi/layout.ts";
+import {
+  type CoreType,
+  flattenAll,
+  hasRanges,
+  liftShape,
+  lowerShape,
+  MAX_FLAT_PARAMS,
+  resultTypes,
+} from "../abi/layout.ts";
 import { type FuncType, mapValueType, type ResourceType, type ValType } from "../model/types.ts";
 import type { WitFunc, WitType, WitTypeDef } from "../wit/document.ts";
 import { funcParts } from "./type_text.ts";
@@ -50,10 +58,6 @@ function funcType(func: WitFunc): FuncType {
     params: params.map(({ name, type }) => ({ name, type: valueType(type) })),
     ...(result === undefined ? {} : { result: valueType(result) }),
   };
-}
-
-function resultTypes({ result }: FuncType): ValType[] {
-  return result === undefined ? [] : [result];
 }
 
 /** The call of an imported function by a core module. */

@@ -6,6 +6,7 @@
  * because an adapter reads the callee's memory while it lowers. A call through JavaScript has copied the result before.
  */
 import { AdapterModule, AdapterSide, type SideOptions } from "../abi/adapter_module.ts";
+import { CHARGED_BYTES, MAX_LIFT_COST } from "../abi/guest_memory.ts";
 import { isTransferable, ValueTransfer } from "../abi/adapter_values.ts";
 import {
   type CoreType,
@@ -47,10 +48,6 @@ export interface AdapterText {
 const MAX_VALUE_BYTES = 2 ** 28;
 /** An adapter of more functions costs more to compile than it saves. */
 const MAX_FUNCTIONS = 100;
-/** Values of fewer bytes are not charged for; only their ranges are (generated.ts). */
-const CHARGED_BYTES = 1 << 16;
-/** The cost that the values of one call may have (guest_memory.ts). */
-const MAX_LIFT_COST = 2 ** 30;
 
 /** The text of the adapter; undefined if the call has values that no adapter passes. */
 export function adapterText(call: AdapterCall): AdapterText | undefined {

@@ -8,7 +8,7 @@ import type { Memory } from "@waft/engine";
 import type { CoreValue } from "../abi/generated.ts";
 import { GuestMemory } from "../abi/guest_memory.ts";
 import { ABI } from "../abi/layer.ts";
-import { hasRanges, lowerShape, paramTypes, someType } from "../abi/layout.ts";
+import { hasRanges, lowerShape, paramTypes, resultTypes, someType } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { HostFunction } from "./items.ts";
@@ -41,10 +41,6 @@ export function coreSignature(type: FuncType): CoreSignature | string {
     needsMemory: !isFlat || shape.flatParams === undefined || hasRanges(values),
     needsRealloc: hasRanges(resultTypes(type)),
   };
-}
-
-function resultTypes({ result }: FuncType): ValType[] {
-  return result === undefined ? [] : [result];
 }
 
 function noun(kind: string): string {

@@ -5,7 +5,7 @@
  */
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";
-import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, someType } from "../abi/layout.ts";
+import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, resultTypes, someType } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
 import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
@@ -26,10 +26,6 @@ export interface LiftedFunction {
 
 /** Codes that a callback returns. */
 const CALLBACK = { EXIT: 0, YIELD: 1, WAIT: 2 } as const;
-
-export function resultTypes(type: FuncType): ValType[] {
-  return type.result === undefined ? [] : [type.result];
-}
 
 /** Lifts `core`. */
 export function liftFunction(core: CoreFunction, type: FuncType, options: RuntimeOptions): FuncItem {

@@ -5,13 +5,19 @@
  */
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";
-import { lowerShape, MAX_FLAT_ASYNC_PARAMS, MAX_FLAT_PARAMS, paramTypes, someType } from "../abi/layout.ts";
+import {
+  lowerShape,
+  MAX_FLAT_ASYNC_PARAMS,
+  MAX_FLAT_PARAMS,
+  paramTypes,
+  resultTypes,
+  someType,
+} from "../abi/layout.ts";
 import { SUBTASK, Subtask } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "../async/core_function.ts";
 import type { OnResolve } from "../async/task.ts";
 import type { FuncType } from "../model/types.ts";
 import type { FuncItem, HostFunction } from "./items.ts";
-import { resultTypes } from "./lift.ts";
 import type { RuntimeOptions } from "./options.ts";
 
 /** Lowers `item`, whose type in the terms of the caller is `type`. */

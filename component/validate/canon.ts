@@ -3,7 +3,16 @@
  * component function that `lift` defines, or the core function that every other one defines.
  */
 import { I32, I64, type ValType as CoreValType, valTypeName } from "@waft/engine/internal/wasm/types";
-import { type CoreType, flattenAll, liftShape, lowerShape, MAX_FLAT_PARAMS, type PointerType } from "../abi/layout.ts";
+import {
+  type CoreType,
+  flattenAll,
+  liftShape,
+  lowerShape,
+  MAX_FLAT_PARAMS,
+  paramTypes,
+  type PointerType,
+  resultTypes,
+} from "../abi/layout.ts";
 import { type Canon, type CanonName, type CanonOption, type CanonOptions, collectOptions } from "../model/canon.ts";
 import type { CoreFuncType, FuncType, ValType } from "../model/types.ts";
 import { closedFuncType, coreFuncTypeAt } from "./core_types.ts";
@@ -101,14 +110,6 @@ function needForLowering(scope: Scope, options: Options, types: readonly ValType
 /** Values pass from core code to component: lists are read from memory. */
 function needForLifting(scope: Scope, options: Options, types: readonly ValType[]): void {
   if (types.some((type) => factsOf(type).needsMemory)) need(scope, options, "memory");
-}
-
-function paramTypes(type: FuncType): ValType[] {
-  return type.params.map((param) => param.type);
-}
-
-function resultTypes(type: FuncType): ValType[] {
-  return type.result === undefined ? [] : [type.result];
 }
 
 function coreTypes(types: readonly CoreType[]): CoreValType[] {
