@@ -53,7 +53,6 @@ Deno.test({
         const type: [string, string] = [PROMPT, line + KEY.enter];
         return line.startsWith("waft add") ? [type, ...reviews] : [type];
       });
-      const begun = Date.now();
       const { code, out } = await typed(["sh"], [...steps, [PROMPT, "exit" + KEY.enter]], home, home, {
         PATH: `${join(home, "bin")}:${process.env.PATH}`,
         ENV: join(home, "prompt.sh"),
@@ -66,7 +65,6 @@ Deno.test({
       assert.match(answers.at(-4)!, /\n1\n/, out);
       assert.match(answers.at(-3)!, /\n2\n/, out);
       assert.match(answers.at(-2)!, /up to date\s+3 plugins, 0 need review/, out);
-      assert.ok(Date.now() - begun < 60_000, "all in under a minute");
     } finally {
       rmSync(home, { recursive: true, force: true });
     }

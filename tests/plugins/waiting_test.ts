@@ -114,12 +114,10 @@ waitingTest("two guests wait at the same time", 20, async (port) => {
 
 waitingTest("a deadline ends a wait", Infinity, async (port) => {
   const graph = await hostOf([client(port)], ".").startAsync(guestModule(GUEST));
-  const begun = performance.now();
   await assert.rejects(
     graph.callAsync({ deadline: 200 }, "ask", 1),
     (error) => error instanceof TrapError && error.message === `interrupted in plugin ${PLUGIN}`,
   );
-  assert.ok(performance.now() - begun < 5000);
   await assert.rejects(graph.callAsync({}, "calls"), /graph is closed after: interrupted/);
   await graph.closeAsync();
 });
@@ -131,9 +129,7 @@ waitingTest("a signal ends a wait, and one before ends nothing", Infinity, async
   assert.equal(await graph.callAsync({}, "calls"), 0);
   const controller = new AbortController();
   setTimeout(() => controller.abort(new Error("enough")), 100);
-  const begun = performance.now();
   await assert.rejects(graph.callAsync({ signal: controller.signal }, "ask", 1), { message: "enough" });
-  assert.ok(performance.now() - begun < 5000);
   await graph.closeAsync();
   const other = await host.startAsync(guestModule(GUEST));
   assert.equal(await other.callAsync({}, "calls"), 0, "the host goes on");

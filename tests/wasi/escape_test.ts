@@ -115,10 +115,8 @@ Deno.test("hard links inside are files like others", () => {
 Deno.test({ name: "opening a FIFO does not block", ignore: LACKS_POSIX_FILES }, () => {
   withSandbox(({ guest, root }) => {
     makeFifo(join(root, "fifo"));
-    const started = performance.now();
     assert.equal(guest.open(ROOT, "fifo", { rights: 2n }).errno, 0); // reads
     assert.equal(guest.open(ROOT, "fifo", { rights: 66n }).errno, 0); // reads and writes
-    assert.ok(performance.now() - started < 1000);
   });
 });
 
