@@ -465,9 +465,6 @@ export class Engine implements Settings {
         `Unknown instruction set "${unknown}" of ${arch}: expected one of ${CPU_FEATURES[arch].join(", ")}`,
       );
     }
-    if (this.#provesCode && arch !== "x64") {
-      throw new TypeError('The option verify: "code" needs an x64 processor, not a machine with arm64');
-    }
     const target = await backendFor(arch);
     await prepareBodyCompiler(arch);
     const places = new TextPlaces();

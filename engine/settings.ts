@@ -15,7 +15,6 @@ import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
-import { hostArchitecture } from "./host/cpu.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
 
 /** The compiler tiers that an engine uses: one of the two, or both in turn. */
@@ -105,9 +104,9 @@ export interface EngineOptions {
   tierUpTurns?: number;
   /**
    * `"code"`: reads the machine code of each module before it is placed in memory, and throws UnprovenCodeError unless
-   * every function is proven to stay in its sandbox (docs/security.md). Only x64 has a verifier. `tier` cannot be
-   * `auto`, `load` and `loadFile` are refused, and `cache` is not read or written. `true`: verifies the IR and the
-   * register allocation while compiling; slow, for tests. Default: false.
+   * every function is proven to stay in its sandbox (docs/security.md). `tier` cannot be `auto`, `load` and `loadFile`
+   * are refused, and `cache` is not read or written. `true`: verifies the IR and the register allocation while
+   * compiling; slow, for tests. Default: false.
    */
   verify?: boolean | "code";
 }
@@ -199,7 +198,6 @@ function requireSwitches(what: string, given: object, known: object): void {
 
 /** Throws TypeError for settings with code that cannot be verified. */
 function requireVerifiable({ tier, optimizations }: Settings): void {
-  if (hostArchitecture() !== "x64") throw new TypeError('The option verify: "code" needs an x64 processor');
   if (tier === "auto") {
     throw new TypeError(
       'The option verify: "code" needs tier optimizing or baseline: auto makes code in the background',

@@ -1,12 +1,12 @@
 /**
  * Verification of whole modules and artifacts, for tools. In: a decoded module and code options, or the bytes of an
- * artifact. Out: the sizes of the x64 code and the functions that are not proven. Nothing is placed in memory or run.
+ * artifact. Out: the sizes of the code and the functions that are not proven. Nothing is placed in memory or run.
  *
  * An artifact is verified against its own metadata. Its thunks and the tables of code outside of functions are not
  * verified, so a proof says that the compiler made no mistake, not that the author of the artifact is to be trusted.
  */
-import { X64 } from "./backend_x64/target.ts";
 import type { ArtifactDescription } from "./artifact/description.ts";
+import type { Target } from "./codegen/target.ts";
 import { engineStamp } from "./artifact/engine_stamp.ts";
 import { ArtifactError, readArtifact } from "./artifact/format.ts";
 import { readMetadata } from "./artifact/module_metadata.ts";
@@ -42,27 +42,42 @@ export interface VerifiedCode {
   readonly unproven: readonly UnprovenFunction[];
 }
 
+type Architecture = Target["name"];
+
 /** Options of {@linkcode verifyModule}. */
 export interface VerifyOptions {
   readonly features: FeatureSet;
   readonly optimizations: OptimizationSet;
   readonly explicitBounds: boolean;
   readonly tier: VerifiedCode["tier"];
+  /** Default: this machine's. */
+  readonly architecture?: Architecture;
 }
 
-/** Compiles a module for x64 and verifies the code. Rejects with the errors of the validator and the compiler. */
-export async function verifyModule(module: Module, options: VerifyOptions): Promise<VerifiedCode> {
-  await prepareBodyCompiler("x64");
-  const isOwn = hostArchitecture() === "x64";
-  const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES.x64);
-  const compileOptions: CompileOptions = { ...options, target: X64, cpu };
+const ARCHITECTURES: readonly Architecture[] = ["x64", "arm64"];
+
+async function backendOf(architecture: Architecture): Promise<Target> {
+  return architecture === "arm64"
+    ? (await import("./backend_arm64/target.ts")).ARM64
+    : (await import("./backend_x64/target.ts")).X64;
+}
+
+/** Compiles a module and verifies the code. Rejects with the errors of the validator and the compiler. */
+export async function verifyModule(
+  module: Module,
+  { architecture = hostArchitecture(), ...options }: VerifyOptions,
+): Promise<VerifiedCode> {
+  await prepareBodyCompiler(architecture);
+  const isOwn = hostArchitecture() === architecture;
+  const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[architecture]);
+  const compileOptions: CompileOptions = { ...options, target: await backendOf(architecture), cpu };
   return verified(compileModule(module, compileOptions), compileOptions, options.tier);
 }
 
-/** Verifies the code of an artifact. Throws ArtifactError. */
-export function verifyArtifact(artifact: Uint8Array): VerifiedCode {
+/** Verifies the code of an artifact. Rejects with ArtifactError. */
+export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode> {
   const { description, metadata, code, tables } = readArtifact(artifact);
-  const options = optionsOf(description as Partial<ArtifactDescription> | null);
+  const options = await optionsOf(description as Partial<ArtifactDescription> | null);
   const { explicitBounds } = options;
   let valid;
   try {
@@ -77,25 +92,23 @@ export function verifyArtifact(artifact: Uint8Array): VerifiedCode {
   return verified(image, options, "optimizing");
 }
 
-/** The options that an artifact was compiled with. Throws ArtifactError unless it is one of this engine for x64. */
-function optionsOf(description: Partial<ArtifactDescription> | null): CompileOptions {
+/** The options that an artifact was compiled with. Rejects with ArtifactError unless it is one of this engine. */
+async function optionsOf(description: Partial<ArtifactDescription> | null): Promise<CompileOptions> {
   const { engine, machine, options, cpu, explicitBounds } = description ?? {};
   if (engine !== engineStamp()) {
     throw new ArtifactError(
       `The artifact was made by waft ${String(engine)}, but this is ${engineStamp()}: verify it with that version`,
     );
   }
-  if (typeof machine !== "string" || !machine.endsWith("/x64")) {
-    throw new ArtifactError(`The artifact is for ${String(machine)}: only x64 code can be verified`);
-  }
-  if (!Array.isArray(options) || !Array.isArray(cpu)) {
+  const architecture = ARCHITECTURES.find((name) => typeof machine === "string" && machine.endsWith(`/${name}`));
+  if (architecture === undefined || !Array.isArray(options) || !Array.isArray(cpu)) {
     throw new ArtifactError("The artifact is damaged: its description is incomplete");
   }
   const enabled = new Set<unknown>(options);
   const chosen = <Set>(group: string, rows: readonly { readonly name: string }[]): Set =>
     Object.fromEntries(rows.map(({ name }) => [name, enabled.has(`${group}.${name}`)])) as Set;
   return {
-    target: X64,
+    target: await backendOf(architecture),
     features: chosen<FeatureSet>("features", ALL_FEATURE_ROWS),
     optimizations: chosen<OptimizationSet>("optimizations", OPTIMIZATION_ROWS),
     explicitBounds: explicitBounds === true,

@@ -9,29 +9,37 @@ import { shortName } from "@waft/engine/internal/errors";
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
+import { machineOf } from "../ops/machine_name.ts";
 import type { FileVerification } from "../ops/verify_file.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { withEnvelope } from "./file_envelope.ts";
 import { addOptions } from "./option_rows.ts";
 
-type VerifyFlags = EngineFlags & { readonly json?: boolean };
+type VerifyFlags = EngineFlags & { readonly json?: boolean; readonly target?: string };
 
 /** Adds `verify`. */
 export function addCommand(program: Command): void {
   const command = program.command("verify")
     .description(
-      "Prove that the machine code of a module, component or artifact stays in its sandbox, function by function. The " +
-        "verifier covers x64 code, which is compiled on every machine.",
+      "Prove that the machine code of a module, component or artifact stays in its sandbox, function by function.",
     )
     .argument("<file>", "Module or component in either form, or artifact; - is standard input")
+    .option("--target <os/arch>", "Compile for this machine, such as linux/arm64 (default: this one)")
     .option("--json", "Print the result as JSON");
   addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: VerifyFlags) => {
     const { verifyFile } = await import("../ops/verify_file.ts");
-    await withEnvelope("verify", file, flags.json === true, () => verifyFile(file, engineOptions(flags)), {
-      data: verificationData,
-      print: (result) => writeText(1, verificationText(file, result)),
-      diagnostics: (result) => findings(file, result),
-    });
+    const architecture = flags.target === undefined ? undefined : machineOf("--target", flags.target).arch;
+    await withEnvelope(
+      "verify",
+      file,
+      flags.json === true,
+      () => verifyFile(file, engineOptions(flags), architecture),
+      {
+        data: verificationData,
+        print: (result) => writeText(1, verificationText(file, result)),
+        diagnostics: (result) => findings(file, result),
+      },
+    );
   });
 }
 

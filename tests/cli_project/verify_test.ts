@@ -69,7 +69,7 @@ Deno.test("a function that is not proven is named, with status 1", () => {
   });
 });
 
-Deno.test("artifacts are verified; one for another processor and a damaged one are refused", () => {
+Deno.test("artifacts for both processors are verified; a damaged one is refused", () => {
   inFolder((folder, waft) => {
     copyFileSync(PROGRAM, join(folder, "m.wasm"));
     assert.equal(waft("compile", "--target", "linux/x64", "m.wasm", "-o", "m.x64").status, 0);
@@ -78,8 +78,8 @@ Deno.test("artifacts are verified; one for another processor and a damaged one a
     assert.match(proven.stdout, /^m\.x64: optimizing: \d+ functions proven\n$/);
     assert.equal(waft("compile", "--target", "linux/arm64", "m.wasm", "-o", "m.arm64").status, 0);
     const other = waft("verify", "m.arm64");
-    assert.equal(other.status, 1);
-    assert.match(other.stderr, /The artifact is for linux\/arm64: only x64 code can be verified/);
+    assert.deepEqual([other.status, other.stderr], [0, ""]);
+    assert.match(other.stdout, /^m\.arm64: optimizing: \d+ functions proven\n$/);
     const bytes = readFileSync(join(folder, "m.x64"));
     bytes[bytes.length >> 1] ^= 1;
     writeFileSync(join(folder, "bad"), bytes);
