@@ -4,17 +4,18 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
+import { OPTIMIZING_ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { compileModule, prepareBodyCompiler, stubContext } from "../engine/compile.ts";
 import { NewEngine } from "../engine/engine.ts";
 import { featureSet } from "../engine/features.ts";
-import { cpuFeatures } from "../engine/host/cpu.ts";
+import { CPU_FEATURES, cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
-import { type MutantKind, mutantsOf } from "../engine/verify/testing/mutants.ts";
+import { arm64MutantsOf } from "../engine/verify/testing/arm64_mutants.ts";
+import { mutantsOf } from "../engine/verify/testing/mutants.ts";
 import { functionVerifier } from "../engine/verify/verify_code.ts";
-import { X64_MACHINE } from "../engine/verify/x64_machine.ts";
-import { machineModuleOf } from "../engine/verify_module.ts";
+import { machineModuleOf, machineOf } from "../engine/verify_module.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
@@ -24,37 +25,40 @@ const task = {
   options: {
     count: { value: "N", help: "most mutants of one kind in one module", default: "100" },
     explicit: { help: "compile with explicit bounds checks" },
+    arm64: { help: "compile for arm64" },
     baseline: { help: "compile with the baseline tier" },
     list: { help: "list the mutants that are missed, with their code" },
   },
 } as const;
 const { values: flags, operands } = readTaskLine(task);
 const most = wholeNumber(task, "--count", flags.count, 1);
-await prepareBodyCompiler("x64");
+const target = flags.arm64 ? OPTIMIZING_ARM64 : OPTIMIZING_X64;
+const allMutants = flags.arm64 ? arm64MutantsOf : mutantsOf;
+await prepareBodyCompiler(target.name);
 
 const options = {
-  target: X64,
+  target,
   features: featureSet(),
   optimizations: optimizationSet(),
   explicitBounds: flags.explicit,
-  cpu: cpuFeatures(currentHost()),
+  cpu: flags.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
   tier: flags.baseline ? "baseline" : "optimizing",
 } as const;
 
-const made = new Map<MutantKind, number>();
-const caught = new Map<MutantKind, number>();
+const made = new Map<string, number>();
+const caught = new Map<string, number>();
 
 /** Applies mutants to the proven functions of a module. */
 function mutateModule(file: string): void {
   const code = compileModule(NewEngine().parse(readFileSync(file)), options);
   const module = machineModuleOf({ ...code, bytes: code.bytes.slice() }, options, stubContext(code.valid, options));
-  const verifier = functionVerifier(X64_MACHINE, module);
+  const verifier = functionVerifier(machineOf(target), module);
   const { functionStart } = module.tables;
-  const used = new Map<MutantKind, number>();
+  const used = new Map<string, number>();
   for (let index = 0; index < functionStart.length; index++) {
     if (functionStart[index] < 0 || verifier.verify(index) !== undefined) continue;
     // Code that control never reaches may be anything.
-    const mutants = [...mutantsOf(module, index)].filter(({ at }) => verifier.isReached(at));
+    const mutants = [...allMutants(module, index)].filter(({ at }) => verifier.isReached(at));
     for (const mutant of mutants) {
       const count = (used.get(mutant.kind) ?? 0) + 1;
       if (count > most) continue;
@@ -78,8 +82,8 @@ function listMiss(
   bytes: Uint8Array,
   original: Uint8Array,
 ): void {
-  const before = X64.disassemble(original, 0, original.length).trim();
-  const after = X64.disassemble(bytes, at, at + original.length).trim().replaceAll("\n", ";");
+  const before = target.disassemble(original, 0, original.length).trim();
+  const after = target.disassemble(bytes, at, at + original.length).trim().replaceAll("\n", ";");
   console.log(`${file}: function ${index} at ${at}: ${kind}: ${before} -> ${after}`);
 }
 

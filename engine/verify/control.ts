@@ -134,6 +134,12 @@ export function leave(a: Analysis, { results, type }: Types): void {
   checkValues(a, results, type?.results, a.machine.results);
 }
 
+/** Fails unless a trap can find the instance, through the register of the context, and walk the stack. */
+export function checkTrap(a: Analysis): void {
+  if (!a.facts.isStart(a.machine.context, VALUE.CONTEXT, 0)) a.fail(REASON.CONTEXT_LOST);
+  a.machine.checkSavedReturn(a);
+}
+
 /** CALL of an address in the image. `masks`: registers that functions write. */
 export function call(a: Analysis, map: CodeMap, masks: Int32Array, target: number): number {
   const { module } = a;
@@ -150,6 +156,7 @@ export function call(a: Analysis, map: CodeMap, masks: Int32Array, target: numbe
   switch (stub < 0 ? STUB_KIND.NONE : stubKind(stub)) {
     case STUB_KIND.TRAP:
       if (!map.isTrapSite(a.code.at[a.n + 1])) a.fail(REASON.TRAP_SITE);
+      checkTrap(a);
       return FLOW.ENDS;
     case STUB_KIND.ALLOCATE:
       return allocated(a, map);

@@ -308,6 +308,7 @@ export class FunctionVerifier {
   #branchOn(condition: number): boolean {
     const a = this.#a;
     const isTrap = this.#leadsToTrap();
+    if (isTrap) control.checkTrap(a);
     if (this.#machine.isTaken(a, condition)) {
       if (!isTrap) this.#reachOffset(this.#target());
       return false;

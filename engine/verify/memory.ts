@@ -271,6 +271,7 @@ function access(a: Analysis, size: number, isStore: boolean): void {
       return accessElement(a, size, isStore);
     case VALUE.NUMBER:
       if (!isNull(a) || at < 0 || at + size > NULL_PAGE) return a.fail(REASON.ADDRESS);
+      checkContext(a);
       a.faults = true;
       return;
   }
@@ -361,12 +362,17 @@ function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, is
   facts.set(RESULT, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
 }
 
+/** Fails unless the handler of a fault can find the instance, through the register of the context. */
+function checkContext(a: Analysis): void {
+  if (!a.facts.isStart(a.machine.context, VALUE.CONTEXT, 0)) a.fail(REASON.CONTEXT_LOST);
+}
+
 /** Proves that the address is inside of memory `m`. */
 function accessMemory(a: Analysis, m: number, size: number): void {
   const { facts } = a;
   const last = facts.high[ADDRESS] + size;
   if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
-  if (isGuarded(a, m) && last <= GUARDED_BYTES) return;
+  if (isGuarded(a, m) && last <= GUARDED_BYTES) return checkContext(a);
   if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
   if (last <= a.module.memoryBytes[m]) return;
   if (isBelow(facts, last, LIMIT.MEMORY + m)) return;
