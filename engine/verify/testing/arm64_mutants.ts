@@ -10,7 +10,7 @@ import { Instructions, KIND } from "../instructions.ts";
 import type { MachineModule } from "../machine_module.ts";
 
 /** One mutant: `bytes` replace those at offset `at` of the image, in function `index`. */
-export interface Arm64Mutant {
+interface Arm64Mutant {
   readonly kind: Arm64MutantKind;
   readonly index: number;
   readonly at: number;
@@ -97,7 +97,7 @@ const MUTATORS = {
   "foreign word": (p) => p.n % 7 === 1 ? 0xd4000001 : undefined,
 } as const satisfies Readonly<Record<string, Mutate>>;
 
-export type Arm64MutantKind = keyof typeof MUTATORS;
+type Arm64MutantKind = keyof typeof MUTATORS;
 export const ARM64_MUTANT_KINDS = Object.keys(MUTATORS) as Arm64MutantKind[];
 
 function immediate(word: number): number {

@@ -123,7 +123,7 @@ const MUTATORS = {
   "foreign byte": (p) => p.n % 7 === 1 && goesOn(p.code, p.n - 1) ? Uint8Array.of(0xf4) : undefined,
 } as const satisfies Readonly<Record<string, Mutate>>;
 
-export type MutantKind = keyof typeof MUTATORS;
+type MutantKind = keyof typeof MUTATORS;
 export const MUTANT_KINDS = Object.keys(MUTATORS) as MutantKind[];
 
 /** A displacement of one byte that is larger than the objects of programs. */
