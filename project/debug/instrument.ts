@@ -4,12 +4,16 @@
  *
  * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
  * with the function that stops, three globals, four functions. The added memory begins with one byte per location, which
- * is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts
- * locations down; the program stops where it becomes zero.
+ * is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts epochs
+ * down; the debugger is called where it becomes zero.
  *
- * A location is an instruction, or the end of a function. Invariants: while a function runs, the global `current` is
- * the address of its record; numeric locals are read from and written to the record alone, so a change of the record is
- * a change of the local. References stay in locals, where the debugger does not see them.
+ * A location is an instruction, or the end of a function. An epoch begins at the start of a function, at each turn of a
+ * loop, and where a function goes on after a call or in a catch clause. The program passes a location at most once in an
+ * epoch, and at least one location, so an epoch and a location tell a moment of the run.
+ *
+ * Invariants: while a function runs, the global `current` is the address of its record; numeric locals are read from and
+ * written to the record alone, so a change of the record is a change of the local. References stay in locals, where the
+ * debugger does not see them.
  */
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { encodeModule } from "@waft/engine/internal/binary/encode";
@@ -37,6 +41,8 @@ const PAGE = 65536;
 /** The number of pages by which the added memory grows, and its limit: 256 MiB of activations. */
 const GROWTH = 16;
 const MOST_PAGES = 4096;
+/** The number of locals that are cleared one by one; more are filled at once. */
+const MOST_STORES = 16;
 
 /** A local: its type, and its offset in the record; −1 for a reference. */
 export interface LocalSlot {
@@ -348,6 +354,25 @@ class BodyWriter extends Assembler {
     this.locals([...declared, I32]);
     this.constant(index).constant(recordSize(this.#locals)).op("call", this.#added.enter).op("local.set", this.#record);
     for (let k = 0; k < params; k++) this.#save(k);
+    this.#clear(params);
+    this.#epoch();
+  }
+
+  /** Clears the locals from number `first` on in the record, which may have those of an earlier activation. */
+  #clear(first: number): void {
+    const slots = this.#locals.slice(first).filter(({ offset }) => offset >= 0);
+    if (slots.length > MOST_STORES) {
+      const { offset } = slots[0]!;
+      const bytes = recordSize(this.#locals) - offset;
+      this.op("local.get", this.#record).constant(offset).op("i32.add").constant(0).constant(bytes);
+      this.op("memory.fill", this.#added.memory);
+      return;
+    }
+    for (const { type, offset } of slots) {
+      for (let at = 0; at < byteSize(type); at += 8) {
+        this.op("local.get", this.#record).wide(0).access("i64.store", offset + at);
+      }
+    }
   }
 
   /** Copies a numeric local into the record. */
@@ -371,20 +396,28 @@ class BodyWriter extends Assembler {
       if (treatment === LOCAL && this.#locals[reader.imm.index]!.offset >= 0) this.#local(id, reader.imm.index);
       else this.raw(bytes.subarray(from, reader.pos));
       if (reader.done) return;
-      if (treatment === CALL || treatment === CATCH || (this.#catches && (treatment === CLOSE || treatment === LOOP))) {
+      const goesOn = treatment === CALL || treatment === CATCH || (this.#catches && treatment === CLOSE);
+      if (goesOn || (this.#catches && treatment === LOOP)) {
         this.op("local.get", this.#record).op("call", this.#added.resume);
       }
+      if (goesOn || treatment === LOOP) this.#epoch();
     }
   }
 
   /** The code that stops at the next location, whose number it returns. */
   #location(): number {
     const location = this.#positions.push(this.length) - 1;
-    const { left } = this.#added;
-    this.op("global.get", left).wide(1).op("i64.sub").op("global.set", left);
-    this.constant(0).access("i32.load8_u", location).op("global.get", left).op("i64.eqz").op("i32.or").when();
+    this.constant(0).access("i32.load8_u", location).when();
     this.op("local.get", this.#record).constant(location).op("call", this.#added.stop).op("end");
     return location;
+  }
+
+  /** Begins an epoch, and calls the debugger if it waits for this one. */
+  #epoch(): void {
+    const { left } = this.#added;
+    this.op("global.get", left).wide(1).op("i64.sub").op("global.set", left);
+    this.op("global.get", left).op("i64.eqz").when();
+    this.op("local.get", this.#record).constant(this.#positions.length).op("call", this.#added.stop).op("end");
   }
 
   #storeLocation(location: number): void {
@@ -428,7 +461,6 @@ function enterBody(added: Added): RawBytes {
     out.constant(GROWTH).op("memory.grow", memory).constant(-1).op("i32.eq").when().op("unreachable").op("end").op(
       "end",
     );
-    out.op("local.get", 2).constant(0).op("local.get", 1).op("memory.fill", memory);
     out.op("local.get", 2).op("local.get", 0).access("i32.store", RECORD.FUNC);
     out.op("local.get", 2).op("global.get", current).access("i32.store", RECORD.CALLER);
     out.op("local.get", 2).constant(-1).access("i32.store", RECORD.LOCATION);

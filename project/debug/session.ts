@@ -2,7 +2,7 @@
  * One run of a program under the debugger. In: a program, an instance of its instrumented module, and commands. Out:
  * calls of the listener when the program stops; the state of a stopped program.
  *
- * A step back runs the program again in a new instance, up to an earlier location; `left` counts them (instrument.ts).
+ * A step back runs the program again in a new instance, up to an earlier moment; `left` counts epochs (instrument.ts).
  *
  * Invariant: the program runs only between a command that resumes it and the next call of `stopped`; in between, its
  * frames and variables do not change except by the methods here.
@@ -76,18 +76,29 @@ interface Stepping {
   readonly line: string;
 }
 
-/** A repeated run up to an earlier location, by which the program goes back. */
+/** A moment of a run: a location in an epoch (instrument.ts), from 1 on; −1 is the first location of the epoch. */
+interface Moment {
+  readonly epoch: bigint;
+  readonly location: number;
+}
+
+/** A repeated run up to an earlier moment, by which the program goes back. */
 interface ReverseRun {
   /** The reason of the stop at its end. */
   readonly reason: StopReason;
-  /** Flags of the locations to examine for the last stop before the current one; undefined if the target is known. */
+  readonly end: Moment;
+  /** Flags of the locations to examine for the last stop before the end; undefined if the end is the target. */
   readonly candidates: Uint8Array | undefined;
   readonly accepts: (location: number) => boolean;
-  /** The number of the last accepted location; 0 if there is none yet. */
-  found: bigint;
+  /** The first epoch whose locations are examined. */
+  readonly from: bigint;
+  /** The last accepted moment. */
+  found: Moment | undefined;
+  /** Whether the run is before the examined epochs, within them, or in the epoch of its end. */
+  stage: "before" | "within" | "last";
 }
 
-/** The value of `left` at the beginning of a run without a target location: no run counts so far. */
+/** The value of `left` at the beginning of a run that waits for no epoch. */
 const FAR = 1n << 62n;
 
 /** Turns a host function into a function reference. */
@@ -103,12 +114,12 @@ export class Session {
   #current!: ExternGlobal;
   #top!: ExternGlobal;
   #left!: ExternGlobal;
-  /** The value of `left` at the beginning of this run. */
-  #first = FAR;
+  /** The epoch at which `left` is 0. */
+  #awaited = FAR;
   #abort = new AbortController();
   #reverse: ReverseRun | undefined;
-  /** The repeated run that follows the aborted one, and the number of the location at which it ends. */
-  #next: { readonly reverse: ReverseRun; readonly to: bigint } | undefined;
+  /** The repeated run that follows the aborted one. */
+  #next: ReverseRun | undefined;
   #breakpoints: ReadonlyMap<number, Breakpoint> = new Map();
   #stepping: Stepping | undefined;
   #wanted: StopReason | undefined;
@@ -125,8 +136,8 @@ export class Session {
     this.#enter(runs.instance, FAR);
   }
 
-  /** Prepares a run in an instance, which stops at location number `first`. */
-  #enter(instance: Instance, first: bigint): void {
+  /** Prepares a run in an instance, which waits for `epoch`. */
+  #enter(instance: Instance, epoch: bigint): void {
     const { names } = this.program.instrumented;
     const exports = instance.exports as Record<string, unknown>;
     this.#instance = instance;
@@ -134,7 +145,7 @@ export class Session {
     this.#current = exports[names.current] as ExternGlobal;
     this.#top = exports[names.top] as ExternGlobal;
     this.#left = exports[names.left] as ExternGlobal;
-    this.#left.value = this.#first = first;
+    this.#left.value = this.#awaited = epoch;
     this.#abort = new AbortController();
     const relay = NewEngine().compile(RELAY).instantiate({}, {
       "": { stop: (location: number) => this.#hit(location) },
@@ -157,9 +168,9 @@ export class Session {
         const next = this.#next;
         if (next === undefined) throw error;
         this.#next = undefined;
-        this.#reverse = next.reverse;
+        this.#reverse = next;
         this.#instance.close();
-        this.#enter(this.#runs.again(), next.to);
+        this.#enter(this.#runs.again(), next.stage === "before" ? next.from : next.end.epoch);
       }
     }
   }
@@ -181,6 +192,7 @@ export class Session {
       return await this.#instance.callAsync({ ...context, signal: this.#abort.signal }, name, ...args);
     } catch (error) {
       if (error instanceof TrapError && !this.#abort.signal.aborted) {
+        this.#reverse = undefined;
         this.#placeTrap(error);
         await this.#stop({ reason: "exception", text: error.message });
       }
@@ -243,29 +255,39 @@ export class Session {
     this.#go();
   }
 
-  /** The number of locations that the program has reached. */
-  get #now(): bigint {
-    return this.#first - (this.#left.value as bigint);
+  /** The epoch that the program is in. */
+  get #epoch(): bigint {
+    return this.#awaited - (this.#left.value as bigint);
   }
 
   /** Throws an Error if the program cannot go back: its run cannot be repeated, or has just begun. */
   requireBack(): void {
     if (!this.#runs.canRepeat()) throw new Error("the calls of the host take too much memory to be repeated");
-    if (this.#now <= 1n) throw new Error("this is the beginning of the program");
+    const [frame] = this.frames();
+    if (frame === undefined || (this.#epoch <= 1n && frame.location === frame.func.firstLocation)) {
+      throw new Error("this is the beginning of the program");
+    }
   }
 
-  /** Resumes the program backwards. Changes of variables and memory by hand are not repeated. */
+  /**
+   * Resumes the program backwards, which {@linkcode Session.requireBack} permits. Changes of variables and memory by
+   * hand are not repeated.
+   */
   back(step: StepBack): void {
-    const now = this.#now;
-    const [frame] = this.frames();
-    const reverse = { reason: step === "breakpoint" ? step : "step", found: 0n } as const;
-    if (step === "instruction" || frame === undefined) {
-      this.#restart({ ...reverse, candidates: undefined, accepts: () => false }, now - 1n);
+    const epoch = this.#epoch;
+    const frame = this.frames()[0]!;
+    const run = { end: { epoch, location: frame.location }, found: undefined };
+    if (step === "instruction") {
+      // Every epoch has a location: the one before this moment is in this epoch or in the one before.
+      const candidates = new Uint8Array(this.program.locations).fill(1);
+      const from = epoch > 1n ? epoch - 1n : 1n;
+      this.#restart({ ...run, reason: "step", candidates, accepts: () => true, from, stage: "before" });
       return;
     }
     const isLine = step === "line";
     const accepts = isLine ? this.#lineStart(frame) : (location: number) => this.#matches(location);
-    this.#restart({ ...reverse, candidates: this.#candidates(isLine), accepts }, now);
+    const reason = isLine ? "step" : "breakpoint";
+    this.#restart({ ...run, reason, candidates: this.#candidates(isLine), accepts, from: 1n, stage: "within" });
   }
 
   /** Flags of the locations of all functions on the stack, or of the breakpoints. */
@@ -290,31 +312,50 @@ export class Session {
   }
 
   /** Ends this run, so that {@linkcode Session.run} begins another one. */
-  #restart(reverse: ReverseRun, to: bigint): void {
-    this.#next = { reverse, to };
+  #restart(reverse: ReverseRun): void {
+    this.#next = reverse;
     this.#stepping = undefined;
     this.#abort.abort();
     this.#go();
   }
 
-  /** Handles a stop of a repeated run: at a candidate, or at its end. */
+  /** Handles a call of a repeated run: at the epoch that it waits for, at a candidate, or at its end. */
   #arrived(reverse: ReverseRun, location: number): Promise<void> | undefined {
-    const left = this.#left.value as bigint;
-    if (left !== 0n) {
-      if (reverse.accepts(location)) reverse.found = this.#now;
+    if (reverse.stage !== "last" && this.#left.value === 0n) {
+      this.#beginStage(reverse);
       return undefined;
     }
-    if (reverse.candidates === undefined) {
+    const { end, candidates } = reverse;
+    if (reverse.stage === "last" && (end.location < 0 || location === end.location)) return this.#ended(reverse);
+    if (candidates !== undefined && candidates[location] !== 0 && reverse.accepts(location)) {
+      reverse.found = { epoch: this.#epoch, location };
+    }
+    return undefined;
+  }
+
+  #beginStage(reverse: ReverseRun): void {
+    const epoch = this.#epoch;
+    reverse.stage = epoch < reverse.end.epoch ? "within" : "last";
+    if (reverse.stage === "within") {
+      this.#awaited = reverse.end.epoch;
+      this.#left.value = this.#awaited - epoch;
+    }
+    this.#arm();
+  }
+
+  /** Stops at the end of a repeated run, or runs again to the moment that it has found. */
+  #ended({ reason, candidates, found, accepts }: ReverseRun): Promise<void> {
+    if (candidates === undefined) {
       this.#reverse = undefined;
       this.#arm();
-      return this.#stop({ reason: reverse.reason });
+      return this.#stop({ reason });
     }
-    const { found } = reverse;
-    const reason = found === 0n ? "entry" : reverse.reason;
-    const next = { ...reverse, reason, candidates: undefined };
+    const end = found ?? { epoch: 1n, location: -1 };
+    const isEntry = found === undefined;
     return new Promise((resolve) => {
       this.#resume = resolve;
-      setTimeout(() => this.#restart(next, found === 0n ? 1n : found), 0);
+      const last = { end, candidates: undefined, accepts, from: 1n, found: undefined, stage: "within" } as const;
+      setTimeout(() => this.#restart({ ...last, reason: isEntry ? "entry" : reason }), 0);
     });
   }
 
@@ -377,8 +418,7 @@ export class Session {
   #arm(): void {
     const flags = this.#memory.bytes.subarray(0, this.program.locations);
     if (this.#reverse !== undefined) {
-      flags.fill(0);
-      if (this.#reverse.candidates !== undefined) flags.set(this.#reverse.candidates);
+      this.#armReverse(flags, this.#reverse);
       return;
     }
     const everywhere = this.#wanted !== undefined || this.#stepping?.step === "into";
@@ -392,7 +432,13 @@ export class Session {
     for (const location of this.#breakpoints.keys()) flags[location] = 1;
   }
 
-  /** Called before the instruction at a location whose flag is set. */
+  #armReverse(flags: Uint8Array, { stage, candidates, end }: ReverseRun): void {
+    flags.fill(stage === "last" && end.location < 0 ? 1 : 0);
+    if (stage !== "before" && candidates !== undefined) flags.set(candidates);
+    if (stage === "last" && end.location >= 0) flags[end.location] = 1;
+  }
+
+  /** Called before the instruction at a location whose flag is set, and at the beginning of the awaited epoch. */
   #hit(location: number): Promise<void> | undefined {
     if (this.#reverse !== undefined) return this.#arrived(this.#reverse, location);
     const stop = this.#stopAt(location);
