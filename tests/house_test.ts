@@ -1,7 +1,7 @@
 /**
  * House rules, checked on the source text: unused exports, non-null assertions on elements, variables at module level,
- * examples and documentation of public entry points, instruction rows without users. Each check lists the folders that
- * it covers; add folders once they comply.
+ * headers, files that comments name, examples and documentation of public entry points, instruction rows without users.
+ * A check of some folders lists them; add folders once they comply.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -229,6 +229,28 @@ Deno.test("variables at module level have a reason", () => {
     for (const match of withoutComments(text).matchAll(/^(?:export )?let (\w+)/gm)) found.push(`${path}: ${match[1]}`);
   }
   assert.deepEqual(found.sort(), Object.keys(REALM_STATE).sort());
+});
+
+Deno.test("every file begins with a comment about its content", () => {
+  const without = [...TEXTS].filter(([, text]) => !/^(?:#!.*\n+)?(?:\/\/|\/\*\*)/.test(text)).map(([path]) => path);
+  assert.deepEqual(without, []);
+});
+
+/** Names in comments that stand for any file of a kind. */
+const PLACEHOLDERS: readonly string[] = ["x.ts", "engine/backend_ARCH/generated_stubs.ts"];
+
+Deno.test("files that comments name exist", () => {
+  const paths = [...TEXTS.keys()].map((path) => `/${path}`);
+  const missing: string[] = [];
+  for (const [path, text] of TEXTS) {
+    for (const [comment] of text.matchAll(/\/\*\*[\s\S]*?\*\/|^\s*\/\/.*$/gm)) {
+      for (const [name] of comment.replace(/```[\s\S]*?```/g, "").matchAll(/(?<![\w.*])[a-z][\w/]*\.ts\b/g)) {
+        if (PLACEHOLDERS.includes(name) || paths.some((known) => known.endsWith(`/${name}`))) continue;
+        missing.push(`${path}: ${name}`);
+      }
+    }
+  }
+  assert.deepEqual(missing, []);
 });
 
 Deno.test("examples in comments keep their lines", () => {

@@ -1,3 +1,4 @@
+/** The tasks of a component instance: microtasks that run within a host function do not run them. */
 import assert from "node:assert/strict";
 import { Store } from "./component_instance.ts";
 import type { Thread } from "./task.ts";

@@ -1,3 +1,4 @@
+/** Streams of events: the end of a source, before and after its last bytes are taken. */
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { ByteSource } from "./event_streams.ts";

@@ -39,6 +39,8 @@ export const OBJECT = {
 
 /** Low bits of references that are not addresses. */
 export const REF_TAG = { I31: 1, HOST: 2, EXCEPTION: 4 } as const;
+/** The low bits of a reference: 0 for addresses and null, else its tag (an i31 uses only the lowest). */
+export const REF_TAG_MASK = 7;
 
 /** The maximum object size in bytes, header included; larger allocations trap with "allocation size too large". */
 export const MAX_OBJECT_BYTES: number = 2 ** 30;

@@ -11,11 +11,20 @@
  *     sweep      gives the class's cell the free slots of a waiting block; returns their bytes, 0 when no block waits
  *     take       takes the first slot of the class's cell, which has one
  *
- * Marking is depth first with a stack of its own; long arrays go through a second stack in parts, so that the first
+ * Marking is depth first with an explicit stack; long arrays are traced in parts from a second stack, so that the first
  * stays short.
  */
 import { RECORD } from "../abi/context_layout.ts";
-import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND } from "../abi/gc_layout.ts";
+import {
+  CELLS,
+  DESCRIPTOR,
+  LONG_WORDS,
+  OBJECT,
+  REF_TAG,
+  REF_TAG_MASK,
+  SIZE_CLASSES,
+  TYPE_KIND,
+} from "../abi/gc_layout.ts";
 import { BLOCK, BLOCK_BYTES, BLOCK_SHIFT, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 
 /** Elements of an array that are traced at a time. */
@@ -39,7 +48,7 @@ const mark = (then: string) => `
     (i32.store8 ${get("p")} (i32.or ${get("byte")} ${get("mask")}))
     ${then}))`;
 
-/** Notes the object `object` for drain. */
+/** Pushes the object `object` for drain. */
 const push = (object: string) => `
   (i64.store ${get("sp")} ${object})
   (local.set $sp (i64.add ${get("sp")} (i64.const 8)))`;
@@ -51,7 +60,7 @@ const follow = (then: string) => `
     (then ${mark(then)})
     (else (if (i64.ne ${get("w")} (i64.const 0)) (then (call $visit_other ${get("w")})))))`;
 const visit = follow(push(get("w")));
-/** The same for a reference to an object without references, which is marked but not visited. */
+/** Follows a reference to an object without references, which is marked but not visited. */
 const visitLeaf = follow("");
 
 const MARK_LOCALS =
@@ -69,10 +78,10 @@ const row = (number: string) => `(i64.add ${control(CONTROL.BLOCKS)} (i64.mul ${
 const field = (offset: number) => `(i32.load offset=${offset} ${get("row")})`;
 const wide = (value: string) => `(i64.extend_i32_u ${value})`;
 
-/** A host handle or an exception, wherever it was found. */
+/** Marks a host handle or an exception, found on a stack or in an object; queues an exception that was not marked. */
 const VISIT_HANDLE = `
 (func $visit_handle (param $w i64) (local $tag i32) (local $n i64)
-  (local.set $tag (i32.and (i32.wrap_i64 ${get("w")}) (i32.const 7)))
+  (local.set $tag (i32.and (i32.wrap_i64 ${get("w")}) (i32.const ${REF_TAG_MASK})))
   (local.set $n (i64.shr_u ${get("w")} (i64.const 3)))
   (if (i32.eq ${get("tag")} (i32.const ${REF_TAG.HOST})) (then
     (if (i64.lt_u ${get("n")} ${control(CONTROL.HOST_COUNT)}) (then
@@ -87,11 +96,11 @@ const VISIT_HANDLE = `
     (i64.shl ${control(CONTROL.EXCEPTION_QUEUED)} (i64.const 2))) (i32.wrap_i64 ${get("n")}))
   ${setControl(CONTROL.EXCEPTION_QUEUED, `(i64.add ${control(CONTROL.EXCEPTION_QUEUED)} (i64.const 1))`)})`;
 
-/** A reference that an object holds and that is not null and no object. */
+/** Marks the target of a reference in an object that is neither null nor an object: a handle, a function record. */
 const VISIT_OTHER = `
 (func $visit_other (param $w i64)
   (if (i32.and (i32.wrap_i64 ${get("w")}) (i32.const ${REF_TAG.I31})) (then (return)))
-  (if (i32.and (i32.wrap_i64 ${get("w")}) (i32.const 7)) (then (call $visit_handle ${get("w")}) (return)))
+  (if (i32.and (i32.wrap_i64 ${get("w")}) (i32.const ${REF_TAG_MASK})) (then (call $visit_handle ${get("w")}) (return)))
   (i32.store offset=${RECORD.MARK} ${get("w")} (i32.load offset=${CONTROL.EPOCH} (global.get $control))))`;
 
 const SCAN = `

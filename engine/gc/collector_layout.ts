@@ -28,9 +28,8 @@ export const CONTROL = {
   STACK: 32,
   STACK_TOP: 40,
   STACK_PEAK: 48,
-  /** Long arrays that are partly traced, { address, next element } each: bottom of that stack, and its end. */
+  /** Bottom of the stack of long arrays that are partly traced, { address, next element } each. */
   ARRAYS: 56,
-  ARRAYS_TOP: 64,
   /** Address of the type descriptors. */
   TYPES: 72,
   /** Address of the allocation cells. */
@@ -74,7 +73,7 @@ export const BLOCK = {
   NEXT: 12,
   /** The number of objects that the last collection found alive; for a large object 0 or 1, in its first block. */
   LIVE: 16,
-  /** Not 0 while its pages are fresh from the system, which zeroes them. */
+  /** Not 0 while its pages are new from the system, which zeroes them. */
   ZERO: 20,
   SIZE_OF: 32,
 } as const;

@@ -19,11 +19,11 @@ import { BLOCK, BLOCK_BYTES, type COLLECTOR_FUNCTIONS, CONTROL, LARGE, MARKS_SHI
 import { HeapReferences } from "./references.ts";
 import { TypeTable } from "./type_table.ts";
 
-/** Address space for the heap: the first that the system gives. */
+/** Sizes of the heap's address space, tried in order until the system grants one. */
 const RESERVATIONS = [2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
 /**
- * Least allocation between two collections. A heap with next to nothing alive, whose collections take no time, stays
- * within SMALL_ROUND, which fits into caches.
+ * Bytes allocated between two collections, at least. If almost nothing is alive, collections take almost no time, and
+ * the heap stays within SMALL_ROUND, which fits into caches.
  */
 const COLLECT_AFTER = 32 * 2 ** 20;
 const SMALL_ROUND = 8 * 2 ** 20;
@@ -107,7 +107,7 @@ export class Heap {
   readonly references: HeapReferences = new HeapReferences();
   /** Address of the allocation cells (gc_layout.ts: CELLS). */
   readonly cells: number;
-  /** A collection before every such allocation, for tests: 0 for none. Every allocation then takes the slow path. */
+  /** For tests: the interval, in allocations, of forced collections; 0: off. If on, every allocation is a slow one. */
   #stress = 0;
   #untilStress = 0;
   /** By class: first of the free slots that stress withholds from compiled code. */
@@ -160,16 +160,16 @@ export class Heap {
   }
 
   /**
-   * Room for an object of `bytes`, header included: its address. Zero except for the first eight bytes. May collect.
-   * Throws HeapFull when the heap would have more than `limit` bytes, or the system has no more.
+   * Allocates an object of `bytes`, header included, and returns its address. Its memory is zero except for the first
+   * eight bytes. May collect. Throws HeapFull if the heap would exceed `limit` bytes, or the system has no more memory.
    */
   allocate(bytes: number, limit: number): number {
     if (this.#stress > 0 && --this.#untilStress <= 0) this.collect();
     return this.#allocate(bytes, limit);
   }
 
-  /** The same, but never collects: for callers that hold references which are not roots. */
-  allocateInPeace(bytes: number, limit: number): number {
+  /** Allocates as `allocate` does, but never collects: for callers that hold references which are not roots. */
+  allocateWithoutCollecting(bytes: number, limit: number): number {
     const threshold = this.#threshold;
     this.#threshold = Infinity;
     try {
@@ -359,7 +359,7 @@ export class Heap {
     }
   }
 
-  /** Gives the pages of blocks back; the blocks are free and zero. */
+  /** Returns the pages of blocks to the system; the blocks are then free and zero. */
   #release(space: Space, first: number, count: number): void {
     this.#host.replace(space.base + first * BLOCK_BYTES, count * BLOCK_BYTES, PROT.READ | PROT.WRITE);
     space.states.fill(FREE_ZERO, first, first + count);
@@ -407,7 +407,7 @@ export class Heap {
     return this.#code.sweep();
   }
 
-  /** The same for all slots of the fresh block at `first`, without the machine code. */
+  /** Gives the cell of class `number` all slots of the new block at `first`, without the machine code. */
   #link(first: number, number: number): number {
     const size = SIZE_CLASSES[number];
     const count = Math.floor(BLOCK_BYTES / size);
@@ -417,7 +417,7 @@ export class Heap {
     return count * size;
   }
 
-  /** The collector's machine code; making it takes longer than many a program runs. */
+  /** The collector's machine code, made on first use: many programs end in less time than that takes. */
   #machine(): CollectorCode {
     return this.#code ??= this.#makeCode(this.#control);
   }
@@ -433,7 +433,7 @@ export class Heap {
     const first = this.#findRun(space, count);
     const { rows, states } = space;
     for (let k = 0; k < count; k++) {
-      // A dirty block is made zero by the system.
+      // The system zeroes a block that was used before.
       if (states[first + k] !== FREE) continue;
       let end = k + 1;
       while (end < count && states[first + end] === FREE) end++;
@@ -455,8 +455,8 @@ export class Heap {
   }
 
   /**
-   * Collects because of the limit. A program that is left with next to nothing would only collect from there on: it is
-   * full.
+   * Collects because of the limit. Throws HeapFull if less than a 64th of it is free afterwards: the program would do
+   * little but collect from then on.
    */
   #collectForRoom(limit: number): void {
     if (this.#threshold === Infinity) return;

@@ -6,7 +6,15 @@
 import { collectorModule } from "../runtime/realm_store.ts";
 import assert from "node:assert/strict";
 import { NewEngine } from "../engine.ts";
-import { layoutFields, MAX_SMALL_BYTES, OBJECT, REF_TAG, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
+import {
+  layoutFields,
+  MAX_SMALL_BYTES,
+  OBJECT,
+  REF_TAG,
+  REF_TAG_MASK,
+  SIZE_CLASSES,
+  sizeClassOf,
+} from "../abi/gc_layout.ts";
 import { collectorCode } from "../runtime/intrinsics.ts";
 import { canonicalTypeIds } from "../wasm/subtype.ts";
 import { HEAP, I32, I64, I8, isRef, refType, type SubType } from "../wasm/types.ts";
@@ -152,7 +160,7 @@ class Mutator implements HeapRoots {
     const exceptions = new Set<number>();
     const work: number[] = [];
     const follow = (word: number) => {
-      const tag = word & 7;
+      const tag = word & REF_TAG_MASK;
       const number = Math.floor(word / 8);
       if (tag === REF_TAG.HOST) hosts.add(number);
       else if (tag === REF_TAG.EXCEPTION && number < this.exceptionCount) {
@@ -262,7 +270,7 @@ for (const stress of [0, 7]) {
           const object = made[m.below(made.length)];
           m.roots.push(m.below(2) === 0 ? object.address : object.address + m.below(object.bytes));
         }
-        // Words that resemble references but are none.
+        // Words that resemble references.
         m.roots.push(3, 2 ** 46, made[0].address - 2 ** 37, (2 ** 20) * 8 + REF_TAG.HOST, m.below(2 ** 31));
         m.collect();
         m.roots = m.roots.filter((word) => m.objects.has(word));
@@ -286,7 +294,7 @@ Deno.test("a list of a million structures, and an array of a million, are marked
   m.roots = [big];
   let before = 0;
   for (let k = 0; k < 200_000; k++) {
-    const address = heap.allocateInPeace(32, NO_LIMIT);
+    const address = heap.allocateWithoutCollecting(32, NO_LIMIT);
     poke(address, IDS[0]);
     poke(address + 16, before);
     before = address;

@@ -33,7 +33,7 @@ function refuse(): never {
   throw new TypeError("WebAssembly objects are opaque");
 }
 
-/** Objects of the heap throw where ordinary objects that cannot change do nothing in sloppy code, as V8's do. */
+/** Changes of a wrapper throw even in sloppy code, as in V8; those of a frozen object would be ignored there. */
 const LOCKED: ProxyHandler<object> = {
   set: refuse,
   defineProperty: refuse,
@@ -49,7 +49,7 @@ export class HeapReferences {
 
   constructor() {
     this.#gone = new FinalizationRegistry((address) => {
-      // It may have another by now.
+      // The address may have a new wrapper by now.
       if (this.#byAddress.get(address)?.deref() === undefined) this.#byAddress.delete(address);
     });
   }

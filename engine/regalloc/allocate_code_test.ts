@@ -1,3 +1,4 @@
+/** Register allocation of small functions: the number and place of its moves, stores and loads. */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";

@@ -1,3 +1,4 @@
+/** Register allocation of random functions, checked by execution and by the allocation checker, with every key. */
 import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { defaultsBut } from "../testing/optimizations.ts";

@@ -1,3 +1,4 @@
+/** The allocation checker: it finds changed operands, missing edits, and slots outside of the frame. */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";

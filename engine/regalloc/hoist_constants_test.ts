@@ -1,3 +1,4 @@
+/** Constants moved in front of loops: in which loops they move, and that random functions behave the same. */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";

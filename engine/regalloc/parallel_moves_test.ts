@@ -1,3 +1,4 @@
+/** Parallel moves in sequence: random moves, chains and cycles of registers and slots. */
 import { strict as assert } from "node:assert";
 import { TY } from "../ir/types.ts";
 import { Allocation } from "../codegen/allocation.ts";

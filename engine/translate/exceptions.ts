@@ -20,7 +20,7 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
-import type { CatchClause, Immediates } from "../wasm/immediates.ts";
+import { type CatchClause, type Immediates, passesException } from "../wasm/immediates.ts";
 import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";
 import type { Handler, Translation } from "./translation.ts";
@@ -167,7 +167,7 @@ export function endTryTable(t: Translation, n: number): void {
   // Labels of clauses are relative to the frame outside the try_table.
   frames.count = n;
   for (const { kind, tag, label } of clauses) {
-    const withRef = (kind & 1) !== 0;
+    const withRef = passesException(kind);
     if (tag < 0) {
       pushCaught(t, -1, withRef);
       branch(t, label);
@@ -245,7 +245,7 @@ function localCatch(t: Translation, tag: number): boolean {
         if (wanted < importedTagCount && tag < importedTagCount) return false;
         continue;
       }
-      if ((kind & 1) !== 0) return false;
+      if (passesException(kind)) return false;
       if (wanted < 0) t.sp -= tagTypes[tag].params.length;
       branch(t, frames.count - n + label);
       return true;

@@ -9,7 +9,7 @@
  * join with the slow path, which has left compiled code: strings move while the runtime has control.
  */
 import { stringBuiltinIndex, STRINGS } from "../abi/context_layout.ts";
-import { REF_TAG } from "../abi/gc_layout.ts";
+import { REF_TAG, REF_TAG_MASK } from "../abi/gc_layout.ts";
 import { BLOCK_COLD } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -27,9 +27,6 @@ import { bitsOf } from "./objects.ts";
 
 const { I32, I64, REF } = TY;
 
-/** The low bits of a reference that hold its REF_TAG. */
-const TAG_MASK = 7;
-
 /**
  * The fast path of a builtin, given its arguments: uses `leave` for conditions that require the call, and returns the
  * result.
@@ -41,7 +38,7 @@ function entryOf(t: Translation, reference: number): number {
   const { b, env } = t;
   const origin = b.emit(OP.LOAD, I64, 0, 0, env.stringContextRegion, env.layout.stringsOffset + STRINGS.ORIGIN);
   const word = bitsOf(t, reference);
-  const tag = b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, word), b.i32(TAG_MASK));
+  const tag = b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, word), b.i32(REF_TAG_MASK));
   const known = b.select(I64, word, b.i64(OTHER_WORD, 0), b.binary(OP.EQ, I32, tag, b.i32(REF_TAG.HOST)));
   return b.binary(OP.ADD, I64, origin, b.binary(OP.SHL, I64, known, b.i64(ENTRY_SHIFT, 0)));
 }

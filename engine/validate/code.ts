@@ -23,21 +23,21 @@ const LOCAL_TEE = idOf("local.tee");
 const END = idOf("end");
 
 /** The visitor's method for a special row. */
-const TELL = { PLAIN: 0, ENTER: 1, OTHERWISE: 2, HANDLER: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6 } as const;
+const REPORT = { PLAIN: 0, ENTER: 1, OTHERWISE: 2, HANDLER: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6 } as const;
 
-const TELLS: Readonly<Partial<Record<Mnemonic, number>>> = {
-  "block": TELL.ENTER,
-  "loop": TELL.ENTER,
-  "if": TELL.ENTER,
-  "try_table": TELL.ENTER,
-  "try": TELL.ENTER,
-  "else": TELL.OTHERWISE,
-  "catch": TELL.HANDLER,
-  "catch_all": TELL.CATCH_ALL,
-  "end": TELL.END,
-  "delegate": TELL.DELEGATE,
+const REPORTS: Readonly<Partial<Record<Mnemonic, number>>> = {
+  "block": REPORT.ENTER,
+  "loop": REPORT.ENTER,
+  "if": REPORT.ENTER,
+  "try_table": REPORT.ENTER,
+  "try": REPORT.ENTER,
+  "else": REPORT.OTHERWISE,
+  "catch": REPORT.HANDLER,
+  "catch_all": REPORT.CATCH_ALL,
+  "end": REPORT.END,
+  "delegate": REPORT.DELEGATE,
 };
-const TELL_BY_ID: Uint8Array = opcodeColumn(Uint8Array, (row) => TELLS[row.mnemonic as Mnemonic] ?? TELL.PLAIN);
+const REPORT_BY_ID: Uint8Array = opcodeColumn(Uint8Array, (row) => REPORTS[row.mnemonic as Mnemonic] ?? REPORT.PLAIN);
 
 const FRAMES: Readonly<Partial<Record<Mnemonic, number>>> = {
   "block": FRAME.BLOCK,
@@ -159,7 +159,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
     walker.at = at;
     walker.top = top;
     rules[id](walker);
-    if (visitor !== null) tell(walker, visitor);
+    if (visitor !== null) report(walker, visitor);
     if (id === END && walker.depth === 0) return;
     stack = walker.stack;
     top = walker.top;
@@ -168,30 +168,30 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
 }
 
 /** Reports the current special instruction to the visitor. */
-function tell(walker: Walker, visitor: CodeVisitor): void {
+function report(walker: Walker, visitor: CodeVisitor): void {
   const { id, imm, at } = walker;
-  switch (TELL_BY_ID[id]) {
-    case TELL.PLAIN:
+  switch (REPORT_BY_ID[id]) {
+    case REPORT.PLAIN:
       visitor.instruction(id, imm, at);
       break;
-    case TELL.ENTER: {
+    case REPORT.ENTER: {
       const frame = walker.depth - 1;
       visitor.enter(FRAME_BY_ID[id], walker.params[frame], walker.results[frame], imm, at);
       break;
     }
-    case TELL.OTHERWISE:
+    case REPORT.OTHERWISE:
       visitor.otherwise(at);
       break;
-    case TELL.HANDLER:
+    case REPORT.HANDLER:
       visitor.handler(imm.index, at);
       break;
-    case TELL.CATCH_ALL:
+    case REPORT.CATCH_ALL:
       visitor.handler(-1, at);
       break;
-    case TELL.END:
+    case REPORT.END:
       visitor.end(at, -1);
       break;
-    case TELL.DELEGATE:
+    case REPORT.DELEGATE:
       visitor.end(at, imm.index);
       break;
   }

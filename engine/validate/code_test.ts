@@ -1,3 +1,7 @@
+/**
+ * Validation of function bodies: valid, invalid and malformed instruction sequences with their messages and offsets, the
+ * calls of visitors, and bodies of extreme size.
+ */
 import assert from "node:assert/strict";
 import { InvalidError, MalformedError } from "../errors.ts";
 import { featureSet } from "../features.ts";
@@ -471,7 +475,7 @@ class Recorder implements CodeVisitor {
   }
 }
 
-Deno.test("a visitor hears every instruction in order", () => {
+Deno.test("a visitor is called for every instruction in order", () => {
   const code: Code = [
     ...["local.get", 0, "if", 1 + 0x3f, "nop", "else", "unreachable", "br", 0, "end"], // 0x40: empty block type
     ...["try", 0x40, "catch", 0, "drop", "catch_all", "end", "try", 0x40, "delegate", 0],
@@ -506,7 +510,7 @@ Deno.test("a visitor hears every instruction in order", () => {
   ]);
 });
 
-Deno.test("a visitor is not told of an instruction that is not valid", () => {
+Deno.test("a visitor is not called for an invalid instruction", () => {
   const valid = validateModule(moduleOf(["nop", "i32.eqz"]), featureSet(), { bodies: false });
   const recorder = new Recorder();
   assert.throws(() => validateBody(valid, 2, recorder), InvalidError);

@@ -40,7 +40,7 @@ const LEAVES: ReadonlySet<number> = new Set<number>([
   CONSTANT.GLOBAL_GET,
 ]);
 
-/** Reads the next instruction, which has no operands; returns its type, or undefined if that must be looked into. */
+/** Reads the next instruction, which has no operands; returns its type, or undefined if constant_rules.ts must decide. */
 function typeOf(valid: ValidModule, reader: ConstantReader, visibleGlobals: number): ValType | undefined {
   const { gate } = valid;
   const opcode = reader.next();
@@ -69,7 +69,7 @@ function typeOf(valid: ValidModule, reader: ConstantReader, visibleGlobals: numb
       valid.declaredFuncs[index] = 1;
       return refType(false, valid.funcTypeIndices[index]);
     case CONSTANT.GLOBAL_GET: {
-      // Those of the module itself need a feature.
+      // Reading a global of the module itself needs a feature.
       const type = valid.globalTypes[index];
       return index < Math.min(visibleGlobals, valid.importedGlobalCount) && !type.mutable ? type.type : undefined;
     }
@@ -83,7 +83,7 @@ function isVector(bytes: Uint8Array, pos: number): boolean {
   return bytes[pos] === CONSTANT.V128_CONST >> 8 && bytes[pos + 1] === (CONSTANT.V128_CONST & 0xff);
 }
 
-/** Whether `expr` is constant and of type `type`. False if that must be looked into. */
+/** Whether `expr` is constant and of type `type`. False if constant_rules.ts must decide. */
 function isKnownConstant(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): boolean {
   const { bytes } = expr;
   const reader = new ConstantReader(bytes, 0, bytes.length, expr.offset);

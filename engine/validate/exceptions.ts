@@ -2,6 +2,7 @@
  * Rules of exceptions: throw, throw_ref and try_table (specification, 3.4.4), and the legacy instructions try, catch,
  * catch_all, delegate and rethrow (the exception-handling proposal's "legacy" document).
  */
+import { passesException } from "../wasm/immediates.ts";
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import { EXNREF, HEAP, refType, type ValType, valTypeName } from "../wasm/types.ts";
 import { enterBlock, type Rule } from "./control.ts";
@@ -25,7 +26,7 @@ function throwRef(walker: Walker): void {
 function tryTable(walker: Walker): void {
   for (const { kind, tag, label } of walker.imm.catches) {
     const payload = tag < 0 ? NO_TYPES : tagAt(walker, tag).params;
-    const carried = (kind & 1) !== 0 ? [...payload, CAUGHT] : payload;
+    const carried = passesException(kind) ? [...payload, CAUGHT] : payload;
     const types = walker.labelTypes(walker.frameOf(label));
     if (carried.length === types.length && carried.every((type, i) => walker.matches(type, types[i]))) continue;
     const names = (list: readonly ValType[]) => list.map(valTypeName).join(" ");

@@ -1,3 +1,6 @@
+/**
+ * Validation of modules: every rule of a section with a module that breaks it, the limits, and the derived tables.
+ */
 import assert from "node:assert/strict";
 import { InvalidError, MalformedError } from "../errors.ts";
 import { featureSet } from "../features.ts";
@@ -329,7 +332,7 @@ Deno.test("functions are declared by exports, elements and constant expressions,
   assert.deepEqual([...valid.declaredFuncs], [1, 1, 1, 1, 0, 0]);
 });
 
-Deno.test("bodies are looked at unless the caller will", () => {
+Deno.test("bodies are validated unless the caller does that", () => {
   const module = sampleModule({ types: [nothing], funcs: [{ typeIndex: 0, body: body(["i32.add"]) }] });
   validateModule(module, featureSet(), { bodies: false });
   assert.throws(() => validateModule(module, featureSet(), { bodies: true }), InvalidError);
@@ -344,7 +347,7 @@ Deno.test("bytes after a constant expression's end", () => {
   );
 });
 
-Deno.test("a place is given: the import's, the export's, the segment's", () => {
+Deno.test("errors have an offset: the import's, the export's, the instruction's", () => {
   const where = (fields: Partial<Module>) => {
     try {
       validateModule(sampleModule(fields), featureSet());

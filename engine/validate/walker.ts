@@ -1,7 +1,7 @@
 /**
  * The state of one walk through an expression: operand stack and control stack as growable typed arrays, and the steps
  * that the rules are composed of (specification, appendix "Validation Algorithm"). code.ts drives it over a function
- * body, const_expr.ts over a constant expression, and the special rules (special.ts) are functions over it.
+ * body, constant_rules.ts over a constant expression, and the special rules (special.ts) are functions over it.
  *
  * Invariants: `stack[0 … top)` are the operand types, those of the innermost frame from `base` on; there are `depth` ≥
  * 1 frames, the innermost last; the stack has room for as many pushes as the expression has bytes left (an instruction
@@ -32,7 +32,7 @@ export const KIND = {
   CATCH_ALL: 8,
 } as const;
 
-/** No types at all: parameters of most blocks. */
+/** The empty list of types: the parameters of most blocks. */
 export const NO_TYPES: readonly ValType[] = [];
 
 const NOP = idOf("nop");

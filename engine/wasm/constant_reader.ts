@@ -56,7 +56,7 @@ export class ConstantReader extends ByteReader {
   /** The 16 bytes of v128.const: a view. */
   vector: Uint8Array = new Uint8Array(0);
 
-  /** The next instruction. */
+  /** Reads the next instruction with its immediates; returns its opcode. */
   next(): number {
     this.at = this.offset;
     if (this.left === 0) this.fail(`END opcode expected: ${UNEXPECTED_END}`);

@@ -12,6 +12,11 @@ export interface CatchClause {
   label: number;
 }
 
+/** Whether a clause of this kind passes the exception to its label, after the payload: catch_ref and catch_all_ref. */
+export function passesException(kind: number): boolean {
+  return (kind & 1) !== 0;
+}
+
 export class Immediates {
   /** First index: label, local, global, func, table, memory, type, tag, elem, data, field owner, lane count … */
   index = 0;

@@ -80,12 +80,18 @@ export function canonicalTypeIds(
   for (const { start, count } of module.recGroups) {
     rolling.start = start;
     rolling.end = start + count;
-    let key = "";
-    for (let index = start; index < rolling.end; index++) key += typeKey(rolling, index);
-    const first = groupIds.get(key) ?? internGroup(rolling, key);
-    for (let i = 0; i < count; i++) ids[start + i] = first + i;
+    identifyGroup(rolling);
   }
   return ids;
+}
+
+/** Sets the ids of the current group, which gets new ones if no equal group is known. */
+function identifyGroup(rolling: Rolling): void {
+  const { start, end, ids } = rolling;
+  let key = "";
+  for (let index = start; index < end; index++) key += typeKey(rolling, index);
+  const first = groupIds.get(key) ?? internGroup(rolling, key);
+  for (let index = start; index < end; index++) ids[index] = first + index - start;
 }
 
 /**
@@ -97,10 +103,7 @@ export function appendTypeIds(ids: number[], group: readonly SubType[], offset: 
   const types: SubType[] = [];
   group.forEach((type, i) => types[start + i] = type);
   const rolling: Rolling = { types, ids, offsetOf: () => offset, start, end: start + group.length };
-  let key = "";
-  for (let index = start; index < rolling.end; index++) key += typeKey(rolling, index);
-  const first = groupIds.get(key) ?? internGroup(rolling, key);
-  for (let i = 0; i < group.length; i++) ids[start + i] = first + i;
+  identifyGroup(rolling);
 }
 
 /** A string that two types share exactly if they are equal, given that the other members of their groups are. */

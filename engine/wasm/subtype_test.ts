@@ -1,3 +1,4 @@
+/** Canonical type ids and type matching: equal recursive groups, chains of supertypes, abstract heap types, limits. */
 import assert from "node:assert/strict";
 import { InvalidError } from "../errors.ts";
 import {
@@ -113,7 +114,7 @@ Deno.test("finality, mutability, supertypes and group membership are part of a t
   assert.equal(new Set(all).size, all.length);
 });
 
-Deno.test("recursive groups are equal up to where they stand", () => {
+Deno.test("equal recursive groups have equal ids at any position", () => {
   // (rec (type (struct (ref 1))) (type (struct (ref 0)))) twice, the second after another type.
   const pair = (at: number) => [final(struct(refType(false, at + 1))), final(struct(refType(false, at)))];
   const [a, b, other, c, d] = ids(pair(0), [final(func([F32, F32]))], pair(3));
@@ -172,7 +173,7 @@ Deno.test("chains of supertypes: depth, display, subtyping, and the limit", () =
     assert.equal(isSubtypeId(got[i], last), i === got.length - 1);
   }
   assert.throws(() => ids(...chain(MAX_SUBTYPE_DEPTH + 2)), /^InvalidError: sub type 64 has more than 63 supertypes/);
-  // The refused type left no trace, and a type outside the chain is not a subtype of its end.
+  // The rejected type has no id, and a type outside the chain is not a subtype of its end.
   const [root, left, right] = ids([open(struct())], [open(struct(I32), 0)], [open(struct(I64), 0)]);
   assert.equal(root, got[0]);
   assert.equal(isSubtypeId(left, right), false);
@@ -264,7 +265,7 @@ Deno.test("closed types mean the same in every module", () => {
   assert.equal(canonicalFuncTypeId({ kind: "func", params: [], results: [] }), two[0]);
 });
 
-Deno.test("function types: parameters the other way round", () => {
+Deno.test("function types are contravariant in their parameters", () => {
   const f = (params: ValType[], results: ValType[]) => ({ kind: "func", params, results }) as const;
   const ref = refType(false, HEAP.func);
   assert.equal(matchesFuncType(f([FUNCREF], [ref]), f([ref], [FUNCREF])), true);
@@ -296,7 +297,7 @@ Deno.test("limits, memories, tables, globals, tags", () => {
   assert.equal(matchesTagType(3, 4), false);
 });
 
-Deno.test("100,000 types that refer to each other keep their ids when they come again", () => {
+Deno.test("100,000 types that refer to each other have the same ids in a second module", () => {
   const list: SubType[][] = [];
   for (let i = 0; i < 100_000; i++) list.push([final(func(i === 0 ? [] : [refType(true, i - 1)], [I64, F32, I64]))]);
   const once = canonicalTypeIds(groups(...list));

@@ -1,3 +1,4 @@
+/** Groups of functions by the namespaces in their names. */
 import assert from "node:assert/strict";
 import { groupFunctions, namespaceOf } from "./function_groups.ts";
 

@@ -12,6 +12,7 @@
  * creates.
  */
 
+import { REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import type { StringMemory } from "./string_memory.ts";
 
 /** Calls `mark` for every reachable reference; the table ignores references of other kinds. */
@@ -140,7 +141,7 @@ export class HandleTable {
 
   /** True if `word` is a reference of this table's kind. */
   owns(word: number): boolean {
-    return (word & 7) === this.#tag;
+    return (word & REF_TAG_MASK) === this.#tag;
   }
 
   /** The value with number `id`; undefined if the number is free. */

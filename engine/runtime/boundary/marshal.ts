@@ -11,7 +11,7 @@
  * all engines share the code that the host engine has optimized.
  */
 import { THREAD } from "../../abi/context_layout.ts";
-import { REF_TAG } from "../../abi/gc_layout.ts";
+import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import { type Boundary, readValue, type ReferenceBoundary, writeValue } from "./values.ts";
@@ -254,7 +254,7 @@ function references(type: FuncType): string {
   return `const { state, boundary } = env; const { u32 } = state;
   function hostValue(at, type) {
     const low = u32[at];
-    return (low & 7) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? boundary.hostValue(low) : boundary.fromWord(state.word(at * 4), type);
+    return (low & ${REF_TAG_MASK}) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? boundary.hostValue(low) : boundary.fromWord(state.word(at * 4), type);
   }
   function hostText(value, type) {
     return typeof value === "string" ? boundary.textWord(value) : boundary.toWord(value, type);

@@ -6,7 +6,7 @@
  * Invariant: the entry of a free number is zero; the text of an entry has a dedicated slot.
  */
 import { Bug } from "../../errors.ts";
-import { REF_TAG } from "../../abi/gc_layout.ts";
+import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import {
   MAX_NATIVE_HANDLES,
@@ -132,7 +132,7 @@ export class StringMemory {
 
   /** The length in units of the string with reference `word`; NaN if it is not a string. */
   lengthOf(word: number): number {
-    if ((word & 7) !== REF_TAG.HOST) return NaN;
+    if ((word & REF_TAG_MASK) !== REF_TAG.HOST) return NaN;
     const stored = this.#table.u32[(word >>> 3) * 4 + (STRING_ENTRY.LENGTH >> 2)];
     return stored === NO_STRING ? NaN : stored - 1;
   }

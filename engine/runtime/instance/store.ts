@@ -7,7 +7,7 @@ import { CONTEXT, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
-import { REF_TAG } from "../../abi/gc_layout.ts";
+import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { currentHost } from "../../host/current.ts";
@@ -96,7 +96,7 @@ export class Store implements ReferenceBoundary {
 
   /** Allocates for an instance under construction, whose references are not rooted yet: never collects. */
   allocateConstant(bytes: number, limit: number): number {
-    return this.#orTrap(() => this.heap.allocateInPeace(bytes, limit));
+    return this.#orTrap(() => this.heap.allocateWithoutCollecting(bytes, limit));
   }
 
   /** Frees unreachable objects and handles; compiled code may be parked. */
@@ -220,7 +220,7 @@ export class Store implements ReferenceBoundary {
       if (word === 0 || !this.wordMatches(word, top === HEAP.extern && heap !== HEAP.noextern ? HEAP.any : heap)) {
         throw referenceMismatch(value, type);
       }
-      if (receiver !== undefined && (word & 7) === 0 && word !== 0) {
+      if (receiver !== undefined && (word & REF_TAG_MASK) === 0 && word !== 0) {
         this.heap.references.lend(value as object, receiver);
       }
       return word;
@@ -257,7 +257,7 @@ export class Store implements ReferenceBoundary {
   /** True if a non-null reference of the any hierarchy has the closed heap type `heap`. */
   wordMatches(word: number, heap: HeapType): boolean {
     if ((word & 1) !== 0) return heapMatches(HEAP.i31, heap);
-    if ((word & 7) !== 0) return heap === HEAP.any;
+    if ((word & REF_TAG_MASK) !== 0) return heap === HEAP.any;
     return heap === HEAP.any || heapMatches(typeIdAt(word), heap);
   }
 
@@ -268,7 +268,7 @@ export class Store implements ReferenceBoundary {
     if (word === 0) return null;
     if (top === HEAP.func) return this.funcOfRecord(word);
     if ((word & 1) !== 0) return (word | 0) >> 1;
-    return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
+    return (word & REF_TAG_MASK) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
   }
 
   /** The instance of a function record. */

@@ -8,7 +8,7 @@
  * "runtime": text that is not in the arena, lack of space or handles, and all traps. A function that falls back has had
  * no observable effect.
  */
-import { OBJECT, REF_TAG } from "../../abi/gc_layout.ts";
+import { OBJECT, REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import {
   ENTRY_SHIFT,
   MAX_COPIED,
@@ -55,7 +55,7 @@ const advance = (local: string, bytes: number) => `(local.set $${local} (i64.add
 const entryOf = (word: string) =>
   `(i64.add ${control(STRING_CONTROL.ORIGIN)} (i64.shl
   (select ${word} (i64.const ${OTHER_WORD})
-    (i32.eq (i32.and (i32.wrap_i64 ${word}) (i32.const 7)) (i32.const ${REF_TAG.HOST})))
+    (i32.eq (i32.and (i32.wrap_i64 ${word}) (i32.const ${REF_TAG_MASK})) (i32.const ${REF_TAG.HOST})))
   (i64.const ${ENTRY_SHIFT})))`;
 const setE = `(local.set $e ${entryOf(a)})`;
 const setF = `(local.set $f ${entryOf(b)})`;
