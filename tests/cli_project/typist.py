@@ -1,8 +1,8 @@
 """Runs a command in a pseudo-terminal and types at it.
 
-Usage: typist.py SCRIPT -- COMMAND...   SCRIPT is a JSON list of steps: [expected text, keys to type]. Each step waits for its
-text to appear, then for the program to settle, then types; an empty text types at once. Everything that the program wrote goes to stdout; the exit
-status is the program's own, 124 when a step's text never came.
+Usage: typist.py SCRIPT -- COMMAND...   SCRIPT is a JSON list of steps: [expected text, keys to type]. Each step waits
+for its text to appear, then for the program to settle, then types; an empty text types at once. Everything that the
+program wrote goes to stdout; the exit status is the program's own, 124 when a step's text never came.
 """
 
 import fcntl
@@ -25,7 +25,8 @@ if pid == 0:
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
 seen = b""
 fresh = 0
-deadline = time.time() + 60
+# Seconds that a step may take, and the program after the last one: more than a busy machine needs.
+STEP = 60
 timed_out = False
 
 
@@ -47,6 +48,7 @@ def pump(wait):
 
 open_ = True
 for expected, keys in steps:
+    deadline = time.time() + STEP
     while open_ and expected.encode() not in seen[fresh:]:
         if time.time() > deadline:
             timed_out = True
@@ -59,6 +61,7 @@ for expected, keys in steps:
     while expected and pump(0.15):
         pass
     os.write(fd, keys.encode())
+deadline = time.time() + STEP
 while open_ and not timed_out:
     if time.time() > deadline:
         timed_out = True
