@@ -158,8 +158,8 @@ export function quote(text: string, limit = 120): string {
 
 // By Unicode's properties, so that none is forgotten: control and format characters (bidi controls, marks without
 // width, tags), lone surrogates, line and paragraph separators, and characters that fonts draw as nothing (fillers,
-// variation selectors).
-const HOSTILE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]/gu;
+// variation selectors); and combining marks behind four others, which would cover the lines around them.
+const HOSTILE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]|(?<=\p{M}{4})\p{M}/gu;
 
 /** Every character that could move the cursor, reorder or hide text becomes a visible escape. */
 export function escapeHostile(text: string): string {

@@ -72,4 +72,6 @@ Deno.test("diagnostic: no character that hides, reorders or moves text stays as 
     assert.deepEqual(JSON.parse(line), { text: `a${character}b` });
   }
   assert.equal(escapeHostile("plain text, äöü 漢字"), "plain text, äöü 漢字");
+  assert.equal(escapeHostile("e\u0301\u0323\u0301\u0323!"), "e\u0301\u0323\u0301\u0323!");
+  assert.equal(escapeHostile(`e${"\u0301".repeat(6)}`), `e${"\u0301".repeat(4)}\\u{301}\\u{301}`);
 });

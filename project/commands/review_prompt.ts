@@ -11,6 +11,7 @@ import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
 import { grantFrom } from "../ops/decide.ts";
+import { escapeHostile } from "../base/diagnostic.ts";
 import { type Palette, safeHint } from "../base/terminal.ts";
 import { drainInput, showWhole } from "./terminal_input.ts";
 import { explainAuthorities, reviewText } from "./change_output.ts";
@@ -91,7 +92,9 @@ async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequ
         continue;
       }
       await drainInput();
-      const known = String(before?.[root] ?? proposed);
+      const last = String(before?.[root] ?? proposed);
+      // A directory that the terminal would show as another one is not proposed.
+      const known = escapeHostile(last) === last ? last : String(proposed);
       const names = chosen.filter((c) => rootsOf(c).includes(root)).map((c) => c.name).join(" and ");
       const directory = await text({
         message: `${names}: directory of this machine for ${root} of ${plugin.id}?`,

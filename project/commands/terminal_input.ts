@@ -8,23 +8,69 @@ import process from "node:process";
 import { fail } from "../base/diagnostic.ts";
 import { endProgress } from "../base/progress.ts";
 
-/** Shows text on stderr; waits for a key after each screenful. */
+/** The rows that a question takes. */
+const QUESTION_ROWS = 10;
+const MORE = "-- more: press a key --";
+
+/** Shows text on stderr; waits for a key after each screenful, and before a question would move its last rows away. */
 export async function showWhole(text: string): Promise<void> {
   endProgress();
-  const rows = Math.max(5, (process.stderr.rows ?? 24) - 2);
-  const columns = Math.max(20, process.stderr.columns ?? 80);
-  let used = 0;
-  for (const line of text.split("\n")) {
-    const needs = Math.max(1, Math.ceil(line.length / columns));
-    if (used > 0 && used + needs > rows) {
-      process.stderr.write("-- more: press a key --");
-      await pressedKey();
-      process.stderr.write("\r\u001b[K");
-      used = 0;
-    }
-    process.stderr.write(`${line}\n`);
-    used += needs;
+  const { rows, columns } = process.stderr;
+  for (const page of screenPages(text, rows || 24, columns || 80)) {
+    process.stderr.write(page.text);
+    if (page.needsKey) await waitForKey(columns || 80);
   }
+}
+
+async function waitForKey(columns: number): Promise<void> {
+  process.stderr.write(MORE.slice(0, Math.max(1, columns - 1)));
+  await pressedKey();
+  process.stderr.write("\r\u001b[K");
+}
+
+/** A screenful of a text. */
+interface Page {
+  readonly text: string;
+  /** True if rows of the page would leave the screen with the next page, or with a question. */
+  readonly needsKey: boolean;
+}
+
+/** The pages of a text on a screen of this size. */
+export function screenPages(text: string, rows: number, columns: number): Page[] {
+  const all = screenRows(text, columns);
+  // One row for the wait for a key, one that remains of the last page.
+  const size = Math.max(1, rows - 2);
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, k) => {
+    const page = all.slice(k * size, (k + 1) * size);
+    const isLast = (k + 1) * size >= all.length;
+    return { text: page.map((row) => `${row}\n`).join(""), needsKey: !isLast || page.length + QUESTION_ROWS > rows };
+  });
+}
+
+// deno-lint-ignore no-control-regex -- the colours that waft adds
+const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
+
+/** The rows of a text, each within the width of the screen, whatever the terminal takes for the widths of characters. */
+function screenRows(text: string, columns: number): string[] {
+  return text.split("\n").flatMap((line) => {
+    const rows = [""];
+    let used = 0;
+    for (const [part] of line.matchAll(PARTS)) {
+      const cells = mostCells(part);
+      if (used > 0 && used + cells > columns) {
+        rows.push("");
+        used = 0;
+      }
+      rows[rows.length - 1] += part;
+      used += cells;
+    }
+    return rows;
+  });
+}
+
+/** The most cells that a terminal uses for a character, or for a colour, which needs none. */
+function mostCells(part: string): number {
+  return part.startsWith("\u001b[") ? 0 : part.codePointAt(0)! < 0x1100 ? 1 : 2;
 }
 
 /** Waits for a key; ctrl-c ends the program as it does elsewhere. */
