@@ -2,6 +2,7 @@
  * Prompts in a real (pseudo-)terminal: the review, its defaults, cancelling, `init`; and no prompt where there is none.
  */
 import assert from "node:assert/strict";
+import { stripVTControlCharacters } from "node:util";
 import { assemble } from "../../project/definitions/engine_inspector.ts";
 import type { Lockfile } from "../../project/lockfile/lock_schema.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
@@ -160,7 +161,7 @@ terminalTest("a long scope is shown whole, page by page, before the question", a
       project.home,
     );
     assert.equal(run.code, 4, run.out);
-    const shown = run.out.replace(/-- more: press a key --|\u001b\[K|\s/g, "");
+    const shown = stripVTControlCharacters(run.out).replace(/-- more: press a key --|\s/g, "");
     for (const host of HOSTS) assert.ok(shown.includes(host), host);
     assert.doesNotMatch(run.out, /…/);
     // Also without a terminal, and afterwards in the list.
