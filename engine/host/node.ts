@@ -17,6 +17,8 @@ interface NodeFfi {
     functions: object;
   };
   toArrayBuffer(pointer: bigint, bytes: number, copy: boolean): ArrayBuffer;
+  /** The address of a buffer, which stays there; 0 if it is empty. */
+  getRawPointer?(bytes: Uint8Array): bigint;
 }
 
 /** The part of koffi 3 in use. */
@@ -84,9 +86,11 @@ function installedKoffi(): Koffi {
   }
 }
 
-function withBuiltin(ffi: NodeFfi): Pick<Ffi, "maxViewBytes" | "open" | "view"> {
+function withBuiltin(ffi: NodeFfi): Pick<Ffi, "addressOf" | "maxViewBytes" | "open" | "view"> {
+  const { getRawPointer } = ffi;
   const opened: object[] = []; // collecting a library frees its functions
   return {
+    ...(getRawPointer && { addressOf: (bytes: Uint8Array) => Number(getRawPointer(bytes)) }),
     maxViewBytes: Number.MAX_SAFE_INTEGER,
     open: (path, signatures) => {
       const definitions: Record<string, { arguments: string[]; return: string }> = {};

@@ -34,17 +34,14 @@ interface FileCalls {
   lseek(file: number, offset: number, whence: number): number;
 }
 
-const SIGACTION = {
-  sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
-} as const satisfies Record<string, ForeignSignature>;
-
+/** Buffers are passed by address, since Node converts pointers in JavaScript, which is slow at first. */
 const LINUX = {
-  ...SIGACTION,
+  sigaction: { params: ["i32", "i64", "i64"], result: "i32" },
   syscall: { params: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
 const DARWIN = {
-  ...SIGACTION,
+  sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
   mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
   mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
   munmap: { params: ["i64", "i64"], result: "i32" },
@@ -92,7 +89,11 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
     munmap: (address, bytes) => call("munmap", address, bytes),
     madvise: (address, bytes, advice) => call("madvise", address, bytes, advice),
     sigaltstack: (stack, old) => withBytes(stack, (from) => withBytes(old, (to) => call("sigaltstack", from, to))),
-    sigaction: (signal, action, old) => sigaction(signal, action, old) as number,
+    sigaction: (signal, action, old) =>
+      withBytes(
+        action,
+        (from) => withBytes(old, (to) => sigaction(signal, BigInt(from), BigInt(to)) as number),
+      ),
     exitGroup: (status) => void call("exit_group", status),
     files: {
       createUnnamed: () => withBytes(MEMFD_NAME, (address) => call("memfd_create", address, MFD_CLOEXEC)),
