@@ -27,7 +27,7 @@ import { basename, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { writeArchive } from "../project/packages/archive.ts";
-import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
+import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/versions/version.ts";
 import { platformName } from "../project/base/paths.ts";
 import { bundledScripts, bundleLayout } from "../project/versions/bundle_layout.ts";
 import type { ReleaseArtifact, ReleaseEntry, ReleaseKeys } from "../project/versions/release_index.ts";

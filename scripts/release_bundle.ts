@@ -113,7 +113,7 @@ async function quickly() {
 }
 
 async function start() {
-  const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
+  const { pinnedVersion } = await import("./project/ops/versions/pinned_version.ts");
   const { machinePaths, platformName } = await import("./project/base/paths.ts");
   const paths = machinePaths();
   let pinned;

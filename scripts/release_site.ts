@@ -6,7 +6,7 @@ import { createPrivateKey, sign } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import semver from "semver";
-import { channelOf } from "../project/ops/version_channel.ts";
+import { channelOf } from "../project/ops/versions/version_channel.ts";
 import {
   parseReleaseIndex,
   type ReleaseEntry,

@@ -1,12 +1,12 @@
 /**
- * Runs the program of an application (ops/application.ts) in its executable. In: the application, the executable's
+ * Runs the program of an application (ops/build/application.ts) in its executable. In: the application, the executable's
  * name, and the words of the command line, which all belong to the guest. Out: the exit status. Invariant: the compiler
  * is loaded only for modules that cannot run without it.
  */
 import { openArtifact } from "@waft/engine/internal/open_cached_module";
 import { writeText } from "@waft/engine/internal/host/process";
 import { exitStatus, report } from "../base/failure.ts";
-import type { Application } from "../ops/application.ts";
+import type { Application } from "../ops/build/application.ts";
 import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
 import { guestGrants } from "./run_flags.ts";
 
@@ -34,7 +34,7 @@ async function linesOf({ inputs, program }: Application, name: string, args: rea
     ...guestGrants({ dir: [...inputs.dir], env: [...inputs.env] }),
   };
   if (inputs.form === "component") {
-    const { runBuiltComponent } = await import("../ops/built_component.ts");
+    const { runBuiltComponent } = await import("../ops/build/built_component.ts");
     return await runBuiltComponent(name, program, args, { ...guest, ...(invoke === undefined ? {} : { invoke }) });
   }
   const module = openArtifact(program, {}) ?? (await import("@waft/engine")).NewEngine().load(program);

@@ -1,6 +1,6 @@
 /**
  * `waft build FILE -o APP`: makes one executable of a module or component: a copy of waft's single executable, followed
- * by the compiled program (ops/application.ts). Input: a program, and the inputs that its guest gets at every start.
+ * by the compiled program (ops/build/application.ts). Input: a program, and the inputs that its guest gets at every start.
  * Output: the executable, written completely or not at all.
  */
 import type { Machine } from "@waft/engine";
@@ -8,15 +8,15 @@ import { isSingleExecutable } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import process from "node:process";
 import { FileFailure, UsageError } from "../base/failure.ts";
-import type { Application, ApplicationInputs } from "../ops/application.ts";
-import { compileProgram } from "../ops/compile_program.ts";
+import type { Application, ApplicationInputs } from "../ops/build/application.ts";
+import { compileProgram } from "../ops/build/compile_program.ts";
 import { componentBytes } from "../ops/component_bytes.ts";
 import { readInput } from "../ops/read_input.ts";
-import { machineOf } from "../ops/machine_name.ts";
+import { machineOf } from "../ops/build/machine_name.ts";
 import { readShape } from "../ops/module_shape.ts";
 import { requireFunction } from "../ops/run_module.ts";
-import { runtimePlatform } from "../ops/single_runtime.ts";
-import { writeApplication } from "../ops/write_application.ts";
+import { runtimePlatform } from "../ops/build/single_runtime.ts";
+import { writeApplication } from "../ops/build/write_application.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
 import { projectGroups } from "./project_guest.ts";
@@ -110,7 +110,7 @@ async function compiled(
     const bytes = readInput(file);
     const component = await componentBytes(bytes);
     if (component !== undefined) {
-      const { buildComponent } = await import("../ops/built_component.ts");
+      const { buildComponent } = await import("../ops/build/built_component.ts");
       return { form: "component", program: await buildComponent(component, machine) };
     }
     const shape = readShape(bytes);

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { randomHex } from "../base/integrity.ts";
-import { machineOf } from "../ops/machine_name.ts";
+import { machineOf } from "../ops/build/machine_name.ts";
 import { readInput } from "../ops/read_input.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";

@@ -19,7 +19,7 @@ export function addCommand(program: Command): void {
     .option("--json", "Print the facts as JSON")
     .action(async (file: string, flags: { json?: boolean }) => {
       const [{ inspectFile }, { inspectionData, inspectionText }] = await Promise.all([
-        import("../ops/inspect_file.ts"),
+        import("../ops/inspection/inspect_file.ts"),
         import("./inspection_text.ts"),
       ]);
       await withEnvelope("inspect", file, flags.json === true, () => inspectFile(file), {

@@ -4,10 +4,10 @@
  */
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
-import type { ArtifactFacts } from "../ops/inspect_artifact.ts";
+import type { ArtifactFacts } from "../ops/inspection/inspect_artifact.ts";
 import type { RecordingFacts } from "@waft/engine/internal/recording/describe";
-import type { CoredumpFacts, DumpedValue } from "../ops/inspect_coredump.ts";
-import type { CoreModulePart, InspectedPackages, Inspection } from "../ops/inspect_file.ts";
+import type { CoredumpFacts, DumpedValue } from "../ops/inspection/inspect_coredump.ts";
+import type { CoreModulePart, InspectedPackages, Inspection } from "../ops/inspection/inspect_file.ts";
 import { bytesText, moduleText } from "./module_facts_text.ts";
 
 /** Functions of an artifact that are shown. */

@@ -3,8 +3,8 @@
  * escaped here. Out: lines: a summary, imports and exports with their types, and the size of sections and functions.
  */
 import { layoutTable, type Palette, safe } from "../base/terminal.ts";
-import { type FunctionGroup, groupFunctions } from "../ops/function_groups.ts";
-import type { ModuleFacts, SizedFunction, TypedName } from "../ops/inspect_module.ts";
+import { type FunctionGroup, groupFunctions } from "../ops/inspection/function_groups.ts";
+import type { ModuleFacts, SizedFunction, TypedName } from "../ops/inspection/inspect_module.ts";
 
 /** Cells of the longest bar. */
 const BAR_CELLS = 20;

@@ -47,10 +47,10 @@ export function addCommand(program: Command): void {
 async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
   const [{ installSelf }, { planPath }, { machinePaths, platformName, thisMachine }, { startVersion }, download] =
     await Promise.all([
-      import("../ops/self_install.ts"),
-      import("../ops/path_edit.ts"),
+      import("../ops/versions/self_install.ts"),
+      import("../ops/versions/path_edit.ts"),
       import("../base/paths.ts"),
-      import("../ops/version_start.ts"),
+      import("../ops/versions/version_start.ts"),
       import("../versions/release_download.ts"),
     ]);
   const from = bundleRoot();
@@ -133,7 +133,7 @@ function bundleRoot(): string {
 
 async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
   const [{ planUninstall, uninstallSelf }, { machinePaths }] = await Promise.all([
-    import("../ops/self_install.ts"),
+    import("../ops/versions/self_install.ts"),
     import("../base/paths.ts"),
   ]);
   const paths = machinePaths();

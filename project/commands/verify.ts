@@ -9,7 +9,7 @@ import { shortName } from "@waft/engine/internal/errors";
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
-import { machineOf } from "../ops/machine_name.ts";
+import { machineOf } from "../ops/build/machine_name.ts";
 import type { FileVerification } from "../ops/verify_file.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { withEnvelope } from "./file_envelope.ts";

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import process from "node:process";
 import { join } from "node:path";
 import { fail } from "../base/diagnostic.ts";
-import type { VersionContext } from "../ops/version.ts";
+import type { VersionContext } from "../ops/versions/version.ts";
 import {
   addGlobalOptions,
   type CommandEnvironment,
@@ -58,7 +58,7 @@ export function addCommand(program: Command): void {
 }
 
 async function install(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
-  const { installVersion, useVersion } = await import("../ops/version.ts");
+  const { installVersion, useVersion } = await import("../ops/versions/version.ts");
   const context = await versionContext(env, flags);
   const result = await installVersion(context, target);
   if (flags.use === true) await useVersion(context, result.version);
@@ -71,7 +71,7 @@ async function install(env: CommandEnvironment, flags: VersionFlags, target = ""
 
 async function list(env: CommandEnvironment): Promise<Outcome> {
   const [{ listVersions }, { machinePaths }, { layoutTable, safe }] = await Promise.all([
-    import("../ops/version.ts"),
+    import("../ops/versions/version.ts"),
     import("../base/paths.ts"),
     import("../base/terminal.ts"),
   ]);
@@ -90,14 +90,14 @@ async function list(env: CommandEnvironment): Promise<Outcome> {
 }
 
 async function use(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
-  const { useVersion } = await import("../ops/version.ts");
+  const { useVersion } = await import("../ops/versions/version.ts");
   const result = await useVersion(await versionContext(env, flags), target);
   return { data: result, text: `${result.version} is the active version` };
 }
 
 async function which(_env: CommandEnvironment, _flags: VersionFlags, target?: string): Promise<Outcome> {
   const [{ installedTarget }, { readActive }, { machinePaths }] = await Promise.all([
-    import("../ops/version.ts"),
+    import("../ops/versions/version.ts"),
     import("../versions/version_store.ts"),
     import("../base/paths.ts"),
   ]);
@@ -110,7 +110,7 @@ async function which(_env: CommandEnvironment, _flags: VersionFlags, target?: st
 }
 
 async function update(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
-  const { updateVersion } = await import("../ops/version.ts");
+  const { updateVersion } = await import("../ops/versions/version.ts");
   const result = await updateVersion(await versionContext(env, flags));
   const text = result.activated
     ? `updated ${result.from ?? "nothing"} to ${result.version}`
@@ -119,19 +119,19 @@ async function update(env: CommandEnvironment, flags: VersionFlags): Promise<Out
 }
 
 async function rollback(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
-  const { rollbackVersion } = await import("../ops/version.ts");
+  const { rollbackVersion } = await import("../ops/versions/version.ts");
   const result = await rollbackVersion(await versionContext(env, flags));
   return { data: result, text: `${result.version} is the active version again` };
 }
 
 async function uninstall(env: CommandEnvironment, flags: VersionFlags, target = ""): Promise<Outcome> {
-  const { uninstallVersion } = await import("../ops/version.ts");
+  const { uninstallVersion } = await import("../ops/versions/version.ts");
   const result = await uninstallVersion(await versionContext(env, flags), target, flags.force === true);
   return { data: result, text: `removed ${result.version}` };
 }
 
 async function prune(env: CommandEnvironment, flags: VersionFlags): Promise<Outcome> {
-  const { pruneVersions } = await import("../ops/version.ts");
+  const { pruneVersions } = await import("../ops/versions/version.ts");
   const result = await pruneVersions(await versionContext(env, flags));
   const { removed } = result;
   return { data: result, text: removed.length === 0 ? "nothing to remove" : `removed ${removed.join(", ")}` };
@@ -141,13 +141,13 @@ async function prune(env: CommandEnvironment, flags: VersionFlags): Promise<Outc
 async function versionContext(env: CommandEnvironment, flags: VersionFlags): Promise<VersionContext> {
   const [{ machinePaths, platformName }, { startVersion }] = await Promise.all([
     import("../base/paths.ts"),
-    import("../ops/version_start.ts"),
+    import("../ops/versions/version_start.ts"),
   ]);
   const paths = machinePaths();
   const [{ trustedReleaseKeys }, { checkReleaseBase }, { readInstallReceipt }, { BASE_URL }] = await Promise.all([
     import("../versions/release_keys.ts"),
     import("../versions/release_download.ts"),
-    import("../ops/self_install.ts"),
+    import("../ops/versions/self_install.ts"),
     import("../base/constants.ts"),
   ]);
   const recorded = (await readInstallReceipt(paths))?.base;

@@ -8,7 +8,7 @@ import type { WitWorld } from "../../component/wit/document.ts";
 import { declareWorld } from "../../component/wit/typescript.ts";
 import { replaceFile } from "../base/replace_file.ts";
 import { chosenWorlds } from "./chosen_worlds.ts";
-import { inspectFile } from "./inspect_file.ts";
+import { inspectFile } from "./inspection/inspect_file.ts";
 
 /** The name of a component's world, which has none of its own (component/wit/from_component.ts). */
 const ROOT_WORLD = "root";

@@ -12,7 +12,7 @@ import { UsageError } from "../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../pages/explore_page.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { coreModules } from "./core_modules.ts";
-import { ALL_FEATURES } from "./inspect_module.ts";
+import { ALL_FEATURES } from "./inspection/inspect_module.ts";
 import { readInput } from "./read_input.ts";
 import { readSource, readSourceMap } from "./source_files.ts";
 

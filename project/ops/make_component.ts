@@ -16,7 +16,7 @@ import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { replaceFile } from "../base/replace_file.ts";
 import { chosenWorlds } from "./chosen_worlds.ts";
 import { componentBytes } from "./component_bytes.ts";
-import { ALL_FEATURES } from "./inspect_module.ts";
+import { ALL_FEATURES } from "./inspection/inspect_module.ts";
 import { readInput } from "./read_input.ts";
 
 /** A component that has been written. */

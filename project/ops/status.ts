@@ -23,7 +23,7 @@ import { missingLock, type ProjectState, readProject, requirementsOf } from "../
 import { findProject } from "../project_root.ts";
 import { LOCK_FILE } from "../base/constants.ts";
 import { VERSION } from "../base/version_string.ts";
-import { type Channel, runningChannel } from "./version_channel.ts";
+import { type Channel, runningChannel } from "./versions/version_channel.ts";
 
 /** The state of a lockfile. */
 export type LockState =

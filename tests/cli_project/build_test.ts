@@ -9,8 +9,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
-import { readApplication } from "../../project/ops/application.ts";
-import { runBuiltComponent } from "../../project/ops/built_component.ts";
+import { readApplication } from "../../project/ops/build/application.ts";
+import { runBuiltComponent } from "../../project/ops/build/built_component.ts";
 import { waft } from "./waft.ts";
 
 const GREET = fileURLToPath(new URL("../component/fixtures/greet.wat", import.meta.url));

@@ -25,8 +25,8 @@ const HOST_TESTS = [
   "engine/host/self_check_test.ts",
   "engine/host/systems_test.ts",
   "project/base/paths_test.ts",
-  "project/ops/application_test.ts",
-  "project/ops/machine_name_test.ts",
+  "project/ops/build/application_test.ts",
+  "project/ops/build/machine_name_test.ts",
 ];
 
 const WINDOWS_ALONE = "Windows alone: the tests on Windows run it";

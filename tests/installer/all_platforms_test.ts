@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readArchive } from "../../project/packages/archive.ts";
-import { BUNDLE_LIMITS, bundleFiles } from "../../project/ops/version.ts";
+import { BUNDLE_LIMITS, bundleFiles } from "../../project/ops/versions/version.ts";
 import { parseReleaseIndex, type ReleaseEntry } from "../../project/versions/release_index.ts";
 import { arm64 } from "../../scripts/arm64_emulator.ts";
 import { readPack } from "../../scripts/npm_package.ts";

@@ -6,9 +6,14 @@
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { planPath } from "../../project/ops/path_edit.ts";
-import { installSelf, planUninstall, type SelfInstall, uninstallSelf } from "../../project/ops/self_install.ts";
-import { installVersion, uninstallVersion, useVersion } from "../../project/ops/version.ts";
+import { planPath } from "../../project/ops/versions/path_edit.ts";
+import {
+  installSelf,
+  planUninstall,
+  type SelfInstall,
+  uninstallSelf,
+} from "../../project/ops/versions/self_install.ts";
+import { installVersion, uninstallVersion, useVersion } from "../../project/ops/versions/version.ts";
 import { type MachineFacts, machinePaths } from "../../project/base/paths.ts";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
 import { contextFor } from "./release_fixture.ts";

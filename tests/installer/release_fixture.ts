@@ -14,8 +14,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeArchive } from "../../project/packages/archive.ts";
 import { type MachineFacts, type MachinePaths, machinePaths } from "../../project/base/paths.ts";
-import { startVersion } from "../../project/ops/version_start.ts";
-import type { VersionContext } from "../../project/ops/version.ts";
+import { startVersion } from "../../project/ops/versions/version_start.ts";
+import type { VersionContext } from "../../project/ops/versions/version.ts";
 import type { ReleaseIndex, ReleaseKeys } from "../../project/versions/release_index.ts";
 import { keyIdOf } from "../../project/packages/release_record.ts";
 

@@ -23,8 +23,8 @@ import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
 import { versionFor } from "../../scripts/release.ts";
-import { OWN_NAMES } from "../../project/ops/self_install.ts";
-import { bundleFiles } from "../../project/ops/version.ts";
+import { OWN_NAMES } from "../../project/ops/versions/self_install.ts";
+import { bundleFiles } from "../../project/ops/versions/version.ts";
 import { bundleModules, placeUrls } from "../../scripts/release_bundle.ts";
 import { keptReleases, windowsInstallerFor } from "../../scripts/release_site.ts";
 
@@ -245,7 +245,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/wasm/code_reader",
       "project/base/paths",
       "project/commands/first_run",
-      "project/ops/pinned_version",
+      "project/ops/versions/pinned_version",
       "project/plugins/socket_worker",
       "project/versions/bundle_layout",
       "registry/publish/check_process",

@@ -23,8 +23,13 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readArchive } from "../../project/packages/archive.ts";
-import { applyEdits, planPath } from "../../project/ops/path_edit.ts";
-import { installSelf, planUninstall, type SelfInstall, uninstallSelf } from "../../project/ops/self_install.ts";
+import { applyEdits, planPath } from "../../project/ops/versions/path_edit.ts";
+import {
+  installSelf,
+  planUninstall,
+  type SelfInstall,
+  uninstallSelf,
+} from "../../project/ops/versions/self_install.ts";
 import { type MachineFacts, machinePaths } from "../../project/base/paths.ts";
 import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle } from "./release_fixture.ts";

@@ -15,8 +15,8 @@ import {
   uninstallVersion,
   updateVersion,
   useVersion,
-} from "../../project/ops/version.ts";
-import { startVersion } from "../../project/ops/version_start.ts";
+} from "../../project/ops/versions/version.ts";
+import { startVersion } from "../../project/ops/versions/version_start.ts";
 import { readActive } from "../../project/versions/version_store.ts";
 import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle, ReleaseFixture, releaseKey, temporaryMachine } from "./release_fixture.ts";

@@ -10,7 +10,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { installVersion } from "../../project/ops/version.ts";
+import { installVersion } from "../../project/ops/versions/version.ts";
 import { contextFor, ReleaseFixture, temporaryMachine } from "../installer/release_fixture.ts";
 import { type TestRegistry, withRegistry } from "./test_registry.ts";
 

@@ -6,9 +6,9 @@
  * read, or that other users could have written, is left to the command, which reports it with its position. Nothing
  * heavy is loaded unless the project pins another version.
  */
-import { fail, ProjectError, quote } from "../base/diagnostic.ts";
-import type { MachinePaths } from "../base/paths.ts";
-import { askedRange, nearestManifest } from "./asked_range.ts";
+import { fail, ProjectError, quote } from "../../base/diagnostic.ts";
+import type { MachinePaths } from "../../base/paths.ts";
+import { askedRange, nearestManifest } from "../asked_range.ts";
 
 /** Commands that are about waft itself, so that they work in every project. */
 const OWN = new Set(["version", "self", "init", "help", "registry"]);
@@ -29,8 +29,8 @@ export async function pinnedVersion(
   const asked = askedOf(start);
   if (asked === undefined) return undefined;
   const [{ installedVersions }, { explainRange, engineSatisfies }] = await Promise.all([
-    import("../versions/version_store.ts"),
-    import("../base/version.ts"),
+    import("../../versions/version_store.ts"),
+    import("../../base/version.ts"),
   ]);
   if (explainRange(asked.range) !== undefined || engineSatisfies(running, asked.range)) return undefined;
   const fitting = (await installedVersions(paths)).filter((r) => engineSatisfies(r.version, asked.range));

@@ -1,6 +1,6 @@
 /** Machines by the names of the command line. */
 import { deepEqual, throws } from "node:assert/strict";
-import { UsageError } from "../base/failure.ts";
+import { UsageError } from "../../base/failure.ts";
 import { machineOf } from "./machine_name.ts";
 
 Deno.test("machines have the names of releases, and x64 is a synonym of amd64", () => {

@@ -5,14 +5,14 @@
  * defines its core modules, which is that of their compilation.
  */
 import { ArtifactError, Engine, type Machine, type Module } from "@waft/engine";
-import { joinArtifact, splitArtifact } from "../../component/artifact.ts";
-import { decodeComponent } from "../../component/binary/decode.ts";
-import { validateComponent } from "../../component/validate/validate_component.ts";
-import type { Component } from "../../component/model/definitions.ts";
+import { joinArtifact, splitArtifact } from "../../../component/artifact.ts";
+import { decodeComponent } from "../../../component/binary/decode.ts";
+import { validateComponent } from "../../../component/validate/validate_component.ts";
+import type { Component } from "../../../component/model/definitions.ts";
 import { damaged } from "./application.ts";
 import { compileProgram } from "./compile_program.ts";
-import type { GuestInputs } from "./run_module.ts";
-import { runComponent } from "./run_component.ts";
+import type { GuestInputs } from "../run_module.ts";
+import { runComponent } from "../run_component.ts";
 
 /** The core modules of a component and of the components in it. */
 function coreModules({ definitions }: Component): Uint8Array[] {

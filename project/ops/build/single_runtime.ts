@@ -3,7 +3,7 @@
  * UsageError for any other file. Invariant: the whole file is searched, so only files with an executable's head are.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
-import { UsageError } from "../base/failure.ts";
+import { UsageError } from "../../base/failure.ts";
 import { MAGIC } from "./application.ts";
 import { HEAD_BYTES, platformOf } from "./executable_format.ts";
 

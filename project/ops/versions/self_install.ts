@@ -8,12 +8,18 @@
  */
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { WRITE_LOCK_FILE } from "../base/atomic_write.ts";
-import { fail } from "../base/diagnostic.ts";
-import { DISK } from "../base/files.ts";
-import { type MachineFacts, type MachinePaths, machinePaths, OWN_DIRECTORY_MODE, platformName } from "../base/paths.ts";
-import { bundleLayout } from "../versions/bundle_layout.ts";
-import { replaceFile } from "../versions/release_download.ts";
+import { WRITE_LOCK_FILE } from "../../base/atomic_write.ts";
+import { fail } from "../../base/diagnostic.ts";
+import { DISK } from "../../base/files.ts";
+import {
+  type MachineFacts,
+  type MachinePaths,
+  machinePaths,
+  OWN_DIRECTORY_MODE,
+  platformName,
+} from "../../base/paths.ts";
+import { bundleLayout } from "../../versions/bundle_layout.ts";
+import { replaceFile } from "../../versions/release_download.ts";
 import {
   diskError,
   isStagingName,
@@ -25,7 +31,7 @@ import {
   type Step,
   withVersionLock,
   writeActive,
-} from "../versions/version_store.ts";
+} from "../../versions/version_store.ts";
 import { applyEdits, type PathEdit, type PathPlan, undoEdits } from "./path_edit.ts";
 import { bundleFiles, tryVersion, type VersionContext } from "./version.ts";
 

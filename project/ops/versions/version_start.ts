@@ -6,8 +6,8 @@
  */
 import { spawn } from "node:child_process";
 import process from "node:process";
-import { platformName } from "../base/paths.ts";
-import { startCommand } from "../versions/bundle_layout.ts";
+import { platformName } from "../../base/paths.ts";
+import { startCommand } from "../../versions/bundle_layout.ts";
 
 const LIMIT_MS = 60_000;
 

@@ -8,17 +8,17 @@ import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type RecordingFacts, recordingFacts } from "@waft/engine/internal/recording/describe";
 import { isRecording } from "@waft/engine/internal/recording/log_file";
-import { decodeComponent } from "../../component/binary/decode.ts";
-import type { Component } from "../../component/model/definitions.ts";
-import type { WitPackage } from "../../component/wit/document.ts";
-import { embeddedWit, witOfComponent } from "../../component/wit/from_component.ts";
-import { loadWit } from "../../component/wit/load.ts";
-import { validateComponent } from "../../component/validate/validate_component.ts";
-import { componentBytes } from "./component_bytes.ts";
+import { decodeComponent } from "../../../component/binary/decode.ts";
+import type { Component } from "../../../component/model/definitions.ts";
+import type { WitPackage } from "../../../component/wit/document.ts";
+import { embeddedWit, witOfComponent } from "../../../component/wit/from_component.ts";
+import { loadWit } from "../../../component/wit/load.ts";
+import { validateComponent } from "../../../component/validate/validate_component.ts";
+import { componentBytes } from "../component_bytes.ts";
 import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
 import { type CoredumpFacts, coredumpFacts } from "./inspect_coredump.ts";
 import { ALL_FEATURES, type ModuleFacts, moduleFacts } from "./inspect_module.ts";
-import { readInput } from "./read_input.ts";
+import { readInput } from "../read_input.ts";
 
 /** A file, for `waft inspect`. */
 export type Inspection =

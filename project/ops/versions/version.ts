@@ -9,15 +9,15 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import semver from "semver";
-import { ARCHIVE_LIMITS, readArchive } from "../packages/archive.ts";
-import { fail, quote } from "../base/diagnostic.ts";
-import { DISK } from "../base/files.ts";
-import { digestBytes } from "../base/integrity.ts";
-import type { MachinePaths } from "../base/paths.ts";
-import { bundleLayout } from "../versions/bundle_layout.ts";
-import { downloadArtifact, fetchIndex, type ReleaseSite } from "../versions/release_download.ts";
-import { artifactFor, type ReleaseIndex, versionOfTarget } from "../versions/release_index.ts";
-import { canonicalVersion, isCanonicalVersion } from "../base/version.ts";
+import { ARCHIVE_LIMITS, readArchive } from "../../packages/archive.ts";
+import { fail, quote } from "../../base/diagnostic.ts";
+import { DISK } from "../../base/files.ts";
+import { digestBytes } from "../../base/integrity.ts";
+import type { MachinePaths } from "../../base/paths.ts";
+import { bundleLayout } from "../../versions/bundle_layout.ts";
+import { downloadArtifact, fetchIndex, type ReleaseSite } from "../../versions/release_download.ts";
+import { artifactFor, type ReleaseIndex, versionOfTarget } from "../../versions/release_index.ts";
+import { canonicalVersion, isCanonicalVersion } from "../../base/version.ts";
 import {
   type ActiveState,
   diskError,
@@ -31,7 +31,7 @@ import {
   type VersionFiles,
   withVersionLock,
   writeActive,
-} from "../versions/version_store.ts";
+} from "../../versions/version_store.ts";
 import { type Channel, channelOf, channelOfReceipt } from "./version_channel.ts";
 
 /** The context of the version operations. */

@@ -3,7 +3,7 @@
  * such as `avx,bmi2`. Out: the machine in the engine's terms; UsageError for an unknown one.
  */
 import type { Machine } from "@waft/engine";
-import { UsageError } from "../base/failure.ts";
+import { UsageError } from "../../base/failure.ts";
 
 const MACHINES: Readonly<Record<string, Omit<Machine, "cpu">>> = {
   "linux/amd64": { os: "linux", arch: "x64" },

@@ -5,9 +5,9 @@
  */
 import { join, sep } from "node:path";
 import process from "node:process";
-import type { MachinePaths } from "../base/paths.ts";
-import { readReceipt, type Receipt } from "../versions/version_store.ts";
-import { VERSION } from "../base/version_string.ts";
+import type { MachinePaths } from "../../base/paths.ts";
+import { readReceipt, type Receipt } from "../../versions/version_store.ts";
+import { VERSION } from "../../base/version_string.ts";
 
 /** A channel of releases, or `source`. */
 export type Channel = "canary" | "nightly" | "official" | "source";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { machinePaths } from "../base/paths.ts";
+import { machinePaths } from "../../base/paths.ts";
 import { pinnedVersion } from "./pinned_version.ts";
 
 Deno.test("pinned version: the nearest manifest's engines decide, unless the user chose", async () => {

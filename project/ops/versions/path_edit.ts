@@ -8,7 +8,7 @@
 import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { systemName } from "@waft/engine/internal/host/process";
-import { replaceFile } from "../versions/release_download.ts";
+import { replaceFile } from "../../versions/release_download.ts";
 
 /** A block added to a file. */
 export interface PathEdit {

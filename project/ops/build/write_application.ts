@@ -5,7 +5,7 @@
  */
 import { chmodSync, closeSync, copyFileSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { renameSync, rmSync } from "node:fs";
-import { randomHex } from "../base/integrity.ts";
+import { randomHex } from "../../base/integrity.ts";
 import { type Application, MAGIC, partsOf } from "./application.ts";
 
 /**
