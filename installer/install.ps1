@@ -62,24 +62,36 @@ function Get-Expected([string]$Platform) {
   Stop-Install "release $RELEASE_VERSION has no bundle for $Platform"
 }
 
-# Directories of the user's PATH.
+# Entries of the user's PATH as the registry has them: references to other variables stay references.
 function Get-UserPath {
-  $value = [Environment]::GetEnvironmentVariable('Path', 'User')
-  if (-not $value) { return @() }
+  $value = (Get-Item 'HKCU:\Environment').GetValue('Path', '', 'DoNotExpandEnvironmentNames')
   return @($value -split ';' | Where-Object { $_ -ne '' })
+}
+
+function Set-UserPath([string[]]$Entries) {
+  Set-ItemProperty -Path 'HKCU:\Environment' -Name 'Path' -Value ($Entries -join ';') -Type ExpandString
+  # Only a change through .NET tells running programs to read the variables again.
+  [Environment]::SetEnvironmentVariable('WAFT_PATH_CHANGED', '1', 'User')
+  [Environment]::SetEnvironmentVariable('WAFT_PATH_CHANGED', [NullString]::Value, 'User')
 }
 
 function Add-ToPath([string]$Bin) {
   $entries = @(Get-UserPath)
   if ($entries -contains $Bin) { return }
-  [Environment]::SetEnvironmentVariable('Path', (($entries + $Bin) -join ';'), 'User')
+  Set-UserPath ($entries + $Bin)
   $env:Path = "$env:Path;$Bin"
   [Console]::Error.WriteLine("added $Bin to the PATH of new terminals")
 }
 
 function Remove-FromPath([string]$Bin) {
-  $entries = @(Get-UserPath | Where-Object { $_ -ne $Bin })
-  [Environment]::SetEnvironmentVariable('Path', ($entries -join ';'), 'User')
+  Set-UserPath @(Get-UserPath | Where-Object { $_ -ne $Bin })
+}
+
+# Directory of the launcher for this installation. Absolute, because it goes into the PATH.
+function Get-Bin {
+  $bin = $Dir
+  if (-not $bin) { $bin = Join-Path (Get-Root) 'bin' }
+  return $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($bin)
 }
 
 # Directory of the launcher, as the installation recorded it.
@@ -136,11 +148,18 @@ function Remove-Waft {
   }
 }
 
+# The system's tar: one from the PATH may be GNU's, which takes C: for the name of a machine.
+function Get-Tar {
+  $system = 'System32'
+  if ($env:PROCESSOR_ARCHITEW6432) { $system = 'Sysnative' } # a 32-bit PowerShell sees another System32
+  $tar = Join-Path $env:SystemRoot "$system\tar.exe"
+  if (-not (Test-Path -LiteralPath $tar)) { Stop-Install 'tar.exe is missing' 'waft needs Windows 10 1803 or newer' }
+  return $tar
+}
+
 function Install-Waft {
   if (-not $RELEASE_VERSION) { Stop-Install 'this copy of the script is not part of a release' "take $Base/install.ps1" }
-  if (-not (Get-Command tar.exe -ErrorAction SilentlyContinue)) {
-    Stop-Install 'tar.exe is missing' 'waft needs Windows 10 1803 or newer'
-  }
+  $tar = Get-Tar
   $platform = Get-Platform
   $expected = Get-Expected $platform
   $work = Join-Path ([IO.Path]::GetTempPath()) "waft-install-$([Guid]::NewGuid().ToString('N'))"
@@ -156,7 +175,7 @@ function Install-Waft {
       Stop-Install "$url does not match the release" "its SHA-256 is $found, expected $expected; nothing was changed"
     }
     [Console]::Error.WriteLine("checked: the SHA-256 that this script has for $name")
-    & tar.exe -xzf $archive -C $work
+    & $tar -xzf $archive -C $work
     if ($LASTEXITCODE -ne 0) { Stop-Install 'the archive cannot be unpacked' 'nothing was changed' }
     Start-Setup (Join-Path $work "waft-$RELEASE_VERSION") $expected $work
   } finally {
@@ -164,23 +183,31 @@ function Install-Waft {
   }
 }
 
+# Runs a waft.cmd with variables that are set for it alone. Values of the user are variables and not arguments, in which
+# cmd would give & and % a meaning.
+function Invoke-Waft([string]$Command, [string[]]$Words, [hashtable]$Variables) {
+  $before = @{}
+  foreach ($name in $Variables.Keys) { $before[$name] = [Environment]::GetEnvironmentVariable($name) }
+  try {
+    foreach ($name in $Variables.Keys) { Set-Item -Path "Env:$name" -Value $Variables[$name] }
+    & $Command @Words
+  } finally {
+    foreach ($name in $before.Keys) { Set-Item -Path "Env:$name" -Value $before[$name] }
+  }
+}
+
 # Lets the unpacked waft install itself.
 function Start-Setup([string]$Bundle, [string]$Digest, [string]$Work) {
-  $bin = $Dir
-  if (-not $bin) { $bin = Join-Path (Get-Root) 'bin' }
-  $words = @('self', 'install', '--base', $Base, '--sha256', $Digest, '--commit', $RELEASE_COMMIT, '--dir', $bin, '--yes')
+  $bin = Get-Bin
+  $words = @('self', 'install', '--sha256', $Digest, '--commit', $RELEASE_COMMIT, '--yes')
   if ($DryRun) { $words += '--dry-run' }
-  $env:waft_cache = Join-Path $Work 'cache'
-  try {
-    & (Join-Path $Bundle 'waft.cmd') @words
-    if ($LASTEXITCODE -ne 0) { Stop-Install 'nothing was activated (see above)' }
-  } finally {
-    Remove-Item Env:waft_cache
-  }
+  $variables = @{ waft_cache = Join-Path $Work 'cache'; WAFT_INSTALL_DIR = $bin; WAFT_RELEASE_BASE = $Base }
+  Invoke-Waft (Join-Path $Bundle 'waft.cmd') $words $variables
+  if ($LASTEXITCODE -ne 0) { Stop-Install 'nothing was activated (see above)' }
   if ($DryRun) { return }
   if (-not $NoModifyPath -and -not $env:WAFT_NO_MODIFY_PATH) { Add-ToPath $bin }
   if ($Version -and $Version.TrimStart('v') -ne $RELEASE_VERSION) {
-    & (Join-Path $bin 'waft.cmd') version install $Version --use --base $Base
+    Invoke-Waft (Join-Path $bin 'waft.cmd') @('version', 'install', $Version, '--use') @{ WAFT_RELEASE_BASE = $Base }
     if ($LASTEXITCODE -ne 0) { Stop-Install "$Version was not installed; $RELEASE_VERSION is active" }
   }
 }
@@ -188,4 +215,5 @@ function Start-Setup([string]$Bundle, [string]$Digest, [string]$Work) {
 if (-not $Base) { $Base = $RELEASE_BASE }
 $Base = $Base.TrimEnd('/')
 if (-not (Test-Base $Base)) { Stop-Install "the release site $Base must use https" }
+if ($Version -and $Version -notmatch '^[0-9A-Za-z.+-]+$') { Stop-Install "$Version is not the name of a version" }
 if ($Uninstall) { Remove-Waft } else { Install-Waft }

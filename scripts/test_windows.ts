@@ -287,7 +287,8 @@ function testInstallation(): void {
     copyFileSync(join(ROOT, "installer", source), join(bundle, name));
   }
   copyFileSync(windows.executable("deno"), join(bundle, bundleLayout(platform).deno));
-  const command = windowsPath(join(home, "bin", bundleLayout(platform).command));
+  const directory = join(home, "own");
+  const command = windowsPath(join(directory, bundleLayout(platform).command));
   const steps: readonly (readonly [words: readonly string[], says: RegExp, status?: number])[] = [
     [
       [windowsPath(join(bundle, "waft.cmd")), "self", "install", "--yes"],
@@ -301,7 +302,7 @@ function testInstallation(): void {
     [[command, "version", "list"], new RegExp(`^\\*  ${VERSION} `, "m")],
     [[command, "self", "uninstall", "--yes"], /run install\.ps1 -Uninstall/, 2],
   ];
-  const variables = { WAFT_HOME: windowsPath(home) };
+  const variables = { WAFT_HOME: windowsPath(home), WAFT_INSTALL_DIR: windowsPath(directory) };
   for (const [words, says, status = 0] of steps) {
     const label = `installation: ${words.slice(1).join(" ")}`;
     runProgram(label, windows.shell, ["/d", "/c", ...words], says, folder, { status, variables });

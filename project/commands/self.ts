@@ -31,8 +31,8 @@ export function addCommand(program: Command): void {
   const self = program.command("self").description("Install and remove waft itself.");
   addGlobalOptions(self.command("install").description("Install this unpacked bundle (install.sh calls it)"))
     .option("--yes", "Use the defaults without prompting")
-    .option("--dir <dir>", "Directory of the command")
-    .option("--base <url>", "Release site")
+    .option("--dir <dir>", "Directory of the command (also WAFT_INSTALL_DIR)")
+    .option("--base <url>", "Release site (also WAFT_RELEASE_BASE)")
     .option("--no-modify-path", "Do not edit the shell's start-up files")
     .option("--sha256 <hex>", "Digest of the archive")
     .option("--commit <hash>", "Commit of the build")
@@ -57,8 +57,9 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   const facts = thisMachine();
   const paths = machinePaths(facts);
   const interactive = canAsk && flags.yes !== true;
-  let bin = flags.dir ?? paths.bin;
-  if (flags.dir === undefined && interactive) {
+  const chosen = flags.dir ?? (process.env.WAFT_INSTALL_DIR || undefined);
+  let bin = chosen ?? paths.bin;
+  if (chosen === undefined && interactive) {
     const answer = await ask(`Directory of the command [${bin}]: `);
     if (answer !== "") bin = answer.startsWith("~/") ? join(facts.home, answer.slice(2)) : answer;
   }
@@ -78,7 +79,8 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
     const answer = await ask("Add them? [Y/n] ");
     if (/^(?:|y|yes)$/i.test(answer)) path = plan;
   }
-  const base = flags.base === undefined ? undefined : download.checkReleaseBase(flags.base);
+  const site = flags.base ?? (process.env.WAFT_RELEASE_BASE || undefined);
+  const base = site === undefined ? undefined : download.checkReleaseBase(site);
   if (flags.dryRun === true) {
     return {
       data: { version: VERSION, bin, edits: path?.edits ?? [] },

@@ -202,12 +202,13 @@ Deno.test("a host function that never resolves is aborted, or meets its deadline
     assert.equal(suspended.size, 0);
     await assert.rejects(instance.callAsync({ signal: controller.signal }, "f", 0), (error) => error === reason);
     const start = performance.now();
-    await assert.rejects(instance.callAsync({ deadline: 20 }, "f", 3), (error) => {
+    // Long enough for all four calls on a busy machine.
+    await assert.rejects(instance.callAsync({ deadline: 250 }, "f", 3), (error) => {
       assert.ok(error instanceof TrapError && error.message === "interrupted");
       assert.deepEqual(error.frames.map(({ funcName }) => funcName), ["f", "f", "f", "f"]);
       return true;
     });
-    assert.ok(performance.now() - start >= 19);
+    assert.ok(performance.now() - start >= 249);
     assert.equal(suspended.size, 0);
     assert.equal(instance.call({}, "answer"), 42);
     await assert.rejects(instance.callAsync({ deadline: -1 }, "answer"), /interrupted/);
@@ -457,5 +458,6 @@ Deno.test("a start function that waits, and functions that are made asynchronous
   await assert.rejects(module.instantiateAsync({ deadline: 5 }, never), /interrupted/);
   const { openInstances } = instance.internal.store;
   await assert.rejects(module.instantiateAsync({ signal: AbortSignal.timeout(5) }, never), { name: "TimeoutError" });
-  assert.equal(instance.internal.store.openInstances, openInstances);
+  // Instances of earlier tests may be collected meanwhile.
+  assert.ok(instance.internal.store.openInstances <= openInstances);
 });
