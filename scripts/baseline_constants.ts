@@ -18,6 +18,7 @@ import {
   TYPE_KIND,
 } from "../engine/abi/gc_layout.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "../engine/translate/deterministic.ts";
+import { LENGTH_BITS } from "../engine/translate/fuel_prices.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";
 import { MAX_FIXED_ELEMENTS } from "../engine/validate/limits.ts";
@@ -58,6 +59,7 @@ function rows(): [string, number][] {
     ...named("DESCRIPTOR_IS", TYPE_KIND),
     ["DEPTH_ACTIVATION_UNITS", ACTIVATION_UNITS],
     ["DEPTH_LOCAL_UNITS", LOCAL_UNITS],
+    ["FUEL_LENGTH_BITS", LENGTH_BITS],
     ["TAG_BYTES", TAG_SIZE],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],

@@ -6,7 +6,7 @@
  * its region is open, since other settings may not find it dead; a region opens at its first instruction with a price,
  * and only in reachable code. An inlined body has regions of its own, inside one of its caller's.
  */
-import { FUEL_BULK_SHIFT, FUEL_PRICE } from "./fuel_prices.ts";
+import { FUEL_BULK_SHIFT, FUEL_PRICE, LENGTH_BITS } from "./fuel_prices.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
@@ -48,7 +48,14 @@ export function meterInstruction(t: Translation, id: number): void {
   const shift = FUEL_BULK_SHIFT[id];
   if (shift !== 0 && t.reachable) {
     const { b } = t;
-    take(t, b.binary(OP.SHR_U, I64, t.wide(t.stack[t.sp - 1]), b.i64(shift, 0)));
+    const length = t.stack[t.sp - 1];
+    const high = 64 - LENGTH_BITS;
+    take(
+      t,
+      t.f.ty[length] === I64
+        ? b.binary(OP.SHR_U, I64, b.binary(OP.SHL, I64, length, b.i64(high, 0)), b.i64(high + shift, 0))
+        : b.binary(OP.SHR_U, I64, t.wide(length), b.i64(shift, 0)),
+    );
   }
   if (ENDS_REGION[id] !== 0) closeRegion(t);
 }

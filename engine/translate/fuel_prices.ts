@@ -1,7 +1,9 @@
 /**
  * Prices in fuel: one per instruction of WebAssembly, independent of the generated code, so that totals are equal under
  * every optimization setting, bounds mode and target. Instructions without a row cost DEFAULT_PRICE; bulk instructions
- * also cost one unit per 64 bytes (8 table elements) of their length operand.
+ * also cost one unit per 64 bytes (8 table elements) of their length operand. Of lengths of 64 bits only the low
+ * LENGTH_BITS count: no larger length is within a memory or table, and its price would use up the fuel of calls without
+ * a limit.
  *
  * Fuel is charged per region: a run of instructions that begins at the function's start, at a loop, at an arm of an
  * `if`, at a catch clause, after an `end` or after a branch that was not taken, and ends where the next one begins. A
@@ -51,5 +53,7 @@ function column(rows: readonly (readonly [number, ...string[]])[], absent: numbe
 export const FUEL_PRICE: Uint8Array = column(PRICE_ROWS, DEFAULT_PRICE);
 /** Shift by opcode row, 0 for all but bulk instructions. */
 export const FUEL_BULK_SHIFT: Uint8Array = column(BULK_ROWS, 0);
+/** The bits of a 64-bit length that are charged for. */
+export const LENGTH_BITS = 38;
 /** The price of `if`, which the visitor reports as a frame. */
 export const FUEL_PRICE_OF_IF: number = FUEL_PRICE[OPCODES.find(({ mnemonic }) => mnemonic === "if")!.id];

@@ -167,6 +167,7 @@ export const DESCRIPTOR_IS_ARRAY: i32 = 2;
 export const DESCRIPTOR_IS_FUNC: i32 = 3;
 export const DEPTH_ACTIVATION_UNITS: i32 = 64;
 export const DEPTH_LOCAL_UNITS: i32 = 16;
+export const FUEL_LENGTH_BITS: i32 = 38;
 export const TAG_BYTES: i32 = 8;
 export const OVERFLOW_ENTRY: i32 = 16;
 export const STACK_SLACK: i32 = 1024;

@@ -7,7 +7,13 @@
  */
 import { queueFuel, setPrice } from "./fragments.ts";
 import * as cond from "./conditions.ts";
-import { DEPTH_ACTIVATION_UNITS, DEPTH_LOCAL_UNITS, THREAD_DEPTH_LEFT, TRAP_STACK_EXHAUSTED } from "./constants.ts";
+import {
+  DEPTH_ACTIVATION_UNITS,
+  DEPTH_LOCAL_UNITS,
+  FUEL_LENGTH_BITS,
+  THREAD_DEPTH_LEFT,
+  TRAP_STACK_EXHAUSTED,
+} from "./constants.ts";
 import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
@@ -15,7 +21,7 @@ import { type i32, load32, load8 } from "./memory.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
 import { instructionOffset } from "./reader.ts";
-import { F64, I32, V128 } from "./types.ts";
+import { F64, I32, I64, V128 } from "./types.ts";
 
 /**
  * The open region's charge: address of its price in the code, 0 for none; its out-of-line fragment; its price so far.
@@ -73,7 +79,12 @@ function chargeBulk(shift: i32): void {
   const entry = operands.top - operands.ENTRY;
   if (entry < frames.base) return;
   operands.loadInto(entry, machine.SCRATCH);
-  machine.shiftImmediate(op.SHR_U, 1, machine.SCRATCH, machine.SCRATCH, shift);
+  let dropped = 0;
+  if (operands.entryType(entry) === I64) {
+    dropped = 64 - FUEL_LENGTH_BITS;
+    machine.shiftImmediate(op.SHL, 1, machine.SCRATCH, machine.SCRATCH, dropped);
+  }
+  machine.shiftImmediate(op.SHR_U, 1, machine.SCRATCH, machine.SCRATCH, dropped + shift);
   machine.chargeScratch();
   queueFuel(machine.jumpIf(cond.LT_S), -1, instructionOffset);
 }
