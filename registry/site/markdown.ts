@@ -9,6 +9,7 @@ import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
 import { escapeControls } from "./markup.ts";
 import { drawPlot } from "./plot.ts";
+import { pictureAddress } from "./static_files.ts";
 
 /** The parts of a token that the renderer uses. */
 interface Token {
@@ -114,7 +115,10 @@ export function renderDocument(markdown: string, resolve: (link: string) => stri
   for (const [i, token] of tokens.entries()) {
     for (const child of token.children ?? []) {
       if (child.type === "link_open") child.attrSet("href", resolve(child.attrGet("href") ?? ""));
-      if (child.type === "image") child.attrSet("loading", "lazy");
+      if (child.type === "image") {
+        child.attrSet("loading", "lazy");
+        child.attrSet("src", pictureAddress(child.attrGet("src") ?? ""));
+      }
     }
     if (token.type === "heading_open") headings.push(makeHeading(token, tokens[i + 1]!, used));
   }

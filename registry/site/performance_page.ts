@@ -48,6 +48,11 @@ export function performancePage(figures: Figures | undefined = readFigures()): s
   const slowest = [...programs].sort((a, b) => b.runRatio - a.runRatio);
   return `# Performance
 
+waft compiles WebAssembly to machine code with a compiler of its own. This page compares it with V8, the engine that runs
+WebAssembly in Chrome, Node and Deno. Three times matter: how long a program takes to run, how long it takes to compile,
+and the cost of a call between JavaScript and WebAssembly. Every ratio is waft's time divided by V8's: 1 is the same
+speed, 0.5 half the time, 2 twice the time.
+
 ${message(figures)}
 
 Both run in the same process, one after the other, with the same results. Measured on ${figures.machine} by

@@ -27,7 +27,18 @@ export const ICON = load("icon.svg", "image/svg+xml");
 /** The picture that other sites show beside a link. */
 export const CARD = load("card.png", "image/png");
 
-const BY_PATH = new Map([STYLE_SHEET, SCRIPT, ICON, CARD].map((file) => [file.path, file]));
+/** The pictures of docs/, which scripts/pictures.ts makes, by their addresses in the pages there. */
+const PICTURES = new Map(
+  ["explore.png", "profile.png"].map((name) => [`../registry/site/static/${name}`, load(name, "image/png")]),
+);
+
+const FILES = [STYLE_SHEET, SCRIPT, ICON, CARD, ...PICTURES.values()];
+const BY_PATH = new Map(FILES.map((file) => [file.path, file]));
+
+/** The address of a picture on the site; other addresses stay as they are. */
+export function pictureAddress(source: string): string {
+  return PICTURES.get(source)?.path ?? source;
+}
 
 /** The file at a path. */
 export function staticFile(path: string): StaticFile | undefined {

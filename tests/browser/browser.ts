@@ -12,7 +12,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from "p
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Chromium's executable, if there is one: CHROMIUM, or the distributions' paths. */
-const CHROMIUM: string | undefined = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
+export const CHROMIUM: string | undefined = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
 
 /** The viewports and colour schemes under test. */
 export const VIEWS: { readonly [name: string]: BrowserContextOptions } = {
