@@ -45,6 +45,9 @@ export const REASON = {
   WORK: "more steps than the limit",
 } as const;
 
+/** Reasons that are passed over while the inductions of loops are found. */
+const PASSED_OVER: readonly string[] = [REASON.MEMORY, REASON.ARGUMENT, REASON.BULK];
+
 /** Meanings of the flags. */
 export const FLAGS = {
   NONE: 0,
@@ -99,6 +102,8 @@ export class Analysis {
   eighthRoom = 0;
   /** The current instruction always faults: control does not go on. */
   faults = false;
+  /** Reasons that bounds of loops may remove are passed over. */
+  isExploring = false;
   /** First reason, and the offset of its instruction in the image. */
   reason = "";
   reasonAt = 0;
@@ -157,7 +162,7 @@ export class Analysis {
 
   /** The code is not proven. */
   fail(reason: string): void {
-    if (this.reason !== "") return;
+    if (this.reason !== "" || (this.isExploring && PASSED_OVER.includes(reason))) return;
     this.reason = reason;
     this.reasonAt = this.code.at[this.n];
   }

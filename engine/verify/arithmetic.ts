@@ -36,10 +36,20 @@ export function define(a: Analysis, r: number, size: number, result = 0): void {
 /** Register `r` becomes the value of location `from`, cut to `size` bytes (4 or 8). */
 export function assign(a: Analysis, r: number, from: number, size: number): void {
   const { facts } = a;
-  if (size === 8 || facts.isShort(from)) facts.copy(r, from);
-  else define(a, r, 4);
+  if (size === 8 || facts.isShort(from) || (a.isExploring && facts.isNumber(from) && facts.name[from] !== 0)) {
+    facts.copy(r, from);
+  } else if (isInShortMemory(a, from)) {
+    facts.copy(r, from);
+    facts.high[r] = Math.min(facts.high[r], 2 ** 32 - facts.room[r]);
+  } else define(a, r, 4);
   // Without a name, the index of an element is a constant.
   if (facts.name[r] === 0 && facts.kind[r] !== VALUE.ELEMENT) nameLocation(a, r);
+}
+
+/** Whether the number at location `l` is below the length of a memory with 32-bit addresses, and so has 32 bits. */
+function isInShortMemory({ facts, module }: Analysis, l: number): boolean {
+  const of = facts.of[l];
+  return facts.isNumber(l) && of >= 0 && module.memoryIs64[of] === false && facts.room[l] >= 1 && facts.low[l] >= 0;
 }
 
 /** Gives the value of location `l` the name of the current instruction. */
@@ -114,9 +124,9 @@ export function takeAddress(a: Analysis, to: number, isWhole = true): void {
 }
 
 /** Whether the sum of numbers in PLACE.ADDRESS did not wrap: it is small, or inside of a memory. */
-function isExact({ code, facts, n }: Analysis): boolean {
+function isExact({ code, facts, isExploring, n }: Analysis): boolean {
   if (facts.low[ADDRESS] < 0) return false;
-  return facts.high[ADDRESS] <= EXACT || (code.index[n] < 0 && hasRoom(facts, ADDRESS, 0));
+  return facts.high[ADDRESS] <= EXACT || (code.index[n] < 0 && hasRoom(facts, ADDRESS, 0)) || isExploring;
 }
 
 /** Notes the two numbers whose sum an address is. */
@@ -147,10 +157,10 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   if (size === 8 && addToTable(a, to, pointer, number)) return;
   if (!facts.isNumber(number) || !hasDistance(facts, pointer)) return define(a, to, size);
   const sum = scaled(facts, number, 0);
-  const { low, high, name, delta, room, of } = sum;
+  const { low, high, name, delta, step, room, of } = sum;
   facts.copy(RESULT, pointer);
   const other = facts.name[RESULT], otherDelta = facts.delta[RESULT];
-  addNumber(facts, RESULT, { low, high, name, delta, room, of });
+  addNumber(facts, RESULT, { low, high, name, delta, step, room, of });
   finishSum(a, to, size);
   if (size === 8 && facts.isNumber(to)) a.ranges.note(facts.name[to], name, delta, other, otherDelta);
 }
@@ -216,7 +226,7 @@ function addImmediate(a: Analysis, to: number, amount: number): void {
 function addShortImmediate(a: Analysis, to: number, amount: number): void {
   const { facts } = a;
   const stays = facts.isNumber(to) && facts.low[to] + amount >= 0 && facts.high[to] + amount <= MAX32;
-  if (stays) facts.shift(to, amount);
+  if (stays || (a.isExploring && facts.isNumber(to) && facts.low[to] + amount >= 0)) facts.shift(to, amount);
   else define(a, to, 4);
 }
 
@@ -305,8 +315,9 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;
   if (count < 0 || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
-  const { low, room, of } = scaled(facts, to, Math.min(count, 3));
+  const { low, room, of, step } = scaled(facts, to, Math.min(count, 3));
   facts.number(to, count <= 3 ? low : 0, high, a.name());
+  if (count <= 3) facts.setStep(to, step);
   if (count === 3 && of >= 0) {
     facts.room[to] = room;
     facts.of[to] = of;
@@ -323,7 +334,9 @@ function shiftIndex(a: Analysis, to: number, count: number): boolean {
   if (limit < 0) return false;
   const room = isIndex ? facts.room[to] : 0;
   if (isIndex && facts.delta[to] === 0) a.ranges.noteProduct(a.name(), name, count);
+  const step = facts.stepOf(to);
   facts.number(to, facts.low[to] * 2 ** count, facts.high[to] * 2 ** count, a.name());
+  facts.setStep(to, step * 2 ** count);
   facts.of[to] = limit;
   facts.room[to] = room;
   return true;

@@ -13,11 +13,13 @@
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
-import { elementLimit, lengthPlace, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { elementLimit, lengthPlace, LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { noteSlot } from "./allocation.ts";
 import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
+/** No memory is longer: the address spaces of processes end below this. */
+const LONGEST_MEMORY = 2 ** 52;
 
 /** Condition codes of the hardware; bit 0 inverts. */
 const CONDITION = {
@@ -136,6 +138,7 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
 
 /** The number at `x` plus `room` is at most a length. */
 function assumeInside({ facts, ranges }: Analysis, x: number, limit: number, room: number): void {
+  if (limit < LIMIT.TABLE) facts.boundAbove(x, LONGEST_MEMORY - room);
   facts.boundByLength(x, room, limit);
   ranges.bound(facts.name[x], limit);
   const least = facts.low[x] + room, place = lengthPlace(limit);

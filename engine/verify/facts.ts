@@ -7,6 +7,7 @@
  *     low, high     bounds of the number, or of the distance from the start of the object; high is Infinity if unknown
  *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without wrapping.
  *                   Locations with one name change together when a branch refines one of them. 0: no name
+ *     step          a number is `low` plus a multiple of `step`, which is 1 if nothing is known; constants have any
  *     room, of      value + room is at most the length `of` (LIMIT); of < 0: nothing is known
  *
  * A name denotes one value: the result of an instruction, or that of a location at a join. A join that closes a loop
@@ -18,6 +19,7 @@
  */
 import { grown } from "../base/columns.ts";
 import { HEAP } from "../wasm/types.ts";
+import { type Hint, Inductions } from "./inductions.ts";
 import { commonHeap } from "./references.ts";
 
 /** Kinds of values. */
@@ -224,6 +226,8 @@ export const EXACT = 2 ** 53;
 
 /** Facts about all locations at one point. */
 export class Facts {
+  /** Steps are kept; otherwise all are 1. */
+  hasSteps = false;
   /** Locations in use. */
   count: number = PLACE.MORE;
   kind: Uint8Array = new Uint8Array(64);
@@ -232,6 +236,7 @@ export class Facts {
   high: Float64Array = new Float64Array(64);
   name: Int32Array = new Int32Array(64);
   delta: Float64Array = new Float64Array(64);
+  step: Float64Array = new Float64Array(64);
   room: Float64Array = new Float64Array(64);
   of: Int32Array = new Int32Array(64);
 
@@ -245,6 +250,7 @@ export class Facts {
     this.high = grown(this.high, size);
     this.name = grown(this.name, size);
     this.delta = grown(this.delta, size);
+    this.step = grown(this.step, size);
     this.room = grown(this.room, size);
     this.of = grown(this.of, size);
   }
@@ -257,6 +263,7 @@ export class Facts {
     this.high[l] = high;
     this.name[l] = name;
     this.delta[l] = 0;
+    this.step[l] = 1;
     this.of[l] = -1;
   }
 
@@ -317,24 +324,46 @@ export class Facts {
   /** The value of location `x`, and of all with its name, is at most `bound`. */
   boundAbove(x: number, bound: number): void {
     const name = this.name[x], delta = this.delta[x];
-    if (bound < this.high[x]) this.high[x] = bound;
+    if (bound < this.high[x]) this.#lowerTo(x, bound);
     if (name === 0) return;
     for (let l = 0; l < this.count; l++) {
       if (this.name[l] !== name || this.kind[l] !== VALUE.NUMBER) continue;
       const own = bound + this.delta[l] - delta;
-      if (own < this.high[l]) this.high[l] = own;
+      if (own < this.high[l]) this.#lowerTo(l, own);
     }
+  }
+
+  /** The number at location `l` is at most `bound`. */
+  #lowerTo(l: number, bound: number): void {
+    const { low, step } = this;
+    this.high[l] = step[l] === 1 || bound < low[l] ? bound : low[l] + Math.floor((bound - low[l]) / step[l]) * step[l];
+  }
+
+  /** The number at location `l` is at least `bound`. */
+  #raiseTo(l: number, bound: number): void {
+    const { low, step } = this;
+    low[l] = step[l] === 1 ? bound : low[l] + Math.ceil((bound - low[l]) / step[l]) * step[l];
+  }
+
+  /** The step of the number at location `l`; 0 for a constant. */
+  stepOf(l: number): number {
+    return this.hasSteps && this.low[l] === this.high[l] ? 0 : this.step[l];
+  }
+
+  /** Sets the step of the number at location `l`; 0 for a constant. */
+  setStep(l: number, step: number): void {
+    this.step[l] = this.hasSteps && step !== 0 ? step : 1;
   }
 
   /** The value of location `x`, and of all with its name, is at least `bound`. */
   boundBelow(x: number, bound: number): void {
     const name = this.name[x], delta = this.delta[x];
-    if (bound > this.low[x]) this.low[x] = bound;
+    if (bound > this.low[x]) this.#raiseTo(x, bound);
     if (name === 0) return;
     for (let l = 0; l < this.count; l++) {
       if (this.name[l] !== name || this.kind[l] !== VALUE.NUMBER) continue;
       const own = bound + this.delta[l] - delta;
-      if (own > this.low[l]) this.low[l] = own;
+      if (own > this.low[l]) this.#raiseTo(l, own);
     }
   }
 
@@ -368,6 +397,14 @@ export class SavedFacts {
   /** Name of the block's first location, as a join names it; the other locations follow. */
   nameBase: Int32Array = new Int32Array(64);
   visits: Int32Array = new Int32Array(64);
+  /** Bounds to which numbers are likely to grow, ascending. */
+  thresholds: readonly number[] = [];
+  /** Inductions of the loops that begin at blocks (inductions.ts), by block. */
+  readonly inductions: Map<number, Inductions> = new Map();
+  /** What is known of the loops from an earlier interpretation, by block; undefined: they are to be found. */
+  hints: ReadonlyMap<number, Hint> | undefined;
+  /** Inductions are found or used. */
+  followsLoops = false;
 
   reset(blocks: number): void {
     this.#end = 0;
@@ -377,6 +414,7 @@ export class SavedFacts {
       this.nameBase = new Int32Array(blocks * 2);
       this.visits = new Int32Array(blocks * 2);
     }
+    this.inductions.clear();
     this.first.fill(-1, 0, blocks);
     this.visits.fill(0, 0, blocks);
   }
@@ -397,6 +435,10 @@ export class SavedFacts {
     copyFacts(this.#facts, first, facts, 0, facts.count);
     if (loop) this.#rename(k);
     this.#nameAll(k);
+    if (!loop || !this.followsLoops) return;
+    const inductions = new Inductions(this.#facts, first, facts.count, this.hints?.get(k));
+    this.inductions.set(k, inductions);
+    inductions.apply();
   }
 
   /** Gives a name to every location of block `k` that has none. */
@@ -511,12 +553,19 @@ export class SavedFacts {
   }
 
   /** Weakens the facts of block `k` to those that also hold in `facts`; returns whether any was lost. */
-  join(k: number, facts: Facts): boolean {
+  join(k: number, facts: Facts, isBack: boolean): boolean {
     this.visits[k]++;
     const first = this.first[k];
     let changed = false;
     const count = Math.min(this.count[k], facts.count);
-    for (let l = 0; l < count; l++) if (this.#joinLocation(k, first + l, facts, l)) changed = true;
+    const inductions = this.inductions.get(k);
+    if (isBack) inductions?.turn(facts, count);
+    else inductions?.enter(facts, count);
+    for (let l = 0; l < count; l++) {
+      // The bounds of a follower come from those of the counter.
+      if (inductions?.isFollower(l) !== true && this.#joinLocation(k, first + l, facts, l)) changed = true;
+    }
+    if (inductions?.apply() === true) changed = true;
     if (this.#joinNames(k, facts, count)) changed = true;
     if (this.#renameReferents(k)) changed = true;
     for (let l = count; l < this.count[k]; l++) {
@@ -633,16 +682,51 @@ export class SavedFacts {
 
   #joinBounds(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    let changed = false;
+    let changed = this.#joinStep(n, facts, l);
+    const { step } = own;
     if (facts.low[l] < own.low[n]) {
-      own.low[n] = this.visits[k] <= NARROW_VISITS ? facts.low[l] : facts.low[l] >= 0 ? 0 : -Infinity;
+      const low = facts.low[l];
+      own.low[n] = !this.#widens(k) ? low : low >= 0 ? low % step[n] : -Infinity;
+      if (own.low[n] === -Infinity) step[n] = 1;
       changed = true;
     }
     if (facts.high[l] > own.high[n]) {
-      own.high[n] = this.visits[k] > NARROW_VISITS ? widened(facts.high[l]) : facts.high[l];
+      own.high[n] = this.#widens(k) ? this.#widened(k, n, facts.high[l]) : facts.high[l];
       changed = true;
     }
     return changed;
+  }
+
+  /** Whether bounds that still grow at block `k` are widened. With inductions, only at the heads of loops. */
+  #widens(k: number): boolean {
+    return this.visits[k] > NARROW_VISITS && (!this.followsLoops || this.inductions.has(k));
+  }
+
+  /** The common step of both paths, which is also a step between their lowest values. */
+  #joinStep(n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    if (!this.followsLoops || own.kind[n] !== VALUE.NUMBER) return false;
+    const old = own.low[n] === own.high[n] ? 0 : own.step[n];
+    if (old === 1) return false;
+    const distance = Math.abs(own.low[n] - facts.low[l]);
+    const step = distance <= EXACT ? commonDivisor(commonDivisor(old, facts.stepOf(l)), distance) : 1;
+    own.step[n] = step === 0 ? 1 : step;
+    return step !== old;
+  }
+
+  /**
+   * The next bound to which a growing bound is widened: a constant of the function's compares, while a loop has been
+   * interpreted a few times only.
+   */
+  #widened(k: number, n: number, high: number): number {
+    const low = this.#facts.low[n], step = this.#facts.step[n];
+    if (this.visits[k] <= THRESHOLD_VISITS) {
+      for (const bound of this.thresholds) {
+        const whole = low + Math.floor((bound - low) / step) * step;
+        if (whole >= high) return whole;
+      }
+    }
+    return high <= 0x7fffffff ? 0x7fffffff : high <= MAX32 ? MAX32 : Infinity;
   }
 
   #joinRoom(k: number, n: number, facts: Facts, l: number): boolean {
@@ -773,9 +857,13 @@ const MAX_REFERENTS = 64;
 /** Visits of a block after which bounds that still grow are widened. */
 const NARROW_VISITS = 3;
 
-/** The next bound to which a growing bound is widened. */
-function widened(high: number): number {
-  return high <= 0x7fffffff ? 0x7fffffff : high <= MAX32 ? MAX32 : Infinity;
+/** Visits after which bounds are no longer widened to constants of the function. */
+const THRESHOLD_VISITS = 48;
+
+/** The greatest common divisor of whole numbers; 0 is a multiple of all. */
+export function commonDivisor(x: number, y: number): number {
+  while (y !== 0) [x, y] = [y, x % y];
+  return x;
 }
 
 /** Copies `count` locations of `from` from `first` on to those of `to` from `at` on. */
@@ -787,6 +875,7 @@ export function copyFacts(to: Facts, at: number, from: Facts, first: number, cou
     to.high[at] = from.high[first];
     to.name[at] = from.name[first];
     to.delta[at] = from.delta[first];
+    to.step[at] = from.step[first];
     to.room[at] = from.room[first];
     to.of[at] = from.of[first];
   }

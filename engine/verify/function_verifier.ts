@@ -12,7 +12,8 @@ import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE 
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { assume } from "./conditions.ts";
 import * as control from "./control.ts";
-import { KIND } from "./instructions.ts";
+import type { Hint } from "./inductions.ts";
+import { type Instructions, KIND } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
 import type { Signature } from "../ir/types.ts";
 
@@ -55,6 +56,7 @@ export class FunctionVerifier {
   #cursor = 0;
   #nextName = 0;
   #newCuts = false;
+  #hints: Map<number, Hint> | undefined;
   #start = 0;
   #end = 0;
 
@@ -99,13 +101,48 @@ export class FunctionVerifier {
     this.#own = module.functionSignature[index + module.importedFunctions];
     a.begin();
     this.#findCuts();
+    this.#hints = undefined;
+    this.#interpretAll();
+    if (a.reason === REASON.MEMORY) this.#followLoops();
+    return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
+  }
+
+  /**
+   * Interprets the function again with the inductions of its loops. They are found first, in an interpretation that goes
+   * on where an access is not proven.
+   */
+  #followLoops(): void {
+    const a = this.#a;
+    const saved = this.#saved;
+    saved.thresholds = thresholdsOf(a.code);
+    saved.followsLoops = a.facts.hasSteps = true;
+    a.isExploring = true;
+    a.reason = "";
+    this.#interpretAll();
+    a.isExploring = false;
+    if (a.reason === "") {
+      this.#hints = new Map();
+      for (const [k, inductions] of saved.inductions) {
+        const hint = inductions.hint();
+        if (hint !== undefined) this.#hints.set(k, hint);
+      }
+      this.#interpretAll();
+    }
+    saved.followsLoops = a.facts.hasSteps = false;
+    saved.thresholds = [];
+    this.#hints = undefined;
+  }
+
+  /** Interprets the function until no more places are found where it is to be cut. */
+  #interpretAll(): void {
+    const a = this.#a;
+    this.#saved.hints = this.#hints;
     for (let round = 0; round < MAX_CUTS && a.reason === ""; round++) {
       this.#newCuts = false;
       this.#interpret();
       if (!this.#newCuts) break;
     }
     if (a.reason === "" && this.#newCuts) a.fail(REASON.WORK);
-    return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
   }
 
   /** The instruction at `offset` of the image, or −1. */
@@ -236,7 +273,7 @@ export class FunctionVerifier {
       this.#fence[k] = a.fence;
     } else {
       if (this.#depth[k] !== a.depth) return a.fail(REASON.STACK_POINTER);
-      let changed = this.#saved.join(k, a.facts);
+      let changed = this.#saved.join(k, a.facts, n < a.n);
       if (a.fence < this.#fence[k]) {
         this.#fence[k] = a.fence;
         changed = true;
@@ -397,6 +434,17 @@ export class FunctionVerifier {
     this.#a.fail(reason);
     return false;
   }
+}
+
+/** Bounds of numbers that the code suggests: the constants of its compares and moves, and one less. */
+function thresholdsOf({ count, hasImmediate, immediate, kind }: Instructions): number[] {
+  const bounds = new Set<number>();
+  for (let n = 0; n < count; n++) {
+    const isBound = kind[n] === KIND.COMPARE || kind[n] === KIND.CONSTANT;
+    if (!isBound || hasImmediate[n] === 0 || immediate[n] <= 0) continue;
+    bounds.add(immediate[n] - 1).add(immediate[n]);
+  }
+  return [...bounds].sort((x, y) => x - y);
 }
 
 function copyAll(to: Facts, from: Facts): void {

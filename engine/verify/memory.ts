@@ -23,6 +23,7 @@ import {
 import { DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
 import {
+  commonDivisor,
   EXACT,
   type Facts,
   lengthPlace,
@@ -111,8 +112,9 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     // The index is the pointer: the sum is the same.
     const low = facts.low[ADDRESS], high = facts.high[ADDRESS];
     const name = facts.name[ADDRESS], delta = facts.delta[ADDRESS], room = facts.room[ADDRESS], of = facts.of[ADDRESS];
+    const step = facts.stepOf(ADDRESS);
     facts.copy(ADDRESS, index);
-    addNumber(facts, ADDRESS, { low, high, name, delta, room, of });
+    addNumber(facts, ADDRESS, { low, high, name, delta, step, room, of });
     return;
   }
   if (number !== VALUE.NUMBER) {
@@ -137,11 +139,12 @@ interface Addend {
   high: number;
   name: number;
   delta: number;
+  step: number;
   room: number;
   of: number;
 }
 
-const ADDEND: Addend = { low: 0, high: 0, name: 0, delta: 0, room: 0, of: -1 };
+const ADDEND: Addend = { low: 0, high: 0, name: 0, delta: 0, step: 1, room: 0, of: -1 };
 
 /** Location `l`, a number, shifted left by `scale`. The result is valid until the next call. */
 export function scaled(facts: Facts, l: number, scale: number): Addend {
@@ -151,6 +154,7 @@ export function scaled(facts: Facts, l: number, scale: number): Addend {
   ADDEND.high = facts.high[l] * factor;
   ADDEND.name = scale === 0 ? facts.name[l] : 0;
   ADDEND.delta = facts.delta[l];
+  ADDEND.step = facts.stepOf(l) * factor;
   ADDEND.room = facts.room[l] * factor;
   ADDEND.of = scale === 0 ? of : scale === 3 && of >= LIMIT.TABLE && of < LIMIT.TABLE_BYTES ? of + LIMIT.UNIT : -1;
   if (of >= LIMIT.ELEMENTS || scale !== 0) scaleLimit(facts, l, scale);
@@ -172,18 +176,32 @@ function scaleLimit(facts: Facts, l: number, scale: number): void {
 
 /** Adds a number to the value of location `l`, a number or an address; forgets the sum where it may wrap. */
 export function addNumber(facts: Facts, l: number, addend: Addend): void {
-  const { low, high, name, delta, room, of } = addend;
-  const constant = facts.low[l];
-  const isConstant = constant === facts.high[l];
+  const { low, high, name, delta, step, room, of } = addend;
+  const constant = facts.low[l], most = facts.high[l];
+  const isConstant = constant === most;
   if (low === high && !(isConstant && of >= 0)) return shiftExactly(facts, l, low);
-  const sumLow = constant + low, sumHigh = facts.high[l] + high;
+  const sumLow = constant + low, sumHigh = most + high;
   if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT)) return facts.forget(l);
+  facts.setStep(l, commonDivisor(facts.stepOf(l), step));
+  const own = facts.of[l];
   facts.low[l] = sumLow;
   facts.high[l] = sumHigh;
   facts.name[l] = isConstant ? name : 0;
   facts.delta[l] = delta + constant;
+  if (!isConstant) return addRoom(facts, l, own, high, of, room - most);
   facts.room[l] = room - constant;
-  facts.of[l] = isConstant && (constant === 0 || of < LIMIT.ELEMENTS || limitShift(of) === 0) ? of : -1;
+  facts.of[l] = constant === 0 || of < LIMIT.ELEMENTS || limitShift(of) === 0 ? of : -1;
+}
+
+/**
+ * The room below the length of a memory that the sum of two numbers leaves: that of one, less the largest value of the
+ * other. `own`: the limit of location `l` before the sum; `high`: the largest value that was added; `of`, `room`: the
+ * limit of that value, and its room below it with the largest value at `l`.
+ */
+function addRoom(facts: Facts, l: number, own: number, high: number, of: number, room: number): void {
+  const isOwn = own >= 0 && own < LIMIT.TABLE;
+  facts.of[l] = isOwn ? own : of >= 0 && of < LIMIT.TABLE ? of : -1;
+  facts.room[l] = isOwn ? facts.room[l] - high : room;
 }
 
 function shiftExactly(facts: Facts, l: number, amount: number): void {

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
-const PROGRAM = fileURLToPath(new URL("../../bench/wasm/crc32.wasm", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../../bench/wasm/matrix.wasm", import.meta.url));
 
 function inFolder(run: (folder: string, waft: (...args: string[]) => ReturnType<typeof waftIn>) => void): void {
   const folder = mkdtempSync(join(tmpdir(), "verify-"));
@@ -53,8 +53,8 @@ Deno.test("each core module and tier is verified", () => {
 
 Deno.test("a function that is not proven is named, with status 1", () => {
   inFolder((folder, waft) => {
-    copyFileSync(PROGRAM, join(folder, "crc32.wasm"));
-    const options = ["--bounds", "explicit", "--tier", "optimizing", "crc32.wasm"];
+    copyFileSync(PROGRAM, join(folder, "matrix.wasm"));
+    const options = ["--bounds", "explicit", "--tier", "optimizing", "matrix.wasm"];
     const { status, stdout } = waft("verify", ...options);
     assert.equal(status, 1);
     const [, index, offset] = /^ {2}function (\d+).* at offset (\d+): an access to memory without a proven bound$/m

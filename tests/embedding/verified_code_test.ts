@@ -14,8 +14,8 @@ const ADD = `(module (memory 1) (func $add (export "add") (param i32 i32) (resul
   (i32.store (local.get 0) (i32.const 1))
   (i32.add (local.get 0) (local.get 1))))`;
 
-/** A loop whose bounds are compared once, in front of it: the verifier knows no such relation. */
-const UNPROVEN = readFileSync(new URL("../../bench/wasm/crc32.wasm", import.meta.url));
+/** A loop whose bounds are compared once, in front of it, for a number of turns that is no constant. */
+const UNPROVEN = readFileSync(new URL("../../bench/wasm/matrix.wasm", import.meta.url));
 
 Deno.test("proven code of both tiers and both ways of bounds checking runs", () => {
   for (const tier of ["optimizing", "baseline"] as const) {

@@ -109,6 +109,34 @@ Deno.test("code of random modules is proven", () => {
   ok(functions > 50);
 });
 
+/** Programs with loops whose bounds are checked once, in front of them, for a constant number of turns. */
+const VERSIONED = ["bench/wasm/brainfuck.wasm", "bench/wasm/crc32.wasm", "bench/wasm/binary_trees.wasm"];
+
+Deno.test("loops are proven whose bounds are checked in front of them, for a constant number of turns", () => {
+  for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
+    const options: CompileOptions = { ...architecture, explicitBounds: true };
+    for (const name of VERSIONED) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
+  }
+});
+
+Deno.test("a loop with more turns than its memory allows, or that steps over its last value, is not proven", () => {
+  const options: CompileOptions = { ...OPTIONS, explicitBounds: true };
+  const code = compiled(program("bench/wasm/crc32.wasm"), options);
+  const verify = (from: readonly number[], to: readonly number[]) => {
+    const bytes = code.bytes.slice();
+    const start = code.tables.functionStart[0];
+    const at = bytes.findIndex((_, at) => at >= start && from.every((byte, k) => bytes[at + k] === byte));
+    ok(at >= 0);
+    bytes.set(to, at);
+    return functionVerifier(X64_MACHINE, { ...viewOf(code, options), bytes }).verify(0)?.reason;
+  };
+  equal(verify([], []), undefined);
+  // cmp edx, 65532, in steps of 4; lea esi, [rdx + 4]. The memory has three pages at least.
+  equal(verify([0x81, 0xfa, 0xfc, 0xff, 0, 0], [0x81, 0xfa, 0, 0, 4, 0]), REASON.MEMORY);
+  equal(verify([0x81, 0xfa, 0xfc, 0xff, 0, 0], [0x81, 0xfa, 0xfd, 0xff, 0, 0]), REASON.MEMORY);
+  equal(verify([0x8d, 0x72, 4], [0x8d, 0x72, 8]), REASON.MEMORY);
+});
+
 Deno.test("a compare is forgotten when an instruction changes the flags", () => {
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
   const module = viewOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);

@@ -1,0 +1,162 @@
+/**
+ * Induction variables of one loop: locations to which every turn adds the same constant. In: the facts at the loop's head,
+ * on the ways into the loop and on the ways back. Out: bounds of all of them, from the bounds of one, the counter.
+ *
+ *     turns ≤ (largest counter − smallest counter at entry) / increment of the counter
+ *     value at the head = value at entry + turns × increment
+ *
+ * The counter is joined like any other location, so its largest value holds at every turn. Then the bounds of the others
+ * hold by induction over the turns: the sum of each turn is exact, because names only survive sums that do not wrap.
+ */
+import { type Facts, LIMIT } from "./facts.ts";
+
+const NUMBER = 0;
+
+/** A loop from an earlier interpretation. */
+export interface Hint {
+  /** The location of the counter, and its largest value at the head. */
+  readonly counter: number;
+  readonly high: number;
+  /** By location: what each turn adds; NaN: other changes. */
+  readonly increments: Float64Array;
+}
+
+/** Largest bound of a counter; larger ones are those of the type. */
+const MOST_TURNS = 0x7ffffffe;
+
+export class Inductions {
+  readonly #facts: Facts;
+  readonly #first: number;
+  readonly #count: number;
+  readonly #hint: Hint | undefined;
+  /** Bounds and room on the ways into the loop, by location. */
+  readonly #low: Float64Array;
+  readonly #high: Float64Array;
+  readonly #room: Float64Array;
+  readonly #increments: Float64Array;
+  /** By location: 1 if its bounds come from the counter. */
+  readonly #follows: Uint8Array;
+  #turned = false;
+  /** A location has stopped to follow since the last call of `apply`. */
+  #hasLost = false;
+
+  /** The facts at the head are those of `facts` from `first` on. */
+  constructor(facts: Facts, first: number, count: number, hint: Hint | undefined) {
+    this.#facts = facts;
+    this.#first = first;
+    this.#count = count;
+    this.#hint = hint;
+    this.#low = facts.low.slice(first, first + count);
+    this.#high = facts.high.slice(first, first + count);
+    this.#room = facts.room.slice(first, first + count);
+    this.#increments = new Float64Array(count).fill(NaN);
+    this.#follows = new Uint8Array(count);
+    if (hint === undefined || !(facts.low[first + hint.counter] <= hint.high)) return;
+    for (let l = 0; l < Math.min(count, hint.increments.length); l++) {
+      const isNumber = facts.kind[first + l] === NUMBER && l !== hint.counter;
+      const increment = hint.increments[l];
+      this.#follows[l] = isNumber && increment !== 0 && !Number.isNaN(increment) ? 1 : 0;
+    }
+    const counter = first + hint.counter;
+    facts.step[counter] = this.#stepOf(hint.counter, hint.increments[hint.counter]);
+    facts.high[counter] = Math.max(facts.high[counter], hint.high);
+  }
+
+  isFollower(l: number): boolean {
+    return this.#follows[l] === 1;
+  }
+
+  /** Another way into the loop. */
+  enter(facts: Facts, count: number): void {
+    for (let l = 0; l < this.#count; l++) {
+      if (l >= count || facts.kind[l] !== NUMBER) {
+        if (l === this.#hint?.counter) this.#loseAll();
+        this.#lose(l);
+        continue;
+      }
+      this.#low[l] = Math.min(this.#low[l], facts.low[l]);
+      this.#high[l] = Math.max(this.#high[l], facts.high[l]);
+      const isSame = facts.of[l] === this.#facts.of[this.#first + l];
+      this.#room[l] = isSame ? Math.min(this.#room[l], facts.room[l]) : -Infinity;
+    }
+  }
+
+  /** A way back: every location that follows must have changed as before. */
+  turn(facts: Facts, count: number): void {
+    const { name, delta, kind } = this.#facts;
+    for (let l = 0; l < this.#count; l++) {
+      const n = this.#first + l;
+      const isSum = l < count && kind[n] === NUMBER && facts.kind[l] === NUMBER && name[n] !== 0 &&
+        name[n] === facts.name[l];
+      const increment = isSum ? facts.delta[l] - delta[n] : NaN;
+      if (!this.#turned) this.#increments[l] = increment;
+      else if (this.#increments[l] !== increment) this.#increments[l] = NaN;
+      if (this.#follows[l] === 1 && increment !== this.#hint?.increments[l]) this.#lose(l);
+    }
+    this.#turned = true;
+    const hint = this.#hint;
+    if (hint !== undefined && this.#increments[hint.counter] !== hint.increments[hint.counter]) this.#loseAll();
+  }
+
+  #loseAll(): void {
+    for (let l = 0; l < this.#count; l++) this.#lose(l);
+  }
+
+  /** The bounds of location `l` no longer come from the counter: all ways back must be joined again. */
+  #lose(l: number): void {
+    if (this.#follows[l] === 0) return;
+    this.#follows[l] = 0;
+    this.#hasLost = true;
+  }
+
+  /** Bounds the locations that follow; returns whether a bound became weaker. */
+  apply(): boolean {
+    const hint = this.#hint;
+    if (hint === undefined) return false;
+    const turns = this.#turns(hint);
+    let changed = this.#hasLost;
+    this.#hasLost = false;
+    for (let l = 0; l < this.#count; l++) if (this.#follows[l] === 1 && this.#bound(l, hint, turns)) changed = true;
+    return changed;
+  }
+
+  #turns({ counter, increments }: Hint): number {
+    return Math.floor((this.#facts.high[this.#first + counter] - this.#low[counter]) / increments[counter]);
+  }
+
+  #bound(l: number, { increments }: Hint, turns: number): boolean {
+    const { id, low, high, of, room, step } = this.#facts;
+    const n = this.#first + l, distance = turns * increments[l];
+    const ownLow = this.#low[l] + Math.min(distance, 0), ownHigh = this.#high[l] + Math.max(distance, 0);
+    const ownRoom = this.#room[l] - Math.max(distance, 0);
+    const ownStep = this.#stepOf(l, increments[l]);
+    const changed = ownLow < low[n] || ownHigh > high[n] || ownRoom < room[n] || ownStep !== step[n];
+    id[n] = 0;
+    // The room of an index of elements does not count bytes.
+    if (of[n] >= LIMIT.ELEMENTS) of[n] = -1;
+    low[n] = ownLow;
+    high[n] = ownHigh;
+    room[n] = ownRoom;
+    step[n] = ownStep;
+    return changed;
+  }
+
+  /** The distance between values of a location that begins with a constant; 1 for others. */
+  #stepOf(l: number, increment: number): number {
+    return this.#low[l] === this.#high[l] ? Math.abs(increment) : 1;
+  }
+
+  /** The counter that allows the fewest turns, for another interpretation; undefined if there is none. */
+  hint(): Hint | undefined {
+    const { high } = this.#facts;
+    let counter = -1, fewest = Infinity;
+    for (let l = 0; l < this.#count; l++) {
+      const most = high[this.#first + l], turns = (most - this.#low[l]) / this.#increments[l];
+      if (!(this.#increments[l] > 0) || most > MOST_TURNS || !(turns < fewest)) continue;
+      counter = l;
+      fewest = turns;
+    }
+    if (counter < 0) return undefined;
+    return { counter, high: high[this.#first + counter], increments: this.#increments.slice() };
+  }
+}
