@@ -11,25 +11,8 @@ import { CUSTOM_ANNOTATION, KEYWORD, LEFT, STRING } from "./tokens.ts";
 
 const CUSTOM = "@custom annotation";
 
-/** Sections by the keyword in the place of a custom section. */
-const SECTION_KEYWORDS: ReadonlyMap<number, number> = new Map([
-  [K.type, SECTION.type],
-  [K.import, SECTION.import],
-  [K.func, SECTION.function],
-  [K.table, SECTION.table],
-  [K.memory, SECTION.memory],
-  [K.tag, SECTION.tag],
-  [K.global, SECTION.global],
-  [K.export, SECTION.export],
-  [K.start, SECTION.start],
-  [K.elem, SECTION.element],
-  [K.datacount, SECTION.dataCount],
-  [K.code, SECTION.code],
-  [K.data, SECTION.data],
-]);
-
-/** The keywords above by section, for the printer. */
-export const PLACE_NAMES: ReadonlyMap<number, string> = new Map([
+/** The keywords of sections in the place of a custom section. */
+const PLACE_ROWS = [
   [SECTION.type, "type"],
   [SECTION.import, "import"],
   [SECTION.function, "func"],
@@ -43,7 +26,10 @@ export const PLACE_NAMES: ReadonlyMap<number, string> = new Map([
   [SECTION.dataCount, "datacount"],
   [SECTION.code, "code"],
   [SECTION.data, "data"],
-]);
+] as const;
+/** Keyword by section, for the printer. */
+export const PLACE_NAMES: ReadonlyMap<number, string> = new Map(PLACE_ROWS);
+const SECTION_BY_KEYWORD: ReadonlyMap<number, number> = new Map(PLACE_ROWS.map(([id, name]) => [K[name], id]));
 
 /** Parses an annotation among the fields. */
 export function parseCustomAnnotation(context: ModuleContext): void {
@@ -75,7 +61,7 @@ function parsePlace(context: ModuleContext): number {
   if (before && cursor.isKeyword(K.first)) place = SECTION.custom;
   else if (!before && cursor.isKeyword(K.last)) place = SECTION.data;
   else if (cursor.kind === KEYWORD) {
-    const section = SECTION_KEYWORDS.get(cursor.values[cursor.at]);
+    const section = SECTION_BY_KEYWORD.get(cursor.values[cursor.at]);
     if (section !== undefined) place = before ? sectionBefore(section) : section;
   }
   if (place === undefined) return cursor.fail(`${CUSTOM}: malformed section kind`);

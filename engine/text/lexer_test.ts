@@ -27,7 +27,7 @@ function kindOf(text: string): string {
   return KIND_NAMES[tokens.kinds[0]];
 }
 
-Deno.test("words, parentheses and strings are told apart", () => {
+Deno.test("words, parentheses and strings are tokens", () => {
   assert.deepEqual(tokensOf('(module $m(func "a b"\t0))'), [
     ...["LEFT (", "KEYWORD module", "ID $m", "LEFT (", "KEYWORD func", 'STRING "a b"', "NAT 0", "RIGHT )", "RIGHT )"],
   ]);
@@ -101,7 +101,7 @@ Deno.test("one identifier is one symbol, quoted or escaped or not", () => {
   assert.equal(tokens.symbols.text(plain), "a");
 });
 
-Deno.test("tokens that touch form one invalid token, but parentheses and comments part them", () => {
+Deno.test("tokens that touch form one invalid token, but parentheses and comments separate them", () => {
   for (const text of ['"a""b"', '"a"x', '0"a"', '$l"a"', '$"l"0', 'data"a"', '$"a"$"b"']) {
     assert.deepEqual(tokensOf(text), [`RESERVED ${text}`]);
   }
@@ -162,7 +162,7 @@ Deno.test("places count lines by newline and columns by character", () => {
   assert.deepEqual(wide.placeOf(wide.starts[1]), { line: 1, column: 7 });
 });
 
-Deno.test("a million of anything takes a moment, not a stack", () => {
+Deno.test("a million nested comments, annotations or parentheses need no call stack", () => {
   const many = 1_000_000;
   assert.deepEqual(tokensOf("(;".repeat(many)), ["ERROR unclosed comment"]);
   assert.deepEqual(tokensOf("(;".repeat(many) + ";)".repeat(many)), []);

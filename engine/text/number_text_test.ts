@@ -29,7 +29,7 @@ Deno.test("each width takes its unsigned and signed range and no more", () => {
   }
 });
 
-Deno.test("underscores and leading zeros say nothing, and length alone does not overflow", () => {
+Deno.test("underscores and leading zeros have no effect, and length alone does not overflow", () => {
   assert.equal(read("0x0_0f", 8), 15n);
   assert.equal(read("0".repeat(100_000) + "1_2", 8), 12n);
   assert.equal(read("9".repeat(100_000), 64), undefined);

@@ -16,7 +16,7 @@ import { CodeParser } from "./parse_code.ts";
 import { FieldParser } from "./parse_fields.ts";
 import { parseRecField, parseTypeField } from "./parse_types.ts";
 import { readingText } from "./not_text.ts";
-import { isField, scanFields } from "./scan_fields.ts";
+import { scanFields } from "./scan_fields.ts";
 import type { TextPlaces } from "./text_places.ts";
 import { TokenCursor } from "./token_cursor.ts";
 import { END } from "./tokens.ts";
@@ -89,11 +89,6 @@ export function moduleContent(cursor: TokenCursor, id: number, places?: TextPlac
 /** Parses fields up to a token that begins none, as a whole module. */
 export function bareModule(cursor: TokenCursor): Uint8Array {
   return encodeModule(parseFields(new ModuleContext(cursor)));
-}
-
-/** True if a module field begins at the cursor. */
-export function atField(cursor: TokenCursor): boolean {
-  return isField(cursor);
 }
 
 function parseFields(context: ModuleContext): Module {

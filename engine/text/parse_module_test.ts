@@ -145,7 +145,7 @@ Deno.test("annotations have names that identifiers cannot have, place custom sec
   assert.deepEqual([...hints.bytes], [1, 0, 2, 3, 1, 1, 8, 1, 0]);
 });
 
-Deno.test("errors say where and what", () => {
+Deno.test("errors have a place and a message", () => {
   const rows: [string, string][] = [
     ["(func\n  (bla))", "2:4 unknown operator bla"],
     ["(func $f)\n(func $f)", "2:7 duplicate func $f"],

@@ -71,7 +71,7 @@ Deno.test("names that are not identifiers or not unique are kept in annotations"
   assert.deepEqual(parseModule(printed).names.funcs, module.names.funcs);
 });
 
-Deno.test("strings show no character that a terminal would not", () => {
+Deno.test("invisible characters in strings are escaped", () => {
   const printed = roundTrip('(func (export "\\u{1b}[31m\\u{202e}\\u{a0}é\\n\\"\\\\ \\u{200b}"))');
   assert.ok(printed.includes('"\\u{1b}[31m\\u{202e}\\u{a0}é\\n\\"\\\\ \\u{200b}"'), printed);
 });

@@ -9,8 +9,8 @@ import type { Module } from "../wasm/module.ts";
 import { K } from "./keywords.ts";
 import { readTokens } from "./lexer.ts";
 import { readingText } from "./not_text.ts";
-import { atField, bareModule, moduleContent } from "./parse_module.ts";
-import { skipFields } from "./scan_fields.ts";
+import { bareModule, moduleContent } from "./parse_module.ts";
+import { isField, skipFields } from "./scan_fields.ts";
 import { type ConstValue, type ExpectedValue, parseArguments, parseExpectedValues } from "./script_values.ts";
 import { NO_SYMBOL } from "./symbols.ts";
 import { TokenCursor } from "./token_cursor.ts";
@@ -132,7 +132,7 @@ function takeId(cursor: TokenCursor): string | undefined {
 
 function parseCommand(cursor: TokenCursor, nesting: number): Command {
   const line = lineOf(cursor);
-  if (atField(cursor)) return { kind: "module", line, module: takeBareModule(cursor) };
+  if (isField(cursor)) return { kind: "module", line, module: takeBareModule(cursor) };
   const keyword = cursor.openKeyword();
   const start = cursor.at;
   if (keyword === K.module) return parseModuleCommand(cursor, line);

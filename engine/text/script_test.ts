@@ -110,7 +110,7 @@ Deno.test("a bad module does not stop the script", () => {
   assert.deepEqual(outcomes, ["MalformedError", "MalformedError", "MalformedError", 8]);
 });
 
-Deno.test("fields without (module …) are a module, and a module knows its text", () => {
+Deno.test("fields without (module …) are a module, and a module has its text", () => {
   const commands = parseScript('(func (export "f")) (memory 1) (invoke "f") (module $x  (func))');
   assert.deepEqual(commands.map((command) => command.kind), ["module", "action", "module"]);
   assert.ok(commands[0].kind === "module" && commands[2].kind === "module");

@@ -49,7 +49,7 @@ function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
-suiteTest("every quoted malformed module is rejected in the suite's words", () => {
+suiteTest("every quoted malformed module is rejected with the suite's message", () => {
   let count = 0;
   for (const { place, command } of moduleCommands()) {
     if (command.kind !== "assert_malformed" && command.kind !== "assert_malformed_custom") continue;
@@ -99,7 +99,7 @@ suiteTest("every module prints as text that parses to the same module", () => {
 const WABT_DIFFERS =
   /^(table_(init|copy)(64)?|elem|bulk|ref_func)\.wast|^(if|try_table|legacy.try_(catch|delegate))\.wast|^(block|loop)\.wast|^(data[01]|data_drop0|linking[123]|float_(memory0|exprs1)|start0|memory_copy[01]|load[01]|store2|memory_trap1|imports[12]|address[01])\.wast|^(type-(equivalence|rec)|linking|struct|array|table|ref|func)\.wast|^select\.wast/;
 
-suiteTest("wabt reads the same binaries out of the texts that it knows", async () => {
+suiteTest("wabt makes the same binaries from the texts that it supports", async () => {
   const { parseWat } = await loadWabt();
   const features = {
     ...{ exceptions: true, mutable_globals: true, sat_float_to_int: true, sign_extension: true, simd: true },

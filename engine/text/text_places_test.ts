@@ -27,7 +27,7 @@ const TEXT = `(module
   (elem (i32.const 0) func 0)
   (data "x"))`;
 
-Deno.test("every instruction knows its keyword's place, flat or folded", () => {
+Deno.test("every instruction has its keyword's place, flat or folded", () => {
   const places = new TextPlaces();
   const module = parseModule(TEXT, { places });
   const lines = TEXT.split("\n");
@@ -48,7 +48,7 @@ Deno.test("every instruction knows its keyword's place, flat or folded", () => {
   assert.equal(seen.length, 19);
 });
 
-Deno.test("fields know their place; headers and types do not", () => {
+Deno.test("fields have places; headers and types do not", () => {
   const places = new TextPlaces();
   const module = parseModule(TEXT, { places });
   const line = (offset: number) => places.placeOf(offset)?.line;

@@ -71,7 +71,7 @@ export const OPERATIONS = {
   },
 };
 
-/** An error is a rejection, whenever it happens. */
+/** Runs `action`; an error that it throws becomes a rejection. */
 function settle<T>(action: () => Promise<T>): Promise<T> {
   try {
     return action();
@@ -80,7 +80,7 @@ function settle<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Not before the caller has finished. */
+/** Runs `action` in a microtask, after the caller has finished. */
 function later<T>(action: () => T): Promise<T> {
   return Promise.resolve().then(action);
 }
@@ -107,7 +107,7 @@ function both(
   };
 }
 
-/** The bytes of a Response, which must have arrived well and have the right type. */
+/** The bytes of a Response. Throws TypeError unless it succeeded and has the content type of a module. */
 async function received(source: unknown, where: string): Promise<Uint8Array<ArrayBuffer>> {
   const response = await source;
   if (typeof Response !== "function" || !(response instanceof Response)) {

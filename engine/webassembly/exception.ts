@@ -39,7 +39,7 @@ export class Tag {
   }
 }
 
-/** Views of an exception as the engine has it. */
+/** Accessors of the engine's exceptions, for objects whose prototype is another. */
 const PAYLOAD = Object.getOwnPropertyDescriptor(WasmException.prototype, "payload")!.get!;
 const OWN_TAG = Object.getOwnPropertyDescriptor(WasmException.prototype, "tag")!.get!;
 

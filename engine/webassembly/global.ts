@@ -21,7 +21,7 @@ export class Global {
     const name = type === FUNCREF ? "funcref" : valTypeName(type);
     const store = realmStore();
     const global = ExternGlobal.make(store, name, mutable, value[0]);
-    if (value.length > 0 && value[0] === undefined && isRef(type)) { // a value like any other
+    if (value.length > 0 && value[0] === undefined && isRef(type)) { // unlike in ExternGlobal.make, undefined is a value
       const { region, offset } = global[EXTERN];
       region.setWord(offset, store.toWord(undefined, type, global[EXTERN]));
     }

@@ -1,11 +1,11 @@
-/** Messages that look like envelopes but come from outside: they are data like any other. */
+/** Messages: data from outside in the shape of an envelope is delivered unchanged, and genuine envelopes are opened. */
 import assert from "node:assert/strict";
 import { fromMessage, toMessage } from "./messages.ts";
 import { WebAssembly } from "./mod.ts";
 
 const MARK = "waft:message";
 
-Deno.test("parsed JSON in the shape of an envelope is delivered as it is", () => {
+Deno.test("parsed JSON in the shape of an envelope is delivered unchanged", () => {
   const tokens = [
     { kind: "module", module: { waft: "module", version: 3, base: 4096, size: 4096, count: {} } },
     { kind: "memory", memory: { waft: "memory", pages: {}, control: {} } },

@@ -42,7 +42,7 @@ function cloning(original: AnyFunction): AnyFunction {
   };
 }
 
-/** Wrappers of listeners, so that a listener can be taken off again. */
+/** The wrapper of each listener, by which the listener can be removed. */
 const LISTENERS = new WeakMap<AnyFunction, AnyFunction>();
 
 function wrappedListener(listener: AnyFunction): AnyFunction {
@@ -56,7 +56,7 @@ function wrappedListener(listener: AnyFunction): AnyFunction {
   return wrapped;
 }
 
-/** A function that takes the name of an event and a listener, or takes the listener off. */
+/** Wraps a function that adds or removes a listener, given the name of an event and the listener. */
 function listening(original: AnyFunction): AnyFunction {
   return function (this: unknown, ...args: unknown[]): unknown {
     if (args[0] === "message" && typeof args[1] === "function") args[1] = wrappedListener(args[1] as AnyFunction);

@@ -61,7 +61,7 @@ export class Table {
     const by = toAddress(delta, wide, `${where}: the first argument`);
     const element = elementOr(table, value, where);
     if (by > 2 ** 32) throw new RangeError(`${where}: the table cannot grow by ${by} elements`);
-    const old = table.grow(by, element === undefined ? null : element); // which takes undefined for no value
+    const old = table.grow(by, element === undefined ? null : element); // for `grow`, undefined is a missing value
     if (element === undefined && by > 0) {
       table.set(old, undefined);
       table[EXTERN].fill(old, by, table[EXTERN].get(old));

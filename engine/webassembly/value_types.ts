@@ -29,7 +29,7 @@ export function valueType(name: unknown, where: string): ValType {
   return type;
 }
 
-/** The same for references only. */
+/** The reference type called `name`. Throws TypeError when there is none. */
 export function referenceType(name: unknown, where: string): ValType {
   const type = valueType(name, where);
   if (!isRef(type)) throw new TypeError(`${where} must be a reference type, not "${String(name)}"`);
