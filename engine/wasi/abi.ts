@@ -1,5 +1,5 @@
 /**
- * Constants of WASI preview 1 (witx/wasi_snapshot_preview1) and how Linux's numbers become WASI's.
+ * Constants of WASI preview 1 (witx/wasi_snapshot_preview1) and the mapping of Linux's numbers to WASI's.
  */
 
 /** Error names in the order of their numbers, each with Linux's number (0: none). */

@@ -6,7 +6,7 @@
  */
 import { ERRNO, FDFLAG, FILETYPE, FSTFLAG, RIGHT, type RightName, WHENCE } from "./abi.ts";
 import { readClock } from "./clock_functions.ts";
-import type { Descriptor, DirectoryEntry } from "./descriptors.ts";
+import { type Descriptor, type DirectoryEntry, isNonblocking } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
 import { readStatus, writeStatus } from "./status.ts";
 import { POLL, requireReady } from "./waits.ts";
@@ -16,7 +16,7 @@ import { checked, WasiError } from "./wasi_error.ts";
 const MAX_VECTORS = 1024;
 const VECTOR_BYTES = 16;
 const UTIME_OMIT = 0x3ffffffen;
-const F_SETFL = 4;
+export const F_SETFL = 4;
 /** Linux's advice by WASI's; two of them swap. */
 const ADVICE = [0, 2, 1, 3, 4, 5];
 /** Linux file types of directory entries (DT_*) to WASI's. */
@@ -302,7 +302,7 @@ export class DescriptorFunctions {
     return this.#transferred(sys(call, descriptor.fd, scratch.out.address, n, place, 0), doneAt);
   }
 
-  /** Ends a transfer: charges its bytes, and says how many they were. */
+  /** Ends a transfer: charges its bytes, and writes their number to the guest. */
   #transferred(result: number, at: number): number {
     const done = checked(result);
     this.#state.waits.charge(done);
@@ -341,10 +341,6 @@ export class DescriptorFunctions {
       }
     }
   }
-}
-
-function isNonblocking({ flags }: Descriptor): boolean {
-  return (flags & FDFLAG.nonblock) !== 0;
 }
 
 /**

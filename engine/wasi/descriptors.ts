@@ -2,7 +2,7 @@
  * The guest's file descriptor table. Each entry maps a small number to an open descriptor of the process and the
  * guest's rights on it.
  */
-import { ERRNO } from "./abi.ts";
+import { ERRNO, FDFLAG } from "./abi.ts";
 import { WasiError } from "./wasi_error.ts";
 
 export interface DirectoryEntry {
@@ -25,6 +25,10 @@ export interface Descriptor {
   entries?: DirectoryEntry[];
   /** 0, 1 and 2 belong to the process and stay open. */
   borrowed: boolean;
+}
+
+export function isNonblocking({ flags }: Descriptor): boolean {
+  return (flags & FDFLAG.nonblock) !== 0;
 }
 
 /** The maximum number of descriptors that a guest may have open. */

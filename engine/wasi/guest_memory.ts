@@ -57,7 +57,7 @@ export class GuestMemory {
     return new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset + at, length);
   }
 
-  /** A string of the guest; not UTF-8 is WASI's ilseq. */
+  /** A string of the guest. Throws ilseq unless it is UTF-8. */
   text(at: number, length: number): string {
     const bytes = this.bytes(at, length);
     try {

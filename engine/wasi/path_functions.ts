@@ -4,7 +4,7 @@
  * (paths.ts), and no system call here follows a link.
  */
 import { DIRECTORY_RIGHTS, ERRNO, FILE_RIGHTS, FILETYPE, OFLAG, RIGHT, STREAM_RIGHTS } from "./abi.ts";
-import { linuxFdFlags, writeTimes } from "./descriptor_functions.ts";
+import { F_SETFL, linuxFdFlags, writeTimes } from "./descriptor_functions.ts";
 import type { Descriptor } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
 import type { Place } from "./paths.ts";
@@ -14,7 +14,6 @@ import { checked, WasiError } from "./wasi_error.ts";
 const SYMLINK_FOLLOW = 1;
 const AT_REMOVEDIR = 0x200;
 const AT_SYMLINK_NOFOLLOW = 0x100;
-const F_SETFL = 4;
 const FILE_MODE = 0o666;
 const DIRECTORY_MODE = 0o777;
 

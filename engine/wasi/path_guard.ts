@@ -18,13 +18,13 @@ import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.
 /** The paths to protect; paths are absolute paths of the host. */
 export interface ProtectedPaths {
   /**
-   * Names that no entry of any directory may be given, change under, or lose. The files that become such an entry are
-   * protected with it: the temporary files `.NAME.*.tmp` and the locks `NAME.lock` and `NAME.lock.*`.
+   * Names of entries that cannot be created, changed or removed, in any directory. The same holds for the files that
+   * programs rename to such an entry: the temporary files `.NAME.*.tmp` and the locks `NAME.lock` and `NAME.lock.*`.
    */
   readonly names?: readonly string[];
   /** Files that keep their contents under every name, and whose parent directories cannot be moved. */
   readonly files?: readonly string[];
-  /** Directories with all below them: their entries stay as they are. They stay where they are, too. */
+  /** Directories in which, and below which, no entry can be created, changed or removed; they cannot be moved. */
   readonly directories?: readonly string[];
 }
 
@@ -36,7 +36,7 @@ interface System {
 /** The maximum number of symbolic links followed from a protected file to its contents. */
 const MAX_LINKS = 40;
 
-/** The longest path that the kernel takes. */
+/** The maximum length of the paths to ancestors, below the 4096 bytes that the kernel accepts. */
 const MAX_PATH_BYTES = 4000;
 
 /** Checks the changes that a guest requests. */

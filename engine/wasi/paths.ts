@@ -22,7 +22,7 @@ const MAX_PATH_BYTES = 4095;
 export interface Place {
   parent: number;
   name: string;
-  /** The path ended in a slash: only a directory will do. */
+  /** The path ended in a slash: it must name a directory. */
   mustBeDirectory: boolean;
   close(): void;
 }

@@ -125,12 +125,12 @@ export class PollFunctions {
     const { scratch: { out }, waits } = this.#state;
     polls.forEach(({ fd, events }, i) => {
       out.u32[i * 2] = fd;
-      out.u32[i * 2 + 1] = events; // and no result yet
+      out.u32[i * 2 + 1] = events; // and clears the results
     });
     return waits.poll(out.address, polls.length, timeout);
   }
 
-  /** Writes events and their number; clocks of `elapsed` nanoseconds have rung. */
+  /** Writes events and their number; clocks with a timeout of `elapsed` nanoseconds have expired. */
   #finish(waits: readonly Wait[], outAt: number, usedAt: number, elapsed: bigint | undefined): number {
     let used = 0;
     for (const wait of waits) {

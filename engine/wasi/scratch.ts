@@ -44,7 +44,7 @@ export class Scratch {
   }
 }
 
-/** File names that are not UTF-8 are WASI's ilseq. */
+/** Decodes a file name. Throws ilseq unless it is UTF-8. */
 export function decodeName(bytes: Uint8Array): string {
   try {
     return DECODER.decode(bytes);

@@ -3,7 +3,7 @@
  * descriptor of the guest. Out: bytes moved by recvfrom and sendto, which never raise SIGPIPE.
  */
 import { ERRNO, FDFLAG, FILETYPE, RIGHT, STREAM_RIGHTS } from "./abi.ts";
-import type { Descriptor } from "./descriptors.ts";
+import { isNonblocking } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
 import { POLL, requireReady } from "./waits.ts";
 import { checked, WasiError } from "./wasi_error.ts";
@@ -100,8 +100,4 @@ export class SocketFunctions {
     const length = memory.u32((at >>> 0) + 4);
     return [memory.address(memory.u32(at >>> 0), length), length];
   }
-}
-
-function isNonblocking({ flags }: Descriptor): boolean {
-  return (flags & FDFLAG.nonblock) !== 0;
 }

@@ -108,7 +108,7 @@ class GuestProcess {
   readonly #start: Omit<ThreadStart, "reply" | "thread">;
   readonly #module: Module;
   readonly #workers = new Set<Worker>();
-  /** Those of them that have not told that they are ready. */
+  /** The workers that have not reported that they are ready. */
   readonly #starting = new Set<Worker>();
   #allStarted: () => void = () => {};
   #ended = false;
@@ -227,7 +227,7 @@ class GuestProcess {
     }
   }
 
-  /** Makes a WASI call for a thread, which sleeps until the answer is there. `began`: when the thread asked for it. */
+  /** Makes a WASI call for a thread, which sleeps until the answer is there. `began`: time of its request. */
   #call(name: string, args: (number | bigint)[], reply: Int32Array, began: number = performance.now()): void {
     try {
       const result = this.#attempt(name, args, performance.now() - began);

@@ -31,6 +31,10 @@ const PIPE_BYTES = 4096;
 /** preadv2 and pwritev2: fail with EAGAIN instead of waiting. */
 const RWF_NOWAIT = 8;
 const MSG_DONTWAIT = 0x40;
+const MSG_WAITALL = 0x100;
+/** Offsets in the scratch buffer of the pollfd record and the vector, which follow the timespec. */
+const POLLFD = 16;
+const VECTOR = 32;
 
 export class Waits {
   readonly #sys: LinuxCalls;
@@ -164,11 +168,6 @@ export class Waits {
     return wait.address + POLLFD;
   }
 }
-
-const MSG_WAITALL = 0x100;
-/** Offsets of the pollfd record and the vector behind the timespec. */
-const POLLFD = 16;
-const VECTOR = 32;
 
 /** Whether this error of preadv2 or pwritev2 means that the stream does not support RWF_NOWAIT. */
 function mustWait(errno: number): boolean {

@@ -671,7 +671,7 @@ export function linkOf(branch: i32): i32 {
   return code.wordAt(branch);
 }
 
-/** Jumps if the condition holds; of FEQ, FNE see jumpIfFloats. */
+/** Jumps if the condition holds; FEQ and FNE take two branches (takesTwoBranches). */
 export function jumpIf(condition: i32): i32 {
   return branchTo(0x80 | hardware(condition));
 }
