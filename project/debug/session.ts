@@ -58,7 +58,7 @@ interface Listener {
   stopped(stop: Stop): void;
 }
 
-/** The target of a step back: the previous instruction, the previous line of this function or its callers, a breakpoint. */
+/** The target of a step back: the previous instruction, the previous line of the function or its callers, a breakpoint. */
 export type StepBack = "instruction" | "line" | "breakpoint";
 
 /** A call of an export, in the order of a run. */
@@ -385,7 +385,8 @@ export class Session {
   }
 
   /**
-   * Changes a numeric local. Throws a SyntaxError if the text is not a number, a RangeError if its value does not fit the type.
+   * Changes a numeric local. Throws a SyntaxError if the text is not a number, a RangeError if its value does not fit
+   * the type.
    */
   setLocal({ record }: Frame, { type, offset }: LocalSlot, text: string): void {
     if (offset < 0) throw new RangeError("References cannot be changed");
