@@ -142,7 +142,12 @@ export class CodeArena {
     const size = this.chunkSize(bytes);
     if (this.#host.os !== "linux" || size > this.end - this.#next) return undefined;
     const at = this.allocate(size);
-    this.#host.protect(at, size, PROT.READ | PROT.WRITE);
+    try {
+      this.#host.protect(at, size, PROT.READ | PROT.WRITE);
+    } catch {
+      this.release(at, size);
+      return undefined; // the system limits memory that is not used, too
+    }
     if (size >= LARGE_FROM) this.#host.preferLargePages(at, size);
     return new OpenChunk(this, this.#host, at, size);
   }

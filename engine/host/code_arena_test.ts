@@ -4,6 +4,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { CodeArena } from "./code_arena.ts";
 import { currentHost } from "./current.ts";
+import { type Host, PROT } from "./host.ts";
 
 Deno.test("published code lies there before its caches are maintained, over exactly its bytes", () => {
   const host = currentHost();
@@ -58,4 +59,20 @@ Deno.test("released chunks are joined, and the arena ends after the last chunk i
   equal(large % (2 << 20), 0);
   equal(arena.allocate(1), first, "before the alignment of a large chunk");
   equal(arena.open(arena.end - arena.start), undefined);
+});
+
+Deno.test("no chunk is opened where the system refuses memory that is not used", () => {
+  const host = currentHost();
+  const { READ, WRITE } = PROT;
+  const strict: Host = Object.create(host, {
+    protect: {
+      value: (address: number, bytes: number, prot: number) => {
+        if (prot === (READ | WRITE) && bytes > host.pageSize) throw new RangeError("Cannot allocate memory");
+        host.protect(address, bytes, prot);
+      },
+    },
+  });
+  const arena = new CodeArena(strict);
+  equal(arena.open(10 * host.pageSize), undefined);
+  equal(arena.allocate(1), arena.start + host.pageSize, "the chunk is free again");
 });

@@ -1,4 +1,4 @@
-/** Baseline code that is compiled at its place: the same code as elsewhere, and no room is lost. */
+/** Baseline code that is compiled at its place is the same as elsewhere, and no executable memory is lost. */
 import assert from "node:assert/strict";
 import { ARM64 } from "../../engine/backend_arm64/target.ts";
 import { X64 } from "../../engine/backend_x64/target.ts";
@@ -13,30 +13,9 @@ import { ImagePlace, resolvePolls } from "../../engine/link/image.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { settingsOf } from "../../engine/settings.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
+import { LARGE_CODE, manyLoops } from "../support/large_programs.ts";
 
 const IS_LINUX = currentHost().os === "linux"; // elsewhere no chunk is opened
-
-/** A module with `count` functions with loops, which poll. */
-function manyLoops(count: number): string {
-  const body = (k: number) =>
-    `(func (export "f${k}") (param i32) (result i32) (local i32)
-      (loop $l (local.set 1 (i32.add (local.get 1) (i32.const ${k * 1000 + 77})))
-        (i32.store (i32.const ${k * 4}) (local.get 1))
-        (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
-      (call ${(k * 31) % count} (i32.const 1)) drop (i32.load (i32.const ${k * 4})))`;
-  // Calls go to lower indices, so they end.
-  const call = (k: number) => body(k).replace(/\(call \d+ /, k === 0 ? "(i32.add (i32.const 0) " : `(call ${k >> 1} `);
-  return `(module (memory 2) ${Array.from({ length: count }, (_, k) => call(k)).join("\n")})`;
-}
-
-/**
- * A module whose code is far larger than its bodies: each label of its br_table drops an operand, which takes a dozen
- * bytes of code for one byte.
- */
-const LARGE_CODE = `(module (func (export "f") (param i32) (result i32)
-  (block $out (result i32)
-    (i32.const 1) (i32.const 2) (i32.add (i32.const 40) (local.get 0)) (local.get 0)
-    (br_table ${"$out ".repeat(90_000)}))))`;
 
 function optionsOf(storage?: CompileOptions["storage"]): CompileOptions {
   const { optimizations } = settingsOf({});
@@ -83,13 +62,6 @@ Deno.test({
   },
 });
 
-Deno.test("code at its place runs, also when it polls", () => {
-  const module = NewEngine({ interruptible: true }).compile(manyLoops(2500));
-  const instance = module.instantiate();
-  assert.equal(instance.call({}, "f2499", 3), 3 * (2499 * 1000 + 77));
-  assert.throws(() => instance.call({ deadline: 20 }, "f2499", 0), /interrupted/);
-});
-
 Deno.test("code that exceeds the memory at its place is compiled elsewhere", () => {
   const arena = new CodeArena(currentHost());
   const place = new ImagePlace(arena);
@@ -105,7 +77,6 @@ Deno.test("code that exceeds the memory at its place is compiled elsewhere", () 
   place.release();
   const pageSize = currentHost().pageSize;
   assert.equal(arena.allocate(1), arena.start + pageSize, "the memory is free again");
-  assert.equal(NewEngine().compile(LARGE_CODE).instantiate().call({}, "f", 2), 42);
 });
 
 Deno.test("an invalid body leaves no open memory", () => {
