@@ -56,6 +56,10 @@ const TICKS = `(import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock (exp
   (core module $ticks (import "" "now" (func $now (result i64))) (func $start (drop (call $now))) (start $start))
   (core instance (instantiate $ticks (with "" (instance (export "now" (func $now))))))`;
 
+/** A program that may start threads. */
+const THREADS = `(module (import "wasi" "thread-spawn" (func (param i32) (result i32)))
+  (import "env" "memory" (memory 1 2 shared)) (func (export "wasi_thread_start") (param i32 i32)) (func (export "_start")))`;
+
 interface Row {
   readonly command: string;
   /** The words of a run before the file. */
@@ -151,6 +155,8 @@ Deno.test("guests: the lockfile's groups of WASI hold for every command, and --b
       assert.equal(status, 4, row.words.join(" "));
       assert.match(err, /authority\.wasi: the project does not allow its guests --env \(env\)/);
     }
+    writeFileSync(join(project, "threads.wat"), THREADS);
+    assert.match(run(["run", "threads.wat"]).err, /a program with threads cannot run where its project narrows WASI/);
     const serve = ["serve", "--addr", "127.0.0.1:0"];
     assert.match(run([...serve, "--project", "data", "http.wat"]).err, /project\.missing/);
     writeFileSync(join(project, "ticks.wat"), readFileSync(HTTP, "utf8").replace("(component", `(component ${TICKS}`));
