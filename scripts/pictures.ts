@@ -53,7 +53,7 @@ const PICTURES: readonly Picture[] = [
     name: "explore",
     command: ["explore", join(ROOT, "examples/fib.wat"), "-o"],
     program: [],
-    height: 520,
+    height: 400,
     prepare: async (page) => {
       await page.keyboard.press("2");
       for (let line = 0; line < 6; line++) await page.keyboard.press("ArrowDown");
@@ -63,7 +63,7 @@ const PICTURES: readonly Picture[] = [
     name: "profile",
     command: ["profile", "--invoke", "main", "-o"],
     program: ["filters.wat"],
-    height: 420,
+    height: 400,
     prepare: async (page) => {
       await page.locator(".frame").first().waitFor();
     },
@@ -81,7 +81,7 @@ try {
     const run = ["run", "-A", join(ROOT, "cli.ts"), ...command, file, ...program];
     const made = spawnSync(process.execPath, run, { cwd: folder });
     assert.equal(made.status, 0, String(made.stderr));
-    const page = await browser.newPage({ viewport: { width: 960, height }, colorScheme: "light" });
+    const page = await browser.newPage({ viewport: { width: 760, height }, colorScheme: "light" });
     await page.goto(pathToFileURL(file).href);
     await prepare(page);
     writeFileSync(join(target, `${name}.png`), await page.screenshot());

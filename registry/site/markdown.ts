@@ -9,7 +9,7 @@ import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
 import { escapeControls } from "./markup.ts";
 import { drawPlot } from "./plot.ts";
-import { pictureAddress } from "./static_files.ts";
+import { pictureOf } from "./static_files.ts";
 
 /** The parts of a token that the renderer uses. */
 interface Token {
@@ -115,15 +115,22 @@ export function renderDocument(markdown: string, resolve: (link: string) => stri
   for (const [i, token] of tokens.entries()) {
     for (const child of token.children ?? []) {
       if (child.type === "link_open") child.attrSet("href", resolve(child.attrGet("href") ?? ""));
-      if (child.type === "image") {
-        child.attrSet("loading", "lazy");
-        child.attrSet("src", pictureAddress(child.attrGet("src") ?? ""));
-      }
+      if (child.type === "image") placePicture(child);
     }
     if (token.type === "heading_open") headings.push(makeHeading(token, tokens[i + 1]!, used));
   }
   const html = scrollable(OWN.renderer.render(parsed, OWN.options, environment));
   return { html, headings, sections: sectionsOf(tokens, headings) };
+}
+
+/** Gives an image its address on the site, and its size, so that nothing moves when it arrives. */
+function placePicture(image: Token): void {
+  image.attrSet("loading", "lazy");
+  const picture = pictureOf(image.attrGet("src") ?? "");
+  if (picture === undefined) return;
+  image.attrSet("src", picture.path);
+  image.attrSet("width", String(picture.width));
+  image.attrSet("height", String(picture.height));
 }
 
 /** Gives a heading its id. */

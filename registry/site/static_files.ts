@@ -35,9 +35,20 @@ const PICTURES = new Map(
 const FILES = [STYLE_SHEET, SCRIPT, ICON, CARD, ...PICTURES.values()];
 const BY_PATH = new Map(FILES.map((file) => [file.path, file]));
 
-/** The address of a picture on the site; other addresses stay as they are. */
-export function pictureAddress(source: string): string {
-  return PICTURES.get(source)?.path ?? source;
+/** A picture of the site: its address and its size in pixels. */
+interface Picture {
+  readonly path: string;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The picture with the address `source` in a page of docs/; undefined for any other address. */
+export function pictureOf(source: string): Picture | undefined {
+  const file = PICTURES.get(source);
+  if (file === undefined) return undefined;
+  // The header chunk of a PNG file.
+  const header = new DataView(file.bytes.buffer, 16, 8);
+  return { path: file.path, width: header.getUint32(0), height: header.getUint32(4) };
 }
 
 /** The file at a path. */

@@ -45,6 +45,8 @@ const KINDS = [
   "/",
   "/getting-started",
   "/commands",
+  "/exploring",
+  "/profiling",
   "/reference",
   "/performance",
   "/nightly/security",

@@ -30,6 +30,7 @@ import { DOCS_TOC, GENERATED_PAGES, REFERENCE_PAGES } from "../../registry/docs_
 import { allDocuments } from "./test_registry.ts";
 import { DEFAULT_SETTINGS } from "../../registry/settings.ts";
 import { DocumentSite } from "../../registry/site/documents.ts";
+import { staticFile } from "../../registry/site/static_files.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const PAGES = await allDocuments();
@@ -251,4 +252,19 @@ Deno.test("every link inside the documentation leads to a page and a heading", (
     assert.equal(page.headings.filter((h) => h.level === 1).length, 1, `${page.name} has one title`);
     assert.ok(page.description.length > 20, `${page.name} begins with a paragraph`);
   }
+});
+
+Deno.test("every picture of a page is a file of the site, with its size and a description", () => {
+  let pictures = 0;
+  for (const { path } of PAGES) {
+    const html = SITE.page(`/${path.replace(/(^|\/)?index\.md$|\.md$/, "")}`)?.html ?? "";
+    for (const [image] of html.matchAll(/<img [^>]*>/g)) {
+      const [, address] = /src="([^"]*)"/.exec(image)!;
+      assert.equal(staticFile(address!)?.type, "image/png", `${path}: ${image}`);
+      assert.match(image, /width="\d+" height="\d+"/, path);
+      assert.match(image, /alt="[^"]{40,}"/, path);
+      pictures++;
+    }
+  }
+  assert.equal(pictures, 2);
 });
