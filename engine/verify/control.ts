@@ -24,8 +24,8 @@ import { allocateSlow, forgetSlots } from "./allocation.ts";
 import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
 import { isBelow, recordName } from "./memory.ts";
 
-/** Stack below the limit that frames without a check may use. */
-const UNCHECKED_STACK = 512;
+/** Stack below the limit that frames without a check may use, and that a call into another instance pushes besides. */
+const UNCHECKED_STACK = 512 + 16;
 
 /** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
 interface Types {

@@ -167,6 +167,19 @@ Deno.test("a compare is forgotten when an instruction changes the flags", () => 
   equal(verify([0x89, 0xc9]), undefined); // mov ecx, ecx
 });
 
+Deno.test("the largest frame without a stack check of its own has room for a call into another instance", () => {
+  for (const count of [61, 62, 63, 64]) {
+    const locals = Array.from({ length: count }, (_, k) => k);
+    const loads = locals.map((k) => `(local.set ${k} (i64.load offset=${k * 8} (i32.const 0)))`).join(" ");
+    const values = locals.map((k) => `(local.get ${k})`).join(" ");
+    const source = `(module (import "" "f" (func $f)) (memory 1) (func (result i64) (local ${"i64 ".repeat(count)})
+      ${loads} (call $f) ${values} ${"i64.add ".repeat(count - 1)}))`;
+    for (const options of ARCHITECTURES) {
+      deepEqual(findingsOf(compiled(source, options), options), [], `${count} values`);
+    }
+  }
+});
+
 Deno.test("code without AVX and BMI is proven, too", () => {
   const options = { ...OPTIONS, cpu: new Set<string>() };
   for (const name of PROGRAMS.slice(0, 2)) deepEqual(findingsOf(compiled(program(name), options), options), []);
