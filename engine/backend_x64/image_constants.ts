@@ -3,7 +3,7 @@
  * float operations. Code refers to them relative to the instruction pointer.
  */
 
-import { NAN32, NAN64_HIGH } from "../ir/canonical_nan.ts";
+import { NAN32, NAN64_HIGH } from "../ir/types.ts";
 
 // Each row: name and four 32-bit words, lowest first.
 const ROWS = [

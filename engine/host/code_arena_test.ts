@@ -64,12 +64,15 @@ Deno.test("released chunks are joined, and the arena ends after the last chunk i
 Deno.test("no chunk is opened where the system refuses memory that is not used", () => {
   const host = currentHost();
   const { READ, WRITE } = PROT;
-  const strict: Host = Object.create(host, {
-    protect: {
-      value: (address: number, bytes: number, prot: number) => {
+  const strict = new Proxy(host, {
+    get(target, name: keyof Host) {
+      const value = target[name];
+      if (typeof value !== "function") return value;
+      if (name !== "protect") return value.bind(target);
+      return (address: number, bytes: number, prot: number) => {
         if (prot === (READ | WRITE) && bytes > host.pageSize) throw new RangeError("Cannot allocate memory");
         host.protect(address, bytes, prot);
-      },
+      };
     },
   });
   const arena = new CodeArena(strict);

@@ -4,13 +4,9 @@
  * translator writes them (translate/deterministic.ts); passes and selectors recognize them.
  */
 import { OP } from "./ops.ts";
-import { SHAPE, TY } from "./types.ts";
+import { NAN32, NAN64_HIGH, SHAPE, TY } from "./types.ts";
 
 const { CONST, FNE, SELECT, VBITSELECT, VFNE } = OP;
-
-/** The positive canonical NaN: as an f32, and the high half of an f64, whose low half is 0. */
-export const NAN32 = 0x7fc00000;
-export const NAN64_HIGH = 0x7ff80000;
 
 /** Lanes of 32 bits, lanes of 64 bits, and scalars of either width. */
 export const NARROW_LANES = 1;

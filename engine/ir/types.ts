@@ -29,3 +29,7 @@ export interface Signature {
   readonly params: Uint8Array;
   readonly results: Uint8Array;
 }
+
+/** The positive canonical NaN: as an f32, and the high half of an f64, whose low half is 0. */
+export const NAN32 = 0x7fc00000;
+export const NAN64_HIGH = 0x7ff80000;

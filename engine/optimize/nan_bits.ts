@@ -16,10 +16,10 @@
  *
  * Invariant: no later pass adds a use that reads the bits of a NaN. The pass runs after all that move or forward values.
  */
-import { canonicalizedBy, NAN32, NAN64_HIGH, NARROW_LANES, WIDE_LANES } from "../ir/canonical_nan.ts";
+import { canonicalizedBy, NARROW_LANES, WIDE_LANES } from "../ir/canonical_nan.ts";
 import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
-import { SHAPE, TY } from "../ir/types.ts";
+import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 
 const { CONST, CONVERT_S, CONVERT_U, FCOPYSIGN, FNE, PARAM, SELECT, VBITSELECT, VFNE } = OP;

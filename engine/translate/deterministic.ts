@@ -10,10 +10,10 @@
  * native stack is much larger than these units require.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
-import { canonicalLanes, NAN32, NAN64_HIGH } from "../ir/canonical_nan.ts";
+import { canonicalLanes } from "../ir/canonical_nan.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
-import { SHAPE, TY } from "../ir/types.ts";
+import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { Translation } from "./translation.ts";
