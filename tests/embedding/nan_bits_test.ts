@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { type EngineOptions, NewEngine } from "@waft/engine";
-import { randomNumbers } from "../../engine/optimize/testing/random_functions.ts";
+import { Random } from "../fuzz/random.ts";
 
 const [FROM, TO] = (process.env["NAN_SEEDS"] ?? "0-60").split("-").map(Number) as [number, number];
 const ENGINES: readonly EngineOptions[] = [
@@ -24,14 +24,18 @@ const LANE_BINARY = ["add", "sub", "mul", "div", "min", "max", "pmin", "pmax"];
 
 /** Makes the text of one module. Its function has three locals of each type and two counters. */
 class Maker {
-  readonly #random: (limit: number) => number;
+  readonly #numbers: Random;
 
   constructor(seed: number) {
-    this.#random = randomNumbers(seed * 7919 + 1);
+    this.#numbers = new Random(seed);
+  }
+
+  #random(limit: number): number {
+    return this.#numbers.below(limit);
   }
 
   #pick<T>(of: readonly T[]): T {
-    return of[this.#random(of.length)]!;
+    return this.#numbers.pick(of);
   }
 
   #local(type: Type): string {
@@ -110,10 +114,10 @@ const WORDS = [
 /** The memory after the module's function has run once. */
 function memoryAfter(text: string, options: EngineOptions, seed: number): Uint8Array {
   const instance = NewEngine({ ...options, deterministic: true }).compile(text).instantiate();
-  const random = randomNumbers(seed);
+  const random = new Random(~seed);
   const memory = new Uint8Array((instance.exports["memory"] as { buffer: ArrayBuffer }).buffer, 0, 2048);
   const view = new DataView(memory.buffer, memory.byteOffset, 2048);
-  for (let at = 0; at < 512; at += 8) view.setBigUint64(at, WORDS[random(WORDS.length)]!, true);
+  for (let at = 0; at < 512; at += 8) view.setBigUint64(at, random.pick(WORDS), true);
   instance.call({}, "run");
   const bytes = memory.slice();
   instance.close();
