@@ -46,6 +46,7 @@ export {
   UnsupportedError,
   WaftError,
 } from "./errors.ts";
+export { SystemError } from "./host/system_error.ts";
 export type { HostObjects } from "./engine.ts";
 export type { Controls, ExportKind } from "./module.ts";
 export type { Profile, ProfiledFunction, ProfileFrame } from "./profile/profile.ts";

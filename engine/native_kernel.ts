@@ -120,12 +120,26 @@ class ThreadBlock {
 }
 
 /** An instance of the placed kernel. Throws a RangeError without the address space or memory for it. */
-function instantiateKernel(thread: GuestThread, { native, base, thread: routine }: PlacedKernel): Kernel {
+function instantiateKernel(thread: GuestThread, placed: PlacedKernel): Kernel {
+  const context = thread.contexts.allocate(placed.native.contextBytes);
+  try {
+    return thread.host.releasingOnError(() => startKernel(thread, placed, context));
+  } catch (error) {
+    thread.contexts.release(context);
+    throw error;
+  }
+}
+
+/** The same in a given VM context. */
+function startKernel(
+  thread: GuestThread,
+  { native, base, thread: routine }: PlacedKernel,
+  context: ContextBlock,
+): Kernel {
   const { host, state, contexts } = thread;
   const memory = new NativeMemory(host);
   const stack = host.reserve(STACK_BYTES, PROT.READ | PROT.WRITE);
   const top = stack + STACK_BYTES - 64;
-  const context = contexts.allocate(native.contextBytes);
   const { region, offset } = context;
   thread.initContext(region, offset, 0, STACK_BYTES, false);
   region.setWord(offset + CONTEXT.STACK_LIMIT, stack + SLACK_BYTES);

@@ -359,9 +359,13 @@ export class Heap {
     }
   }
 
-  /** Returns the pages of blocks to the system; the blocks are then free and zero. */
+  /** Returns the pages of free blocks to the system where it agrees; the blocks are then zero. */
   #release(space: Space, first: number, count: number): void {
-    this.#host.replace(space.base + first * BLOCK_BYTES, count * BLOCK_BYTES, PROT.READ | PROT.WRITE);
+    try {
+      this.#host.replace(space.base + first * BLOCK_BYTES, count * BLOCK_BYTES, PROT.READ | PROT.WRITE);
+    } catch {
+      return; // the blocks stay free, with their pages
+    }
     space.states.fill(FREE_ZERO, first, first + count);
   }
 

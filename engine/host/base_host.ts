@@ -26,6 +26,8 @@ export abstract class BaseHost<System extends SystemFacts> {
   #copying: Record<keyof typeof ADDRESSES, ForeignFunction> | undefined;
   #entry: CodeEntry | undefined;
   #lent: LentViews | undefined;
+  /** Sizes of the ranges, by address, that `releasingOnError` releases on failure; undefined outside of it. */
+  #reserved: Map<number, number> | undefined;
 
   constructor(ffi: Ffi, system: System, pageSize: number) {
     this.name = ffi.name;
@@ -41,6 +43,45 @@ export abstract class BaseHost<System extends SystemFacts> {
 
   /** Places code in executable pages of its own; returns its address. */
   protected abstract placeCode(text: Uint8Array): number;
+
+  abstract release(address: number, bytes: number): void;
+
+  /** Records a new range for `releasingOnError`; returns its address. */
+  protected noteReserved(address: number, bytes: number): number {
+    this.#reserved?.set(address, bytes);
+    return address;
+  }
+
+  /** Forgets a range that has been released. */
+  protected noteReleased(address: number): void {
+    this.#reserved?.delete(address);
+  }
+
+  releasingOnError<T>(make: () => T): T {
+    const outer = this.#reserved;
+    const own = this.#reserved = new Map();
+    try {
+      const made = make();
+      for (const [address, bytes] of own) outer?.set(address, bytes);
+      return made;
+    } catch (error) {
+      for (const [address, bytes] of [...own]) this.release(address, bytes);
+      throw error;
+    } finally {
+      this.#reserved = outer;
+    }
+  }
+
+  /** Runs `make`, whose ranges stay reserved also if the caller of `releasingOnError` fails. */
+  protected keepingRanges<T>(make: () => T): T {
+    const outer = this.#reserved;
+    this.#reserved = undefined;
+    try {
+      return make();
+    } finally {
+      this.#reserved = outer;
+    }
+  }
 
   /** Opens the way into machine code, at its first use. */
   protected openEntry(): CodeEntry {
@@ -66,7 +107,7 @@ export abstract class BaseHost<System extends SystemFacts> {
   }
 
   get lent(): LentViews {
-    return this.#lent ??= this.ffi.lentViews(this);
+    return this.#lent ??= this.keepingRanges(() => this.ffi.lentViews(this));
   }
 
   view(address: number, bytes: number): ArrayBuffer {
@@ -92,7 +133,7 @@ export abstract class BaseHost<System extends SystemFacts> {
     text: Uint8Array,
     symbols: Record<Name, NativeSymbol>,
   ): Record<Name, NativeFunction> {
-    return (this.#entry ??= this.openEntry()).nativeLibrary(text, symbols);
+    return this.keepingRanges(() => (this.#entry ??= this.openEntry()).nativeLibrary(text, symbols));
   }
 
   runOnce(text: Uint8Array, pointer: number): void {
@@ -105,6 +146,6 @@ export abstract class BaseHost<System extends SystemFacts> {
     offsets: Readonly<Record<Name, number>>,
     pointer: number,
   ): Record<Name, () => number> {
-    return (this.#entry ??= this.openEntry()).boundCalls(text, offsets, pointer);
+    return this.keepingRanges(() => (this.#entry ??= this.openEntry()).boundCalls(text, offsets, pointer));
   }
 }

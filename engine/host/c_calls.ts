@@ -98,6 +98,10 @@ export type CCall = (fn: CFunction, args: readonly (number | bigint)[]) => numbe
 export function cCalls(host: Host): CCall {
   if (!isPosix(host.system)) throw new Error(`Functions of ${host.system.title} have no errno`);
   const { errnoFunction } = host.system;
+  return host.releasingOnError(() => callsThrough(host, errnoFunction));
+}
+
+function callsThrough(host: Host, errnoFunction: string): CCall {
   const base = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
   const words = new BigInt64Array(host.view(base, BLOCK.SIZE));
   words[BLOCK.ERRNO >> 3] = BigInt(host.functionAddresses([errnoFunction])[errnoFunction]!);

@@ -155,21 +155,35 @@ export class CodeArena {
   /** Makes the first `bytes` bytes of an open chunk of `capacity` bytes executable and frees the others. */
   publishOpen(address: number, bytes: number, capacity: number): void {
     const size = this.chunkSize(bytes);
-    this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    try {
+      this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    } catch (error) {
+      this.release(address, capacity);
+      throw error;
+    }
     if (capacity > size) this.release(address + size, capacity - size);
     this.#maintain?.(address, address + bytes);
   }
 
   /**
    * Writes `code` at the start of a chunk, lets `finish` resolve references that depend on the address, makes the chunk
-   * executable and maintains the instruction caches.
+   * executable and maintains the instruction caches. Frees the chunk and throws RangeError when the system refuses.
    */
   publish(address: number, code: Uint8Array, finish?: (placed: Uint8Array) => void): void {
-    publishCode(this.#host, address, code, finish);
+    try {
+      publishCode(this.#host, address, code, finish);
+    } catch (error) {
+      this.release(address, code.length);
+      throw error;
+    }
     this.#maintain?.(address, address + code.length);
   }
 
-  /** Changes code of a chunk of `bytes` in place. No thread may be executing it. */
+  /**
+   * Changes code of a chunk of `bytes` in place. No thread may be executing it. Throws RangeError and changes nothing
+   * where the system refuses access. It does not refuse to make the chunk executable again: its pages then have the
+   * protection of their neighbours, so that no mapping is split.
+   */
   patch(address: number, bytes: number, change: (placed: Uint8Array) => void): void {
     const size = this.chunkSize(bytes);
     this.#host.protect(address, size, PROT.READ | PROT.WRITE);
@@ -187,10 +201,26 @@ export class CodeArena {
     this.#host.mapImage(address, this.chunkSize(bytes), image, offset, PROT.READ | PROT.EXEC);
   }
 
-  /** Frees a chunk of `bytes` and drops its pages. */
+  /** Drops the pages of a chunk, or at least the access to them; false where the system refuses both. */
+  #revoke(address: number, size: number): boolean {
+    try {
+      this.#host.replace(address, size, PROT.NONE);
+      return true;
+    } catch {
+      // The system maps nothing new; changing the protection of the whole chunk may still be possible.
+    }
+    try {
+      this.#host.protect(address, size, PROT.NONE);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Frees a chunk of `bytes` and drops its pages. Where the system refuses, the chunk is never reused. */
   release(address: number, bytes: number): void {
     const size = this.chunkSize(bytes);
-    this.#host.replace(address, size, PROT.NONE);
+    if (!this.#revoke(address, size)) return;
     this.#free.add(address, size);
     this.#next = this.#free.takeEnd(this.#next);
   }

@@ -82,9 +82,9 @@ export function hostArchitecture(): "x64" | "arm64" {
 /** The features, once they were detected. */
 let known: ReadonlySet<string> | undefined;
 
-/** The processor's optional features. */
+/** The processor's optional features. Throws SystemError without memory to run the probe. */
 export function cpuFeatures(host: Host): ReadonlySet<string> {
-  return known ??= host.arch === "x64" ? probeX64(host) : probeArm64(host);
+  return known ??= host.releasingOnError(() => host.arch === "x64" ? probeX64(host) : probeArm64(host));
 }
 
 function probeX64(host: Host): ReadonlySet<string> {

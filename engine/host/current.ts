@@ -13,11 +13,14 @@ import { SYSTEM_PARTS } from "./system_parts.ts";
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
 
-/** The host interface of this realm. Throws an Error with a remedy when the runtime offers no FFI,
- * and one with the reason when the self-test of a system on which waft has not been run fails (self_check.ts). */
-export function currentHost(): Host {
+/**
+ * The host interface of this realm. Tests pass a function to the first call, to observe the FFI or to make it fail.
+ * Throws an Error with a remedy when the runtime offers no FFI, and one with the reason when the self-test of a system
+ * on which waft has not been run fails (self_check.ts).
+ */
+export function currentHost(wrap: (ffi: Ffi) => Ffi = (ffi) => ffi): Host {
   if (host === undefined) {
-    const ffi = currentFfi();
+    const ffi = wrap(currentFfi());
     const made = (SYSTEM_PARTS?.host ?? posixHost)(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;

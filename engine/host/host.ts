@@ -44,8 +44,10 @@ export interface Host {
   protect(address: number, bytes: number, prot: number): void;
   /** Replaces a range by fresh zero pages with protection `prot`, which frees its memory. */
   replace(address: number, bytes: number, prot: number): void;
-  /** Unmaps a range. */
+  /** Unmaps a range. Where the system refuses, the range stays reserved and its memory is freed. */
   release(address: number, bytes: number): void;
+  /** Runs `make`. If it throws, releases the ranges that it has reserved and not released. */
+  releasingOnError<T>(make: () => T): T;
   /**
    * Discards the pages of a readable and writable range: the contents revert to zeros, or to those of the mapped image.
    * Where the system cannot revert pages of an image, the range becomes zeros and `mapAgain` must map the image.

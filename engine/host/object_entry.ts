@@ -10,6 +10,7 @@ import { writeSharedObject } from "./elf.ts";
 import type { Ffi } from "./ffi.ts";
 import type { CodeEntry } from "./code_entry.ts";
 import type { NativeSymbol } from "./host.ts";
+import { SystemError } from "./system_error.ts";
 
 /** Files that hold code; the part of the host that the loader needs. */
 interface CodeFiles {
@@ -74,6 +75,8 @@ export function objectEntry(ffi: Ffi, files: CodeFiles): CodeEntry {
     const fd = files.create(writeSharedObject(text, offsets, ffi.arch));
     try {
       return ffi.open(uniqueFdPath(fd), symbols);
+    } catch (error) {
+      throw new SystemError(`Cannot load machine code: ${(error as Error).message}`, "dlopen", 0);
     } finally {
       files.close(fd);
     }

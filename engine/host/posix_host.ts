@@ -9,6 +9,7 @@ import { type Host, PROT } from "./host.ts";
 import { objectEntry } from "./object_entry.ts";
 import { PosixMemory } from "./posix_memory.ts";
 import { endProcessBy } from "./process.ts";
+import { SystemError } from "./system_error.ts";
 import { isPosix, type PosixFacts } from "./systems.ts";
 
 /** The size of a page, where the processor alone does not say it. */
@@ -79,8 +80,10 @@ class PosixHost extends PosixMemory implements Host {
     const bytes = Math.ceil(text.length / this.pageSize) * this.pageSize;
     const code = this.reserve(bytes, PROT.READ | PROT.WRITE);
     new Uint8Array(this.ffi.view(code, text.length)).set(text);
-    if (this.calls.mprotect(code, bytes, PROT.READ | PROT.EXEC) !== 0) {
-      throw new Error("Cannot create executable memory: the system does not allow it");
+    const result = this.calls.mprotect(code, bytes, PROT.READ | PROT.EXEC);
+    if (result !== 0) {
+      this.release(code, bytes);
+      throw new SystemError("Cannot create executable memory: the system does not allow it", "mprotect", -result);
     }
     this.invalidateInstructions?.(code, code + text.length);
     return code;
@@ -93,7 +96,7 @@ class PosixHost extends PosixMemory implements Host {
     }
     const code = this.placeCode(text);
     this.ffi.call(code, pointer);
-    this.calls.munmap(code, text.length);
+    this.release(code, Math.ceil(text.length / this.pageSize) * this.pageSize);
   }
 
   functionAddresses<Name extends string>(names: readonly Name[]): Record<Name, number> {
@@ -123,31 +126,38 @@ class PosixHost extends PosixMemory implements Host {
   /** Returns the thread's id. */
   #createThread(code: number, argument: number): bigint {
     const id = new BigUint64Array(1);
-    if (this.#threadCalls.pthread_create(id, 0n, BigInt(code), BigInt(argument)) !== 0) {
-      throw new Error("Cannot start a thread: the system refuses another one");
+    const errno = Number(this.#threadCalls.pthread_create(id, 0n, BigInt(code), BigInt(argument)));
+    if (errno !== 0) {
+      throw new SystemError("Cannot start a thread: the system refuses another one", "pthread_create", errno);
     }
     return id[0];
   }
 
   installSignalHandler(signal: number, handler: number, isTimer = false): number {
     const old = new Uint8Array(this.system.SIGACTION_SIZE);
-    if (this.calls.sigaction(signal, this.system.sigactionBytes(handler, isTimer), old) !== 0) {
-      throw new Error(`Cannot install a handler for signal ${signal}`);
-    }
+    const result = this.calls.sigaction(signal, this.system.sigactionBytes(handler, isTimer), old);
+    if (result !== 0) throw new SystemError(`Cannot install a handler for signal ${signal}`, "sigaction", -result);
     return handlerIn(old);
   }
 
   signalHandler(signal: number): number {
     const old = new Uint8Array(this.system.SIGACTION_SIZE);
-    this.calls.sigaction(signal, null, old);
+    const result = this.calls.sigaction(signal, null, old);
+    if (result !== 0) throw new SystemError(`Cannot read the handler of signal ${signal}`, "sigaction", -result);
     return handlerIn(old);
   }
 
   ensureSignalStack(): void {
     const old = new Uint8Array(24);
-    this.calls.sigaltstack(null, old);
+    this.#checkStack(this.calls.sigaltstack(null, old));
     if (!this.system.isSignalStackDisabled(old)) return;
-    const stack = this.reserve(SIGNAL_STACK_BYTES, PROT.READ | PROT.WRITE);
-    this.calls.sigaltstack(this.system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
+    const stack = this.mapZeros(0, SIGNAL_STACK_BYTES, PROT.READ | PROT.WRITE, 0); // stays if the caller fails later
+    const result = this.calls.sigaltstack(this.system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
+    if (result !== 0) this.release(stack, SIGNAL_STACK_BYTES);
+    this.#checkStack(result);
+  }
+
+  #checkStack(result: number): void {
+    if (result !== 0) throw new SystemError("Cannot set a stack for signal handlers", "sigaltstack", -result);
   }
 }

@@ -6,6 +6,7 @@ import { BaseHost } from "./base_host.ts";
 import type { Ffi } from "./ffi.ts";
 import { PROT } from "./host.ts";
 import { type SystemCalls, systemCalls } from "./system_calls.ts";
+import { SystemError } from "./system_error.ts";
 import type { PosixFacts } from "./systems.ts";
 
 const SEEK_END = 2;
@@ -20,29 +21,35 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
   }
 
   reserve(bytes: number, prot: number): number {
-    return this.#mapZeros(0, bytes, prot, 0);
+    return this.noteReserved(this.mapZeros(0, bytes, prot, 0), bytes);
   }
 
   replace(address: number, bytes: number, prot: number): void {
-    this.#mapZeros(address, bytes, prot, this.system.MAP_FIXED);
+    this.mapZeros(address, bytes, prot, this.system.MAP_FIXED);
   }
 
   /** Maps pages of zeros that the system does not count until they are written; returns their address. */
-  #mapZeros(address: number, bytes: number, prot: number, flags: number): number {
+  protected mapZeros(address: number, bytes: number, prot: number, flags: number): number {
     const { MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE } = this.system;
     const at = this.calls.mmap(address, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-    if (at < 0 || at >= 2 ** 63) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
+    if (at < 0) throw new SystemError(`Out of address space: cannot map ${bytes} bytes`, "mmap", -at);
     return at;
   }
 
   protect(address: number, bytes: number, prot: number): void {
-    if (this.calls.mprotect(address, bytes, prot) !== 0) {
-      throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
-    }
+    const result = this.calls.mprotect(address, bytes, prot);
+    if (result === 0) return;
+    const purpose = prot === PROT.NONE ? "inaccessible" : (prot & PROT.EXEC) === 0 ? "accessible" : "executable";
+    throw new SystemError(`Out of memory: cannot make ${bytes} bytes ${purpose}`, "mprotect", -result);
   }
 
   release(address: number, bytes: number): void {
-    this.calls.munmap(address, bytes);
+    this.noteReleased(address);
+    // Unmapping may split a mapping, and the system limits their number; dropping the pages always succeeds.
+    const { MADV_ZERO } = this.system;
+    if (this.calls.munmap(address, bytes) !== 0 && MADV_ZERO !== undefined) {
+      this.calls.madvise(address, bytes, MADV_ZERO);
+    }
   }
 
   discard(address: number, bytes: number, mapAgain?: () => void): void {
@@ -50,8 +57,9 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
     if (MADV_ZERO === undefined) {
       this.replace(address, bytes, PROT.READ | PROT.WRITE);
       mapAgain?.();
-    } else if (this.calls.madvise(address, bytes, MADV_ZERO) !== 0) {
-      throw new RangeError(`Out of memory: cannot drop ${bytes} bytes`);
+    } else {
+      const result = this.calls.madvise(address, bytes, MADV_ZERO);
+      if (result !== 0) throw new SystemError(`Out of memory: cannot drop ${bytes} bytes`, "madvise", -result);
     }
   }
 
@@ -63,7 +71,10 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
   protected createFile(bytes: Uint8Array, purpose: string): number {
     const { files } = this.calls;
     const fd = files.createUnnamed();
-    if (fd < 0) throw new Error(`Cannot create ${purpose}: the system refuses an anonymous file`);
+    if (fd < 0) {
+      const call = this.system.hasSystemCalls ? "memfd_create" : "mkstemp";
+      throw new SystemError(`Cannot create ${purpose}: the system refuses an anonymous file`, call, -fd);
+    }
     try {
       this.#writeAll(fd, bytes);
     } catch (error) {
@@ -76,7 +87,7 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
   #writeAll(fd: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       const written = this.calls.files.write(fd, bytes.subarray(at));
-      if (written <= 0) throw new Error("Cannot create an anonymous file: writing it failed");
+      if (written <= 0) throw new SystemError("Cannot create an anonymous file: writing it failed", "write", -written);
       at += written;
     }
   }
@@ -85,7 +96,7 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
     if (path.includes("\0")) throw new TypeError("A path cannot hold a zero byte");
     const { files } = this.calls;
     const fd = files.open(new TextEncoder().encode(`${path}\0`), this.system.OPEN_TO_READ);
-    if (fd < 0) throw new Error(`Cannot open ${path}`);
+    if (fd < 0) throw new SystemError(`Cannot open ${path}`, "open", -fd);
     const bytes = files.lseek(fd, 0, SEEK_END);
     if (bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER) return { image: fd, bytes };
     files.close(fd);
@@ -96,7 +107,9 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
     if ((prot & PROT.EXEC) !== 0 && !this.system.mapsCode) throw new RangeError("This system maps only signed code");
     const flags = this.system.MAP_PRIVATE | this.system.MAP_FIXED;
     const at = this.calls.mmap(address, bytes, prot, flags, image, offset);
-    if (at !== address) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
+    if (at !== address) {
+      throw new SystemError(`Out of address space: cannot map ${bytes} bytes`, "mmap", Math.max(-at, 0));
+    }
   }
 
   closeImage(image: number): void {

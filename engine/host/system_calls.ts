@@ -1,6 +1,6 @@
 /**
  * The host's operating system calls, through libc. In: the FFI of a JavaScript runtime. Out: functions of numbers and
- * buffers with the results of the C functions: −1 when the system refuses.
+ * buffers with the results of the C functions, and −errno when the system refuses.
  *
  * On Linux, all calls but `sigaction` go through libc's `syscall`: Deno compiles a call for each symbol, which takes a
  * tenth of a millisecond, and a process that runs a cached module makes few calls of many kinds. `sigaction` stays
@@ -9,7 +9,8 @@
 import type { Ffi, ForeignSignature } from "./ffi.ts";
 import { callNumber, type LinuxCall } from "./linux_calls.ts";
 import { environmentVariable } from "./process.ts";
-import { SYSTEMS } from "./systems.ts";
+import { UNKNOWN_ERRNO } from "./system_error.ts";
+import { type PosixFacts, SYSTEMS } from "./systems.ts";
 
 /** The calls, by their names in C; addresses and sizes are numbers. */
 export interface SystemCalls {
@@ -63,6 +64,26 @@ const MEMFD_NAME = new TextEncoder().encode("waft\0");
 /** `openat` relative to the current directory. */
 const AT_FDCWD = -100;
 
+/**
+ * Returns the function that replaces −1, the result of a call that just failed, by −errno. The C function that locates
+ * errno is opened at the first failure, because each symbol lengthens the start; opening makes no call that fails.
+ */
+function errnoReader(ffi: Ffi, { libc, errnoFunction }: PosixFacts): (result: number) => number {
+  let errno: Int32Array | undefined;
+  const locate = (): Int32Array => {
+    const { [errnoFunction]: find } = ffi.open(libc, { [errnoFunction]: { params: [], result: "i64" } });
+    return new Int32Array(ffi.view(Number(find()), 4));
+  };
+  return (result) => {
+    if (result !== -1) return result;
+    try {
+      return -(errno ??= locate())[0] || -UNKNOWN_ERRNO;
+    } catch {
+      return -UNKNOWN_ERRNO; // no more memory, not even for this
+    }
+  };
+}
+
 /** The system calls for the FFI's operating system. `addressOf` returns the address of a buffer. */
 export function systemCalls(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
   return ffi.os === "linux" ? linuxSystem(ffi, addressOf) : darwinSystem(ffi);
@@ -70,10 +91,11 @@ export function systemCalls(ffi: Ffi, addressOf: (bytes: Uint8Array) => number):
 
 function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
   const { syscall, sigaction } = ffi.open(SYSTEMS.linux.libc, LINUX);
+  const orErrno = errnoReader(ffi, SYSTEMS.linux);
   const call = (name: LinuxCall, a: number, b = 0, c = 0, d = 0, e = 0, f = 0): number =>
-    Number(
+    orErrno(Number(
       syscall(BigInt(callNumber(name, ffi.arch)), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)),
-    );
+    ));
   /** Calls `make` with the address of `bytes`, which stay alive until the call returns. */
   const withBytes = (bytes: Uint8Array | null, make: (address: number) => number): number => {
     KEPT.push(bytes);
@@ -92,7 +114,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
     sigaction: (signal, action, old) =>
       withBytes(
         action,
-        (from) => withBytes(old, (to) => sigaction(signal, BigInt(from), BigInt(to)) as number),
+        (from) => withBytes(old, (to) => orErrno(sigaction(signal, BigInt(from), BigInt(to)) as number)),
       ),
     exitGroup: (status) => void call("exit_group", status),
     files: {
@@ -110,26 +132,27 @@ const KEPT: (Uint8Array | null)[] = [];
 
 function darwinSystem(ffi: Ffi): SystemCalls {
   const libc = ffi.open(SYSTEMS.darwin.libc, DARWIN);
+  const orErrno = errnoReader(ffi, SYSTEMS.darwin);
   return {
     mmap: (address, bytes, prot, flags, file, offset) =>
-      Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, file, BigInt(offset))),
-    mprotect: (address, bytes, prot) => libc.mprotect(BigInt(address), BigInt(bytes), prot) as number,
-    munmap: (address, bytes) => libc.munmap(BigInt(address), BigInt(bytes)) as number,
-    madvise: (address, bytes, advice) => libc.madvise(BigInt(address), BigInt(bytes), advice) as number,
-    sigaltstack: (stack, old) => libc.sigaltstack(stack, old) as number,
-    sigaction: (signal, action, old) => libc.sigaction(signal, action, old) as number,
+      orErrno(Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, file, BigInt(offset)))),
+    mprotect: (address, bytes, prot) => orErrno(libc.mprotect(BigInt(address), BigInt(bytes), prot) as number),
+    munmap: (address, bytes) => orErrno(libc.munmap(BigInt(address), BigInt(bytes)) as number),
+    madvise: (address, bytes, advice) => orErrno(libc.madvise(BigInt(address), BigInt(bytes), advice) as number),
+    sigaltstack: (stack, old) => orErrno(libc.sigaltstack(stack, old) as number),
+    sigaction: (signal, action, old) => orErrno(libc.sigaction(signal, action, old) as number),
     exitGroup: (status) => void libc._exit(status),
     files: {
       createUnnamed: () => {
         const path = new TextEncoder().encode(`${temporaryDirectory()}/waft-XXXXXX\0`);
         const file = libc.mkstemp(path) as number; // writes the name that it chose into the path
         if (file >= 0) libc.unlink(path);
-        return file;
+        return orErrno(file);
       },
-      write: (file, bytes) => Number(libc.write(file, bytes, BigInt(bytes.length))),
-      close: (file) => libc.close(file) as number,
-      open: (path, flags) => libc.open(path, flags) as number,
-      lseek: (file, offset, whence) => Number(libc.lseek(file, BigInt(offset), whence)),
+      write: (file, bytes) => orErrno(Number(libc.write(file, bytes, BigInt(bytes.length)))),
+      close: (file) => orErrno(libc.close(file) as number),
+      open: (path, flags) => orErrno(libc.open(path, flags) as number),
+      lseek: (file, offset, whence) => orErrno(Number(libc.lseek(file, BigInt(offset), whence))),
     },
   };
 }

@@ -46,8 +46,12 @@ export class Watchdog {
   readonly #arm: () => number;
   readonly #disarm: () => number;
 
-  /** Starts the thread. Throws an Error where there is none. */
-  constructor(host: Host, arena: CodeArena) {
+  /** Starts the thread. Throws an Error where there is none, or where the system refuses it. */
+  static start(host: Host, arena: CodeArena): Watchdog {
+    return host.releasingOnError(() => new Watchdog(host, arena));
+  }
+
+  private constructor(host: Host, arena: CodeArena) {
     const { code: codes, prepare } = SYSTEM_PARTS?.watchdog ?? LINUX_WATCHDOG;
     const watchdog = codes[host.arch];
     if (watchdog === undefined) throw new Error(`Deadlines are not supported on ${host.os} for ${host.arch}`);
@@ -60,10 +64,15 @@ export class Watchdog {
     prepare?.(host, (offset, value) => this.#setWord(offset, value));
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
-    const calls = host.boundCalls(bytes, { arm, disarm }, state);
-    this.#arm = calls.arm;
-    this.#disarm = calls.disarm;
-    host.startThread(code, state);
+    try {
+      const calls = host.boundCalls(bytes, { arm, disarm }, state);
+      this.#arm = calls.arm;
+      this.#disarm = calls.disarm;
+      host.startThread(code, state);
+    } catch (error) {
+      arena.release(code, bytes.length);
+      throw error;
+    }
   }
 
   /** From `milliseconds` from now on, polls trap. Nothing may be armed. */

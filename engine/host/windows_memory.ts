@@ -127,7 +127,10 @@ export abstract class WindowsMemory extends BaseHost<SystemFacts> {
   }
 
   reserve(bytes: number, prot: number, forImage = false): number {
-    if (forImage) return this.#reservePlaceholder(bytes);
+    return this.noteReserved(forImage ? this.#reservePlaceholder(bytes) : this.#reservePages(bytes, prot), bytes);
+  }
+
+  #reservePages(bytes: number, prot: number): number {
     if (prot !== PROT.NONE && bytes <= COMMIT_AT_ONCE) {
       return found(this.#allocate(0, bytes, MEM.RESERVE | MEM.COMMIT, pageProtection(prot)), bytes);
     }
@@ -198,6 +201,7 @@ export abstract class WindowsMemory extends BaseHost<SystemFacts> {
   }
 
   release(address: number): void {
+    this.noteReleased(address);
     const at = this.#onAccess.findIndex(([start]) => start === address);
     if (at >= 0) this.#onAccess.splice(at, 1);
     const range = this.#images.get(address);

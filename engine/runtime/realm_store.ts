@@ -4,6 +4,7 @@
  * process code, so that its module runs without a compiler. Invariant: one store per realm.
  */
 import { Bug } from "../errors.ts";
+import { currentHost } from "../host/current.ts";
 import type { CompiledModule } from "./code/compiled_module.ts";
 import type { ProcessCode } from "./thread/guest_thread.ts";
 import { Store } from "./instance/store.ts";
@@ -37,9 +38,12 @@ export function hasStoreCompiler(): boolean {
   return compiler !== undefined;
 }
 
-/** Returns the store of this realm. `code` is used if there is neither a store nor a compiler yet. */
+/**
+ * Returns the store of this realm. `code` is used if there is neither a store nor a compiler yet. Throws SystemError
+ * if the system has no memory for it; the next call tries again.
+ */
 export function realmStore(code?: ProcessCode): Store {
-  return store ??= makeStore(compiler?.processCode() ?? code);
+  return store ??= currentHost().releasingOnError(() => makeStore(compiler?.processCode() ?? code));
 }
 
 function makeStore(code: ProcessCode | undefined): Store {

@@ -38,12 +38,19 @@ export class UnwindTable {
     if (unwinds * SITES_PER_UNWIND < sites || this.#sites + sites > MAX_SITES) return;
     this.#images.add(image);
     this.#sites += sites;
-    this.#build();
+    try {
+      this.#build();
+    } catch {
+      this.#clear(); // without memory for the table, the runtime unwinds
+    }
   }
 
   /** Drops the table if it contains the image at `base`, which is about to be released. */
   forget(base: number): void {
-    if (![...this.#images].some((image) => image.base === base)) return;
+    if ([...this.#images].some((image) => image.base === base)) this.#clear();
+  }
+
+  #clear(): void {
     this.#state.setWord(THREAD.UNWIND, 0);
     this.#unwinds = new WeakMap();
     this.#images.clear();

@@ -112,11 +112,11 @@ export function instantiate(
   );
   instance.stackUnits = Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
-  store.heap.types.define(valid.canonicalIds);
   instance.maxHeapBytes = limits.maxHeapBytes;
   instance.outward = context.errors;
   instance.recorder = context.record;
   try {
+    store.heap.types.define(valid.canonicalIds);
     addFunctions(instance, values, context.promises === "values");
     addMemories(instance, values, limits);
     addTables(instance, values, limits);

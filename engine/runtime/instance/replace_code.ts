@@ -11,7 +11,10 @@ import type { Target } from "../../codegen/target.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { Store } from "./store.ts";
 
-/** Replaces the code of `old`. `replaceable` is 1 for each defined function whose start a jump may overwrite. */
+/**
+ * Replaces the code of `old`, or throws RangeError and changes nothing where the system refuses access to it.
+ * `replaceable` is 1 for each defined function whose start a jump may overwrite.
+ */
 export function replaceCode(
   store: Store,
   old: CompiledModule,
@@ -20,10 +23,18 @@ export function replaceCode(
   writeEntryJump: Target["writeEntryJump"],
 ): void {
   requireSameLayout(old, code);
+  if (!old.references.isShared) patchEntries(store, old, code, replaceable, writeEntryJump);
   for (const instance of store.instancesOf(old)) instance.adoptCode(code);
-  if (old.references.isShared) return;
-  const from = old.image;
-  const to = code.image;
+}
+
+/** Makes the functions of `old` jump to those of `code`. */
+function patchEntries(
+  store: Store,
+  { image: from }: CompiledModule,
+  { image: to }: CompiledModule,
+  replaceable: Uint8Array,
+  writeEntryJump: Target["writeEntryJump"],
+): void {
   store.thread.arena.patch(from.base, from.size, (placed) => {
     for (let k = 0; k < replaceable.length; k++) {
       if (replaceable[k] === 0) continue;

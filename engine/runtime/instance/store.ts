@@ -24,6 +24,7 @@ import type { Global } from "./global.ts";
 import { typeIdAt } from "../boundary/heap_objects.ts";
 import type { Instance } from "./instance.ts";
 import { PROT } from "../../host/host.ts";
+import { SystemError } from "../../host/system_error.ts";
 import type { ImageReferences } from "../code/image_references.ts";
 import { ModuleMap } from "../code/module_map.ts";
 import type { Memory } from "../memory/memory.ts";
@@ -71,6 +72,8 @@ export class Store implements ReferenceBoundary {
 
   constructor(code: ProcessCode, intrinsics: StoreIntrinsics) {
     const moduleAt = (address: number) => this.moduleAt(address);
+    this.heap = new Heap(currentHost(), this.#heapRoots(), (control) => intrinsics.collector(this, control));
+    // The thread comes last: once its handlers are installed, its memory can no longer be released.
     this.thread = new GuestThread(currentHost(), code, {
       serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
       hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
@@ -80,7 +83,6 @@ export class Store implements ReferenceBoundary {
       hasHandler: (error) => this.#hasHandler(error),
       atSafepoint: (resultsWait = false) => this.#atSafepoint(resultsWait),
     });
-    this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => intrinsics.collector(this, control));
     this.strings = new StringBuiltins(
       this,
       (control, services) => intrinsics.strings(this, control, services),
@@ -114,8 +116,9 @@ export class Store implements ReferenceBoundary {
     try {
       return allocate();
     } catch (error) {
-      if (!(error instanceof HeapFull)) throw error;
-      throw this.thread.depth > 0 ? this.trapInBuiltin(error.message) : new TrapError(error.message);
+      if (!(error instanceof HeapFull || error instanceof SystemError)) throw error;
+      const reason = error instanceof HeapFull ? error.message : `out of memory: ${error.message}`;
+      throw this.thread.depth > 0 ? this.trapInBuiltin(reason) : new TrapError(reason);
     }
   }
 

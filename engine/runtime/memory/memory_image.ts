@@ -10,8 +10,6 @@ import type { Range, RangeImage } from "./memory_range.ts";
 /** The minimum amount of data in bytes for which an image is worth its system calls. */
 const MIN_BYTES = 1 << 17;
 
-const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
-
 /** The image of one memory. */
 class MemoryImage implements RangeImage {
   readonly #host: Host;
@@ -24,14 +22,31 @@ class MemoryImage implements RangeImage {
     this.#host = host;
     this.#bytes = bytes.length;
     this.#file = host.createImage(bytes);
-    FILES.register(this, { host, file: this.#file });
   }
 
   /** Maps the image at `address`, writable and private. */
   map(address: number): void {
     this.#host.mapImage(address, this.#bytes, this.#file);
   }
+
+  /** Closes the file and releases the free ranges, which nothing can take any more. */
+  release(): void {
+    this.#host.closeImage(this.#file);
+    for (const range of this.pool.splice(0)) range.retire();
+  }
 }
+
+/** The reference of a module to its image. Ranges refer to the image, so it is released when this one is unreachable. */
+class ImageOwner {
+  readonly image: MemoryImage;
+
+  constructor(image: MemoryImage) {
+    this.image = image;
+    OWNERS.register(this, image);
+  }
+}
+
+const OWNERS = new FinalizationRegistry<MemoryImage>((image) => image.release());
 
 /** The properties of a module that determine its memory images. */
 interface ImageSource {
@@ -53,12 +68,12 @@ export function memoryImageOf(host: Host, module: ImageSource, index: number): M
   let known = IMAGES.get(module);
   if (known === undefined) IMAGES.set(module, known = new Map());
   if (!known.has(index)) known.set(index, makeImage(host, module, index));
-  return known.get(index);
+  return known.get(index)?.image;
 }
 
-const IMAGES: WeakMap<ImageSource, Map<number, MemoryImage | undefined>> = new WeakMap();
+const IMAGES: WeakMap<ImageSource, Map<number, ImageOwner | undefined>> = new WeakMap();
 
-function makeImage(host: Host, module: ImageSource, index: number): MemoryImage | undefined {
+function makeImage(host: Host, module: ImageSource, index: number): ImageOwner | undefined {
   const { limits } = module.valid.memoryTypes[index];
   const room = Number(limits.min) * 0x10000;
   let total = 0;
@@ -76,7 +91,7 @@ function makeImage(host: Host, module: ImageSource, index: number): MemoryImage 
     if (active && memory === index) image.set(bytes, constantStart(start));
   }
   try {
-    return new MemoryImage(host, image);
+    return new ImageOwner(new MemoryImage(host, image));
   } catch {
     return undefined;
   }

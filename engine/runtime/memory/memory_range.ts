@@ -141,11 +141,16 @@ export class Range {
     return buffer;
   }
 
-  /** Restores the initial contents of all committed bytes. */
+  /** Restores the initial contents of all committed bytes. Throws RangeError where the system cannot map the image. */
   clear(): void {
     if (this.#committed === 0) return;
-    if (this.image === undefined && this.#committed <= CLEAR_BY_WRITING) this.own.fill(0);
-    else this.host.discard(this.address, this.#committed, () => this.image?.map(this.address));
+    if (this.image === undefined && this.#committed <= CLEAR_BY_WRITING) return void this.own.fill(0);
+    try {
+      this.host.discard(this.address, this.#committed, () => this.image?.map(this.address));
+    } catch (error) {
+      if (this.image !== undefined) throw error;
+      this.own.fill(0);
+    }
   }
 
   /**
@@ -163,7 +168,11 @@ export class Range {
       if (known === undefined) SPACE.pools.set(key, pool);
     }
     if (pool.length >= POOL_SIZE) return this.retire();
-    this.clear();
+    try {
+      this.clear();
+    } catch {
+      return this.retire();
+    }
     pool.push(this);
   }
 
@@ -175,9 +184,16 @@ export class Range {
       return;
     }
     this.#retired = true;
-    this.#own = undefined;
+    const committed = this.#committed;
     if (this.#views === 0) this.#release();
-    else if (this.#committed > 0) this.host.replace(this.address, this.#committed, PROT.READ | PROT.WRITE);
+    else if (committed > 0) {
+      try {
+        this.host.replace(this.address, committed, PROT.READ | PROT.WRITE);
+      } catch {
+        this.own.fill(0); // the system refuses; the views read zeros nevertheless
+      }
+    }
+    this.#own = undefined;
   }
 }
 

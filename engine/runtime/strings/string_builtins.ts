@@ -102,6 +102,8 @@ export class StringBuiltins {
   #maxWaiting = 16;
   #calls = 0;
   #memory: StringMemory | undefined;
+  /** Memory for the machine code, which could not be made yet. */
+  #spareMemory: StringMemory | undefined;
   #code: StringCode | undefined;
   /** STRINGS.ORIGIN of an empty table. */
   #emptyOrigin = 0;
@@ -155,7 +157,7 @@ export class StringBuiltins {
   open(): void {
     if (this.#code !== undefined) return;
     const { thread } = this.#store;
-    const memory = new StringMemory(thread.host);
+    const memory = this.#spareMemory ??= thread.host.releasingOnError(() => new StringMemory(thread.host));
     const code = this.#makeCode(memory.control, (name) => this.#makeService(name, true));
     memory.sweepNative = code.sweep;
     thread.handles.shareStrings(memory);

@@ -203,10 +203,6 @@ export class GuestThread {
     ]);
     for (const [signal, place] of places) this.state.setWord(place, host.signalHandler(signal));
     const base = this.#placeStubs(stubs);
-    for (const signal of system.faultSignals) {
-      const old = host.installSignalHandler(signal, base + stubs.faultHandler);
-      this.state.setWord(places.get(signal)!, old);
-    }
     this.trapExit = base + stubs.trapExit;
     this.tailReturn = base + stubs.tailReturn;
     const { call, resume } = host.boundCalls(
@@ -216,6 +212,23 @@ export class GuestThread {
     );
     this.call = call;
     this.resume = resume;
+    this.#installHandlers(base + stubs.faultHandler, places);
+  }
+
+  /** Installs the fault handler and stores the previous ones at `places`; if that fails, restores them. */
+  #installHandlers(handler: number, places: ReadonlyMap<number, number>): void {
+    const { host } = this;
+    const installed = new Map<number, number>();
+    try {
+      for (const signal of host.system.faultSignals) {
+        const old = host.installSignalHandler(signal, handler);
+        installed.set(signal, old);
+        this.state.setWord(places.get(signal)!, old);
+      }
+    } catch (error) {
+      for (const [signal, old] of installed) host.installSignalHandler(signal, old);
+      throw error;
+    }
   }
 
   /** Places the process stubs in the arena. */
@@ -393,7 +406,7 @@ export class GuestThread {
       this.#watchdog!.disarm();
     }
     if (at === Infinity) return;
-    const watchdog = this.#watchdog ??= new Watchdog(this.host, this.arena);
+    const watchdog = this.#watchdog ??= Watchdog.start(this.host, this.arena);
     this.#watched = at;
     watchdog.arm(at - performance.now());
   }
