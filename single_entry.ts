@@ -1,7 +1,7 @@
 /**
  * The entry module of single executables (scripts/single.ts). In: the command line, and the executable itself. Out: an
- * exit status. Runs the child of the engine's self-test, the program of an application (project/ops/build/application.ts), or
- * the command. Start-up time counts, so each of them is loaded on demand.
+ * exit status. Runs the child of the engine's self-test, the program of an application
+ * (project/ops/build/application.ts), or the command. Start-up time counts, so each of them is loaded on demand.
  */
 import process from "node:process";
 import { exitProcess } from "@waft/engine/internal/host/process";

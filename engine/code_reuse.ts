@@ -1,6 +1,6 @@
 /**
- * Sharing of compiled code between the modules of one realm. In: the bytes of a module, and everything else that decides
- * its code. Out: the code that was compiled from equal bytes with equal settings, while something uses it.
+ * Sharing of compiled code between the modules of one realm. In: the bytes of a module, and everything else that
+ * decides its code. Out: the code that was compiled from equal bytes with equal settings, while something uses it.
  *
  * Invariants: bytes are compared with a copy that no program can change, so code never belongs to other bytes; the cost
  * of a look-up does not grow with the number of modules that are alive, however similar they are.
@@ -27,7 +27,9 @@ const SAMPLES = 64;
 /** Most entries of one key: modules with equal samples evict each other. */
 const MOST_ENTRIES = 4;
 
-/** Apart from the entries, because a tier-up refers to its module: an entry that held it would keep the module alive. */
+/**
+ * Apart from the entries, because a tier-up refers to its module: an entry that held it would keep the module alive.
+ */
 const TIER_UPS = new WeakMap<CompiledModule, TierUp>();
 const ENTRIES = new Map<string, Entry[]>();
 const GONE = new FinalizationRegistry<string>((key) => {

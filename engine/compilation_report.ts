@@ -1,6 +1,6 @@
 /**
- * A report of one compilation for embedders: the compiler, the time and the size of each function. In: the compiled code
- * and the times that compileModule notes. Out: plain data. Invariant: making a report changes no code.
+ * A report of one compilation for embedders: the compiler, the time and the size of each function. In: the compiled
+ * code and the times that compileModule notes. Out: plain data. Invariant: making a report changes no code.
  */
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Verification of compiled modules: prepares the input of engine/verify/. In: a module's machine code, the options it was
- * compiled with, and the context of its stubs. Out: the functions that are not proven. The stubs in front of an image are
- * fixed code of this build, which the verifier compares byte for byte.
+ * Verification of compiled modules: prepares the input of engine/verify/. In: a module's machine code, the options it
+ * was compiled with, and the context of its stubs. Out: the functions that are not proven. The stubs in front of an
+ * image are fixed code of this build, which the verifier compares byte for byte.
  *
  * Invariant: this file imports no part of the compiler, because synchronous code loads it late (late_verifier.ts).
  */

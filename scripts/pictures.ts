@@ -1,6 +1,6 @@
 /**
- * The pictures of the documentation: `deno task pictures`. In: the pages that `waft explore` and `waft profile` write for
- * two programs. Out: registry/site/static/NAME.png, the first screen of each page in Chromium.
+ * The pictures of the documentation: `deno task pictures`. In: the pages that `waft explore` and `waft profile` write
+ * for two programs. Out: registry/site/static/NAME.png, the first screen of each page in Chromium.
  */
 import { strict as assert } from "node:assert";
 import { spawnSync } from "node:child_process";

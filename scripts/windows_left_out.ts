@@ -4,7 +4,9 @@
  * sources that ignores a test on Windows, and none without.
  */
 
-/** `absent`: Windows has nothing that the test could be about. `untested`: it has, and the test cannot reach it there. */
+/**
+ * `absent`: Windows has nothing that the test could be about. `untested`: it has, and the test cannot reach it there.
+ */
 type Kind = "absent" | "untested";
 
 /** A test; an empty name means all tests of the file. */

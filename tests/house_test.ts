@@ -1,7 +1,7 @@
 /**
  * House rules, checked on the source text: unused exports, non-null assertions on elements, variables at module level,
- * headers, files that comments name, examples and documentation of public entry points, instruction rows without users.
- * A check of some folders lists them; add folders once they comply.
+ * headers, the width of comments, files that they name, examples and documentation of public entry points, instruction
+ * rows without users. A check of some folders lists them; add folders once they comply.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -234,6 +234,20 @@ Deno.test("variables at module level have a reason", () => {
 Deno.test("every file begins with a comment about its content", () => {
   const without = [...TEXTS].filter(([, text]) => !/^(?:#!.*\n+)?(?:\/\/|\/\*\*)/.test(text)).map(([path]) => path);
   assert.deepEqual(without, []);
+});
+
+/** The formatter's width; it does not wrap comments. */
+const WIDTH = 120;
+
+Deno.test("comments fit the formatter's width", () => {
+  const wide: string[] = [];
+  for (const [path, text] of TEXTS) {
+    for (const [i, line] of path.includes("/generated/") ? [] : text.split("\n").entries()) {
+      // A single word, such as an address, cannot be wrapped.
+      if (line.length > WIDTH && /^\s*(?:\*|\/\/|\/\*\*) \s*\S+ /.test(line)) wide.push(`${path}:${i + 1}`);
+    }
+  }
+  assert.deepEqual(wide, []);
 });
 
 /** Names in comments that stand for any file of a kind. */

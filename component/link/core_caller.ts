@@ -1,8 +1,8 @@
 /**
  * Functions of components for core modules outside of components, such as the applications that call a plugin. In: the
  * type of a function, its implementation in JavaScript, and the caller's memory and `cabi_realloc`. Out: the core
- * function that the caller imports, with the signature of `canon lower`. Invariant: the caller's memory is accessed only
- * at the addresses that the call passes, and at those that its `cabi_realloc` returns for the result.
+ * function that the caller imports, with the signature of `canon lower`. Invariant: the caller's memory is accessed
+ * only at the addresses that the call passes, and at those that its `cabi_realloc` returns for the result.
  */
 import type { Memory } from "@waft/engine";
 import type { CoreValue } from "../abi/generated.ts";

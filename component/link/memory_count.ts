@@ -39,8 +39,8 @@ function storageOf(definition: Definition): StorageCount {
 }
 
 /**
- * The core instances of an instance of `component`, and of one of the largest component known after it. A component that
- * is instantiated may be an alias of any that precedes it, so each instance counts as one of the largest so far.
+ * The core instances of an instance of `component`, and of one of the largest component known after it. A component
+ * that is instantiated may be an alias of any that precedes it, so each instance counts as one of the largest so far.
  */
 function countInstances(component: Component, before: number): { instances: number; largest: number } {
   let largest = before;

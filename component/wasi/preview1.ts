@@ -1,7 +1,7 @@
 /**
- * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory that belongs to the host. In: descriptors,
- * paths, bytes. Out: results, or a ComponentError with the code of an error. Invariant: every file, clock and wait of a
- * component goes through the functions that confine preview 1's guests.
+ * Preview 1 as the implementation below WASI 0.2: its functions, called with a memory that belongs to the host. In:
+ * descriptors, paths, bytes. Out: results, or a ComponentError with the code of an error. Invariant: every file, clock
+ * and wait of a component goes through the functions that confine preview 1's guests.
  */
 import { host, type Memory } from "@waft/engine";
 import { DIRECTORY_RIGHTS, ERRNO, type ErrnoName } from "@waft/engine/internal/wasi/abi";
@@ -113,8 +113,8 @@ export class Preview1 {
   }
 
   /**
-   * Adds an open directory as a preopened one, which `close` closes. `rights` are those on the directory and on all that
-   * is opened in it.
+   * Adds an open directory as a preopened one, which `close` closes. `rights` are those on the directory and on all
+   * that is opened in it.
    */
   addDirectory(fd: number, guest: string, rights: number): void {
     this.#wasi.addDirectory(fd, guest, rights & DIRECTORY_RIGHTS, rights);

@@ -3,7 +3,8 @@
  *
  *     parameters   general: x0-x7 · vector: v0-v7 · the rest: overflow buffer, 16 bytes × parameter index
  *     results      general: x0 x1 · vector: v0 v1 · the rest: overflow buffer, 16 bytes × result index
- *     record       x15 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read RECORD.HOST
+ *     record       x15 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read
+ *                  RECORD.HOST
  *     preserved    sp, x28 (context), x26 and x27 (memory 0 of the context, as fresh as its fields); nothing else
  *     i32 values   are zero-extended to 64 bits in registers, always
  *

@@ -118,7 +118,9 @@ function emitPointer(e: Emission, row: number, t: number, base: number, disp: nu
   e.asm.word(encode(row + INDEXED, t, base, SCRATCH, 0, 0, UXTX, 0, 0));
 }
 
-/** Rows of loads and stores of slots by type. An i32 takes the whole register, so that neighbouring slots can be paired. */
+/**
+ * Rows of loads and stores of slots by type. An i32 takes the whole register, so that neighbouring slots can be paired.
+ */
 const LOADS = [0, X.LDR_X_U, X.LDR_X_U, X.LDR_S_U, X.LDR_D_U, X.LDR_Q_U, X.LDR_X_U];
 const STORES = [0, X.STR_X_U, X.STR_X_U, X.STR_S_U, X.STR_D_U, X.STR_Q_U, X.STR_X_U];
 

@@ -86,7 +86,9 @@ export function isConstantShift(s: Arm64Lowering, id: number): boolean {
   return (o === OP.SHL || o === OP.SHR_U || o === OP.SHR_S) && s.op[s.b[id]] === OP.CONST;
 }
 
-/** Folds value `id` into `user` as a shifted operand, or, if `arithmetic`, as an extended one; returns whether it did. */
+/**
+ * Folds value `id` into `user` as a shifted operand, or, if `arithmetic`, as an extended one; returns whether it did.
+ */
 function foldOperand(s: Arm64Lowering, id: number, user: number, arithmetic: boolean): boolean {
   if (isConstantShift(s, id)) return foldPure(s, id, user);
   return arithmetic && s.foldsExtensions && foldExtension(s, id, user);

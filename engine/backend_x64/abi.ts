@@ -4,7 +4,8 @@
  *     parameters   general: rax rcx rdx rsi rdi r8 r9 · vector: xmm0-xmm7
  *                  the rest: overflow buffer, 16 bytes × parameter index
  *     results      general: rax rcx · vector: xmm0 xmm1 · the rest: overflow buffer, 16 bytes × result index
- *     record       r10 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read RECORD.HOST
+ *     record       r10 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read
+ *                  RECORD.HOST
  *     preserved    rsp, r15 (context), rbx and r14 (memory 0 of the context, as fresh as its fields); nothing else
  *     i32 values   are zero-extended to 64 bits in registers, always
  *

@@ -48,7 +48,9 @@ export function emitDivision(e: Emission, i: number, op: number): void {
   e.bind(done);
 }
 
-/** Leading or trailing zeros from the index of a bit. BSR and BSF leave it undefined for 0: a conditional move sets it. */
+/**
+ * Leading or trailing zeros from the index of a bit. BSR and BSF leave it undefined for 0: a conditional move sets it.
+ */
 export function emitScan(e: Emission, i: number, op: number): void {
   const { v, asm } = e;
   const wide = v.aux[i] & 1;

@@ -12,8 +12,8 @@ function mayTrap(s: X64Lowering, id: number): boolean {
 }
 
 /**
- * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one wasm position,
- * so the load must have that of the explicit trap into which `user` is folded, if there is one.
+ * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one wasm
+ * position, so the load must have that of the explicit trap into which `user` is folded, if there is one.
  */
 function sharesPosition({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
   const trap = trapUser[user];

@@ -139,7 +139,9 @@ export function selectLaneStore(s: X64Lowering, id: number, value: number): bool
 
 // Rules for tests
 
-/** The vector that test `id` compares with zero: the operand itself, or for VALL_TRUE the mask of its lanes that are 0. */
+/**
+ * The vector that test `id` compares with zero: the operand itself, or for VALL_TRUE the mask of its lanes that are 0.
+ */
 export function testedVector(s: X64Lowering, id: number): number {
   const x = s.reg(s.a[id]);
   if (s.op[id] === OP.VANY_TRUE) return x;

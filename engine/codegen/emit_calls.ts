@@ -23,7 +23,9 @@ export interface CallForms<E extends FunctionEmission> {
   /** Calls, or jumps to, the code of the record that was just compared. */
   callRecord(e: E): void;
   jumpRecord(e: E): void;
-  /** Calls the code of a record known to belong to this instance; if absent, such a record is compared like any other. */
+  /**
+   * Calls the code of a record known to belong to this instance; if absent, such a record is compared like any other.
+   */
   callOwn?(e: E): void;
   /** The next instruction traps with `code` if the record is null. */
   mayFault(e: E, i: number, code: number): void;

@@ -4,7 +4,8 @@
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
- *   - in front of the conditional branch, if the edge closes a loop and its moves are safe there (hoisted_edge_moves.ts);
+ *   - in front of the conditional branch, if the edge closes a loop and its moves are safe there
+ *     (hoisted_edge_moves.ts);
  *   - in line between the conditional branch and the next block, if the edge leads there, or in front of a jump to its
  *     target;
  *   - out of line, if the target is cold or a switch selects it.

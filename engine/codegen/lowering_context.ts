@@ -203,7 +203,9 @@ export abstract class LoweringContext {
     return vreg;
   }
 
-  /** A new virtual register with a constant of two 32-bit halves; of a vector, `low` is its index among the constants. */
+  /**
+   * A new virtual register with a constant of two 32-bit halves; of a vector, `low` is its index among the constants.
+   */
   constantBits(ty: number, low: number, high: number): number {
     const { v } = this;
     const vreg = v.newVreg(ty);

@@ -144,14 +144,16 @@ export class MachineCode {
   /**
    * The call sites as rows of CALL_COLUMNS words, ascending by return offset; not to be changed:
    *
-   *     return offset · frame size · wasm position · inline site · code offset where an exception that the call lets out
-   *     is handled (−1: none) · 1 if the callee belongs to another instance and the caller's VM context is above the
-   *     return address
+   *     return offset · frame size · wasm position · inline site · code offset where an exception that the call lets
+   *     out is handled (−1: none) · 1 if the callee belongs to another instance and the caller's VM context is above
+   *     the return address
    */
   get callRows(): Int32Array {
     return this.#calls.rows;
   }
-  /** The trap sites as rows of TRAP_COLUMNS words, ascending by offset: offset · trap code · frame · position · site. */
+  /**
+   * The trap sites as rows of TRAP_COLUMNS words, ascending by offset: offset · trap code · frame · position · site.
+   */
   get trapRows(): Int32Array {
     return this.#traps.rows;
   }

@@ -20,8 +20,8 @@ const SHARED_ROWS = [
   "CONST_F64", // def; imm, disp = bits
   "CONST_V128", // def; imm = index of the vector constant
   "ZERO_EXTEND", // def = reuse of use 1: an i32 used as an i64; emits nothing
-  // use address; imm = offset, disp = access size; aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent,
-  // bits 8…: memory
+  // use address; imm = offset, disp = access size; aux bit 0: 64-bit address, bit 1: no operand, disp = constant
+  // extent, bits 8…: memory
   "BOUNDS",
   // control
   "JUMP",

@@ -97,8 +97,8 @@ export interface ProcessStubs {
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE; on Windows a vectored exception handler. */
   faultHandler: number;
   /**
-   * Offset in `bytes` of the words (FAULT_WORDS) that the host fills: code arena start, code arena end, absolute address
-   * of `faultLanding`, and that of the previous handlers (OLD_HANDLERS; 0 and 1 mean the default action).
+   * Offset in `bytes` of the words (FAULT_WORDS) that the host fills: code arena start, code arena end, absolute
+   * address of `faultLanding`, and that of the previous handlers (OLD_HANDLERS; 0 and 1 mean the default action).
    */
   faultWords: number;
   /**

@@ -9,8 +9,8 @@
  *                     (structural reverse postorder); parameters are vregs pool[paramStart[k] … + paramCount[k])
  *     edge e:         same edge numbers as the IrFunction; passes vregs pool[argStart[e] … + paramCount[to])
  *
- * Only a block's last instruction leaves the block. The block's edges are in successor order (succStart, succCount). The
- * last instruction reads its operands before any move of an edge.
+ * Only a block's last instruction leaves the block. The block's edges are in successor order (succStart, succCount).
+ * The last instruction reads its operands before any move of an edge.
  *
  * Operand words: bits 0-20 vreg · 21-22 role · 23-25 constraint · 26-31 fixed register or reused operand index.
  * Physical registers: 0-31 general, 32-63 vector.

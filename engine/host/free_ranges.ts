@@ -1,6 +1,6 @@
 /**
- * The free ranges of an address space. In: ranges that are given back. Out: ranges of the wanted size. Invariant: ranges
- * are in ascending order and never touch, because neighbours are joined.
+ * The free ranges of an address space. In: ranges that are given back. Out: ranges of the wanted size. Invariant:
+ * ranges are in ascending order and never touch, because neighbours are joined.
  */
 export class FreeRanges {
   readonly #starts: number[] = [];

@@ -1,7 +1,7 @@
 /**
  * Files that the program opened with its JavaScript runtime (`openSync` of `node:fs`), as streams of guests on Windows,
- * where such a descriptor does not lead to the handle of the file. In: calls of linux_calls.ts on a descriptor. Out: the
- * result, or −errno.
+ * where such a descriptor does not lead to the handle of the file. In: calls of linux_calls.ts on a descriptor. Out:
+ * the result, or −errno.
  *
  * The runtime keeps the position: the guest and the program write one behind the other, and a guest cannot seek.
  * Invariant: only regular files are used, so that no call waits. A wait for a pipe could not end at a deadline.

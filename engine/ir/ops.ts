@@ -4,17 +4,17 @@
  *
  * Operand columns a, b, c of an instruction (ir/function.ts) are described by `operands`, one letter per column:
  *
- *     v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the list
- *     e edge id · k plain integer · . unused
+ *     v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the
+ *     list e edge id · k plain integer · . unused
  *
  * `result` is a type letter (i i32, I i64, f f32, F f64, v v128, r ref), `t` for the instruction's own `ty` column, `a`
  * for the type of operand a, or `_` for none.
  *
  * `flags`:
  *
- *     p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its region
- *     t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block
- *     c commutative
+ *     p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its
+ *     region t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a
+ *     block c commutative
  */
 
 import { VECTOR_ROWS } from "./vector_ops.ts";
@@ -114,7 +114,8 @@ const ROWS = [
   // instructions follow)
   "CALL lnk t x", // defined function c (imports not counted); imm = signature id (f.signatures)
   "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
-  //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance unless CALL_OWN is added
+  //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another
+  //                        instance unless CALL_OWN is added
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/abi/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 if an exception left the call before it: see ir/function.ts, "Exceptions"
@@ -159,7 +160,9 @@ export function oppositeHint(hint: number): number {
   return hint === BRANCH_HINT.NONE ? hint : BRANCH_HINT.LIKELY + BRANCH_HINT.UNLIKELY - hint;
 }
 
-/** Bits of imm of a division or remainder: the divisor may be zero; the quotient may overflow (the divisor may be −1). */
+/**
+ * Bits of imm of a division or remainder: the divisor may be zero; the quotient may overflow (the divisor may be −1).
+ */
 export const DIVISION_CHECK = { ZERO: 1, OVERFLOW: 2 } as const;
 
 /** In column c of calls of a record, besides the trap code: the callee is defined by this instance. */

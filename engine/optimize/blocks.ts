@@ -163,8 +163,8 @@ function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const { predStart, predEdge, loopEnd } = flow;
   const blocks = f.blockCount;
   flow.scratch.ensure(f);
-  // next: the block appended to k, 0 for none, −1 if k is appended itself. range: the header of the innermost loop range
-  // around k. outer: by header, that of the enclosing range.
+  // next: the block appended to k, 0 for none, −1 if k is appended itself. range: the header of the innermost loop
+  // range around k. outer: by header, that of the enclosing range.
   const next = flow.scratch.blocks, range = flow.scratch.blocks2, outer = flow.scratch.blocks3;
   next.fill(0, 0, blocks);
   let current = -1;

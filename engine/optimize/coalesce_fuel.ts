@@ -3,8 +3,11 @@
  * region. Out: of such a run only the last charge takes fuel, its own units and those that the others owe; the others
  * only check whether there is enough.
  *
- *     k:  CHARGE 4 · compare · BRANCH ─► CHARGE 3 · store      k:  enough for 4?  compare · BRANCH ─► CHARGE 4 + 3 · store
- *                                    └─► CHARGE 5 · call                                          └─► CHARGE 4 + 5 · call
+ *     k:  CHARGE 4 · compare · BRANCH ─► CHARGE 3 · store
+ *                                    └─► CHARGE 5 · call
+ *
+ *     k:  enough for 4?  compare · BRANCH ─► CHARGE 4 + 3 · store
+ *                                        └─► CHARGE 4 + 5 · call
  *
  * Taking fuel is a chain of dependent subtractions through everything that runs; checking is not. Every region is still
  * paid for, or refused, before it begins; when a charge is refused, the units that others owe are taken at that point.

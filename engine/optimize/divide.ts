@@ -122,7 +122,8 @@ function unsignedQuotient(rewrite: Rewriting, x: number, d: number): number {
 
 /** m = ⌈2^(32+s) ÷ d⌉ and m · d − 2^(32+s), exactly, for s ≤ 32. */
 function ceilDivide(s: number, d: number): [number, number] {
-  // Long division of 2^(32+s): 2^32 = m · d + r, then one doubling of m and r per bit of s. All numbers stay below 2^53.
+  // Long division of 2^(32+s): 2^32 = m · d + r, then one doubling of m and r per bit of s. All numbers stay below
+  // 2^53.
   let m = Math.floor(TWO32 / d);
   let r = TWO32 - m * d;
   for (let n = 0; n < s; n++) {

@@ -391,7 +391,9 @@ export class Gvn implements Rewriting {
     if ((OP_FLAGS[op] & FLAG.TRAPS) !== 0) this.#trapped(i, op);
   }
 
-  /** Notes that `i`, a division or truncation that stays, may trap; code after it knows that the divisor is not zero. */
+  /**
+   * Notes that `i`, a division or truncation that stays, may trap; code after it knows that the divisor is not zero.
+   */
   #trapped(i: number, op: number): void {
     const f = this.f;
     if (op >= OP.DIV_S && op <= OP.REM_U) {

@@ -315,8 +315,8 @@ class Prechecks {
   // The new order of blocks.
 
   /**
-   * Appends `blocks` and the new blocks in front of them to `order`. Blocks inside the range of a versioned loop that do
-   * not belong to it come after both of its copies, since both lead there.
+   * Appends `blocks` and the new blocks in front of them to `order`. Blocks inside the range of a versioned loop that
+   * do not belong to it come after both of its copies, since both lead there.
    */
   #orderBlocks(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;

@@ -1,6 +1,7 @@
 /**
- * Makes NaNs canonical only where their bits are read. In: a function of deterministic code, in which a canonicalization
- * follows every operation that may make a NaN (translate/deterministic.ts). Out: the same function with fewer of them.
+ * Makes NaNs canonical only where their bits are read. In: a function of deterministic code, in which a
+ * canonicalization follows every operation that may make a NaN (translate/deterministic.ts). Out: the same function
+ * with fewer of them.
  *
  *     k:  v = FMUL x y · w = canonical v · FADD w z          k:  v = FMUL x y · FADD v z
  *
@@ -8,13 +9,14 @@
  * Stores, calls, returns and integer operations read the bits; block parameters and `select` pass them on. The demand
  * for bits therefore flows backward, from the uses of a value to its definition, until nothing changes.
  *
- * A canonicalization in a loop whose bits are read after the loop alone moves there. A block parameter is raw if all its
- * arguments would be canonical, but some are passed without canonicalization: the sum that a loop adds up, say. It gets
- * a canonicalization where its bits are read. The parameter of a loop stays canonical if that is within the loop.
+ * A canonicalization in a loop whose bits are read after the loop alone moves there. A block parameter is raw if all
+ * its arguments would be canonical, but some are passed without canonicalization: the sum that a loop adds up, say. It
+ * gets a canonicalization where its bits are read. The parameter of a loop stays canonical if that is within the loop.
  *
  * A vector has NaNs in lanes of one width, and its lanes may be read in the other width: demand is a bit per width.
  *
- * Invariant: no later pass adds a use that reads the bits of a NaN. The pass runs after all that move or forward values.
+ * Invariant: no later pass adds a use that reads the bits of a NaN. The pass runs after all that move or forward
+ * values.
  */
 import { canonicalizedBy, NARROW_LANES, WIDE_LANES } from "../ir/canonical_nan.ts";
 import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
@@ -333,7 +335,9 @@ class NanBits {
   }
 }
 
-/** Makes the NaNs of `f` canonical only where their bits are read; returns the number of canonicalizations that went. */
+/**
+ * Makes the NaNs of `f` canonical only where their bits are read; returns the number of canonicalizations that went.
+ */
 export function removeCanonicalizations(f: IrFunction, flow: ControlFlow): number {
   flow.compute(f);
   flow.scratch.ensure(f);

@@ -82,7 +82,8 @@ export interface RecordingEnd {
  * import { NewEngine } from "@waft/engine";
  * import { Recorder, replay } from "@waft/engine/recording";
  *
- * const text = `(module (import "env" "now" (func $now (result f64))) (func (export "time") (result f64) (call $now)))`;
+ * const text = `(module (import "env" "now" (func $now (result f64)))
+ *   (func (export "time") (result f64) (call $now)))`;
  * const recorder = new Recorder(text);
  * const instance = NewEngine({ deterministic: true }).compile(text)
  *   .instantiate({ record: recorder }, { env: { now: Date.now } });

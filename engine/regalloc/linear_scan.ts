@@ -504,7 +504,9 @@ export class LinearScan {
     return remat ? cost * REMAT_DISCOUNT : cost;
   }
 
-  /** Spills the interval in register r: from the current position, or from before the loops that have not used it yet. */
+  /**
+   * Spills the interval in register r: from the current position, or from before the loops that have not used it yet.
+   */
   #evict(r: number): void {
     const live = this.#live, q = this.#occupancy.interval[r], x = live.intervalVreg[q], p = this.#at;
     this.#advance(x, p);

@@ -2,8 +2,8 @@
  * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, assigned in order
  * of definition. A value prefers the slot of the value it is passed to (its affinity), so that loop-carried and merged
  * values stay in place. Slots of references, of 4, 8 and 16 bytes are never mixed, so moves may treat them as distinct
- * locations. References have the lowest `refSlotCount` cells; the collector, which scans stacks conservatively, does not
- * rely on it.
+ * locations. References have the lowest `refSlotCount` cells; the collector, which scans stacks conservatively, does
+ * not rely on it.
  */
 import { grown } from "../base/columns.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";

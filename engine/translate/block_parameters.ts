@@ -110,7 +110,9 @@ export function openJoin(t: Translation, n: number): void {
   }
 }
 
-/** Merges the locals of the `count` pending edges of frame `n` into the columns; returns the number of slots touched. */
+/**
+ * Merges the locals of the `count` pending edges of frame `n` into the columns; returns the number of slots touched.
+ */
 function mergeLocals(t: Translation, n: number, count: number): number {
   const { frames } = t;
   const { snaps, locals } = frames;

@@ -5,9 +5,9 @@
  *
  *     null        is the reference null?
  *     tag         low bits: i31, host handle, or object (gc_layout.ts: REF_TAG)
- *     type        the type id in the object's header (or function record) against the target's: by equality if the target
- *                 has no subtypes, else by the display in the type's descriptor (Cohen, "Type-Extension Type Tests Can Be
- *                 Performed In Constant Time", 1991)
+ *     type        the type id in the object's header (or function record) against the target's: by equality if the
+ *                 target has no subtypes, else by the display in the type's descriptor (Cohen, "Type-Extension Type
+ *                 Tests Can Be Performed In Constant Time", 1991)
  *
  * A cast to an object type that fails for null needs no null check: reading the header faults.
  */

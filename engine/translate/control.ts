@@ -98,7 +98,9 @@ export function enterIf(t: Translation, params: number, results: number): void {
   b.openBlock(0, true);
 }
 
-/** Values of elseEdge for ifs with a constant condition: the else arm is unreachable; only the else arm is reachable. */
+/**
+ * Values of elseEdge for ifs with a constant condition: the else arm is unreachable; only the else arm is reachable.
+ */
 const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 

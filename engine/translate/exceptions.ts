@@ -4,8 +4,8 @@
  * exceptions meet, which dispatches on the tag.
  *
  *     call inside a try       CALL, UNWOUND, BRANCH ──► landing pad of the innermost try
- *     landing pad             tag = CAUGHT_TAG;  tag = tags[k]? ──► payload from the overflow buffer, then the clause's label
- *                             no match: jump to the landing pad of the enclosing try, or `rethrow` to the caller
+ *     landing pad             tag = CAUGHT_TAG;  tag = tags[k]? ──► payload from the overflow buffer, then the clause's
+ *                             label; no match: jump to the landing pad of the enclosing try, or `rethrow` to the caller
  *
  * An edge into a landing pad carries the locals that changed since the try began, as every other edge does; operands
  * below the try do not change inside it. The caught exception is readable until the next call, so landing pads read it

@@ -9,7 +9,8 @@
  *     loggedAt[s]:    1 + index of the newest trail entry of slot s, 0 for none
  *     floor:          trail length at the entry of the innermost frame that keeps a journal; −1 if there is none.
  *                     A change is logged if loggedAt[s] ≤ floor, that is, once per slot and frame
- *     snapshot:       snaps[start …): the label's operands, then pairs of slot and value that differ from the frame's entry
+ *     snapshot:       snaps[start …): the label's operands, then pairs of slot and value that differ from the frame's
+ *                     entry
  *
  * Frame columns are indexed by frame number, outermost 0.
  */

@@ -1,7 +1,7 @@
 /**
- * On-stack replacement: the rest of a function from a loop header on, translated as a separate function. In: a body, and
- * the offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the body at
- * that header, and whose results are those of the body.
+ * On-stack replacement: the rest of a function from a loop header on, translated as a separate function. In: a body,
+ * and the offset of a loop in it. Out: an IrFunction whose only parameter is the address of a baseline frame of the
+ * body at that header, and whose results are those of the body.
  *
  *     entry    loads the locals and operands from their homes in the frame
  *     block B  becomes the block from the loop on:            block … loop … end … end
@@ -32,8 +32,8 @@ import { type EnclosingFrame, type FrameValue, LoopFinder, type LoopState } from
 import type { ModuleEnv } from "./module_env.ts";
 
 /**
- * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a multiple
- * of the body's bytes.
+ * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a
+ * multiple of the body's bytes.
  */
 const LEAST_LIMIT = 50_000;
 const LIMIT_PER_BYTE = 3;

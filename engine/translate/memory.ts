@@ -62,7 +62,9 @@ function pointerInto(t: Translation, memory: number, address: number): number {
   return b.binary(OP.ADD, I64, base, t.wide(address));
 }
 
-/** The address operand of an access to byte `address` of a memory, which is in bounds: `address` itself for memory 0. */
+/**
+ * The address operand of an access to byte `address` of a memory, which is in bounds: `address` itself for memory 0.
+ */
 function accessAddress(t: Translation, memory: number, address: number): number {
   return memory === 0 ? address : pointerInto(t, memory, address);
 }

@@ -1,6 +1,7 @@
 /**
  * The state of a translation, which all handlers of instructions share: the builder, the operand stack, the frames, the
- * constants. In: the function passed to `reset`. Out: fields that the handlers (control.ts, memory.ts, …) read and write.
+ * constants. In: the function passed to `reset`. Out: fields that the handlers (control.ts, memory.ts, …) read and
+ * write.
  *
  * Invariant: this file imports no handler, so they form no import cycle with the dispatch over them (function.ts).
  */

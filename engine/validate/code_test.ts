@@ -1,6 +1,6 @@
 /**
- * Validation of function bodies: valid, invalid and malformed instruction sequences with their messages and offsets, the
- * calls of visitors, and bodies of extreme size.
+ * Validation of function bodies: valid, invalid and malformed instruction sequences with their messages and offsets,
+ * the calls of visitors, and bodies of extreme size.
  */
 import assert from "node:assert/strict";
 import { InvalidError, MalformedError } from "../errors.ts";

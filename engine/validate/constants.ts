@@ -40,7 +40,9 @@ const LEAVES: ReadonlySet<number> = new Set<number>([
   CONSTANT.GLOBAL_GET,
 ]);
 
-/** Reads the next instruction, which has no operands; returns its type, or undefined if constant_rules.ts must decide. */
+/**
+ * Reads the next instruction, which has no operands; returns its type, or undefined if constant_rules.ts must decide.
+ */
 function typeOf(valid: ValidModule, reader: ConstantReader, visibleGlobals: number): ValType | undefined {
   const { gate } = valid;
   const opcode = reader.next();

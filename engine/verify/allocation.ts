@@ -1,6 +1,6 @@
 /**
- * Rules for allocation in the collected heap (abi/gc_layout.ts). In: accesses to the allocation cells and to a free slot.
- * Out: proof of each step, and a reference once the header is written.
+ * Rules for allocation in the collected heap (abi/gc_layout.ts). In: accesses to the allocation cells and to a free
+ * slot. Out: proof of each step, and a reference once the header is written.
  *
  *     slot = load [cells + class]     a free slot of the class, or null
  *     link = load [slot]              only if it is not null

@@ -8,8 +8,8 @@
  *
  *     SHAPE   how the decoder fills its columns, a key of SHAPE
  *     KIND    a key of KIND, with the operation after a dot where a kind has several; -: the shape decides
- *     BITS    32 bits from left to right: 0 and 1 are fixed; z: 1 for 64 bits, w: 1 for 32; d n m a: registers; other letters
- *             are fields of the shape; ?: any bit, of instructions whose effects do not differ
+ *     BITS    32 bits from left to right: 0 and 1 are fixed; z: 1 for 64 bits, w: 1 for 32; d n m a: registers; other
+ *             letters are fields of the shape; ?: any bit, of instructions whose effects do not differ
  *
  * Vector instructions that touch neither general registers nor memory are listed by class.
  */

@@ -3,9 +3,10 @@
  * of x64, to which arm64_decoder.ts translates its own.
  * Out: refined facts.
  *
- *     x < y, x ≤ y     bounds of both; if y is a length, room of x; if x is a length and y constant, a bound of the length
- *     x = y            bounds; the type of a record if x is its type id, or the ancestor at the depth of y, and y is the id of
- *                      a type; a record of the own instance if x is its context and y the own one
+ *     x < y, x ≤ y     bounds of both; if y is a length, room of x; if x is a length and y constant, a bound of the
+ *                      length
+ *     x = y            bounds; the type of a record if x is its type id, or the ancestor at the depth of y, and y is
+ *                      the id of a type; a record of the own instance if x is its context and y the own one
  *     stack, limit     the depth that has been compared
  *
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.

@@ -3,8 +3,8 @@
  * failure.
  *
  *     function   i32 arguments are zero-extended, the registers of context and memory are the instance's
- *     record     the same with the signature of the tested type; the record's context is the own one, or its context and memory
- *                are in their registers
+ *     record     the same with the signature of the tested type; the record's context is the own one, or its context
+ *                and memory are in their registers
  *     builtin    by the table of builtins; ranges of copies and fills are proven
  *     parking    a jump with the address of the next instruction on the stack
  *     return     the stack pointer is that of the entry

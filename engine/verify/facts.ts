@@ -5,8 +5,8 @@
  *
  *     kind, id      the kind of the value (VALUE): a number, or an address in a known object
  *     low, high     bounds of the number, or of the distance from the start of the object; high is Infinity if unknown
- *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without wrapping.
- *                   Locations with one name change together when a branch refines one of them. 0: no name
+ *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without
+ *                   wrapping. Locations with one name change together when a branch refines one of them. 0: no name
  *     step          a number is `low` plus a multiple of `step`, which is 1 if nothing is known; constants have any
  *     room, of      value + room is at most the length `of` (LIMIT); of < 0: nothing is known
  *
@@ -75,7 +75,10 @@ export const VALUE = {
   /** Address of the complete display of the type of the record named `id`. */
   DISPLAY: 26,
   RETURN_ADDRESS: 27,
-  /** A number that is Machine.jumpBytes times one in low … high, and the address of such a jump in the code at offset `id`. */
+  /**
+   * A number that is Machine.jumpBytes times one in low … high, and the address of such a jump in the code at offset
+   * `id`.
+   */
   JUMP_OFFSET: 28,
   JUMP_PLACE: 29,
   /** The low byte is 0 or 1; nothing is known of the others. */
@@ -86,8 +89,8 @@ export const VALUE = {
   TYPE_KIND: 32,
   ARRAY_LENGTH: 33,
   /**
-   * The address at distance `low` = `high` from element x of the array with the name in `of` (elementLimit); id: the type
-   * of the array; name, delta: those of x; room: x + room is at most the length.
+   * The address at distance `low` = `high` from element x of the array with the name in `of` (elementLimit); id: the
+   * type of the array; name, delta: those of x; room: x + room is at most the length.
    */
   ELEMENT: 34,
   /** The identity of the exception that was caught, and that of tag `id` of the module. */
@@ -505,8 +508,8 @@ export class SavedFacts {
   }
 
   /**
-   * The values that location `n` refers to on both paths are in one place, which gets a new name; returns false if there
-   * is no such place.
+   * The values that location `n` refers to on both paths are in one place, which gets a new name; returns false if
+   * there is no such place.
    */
   #noteReferent(k: number, n: number, facts: Facts, l: number): boolean {
     const { name, delta, id } = this.#facts;

@@ -108,8 +108,8 @@ export class FunctionVerifier {
   }
 
   /**
-   * Interprets the function again with the inductions of its loops. They are found first, in an interpretation that goes
-   * on where an access is not proven.
+   * Interprets the function again with the inductions of its loops. They are found first, in an interpretation that
+   * goes on where an access is not proven.
    */
   #followLoops(): void {
     const a = this.#a;

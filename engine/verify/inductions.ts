@@ -1,12 +1,14 @@
 /**
- * Induction variables of one loop: locations to which every turn adds the same constant. In: the facts at the loop's head,
- * on the ways into the loop and on the ways back. Out: bounds of all of them, from the bounds of one, the counter.
+ * Induction variables of one loop: locations to which every turn adds the same constant. In: the facts at the loop's
+ * head, on the ways into the loop and on the ways back. Out: bounds of all of them, from the bounds of one, the
+ * counter.
  *
  *     turns ≤ (largest counter − smallest counter at entry) / increment of the counter
  *     value at the head = value at entry + turns × increment
  *
- * The counter is joined like any other location, so its largest value holds at every turn. Then the bounds of the others
- * hold by induction over the turns: the sum of each turn is exact, because names only survive sums that do not wrap.
+ * The counter is joined like any other location, so its largest value holds at every turn. Then the bounds of the
+ * others hold by induction over the turns: the sum of each turn is exact, because names only survive sums that do not
+ * wrap.
  */
 import { type Facts, LIMIT } from "./facts.ts";
 

@@ -53,8 +53,8 @@ export interface MachineModule {
   readonly tableIsFixed: readonly boolean[];
   /**
    * By table: nothing but the module's code and its segments can write to it. If the code does not, its elements never
-   * move, and are null or functions: of the type with canonical id `tableType` unless that is 0, of the own instance with
-   * `tableIsOwn`.
+   * move, and are null or functions: of the type with canonical id `tableType` unless that is 0, of the own instance
+   * with `tableIsOwn`.
    */
   readonly tableIsPrivate: readonly boolean[];
   readonly tableType: Int32Array;

@@ -4,8 +4,8 @@
  *
  *     stack      inside the frame of the function
  *     context    loads of fields by their kind, stores to the values of own globals only
- *     memory     distance + displacement + size within the guard reservation (32-bit memory 0 with guard pages), within room
- *                that was compared before, or within the smallest length of the memory
+ *     memory     distance + displacement + size within the guard reservation (32-bit memory 0 with guard pages), within
+ *                room that was compared before, or within the smallest length of the memory
  *     table      an element below a length that was compared before
  *     constants  loads anywhere in the image
  *     others     the fields that compiled code uses, by the layouts of engine/abi/
@@ -230,8 +230,8 @@ export function load(a: Analysis, size: number, more = 0): void {
 }
 
 /**
- * Proves a store of `size` bytes at the current instruction's address plus `more`; `from`: the location of the value, −1
- * for none.
+ * Proves a store of `size` bytes at the current instruction's address plus `more`; `from`: the location of the value,
+ * −1 for none.
  */
 export function store(a: Analysis, size: number, from: number, more = 0): void {
   evaluateAddress(a, more);

@@ -1,6 +1,6 @@
 /**
- * Rules for references and objects of the collected heap. In: an address in an object, a value that is stored or passed,
- * the outcome of a test. Out: proof of the access or a failure, and the type of the value.
+ * Rules for references and objects of the collected heap. In: an address in an object, a value that is stored or
+ * passed, the outcome of a test. Out: proof of the access or a failure, and the type of the value.
  *
  *     fields      at an offset and of a size that the type of the object has; null faults in the first page
  *     elements    array + index × size + header, with an index below the length; loads of the length fault for null
@@ -142,7 +142,9 @@ function accessRecord(a: Analysis, at: number, size: number, isStore: boolean): 
   facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
 }
 
-/** Location `to` becomes the address of element `index` × 2^scale bytes of the array in location `array`, or a number. */
+/**
+ * Location `to` becomes the address of element `index` × 2^scale bytes of the array in location `array`, or a number.
+ */
 export function makeElement(a: Analysis, to: number, array: number, index: number, scale: number): void {
   const { facts } = a;
   const type = facts.id[array], field = elementOf(type);
@@ -203,7 +205,9 @@ function isWritable(a: Analysis, l: number): boolean {
   return field !== undefined && (!isRef(field.storage) || field.mutable || isFresh(a, limitName(a.facts.of[l])));
 }
 
-/** Whether the bytes in register `count` are those of elements of the array that begin at the address in location `l`. */
+/**
+ * Whether the bytes in register `count` are those of elements of the array that begin at the address in location `l`.
+ */
 export function isElementRange(a: Analysis, l: number, count: number): boolean {
   const { facts, ranges } = a;
   const field = elementOf(facts.id[l]);

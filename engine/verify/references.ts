@@ -1,7 +1,7 @@
 /**
- * Reference types as machine code sees them. In: closed heap types and value types (wasm/subtype.ts). Out: the relations
- * and layouts that the rules need. An externref and an anyref have the same representation, and a conversion between
- * them has no code; therefore `extern` is read as `any` everywhere.
+ * Reference types as machine code sees them. In: closed heap types and value types (wasm/subtype.ts). Out: the
+ * relations and layouts that the rules need. An externref and an anyref have the same representation, and a conversion
+ * between them has no code; therefore `extern` is read as `any` everywhere.
  */
 import { layoutFields, OBJECT } from "../abi/gc_layout.ts";
 import { canonicalType, heapMatches, supertypeId } from "../wasm/subtype.ts";

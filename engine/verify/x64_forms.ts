@@ -5,16 +5,17 @@
  *
  *     "PREFIXES MAP OPCODES KIND OPERANDS SIZE [IMMEDIATE]"
  *
- *     PREFIXES   mandatory prefixes that the row exists with: - 66 f3 f2, separated by commas; a leading v adds the form
- *                with VEX.128, v! leaves only that
+ *     PREFIXES   mandatory prefixes that the row exists with: - 66 f3 f2, separated by commas; a leading v adds the
+ *                form with VEX.128, v! leaves only that
  *     MAP        1: one byte, 0f, 38, 3a
  *     OPCODES    hexadecimal, single or a-b, separated by commas; /n: ModRM.reg extends the opcode
  *     KIND       a key of KIND, with the operation after a dot where a kind has several
- *     OPERANDS   r,m: ModRM.reg is the destination and ModRM.rm the source; m,r: the opposite; m: ModRM.rm alone; R: ModRM.rm
- *                is a register only; M: memory only; o: the register is in the opcode; -: none
- *     SIZE       bytes that a memory operand has: a number, or w: 2 with 66, 8 with W, otherwise 4; d: 8 with W, otherwise 4
- *     IMMEDIATE  b: one byte, z: four bytes, two with 66; o: eight with W, otherwise four; c, C: a displacement of one byte, of
- *                four
+ *     OPERANDS   r,m: ModRM.reg is the destination and ModRM.rm the source; m,r: the opposite; m: ModRM.rm alone; R:
+ *                ModRM.rm is a register only; M: memory only; o: the register is in the opcode; -: none
+ *     SIZE       bytes that a memory operand has: a number, or w: 2 with 66, 8 with W, otherwise 4; d: 8 with W,
+ *                otherwise 4
+ *     IMMEDIATE  b: one byte, z: four bytes, two with 66; o: eight with W, otherwise four; c, C: a displacement of one
+ *                byte, of four
  */
 
 export const X64_FORMS: readonly string[] = [

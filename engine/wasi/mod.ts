@@ -158,8 +158,8 @@ export class Wasi {
   }
 
   /**
-   * Adds an open directory as a preopened one, which `close` closes. `inheriting` are the rights of descriptors that are
-   * opened in it.
+   * Adds an open directory as a preopened one, which `close` closes. `inheriting` are the rights of descriptors that
+   * are opened in it.
    *
    * @internal
    */

@@ -1,7 +1,7 @@
 /**
- * Runs the program of an application (ops/build/application.ts) in its executable. In: the application, the executable's
- * name, and the words of the command line, which all belong to the guest. Out: the exit status. Invariant: the compiler
- * is loaded only for modules that cannot run without it.
+ * Runs the program of an application (ops/build/application.ts) in its executable. In: the application, the
+ * executable's name, and the words of the command line, which all belong to the guest. Out: the exit status. Invariant:
+ * the compiler is loaded only for modules that cannot run without it.
  */
 import { openArtifact } from "@waft/engine/internal/open_cached_module";
 import { writeText } from "@waft/engine/internal/host/process";

@@ -1,7 +1,7 @@
 /**
  * `waft build FILE -o APP`: makes one executable of a module or component: a copy of waft's single executable, followed
- * by the compiled program (ops/build/application.ts). Input: a program, and the inputs that its guest gets at every start.
- * Output: the executable, written completely or not at all.
+ * by the compiled program (ops/build/application.ts). Input: a program, and the inputs that its guest gets at every
+ * start. Output: the executable, written completely or not at all.
  */
 import type { Machine } from "@waft/engine";
 import { isSingleExecutable } from "@waft/engine/internal/host/process";
@@ -78,8 +78,8 @@ export function addCommand(program: Command): void {
 }
 
 /**
- * The groups of WASI that the project allows its guests; undefined: all, or there is no project. Rejects with an error for
- * flags that are malformed or not allowed.
+ * The groups of WASI that the project allows its guests; undefined: all, or there is no project. Rejects with an error
+ * for flags that are malformed or not allowed.
  */
 async function allowedWasi(flags: BuildFlags): Promise<readonly string[] | undefined> {
   const grants = guestGrants(flags);

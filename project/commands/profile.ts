@@ -1,7 +1,8 @@
 /**
  * `waft profile [options] FILE [ARG…]`: runs a program and shows where its time goes, or with `--counts` how often its
  * parts run: tables on the standard error stream, a page, a file for the Firefox profiler, JSON. The program's own
- * output and status are those of `waft run` without plugins; with `--json` its output goes to the standard error stream.
+ * output and status are those of `waft run` without plugins; with `--json` its output goes to the standard error
+ * stream.
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Profile, TrapError } from "@waft/engine";

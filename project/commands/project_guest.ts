@@ -2,9 +2,9 @@
  * The project's settings for a guest, the same for every command that runs one.
  *
  * Input: the flags of `run`, `profile`, `debug` or `serve`. Output: the inputs of the guest and the options of the
- * engine: flags first, then the machine's entry for the project (directories, variables) and the project's settings; and
- * the groups of WASI that the lockfile leaves. Invariant: `--bare` ignores all of them, but the project's files remain
- * protected. Plugins are the concern of `run` alone (project_plugins.ts).
+ * engine: flags first, then the machine's entry for the project (directories, variables) and the project's settings;
+ * and the groups of WASI that the lockfile leaves. Invariant: `--bare` ignores all of them, but the project's files
+ * remain protected. Plugins are the concern of `run` alone (project_plugins.ts).
  */
 import type { EngineOptions } from "@waft/engine";
 import { ProjectError } from "../base/diagnostic.ts";
@@ -58,7 +58,9 @@ export async function projectGroups(
   return { root, wasiGroups: flags.bare === true ? undefined : await groupsOf(root) };
 }
 
-/** The groups in the lockfile of the project at `root`. Throws a ProjectError for a lockfile that is missing or wrong. */
+/**
+ * The groups in the lockfile of the project at `root`. Throws a ProjectError for a lockfile that is missing or wrong.
+ */
 async function lockedGroups(root: string): Promise<readonly string[] | undefined> {
   const { missingLock, readProject, requireManifest, requirementsOf } = await import("../project.ts");
   const state = await readProject(root);

@@ -50,7 +50,9 @@ export function screenPages(text: string, rows: number, columns: number): Page[]
 // deno-lint-ignore no-control-regex -- the colours that waft adds
 const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
 
-/** The rows of a text, each within the width of the screen, whatever the terminal takes for the widths of characters. */
+/**
+ * The rows of a text, each within the width of the screen, whatever the terminal takes for the widths of characters.
+ */
 function screenRows(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => {
     const rows = [""];

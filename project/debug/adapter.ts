@@ -1,6 +1,6 @@
 /**
- * The debugger for editors: the Debug Adapter Protocol on top of {@linkcode Debugger}. In: requests, and a function that
- * prepares the program that a `launch` request names. Out: the protocol's events and bodies of responses.
+ * The debugger for editors: the Debug Adapter Protocol on top of {@linkcode Debugger}. In: requests, and a function
+ * that prepares the program that a `launch` request names. Out: the protocol's events and bodies of responses.
  *
  * References to variables, frames and threads are those of the protocol: valid while the program is stopped.
  */

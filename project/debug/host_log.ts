@@ -1,7 +1,8 @@
 /**
- * The calls of host functions that a debugged program has made. In: the program's imports and its memories. Out: imports
- * that make each call once: after {@linkcode HostLog.rewind} they repeat results, exceptions and changes of the memories
- * from the log, and call the host again from its end on. So a second run of the program is the same as the first.
+ * The calls of host functions that a debugged program has made. In: the program's imports and its memories. Out:
+ * imports that make each call once: after {@linkcode HostLog.rewind} they repeat results, exceptions and changes of the
+ * memories from the log, and call the host again from its end on. So a second run of the program is the same as the
+ * first.
  *
  * Invariant: host functions change only the memories of the instance, as the functions of WASI do.
  */

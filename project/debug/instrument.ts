@@ -3,17 +3,17 @@
  * of its instructions, whose activations and locals are in a memory that the debugger reads and writes.
  *
  * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
- * with the function that stops, three globals, four functions. The added memory begins with one byte per location, which
- * is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts epochs
- * down; the debugger is called where it becomes zero.
+ * with the function that stops, three globals, four functions. The added memory begins with one byte per location,
+ * which is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts
+ * epochs down; the debugger is called where it becomes zero.
  *
  * A location is an instruction, or the end of a function. An epoch begins at the start of a function, at each turn of a
- * loop, and where a function goes on after a call or in a catch clause. The program passes a location at most once in an
- * epoch, and at least one location, so an epoch and a location tell a moment of the run.
+ * loop, and where a function goes on after a call or in a catch clause. The program passes a location at most once in
+ * an epoch, and at least one location, so an epoch and a location tell a moment of the run.
  *
- * Invariants: while a function runs, the global `current` is the address of its record; numeric locals are read from and
- * written to the record alone, so a change of the record is a change of the local. References stay in locals, where the
- * debugger does not see them.
+ * Invariants: while a function runs, the global `current` is the address of its record; numeric locals are read from
+ * and written to the record alone, so a change of the record is a change of the local. References stay in locals, where
+ * the debugger does not see them.
  */
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { encodeModule } from "@waft/engine/internal/binary/encode";

@@ -58,7 +58,9 @@ interface Listener {
   stopped(stop: Stop): void;
 }
 
-/** The target of a step back: the previous instruction, the previous line of the function or its callers, a breakpoint. */
+/**
+ * The target of a step back: the previous instruction, the previous line of the function or its callers, a breakpoint.
+ */
 export type StepBack = "instruction" | "line" | "breakpoint";
 
 /** A call of an export, in the order of a run. */

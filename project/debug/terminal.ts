@@ -1,9 +1,9 @@
 /**
- * The debugger in a terminal: a prompt. In: a launched program and two streams. Out: the answers to commands; at the end
- * the program's exit status.
+ * The debugger in a terminal: a prompt. In: a launched program and two streams. Out: the answers to commands; at the
+ * end the program's exit status.
  *
- * One command at a time: while the program runs, only the interrupt key has an effect: it stops the program. Names and text of the
- * program are escaped.
+ * One command at a time: while the program runs, only the interrupt key has an effect: it stops the program. Names and
+ * text of the program are escaped.
  */
 import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";

@@ -93,7 +93,8 @@ function globalVariable(name: string, global: ExternGlobal): Variable {
 }
 
 /**
- * Changes a numeric global. Throws a SyntaxError if the text is not a number, a RangeError if its value does not fit the type.
+ * Changes a numeric global. Throws a SyntaxError if the text is not a number, a RangeError if its value does not fit
+ * the type.
  */
 function setGlobal(global: ExternGlobal, text: string): void {
   const type = NUMERIC.find((each) => global.type.endsWith(valTypeName(each))) ?? V128;

@@ -5,8 +5,8 @@
  * requested authority, a consumed contract or the plugin's own namespace, with the exact type. Every request must be
  * used by an import, a hook or a provided namespace, which keeps reviews short. Every provided function must be
  * exported. The world of a component must be the listed one, and each imported interface have a row
- * (wit_interfaces.ts) or a consumed contract. Publish and check both run this; the engine's link table (plugins/plugin_grants.ts) refuses the same
- * imports at run time.
+ * (wit_interfaces.ts) or a consumed contract. Publish and check both run this; the engine's link table
+ * (plugins/plugin_grants.ts) refuses the same imports at run time.
  */
 import { ENGINE_CALLS, findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
 import { type ConsumedContract, contractNamespace, type Definition, type ProvidedContract } from "./definition.ts";

@@ -1,6 +1,7 @@
 /**
- * The engine's limit on function bodies, for instrumented ones. In: the sizes of a body before and after instrumentation.
- * Out: nothing, or an Error with the function and the size of its own body, which a user can compare with the module.
+ * The engine's limit on function bodies, for instrumented ones. In: the sizes of a body before and after
+ * instrumentation. Out: nothing, or an Error with the function and the size of its own body, which a user can compare
+ * with the module.
  */
 import { MAX_BODY_BYTES } from "@waft/engine/internal/wasm/limits";
 

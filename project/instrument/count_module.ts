@@ -65,8 +65,8 @@ const ALLOCATIONS: ReadonlyMap<number, boolean> = new Map(
 );
 
 /**
- * Instruments the module with the binary form `bytes`, whose memories may have at most `maxPages` pages. Throws an Error
- * for a function that becomes too large.
+ * Instruments the module with the binary form `bytes`, whose memories may have at most `maxPages` pages. Throws an
+ * Error for a function that becomes too large.
  */
 export function countModule(bytes: Uint8Array, maxPages?: number): CountedModule {
   const module = decodeModule(bytes);
@@ -95,8 +95,8 @@ export function countModule(bytes: Uint8Array, maxPages?: number): CountedModule
 }
 
 /**
- * The module's memories with a limit of pages in their types, beside a memory of `added` pages. If one is too large from
- * the beginning, the engine's limit refuses it as in the module itself.
+ * The module's memories with a limit of pages in their types, beside a memory of `added` pages. If one is too large
+ * from the beginning, the engine's limit refuses it as in the module itself.
  */
 function limitedMemories(
   { memories }: Module,

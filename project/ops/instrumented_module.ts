@@ -1,7 +1,8 @@
 /**
- * Instrumented forms of modules that are valid under the user's options. In: a valid module's instrumentation, and those
- * options. Out: the compiled module. Invariant: the user's features have judged the module itself; the instrumented form
- * may need more of them, and may exceed a limit of the engine, which is then an error about instrumentation.
+ * Instrumented forms of modules that are valid under the user's options. In: a valid module's instrumentation, and
+ * those options. Out: the compiled module. Invariant: the user's features have judged the module itself; the
+ * instrumented form may need more of them, and may exceed a limit of the engine, which is then an error about
+ * instrumentation.
  */
 import { type EngineOptions, InvalidError, MalformedError, type Module, NewEngine } from "@waft/engine";
 import { inFile } from "./run_module.ts";

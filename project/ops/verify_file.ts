@@ -24,8 +24,8 @@ interface VerifiedPart extends VerifiedCode {
 type Architecture = Machine["arch"];
 
 /**
- * Verifies the code of the file at `path`; that of modules for `architecture`, by default this machine's. Rejects with the
- * engine's errors and those of the file system.
+ * Verifies the code of the file at `path`; that of modules for `architecture`, by default this machine's. Rejects with
+ * the engine's errors and those of the file system.
  */
 export async function verifyFile(
   path: string,

@@ -2,9 +2,9 @@
  * A plugin that is a component, as the rest of the plugin host sees it. Types only: the code behind them
  * (component_plugin.ts) is loaded for projects with components.
  *
- * Input: the engine, a plugin's bytes, its links. Output: instances whose functions take and return values in their form
- * in JavaScript, a `result` as `{ tag, val }`, and functions between them and other callers. Invariant: an interface is
- * linked for a link of the table only, with the grants of that link.
+ * Input: the engine, a plugin's bytes, its links. Output: instances whose functions take and return values in their
+ * form in JavaScript, a `result` as `{ tag, val }`, and functions between them and other callers. Invariant: an
+ * interface is linked for a link of the table only, with the grants of that link.
  */
 import type { Context, Engine } from "@waft/engine";
 import type { FuncType } from "../../component/model/types.ts";
@@ -67,7 +67,9 @@ export interface ComponentRuntime {
   forComponent(target: TypedFunction): Callable;
 }
 
-/** The component part of a plugin: the code for it, and the interfaces that it provides by the namespaces of contracts. */
+/**
+ * The component part of a plugin: the code for it, and the interfaces that it provides by the namespaces of contracts.
+ */
 export interface ComponentPart {
   readonly runtime: ComponentRuntime;
   readonly provides: ReadonlyMap<string, string>;

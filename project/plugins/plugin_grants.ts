@@ -3,9 +3,9 @@
  * a guest.
  *
  * Input: a locked plugin (definition, grants, denials, bindings), the imports of its module or component, and the
- * machine's policy. Output: one entry per import with its link target and scope, or a finding for an import without a link. Pure:
- * plugin_host.ts turns entries into functions. The sandbox depends on this invariant: an import without an entry is a
- * link error before any code runs, and entries come only from this table.
+ * machine's policy. Output: one entry per import with its link target and scope, or a finding for an import without a
+ * link. Pure: plugin_host.ts turns entries into functions. The sandbox depends on this invariant: an import without an
+ * entry is a link error before any code runs, and entries come only from this table.
  */
 import { findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES, STATUS } from "../definitions/authorities.ts";
 import { definesNamespace, guestMismatch } from "../definitions/contracts.ts";

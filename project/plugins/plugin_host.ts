@@ -332,7 +332,9 @@ export class PluginHost {
     return undefined;
   }
 
-  /** The reason why a component cannot import an interface from a provider: both must have the same signatures in WIT. */
+  /**
+   * The reason why a component cannot import an interface from a provider: both must have the same signatures in WIT.
+   */
   #interfaceFault(name: string, id: string, namespace: string, world: InspectedWorld): string | undefined {
     const provider = this.#plugin(id);
     const own = provider?.component?.provides.get(namespace);
@@ -345,7 +347,10 @@ export class PluginHost {
     return undefined;
   }
 
-  /** The reason why a module with these exports cannot call a function of a plugin: values of components need its memory. */
+  /**
+   * The reason why a module with these exports cannot call a function of a plugin: values of components need its
+   * memory.
+   */
   #callerFault(id: string, name: string, exports: readonly CallerExport[]): string | undefined {
     const provider = this.#plugin(id);
     if (provider?.component === undefined) return undefined;

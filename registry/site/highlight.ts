@@ -2,8 +2,8 @@
  * Syntax highlighting for pages: comments, strings, keywords, numbers.
  *
  * In: code and its language. Out: HTML in which every character of the code is escaped and only spans with known
- * classes are added; an unknown language stays plain. One regular expression for each language runs once over the code; an
- * unterminated token extends to the end, so the time is linear in the code. Colours are classes, since the site's
+ * classes are added; an unknown language stays plain. One regular expression for each language runs once over the code;
+ * an unterminated token extends to the end, so the time is linear in the code. Colours are classes, since the site's
  * policy forbids inline styles.
  */
 import { escapeText } from "./markup.ts";

@@ -2,8 +2,8 @@
  * Markdown to HTML, for the documentation and for text of authors.
  *
  * In: Markdown that may be hostile. Out: HTML without scripts, raw HTML, remote images, or links other than http(s),
- * mailto and, in the documentation, relative ones. Raw HTML is shown as text. Characters that reorder text become visible
- * escapes.
+ * mailto and, in the documentation, relative ones. Raw HTML is shown as text. Characters that reorder text become
+ * visible escapes.
  */
 import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";

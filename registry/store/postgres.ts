@@ -1,9 +1,9 @@
 /**
  * PostgreSQL, for several app processes on one database, through npm `postgres`.
  *
- * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all columns hold safe integers).
- * A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an error that
- * says "try again", because whether the last commit happened cannot be known here.
+ * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all columns hold safe
+ * integers). A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an
+ * error that says "try again", because whether the last commit happened cannot be known here.
  */
 import postgres from "postgres";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";

@@ -1,6 +1,7 @@
 /**
  * Steps back by instructions: from the end of a program to its beginning they stop at the places of the steps forward,
- * in reverse order. The programs have recursion, loops in loops, empty loops, exceptions, tail calls and a start function.
+ * in reverse order. The programs have recursion, loops in loops, empty loops, exceptions, tail calls and a start
+ * function.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";

@@ -1,7 +1,7 @@
 /**
  * The scenarios of native faults: each uses a part of the engine that takes something from the system. Out: functions
- * that return when the part has worked, also by a fallback, and throw the engine's error otherwise. A wrong result is an
- * AssertionError.
+ * that return when the part has worked, also by a fallback, and throw the engine's error otherwise. A wrong result is
+ * an AssertionError.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

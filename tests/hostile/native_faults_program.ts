@@ -1,10 +1,10 @@
 /**
- * Refuses calls of the system, one after the other, while the engine works (fault_scenarios.ts). Arguments: a folder for
- * files, `once` or `onward`, and the names of scenarios, or `all`. Out: one line of JSON per scenario.
+ * Refuses calls of the system, one after the other, while the engine works (fault_scenarios.ts). Arguments: a folder
+ * for files, `once` or `onward`, and the names of scenarios, or `all`. Out: one line of JSON per scenario.
  *
- * Cold: each call of the system from a place in the code that has not been refused yet is refused, repeatedly, until the
- * scenario passes with none refused; calls that give something back are not. Warm: the n-th call is refused, for each n.
- * `onward`: all later calls are refused, too, apart from those that give something back.
+ * Cold: each call of the system from a place in the code that has not been refused yet is refused, repeatedly, until
+ * the scenario passes with none refused; calls that give something back are not. Warm: the n-th call is refused, for
+ * each n. `onward`: all later calls are refused, too, apart from those that give something back.
  *
  * A refused call must end in an error that names it, or the scenario passes by a fallback; a repetition takes nothing
  * more from the system, and without refusals the scenario passes afterwards.

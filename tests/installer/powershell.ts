@@ -518,7 +518,9 @@ function converted(value: unknown, type: string | undefined): unknown {
   throw new Error(`no conversion to ${type}`);
 }
 
-/** Runs a script on a machine. `given` has the script's parameters by name in lower case. Throws the script's errors. */
+/**
+ * Runs a script on a machine. `given` has the script's parameters by name in lower case. Throws the script's errors.
+ */
 export function runScript(
   program: Node,
   machine: PowerShellMachine,

@@ -1,6 +1,6 @@
 /**
- * The grants, limits and interruptions of plugins that are components: what WASI's functions reach, memories of all core
- * instances together, deadlines and fuel.
+ * The grants, limits and interruptions of plugins that are components: what WASI's functions reach, memories of all
+ * core instances together, deadlines and fuel.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

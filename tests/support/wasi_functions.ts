@@ -15,9 +15,9 @@ import {
 import { loadProposal, proposalsOf, WASI_RELEASES } from "./wasi_wit.ts";
 
 const HEAD = `/**
- * The functions of WASI 0.2 and 0.3: the shape (abi/type_name.ts) of every function, by interface and name. \`$n\` stands
- * for a type of TYPES. Written by tests/component/wasi_shapes_test.ts from the specification's WIT; WAFT_BLESS=1 renews
- * it.
+ * The functions of WASI 0.2 and 0.3: the shape (abi/type_name.ts) of every function, by interface and name. \`$n\`
+ * stands for a type of TYPES. Written by tests/component/wasi_shapes_test.ts from the specification's WIT; WAFT_BLESS=1
+ * renews it.
  */
 `;
 /** Not in the text below, where the search for unused exports would find it. */

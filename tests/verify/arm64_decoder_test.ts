@@ -1,7 +1,7 @@
 /**
  * The verifier's decoder of arm64 against an external assembler: tests/encode/arm64.txt has lines "word | text" that
- * llvm-mc assembled. For every line with a form of functions, the registers, memory operand, width and immediate must be
- * those of the text.
+ * llvm-mc assembled. For every line with a form of functions, the registers, memory operand, width and immediate must
+ * be those of the text.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -85,8 +85,8 @@ Deno.test("baseline code of programs is proven, with guard pages and with explic
 });
 
 /**
- * Features whose code the verifier cannot always prove: fills of arrays are loops that count addresses, and baseline code
- * of large functions loses the types of some references where paths meet.
+ * Features whose code the verifier cannot always prove: fills of arrays are loops that count addresses, and baseline
+ * code of large functions loses the types of some references where paths meet.
  */
 const UNPROVEN_FEATURES = ["gc", "reference-types", "typed-function-references"];
 

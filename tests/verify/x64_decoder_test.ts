@@ -143,7 +143,8 @@ Deno.test("an instruction across the target of a branch is data, and so are the 
 });
 
 Deno.test("constants that look like a branch do not hide the target of a branch", () => {
-  // jb to the second ret, and a ret; then constants that are the bytes of jg +0 and of an instruction across the target.
+  // jb to the second ret, and a ret; then constants that are the bytes of jg +0 and of an instruction across the
+  // target.
   const { kind, at, count } = decodedBytes(Uint8Array.of(0x72, 4, 0xc3, 0x7f, 0, 0x80, 0xc3, 0x90));
   deepEqual([...kind.subarray(0, count)], [KIND.BRANCH, KIND.RETURN, KIND.BRANCH, KIND.DATA, KIND.RETURN, KIND.NOP]);
   deepEqual([...at.subarray(0, count)], [0, 2, 3, 5, 6, 7]);

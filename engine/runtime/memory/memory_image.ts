@@ -36,7 +36,9 @@ class MemoryImage implements RangeImage {
   }
 }
 
-/** The reference of a module to its image. Ranges refer to the image, so it is released when this one is unreachable. */
+/**
+ * The reference of a module to its image. Ranges refer to the image, so it is released when this one is unreachable.
+ */
 class ImageOwner {
   readonly image: MemoryImage;
 

@@ -110,8 +110,8 @@ function inverted({ code, n, word }: Place): number {
 }
 
 /**
- * A branch to a trap on which the sandbox depends: as in mutants.ts, not a compare with a constant, the stack check of a
- * function that calls no other, or the bounds of a copy by loads and stores with guard pages.
+ * A branch to a trap on which the sandbox depends: as in mutants.ts, not a compare with a constant, the stack check of
+ * a function that calls no other, or the bounds of a copy by loads and stores with guard pages.
  */
 function isCheck(place: Place): boolean {
   const { module, code, n, trap, calls } = place;

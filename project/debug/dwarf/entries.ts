@@ -1,6 +1,7 @@
 /**
  * Debugging information entries (DWARF 4 and 5, chapters 2 and 7; 5 with split strings and addresses, without separate
- * files). In: the sections of a module. Out: units, and the entries of a unit as a tree, read when they are first needed.
+ * files). In: the sections of a module. Out: units, and the entries of a unit as a tree, read when they are first
+ * needed.
  *
  * The input is untrusted: every read is within its section, a form that is not known ends the unit, and a unit that
  * cannot be read has no entries. Units, abbreviations, attributes of no size and lists may all refer to the same bytes,

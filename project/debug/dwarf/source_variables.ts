@@ -1,6 +1,7 @@
 /**
- * The variables of the source at an instruction. In: the debugging sections of a module, and frames. Out: parameters and
- * variables of the function and of the blocks around the instruction, innermost first, and the unit's static variables.
+ * The variables of the source at an instruction. In: the debugging sections of a module, and frames. Out: parameters
+ * and variables of the function and of the blocks around the instruction, innermost first, and the unit's static
+ * variables.
  */
 import type { CustomSection } from "@waft/engine/internal/wasm/module";
 import type { Variable } from "../variable.ts";
