@@ -20,6 +20,7 @@ import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { compileFirstEagerly } from "./quick_profile.ts";
 import { readTaskLine } from "./task_options.ts";
+import { copyTree } from "./tree_copy.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -85,7 +86,7 @@ function transpileRest(files: Files, folder: string, scratch: string): void {
   }
 }
 
-/** Builds the npm files of one package. */
+/** Builds the npm files of one package of the tree at `root`, with the new folder `scratch` for its files. */
 async function buildPackage(
   row: PackageRow,
   version: string | undefined,
@@ -93,15 +94,11 @@ async function buildPackage(
   root: string,
   kept: readonly string[],
 ): Promise<Files> {
+  mkdirSync(scratch);
   const folder = join(root, row.folder);
   const pack = join(scratch, "pack.tgz");
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
-  const restore = writeLiteralImports(root);
-  try {
-    deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
-  } finally {
-    restore();
-  }
+  deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
   const files = readPack(readFileSync(pack));
   // The command's archive also contains the engine, which is a separate package.
   if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }
@@ -175,7 +172,7 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
 }
 
 /**
- * Builds both packages of a tree into `out`; returns the paths of the archives, the engine's first. `begin` is called
+ * Builds both packages of a copy of a tree into `out`; returns the paths of the archives, the engine's first. `begin` is called
  * with the name of each step. `kept` lists modules of the engine that keep their paths besides the exported ones: for
  * tests.
  */
@@ -187,12 +184,14 @@ export async function buildNpm(
   kept: readonly string[] = [],
 ): Promise<string[]> {
   mkdirSync(out, { recursive: true });
-  const paths: string[] = [];
-  for (const row of PACKAGES) {
-    begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
-    const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
-    try {
-      const files = await buildPackage(row, version, scratch, root, kept);
+  const { tree, remove } = copyTree(root);
+  writeLiteralImports(tree);
+  const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
+  try {
+    const paths: string[] = [];
+    for (const row of PACKAGES) {
+      begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
+      const files = await buildPackage(row, version, join(scratch, String(paths.length)), tree, kept);
       const { name, version: built } = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as {
         name: string;
         version: string;
@@ -200,11 +199,12 @@ export async function buildNpm(
       const path = join(out, `${name.replace("@", "").replace("/", "-")}-${built}.tgz`);
       writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
       paths.push(path);
-    } finally {
-      rmSync(scratch, { recursive: true, force: true });
     }
+    return paths;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+    remove();
   }
-  return paths;
 }
 
 if (import.meta.main) {

@@ -9,13 +9,14 @@
  * times and order of the embedded files are fixed.
  */
 import { spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { VERSION } from "../project/base/version_string.ts";
 import { readTaskLine } from "./task_options.ts";
+import { onCopy } from "./tree_copy.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -77,16 +78,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
 /** Bundles a copy of this tree, because bundling writes beside the sources. */
 async function bundleOfCopy(): Promise<Map<string, Uint8Array>> {
   const { buildBundle } = await import("./release_bundle.ts");
-  const copy = mkdtempSync(join(tmpdir(), "waft-tree-"));
-  try {
-    cpSync(ROOT, copy, {
-      recursive: true,
-      filter: (path) => ![".git", "node_modules", "dist"].includes(relative(ROOT, path)),
-    });
-    return buildBundle(copy, VERSION, undefined);
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
+  return onCopy(ROOT, (copy) => buildBundle(copy, VERSION, undefined));
 }
 
 function fail(message: string): never {

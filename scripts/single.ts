@@ -9,9 +9,9 @@
  * of Bun for all platforms, whose archives have the digests of the table below.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { platformName } from "../project/base/paths.ts";
@@ -20,6 +20,7 @@ import { denoCache, fetchProgram } from "./pinned_deno.ts";
 import { MODULES_BY_URL, placedModules } from "./release_bundle.ts";
 import { run, say } from "./release_files.ts";
 import { readTaskLine } from "./task_options.ts";
+import { onCopy } from "./tree_copy.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUN_VERSION = "1.4.5";
@@ -139,18 +140,6 @@ export function buildSingles(
   }
 }
 
-/** Runs `action` on a copy of this tree. */
-export function onCopy<T>(action: (tree: string) => T): T {
-  const copy = mkdtempSync(join(tmpdir(), "waft-tree-"));
-  try {
-    const left = [".git", ".cache", "node_modules", "dist"];
-    cpSync(ROOT, copy, { recursive: true, filter: (path) => !left.includes(relative(ROOT, path)) });
-    return action(copy);
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
-}
-
 /** Runs an executable; throws an Error if it does not print `expected`. */
 function requireOutput(file: string, words: readonly string[], expected: string): void {
   const { status, stdout, stderr } = spawnSync(file, words, { cwd: ROOT, encoding: "utf8", timeout: 60_000 });
@@ -170,7 +159,7 @@ if (import.meta.main) {
   const platforms = values.platform.length > 0 ? values.platform : [platformName()];
   try {
     const out = resolve(ROOT, values.out);
-    for (const { platform, file } of onCopy((tree) => buildSingles({ tree, version: VERSION, out, platforms }))) {
+    for (const { platform, file } of onCopy(ROOT, (tree) => buildSingles({ tree, version: VERSION, out, platforms }))) {
       if (platform === platformName()) {
         requireOutput(file, ["--version"], VERSION);
         requireOutput(file, ["run", "examples/fib.wat", "10"], "55");

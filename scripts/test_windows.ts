@@ -27,8 +27,9 @@ import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/suppor
 import { buildNpm } from "./build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { buildBundle } from "./release_bundle.ts";
-import { buildSingles, onCopy } from "./single.ts";
+import { buildSingles } from "./single.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
+import { onCopy } from "./tree_copy.ts";
 import { ignoredTests, LEFT_OUT_FILES, MOST_LEFT_OUT } from "./windows_left_out.ts";
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
 
@@ -264,7 +265,10 @@ async function makeProject(folder: string): Promise<string> {
 function testSingle(): void {
   const work = join(folder, "single");
   mkdirSync(work);
-  const made = onCopy((tree) => buildSingles({ tree, version: VERSION, out: folder, platforms: ["windows/amd64"] }));
+  const made = onCopy(
+    ROOT,
+    (tree) => buildSingles({ tree, version: VERSION, out: folder, platforms: ["windows/amd64"] }),
+  );
   const variables = { WAFT_HOME: windowsPath(join(folder, "single-home")), WAFT_REGISTRY: "http://127.0.0.1:1" };
   for (const { label, program, args, directory, says, fails } of singleSteps(work, ".exe")) {
     const file = program === "waft" ? made[0]?.file ?? "" : join(work, program.built);
@@ -276,7 +280,7 @@ function testSingle(): void {
 /** A bundle installs itself, and its launcher starts it. */
 function testInstallation(): void {
   const bundle = join(folder, "bundle"), home = join(folder, "home");
-  onCopy((tree) => {
+  onCopy(ROOT, (tree) => {
     for (const [path, bytes] of buildBundle(tree, VERSION, { threshold: 1, keys: [] })) {
       mkdirSync(join(bundle, path, ".."), { recursive: true });
       writeFileSync(join(bundle, path), bytes);
