@@ -172,9 +172,9 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
 }
 
 /**
- * Builds both packages of a copy of a tree into `out`; returns the paths of the archives, the engine's first. `begin` is called
- * with the name of each step. `kept` lists modules of the engine that keep their paths besides the exported ones: for
- * tests.
+ * Builds both packages of a copy of a tree into `out`; returns the paths of the archives, the engine's first. `begin`
+ * is called with the name of each step. `kept` lists modules of the engine that keep their paths besides the exported
+ * ones: for tests.
  */
 export async function buildNpm(
   out: string,

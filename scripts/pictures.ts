@@ -11,6 +11,7 @@ import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";
 import { CHROMIUM } from "../tests/browser/browser.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -70,6 +71,11 @@ const PICTURES: readonly Picture[] = [
   },
 ];
 
+readTaskLine({
+  name: "task pictures",
+  about: "Makes the pictures of the documentation anew, with Chromium.",
+  options: {},
+});
 assert.ok(CHROMIUM !== undefined, "there is no Chromium: install it, or set CHROMIUM");
 const folder = mkdtempSync(join(tmpdir(), "pictures-"));
 writeFileSync(join(folder, "filters.wat"), FILTERS);

@@ -48,12 +48,11 @@ export function performancePage(figures: Figures | undefined = readFigures()): s
   const slowest = [...programs].sort((a, b) => b.runRatio - a.runRatio);
   return `# Performance
 
-waft compiles WebAssembly to machine code with a compiler of its own. This page compares it with V8, the engine that runs
-WebAssembly in Chrome, Node and Deno. Three times matter: how long a program takes to run, how long it takes to compile,
-and the cost of a call between JavaScript and WebAssembly. Every ratio is waft's time divided by V8's: 1 is the same
-speed, 0.5 half the time, 2 twice the time.
-
 ${message(figures)}
+
+V8 is the engine that runs WebAssembly in Chrome, Node and Deno. Three times matter: the time that a program runs, the
+time that its compilation takes, and the time of a call between JavaScript and WebAssembly. Every ratio is waft's time
+divided by V8's: 1 is the same speed, 0.5 half the time, 2 twice the time.
 
 Both run in the same process, one after the other, with the same results. Measured on ${figures.machine} by
 \`deno task bench\`. Times on a shared machine vary, ratios within one run much less.
