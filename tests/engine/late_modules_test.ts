@@ -17,9 +17,9 @@ const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target
 
 for (
   const [entry, most] of [
-    ["engine/mod.ts", 966_000],
-    ["engine/webassembly/mod.ts", 1_014_000],
-    ["project/commands/run.ts", 1_130_000],
+    ["engine/mod.ts", 974_000],
+    ["engine/webassembly/mod.ts", 1_022_000],
+    ["project/commands/run.ts", 1_138_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {
