@@ -70,11 +70,9 @@ export abstract class PosixMemory extends BaseHost<PosixFacts> {
   /** An anonymous file that contains `bytes`. Throws an Error that names its purpose. */
   protected createFile(bytes: Uint8Array, purpose: string): number {
     const { files } = this.calls;
+    const { unnamedFileCall } = this.system;
     const fd = files.createUnnamed();
-    if (fd < 0) {
-      const call = this.system.hasSystemCalls ? "memfd_create" : "mkstemp";
-      throw new SystemError(`Cannot create ${purpose}: the system refuses an anonymous file`, call, -fd);
-    }
+    if (fd < 0) throw new SystemError(`Cannot create a file for ${purpose}`, unnamedFileCall, -fd);
     try {
       this.#writeAll(fd, bytes);
     } catch (error) {

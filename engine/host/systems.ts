@@ -31,6 +31,8 @@ export interface SystemFacts {
    * interface.
    */
   readonly hasSystemCalls: boolean;
+  /** The function that creates files for images, named in errors. */
+  readonly unnamedFileCall: string;
   /** Optional instructions of every arm64 processor with this system; undefined where a program may ask for them. */
   readonly arm64Features: readonly string[] | undefined;
   /**
@@ -111,6 +113,7 @@ const LINUX: PosixFacts = {
   invalidateInstructions: undefined,
   errnoFunction: "__errno_location",
   hasSystemCalls: true,
+  unnamedFileCall: "memfd_create",
   arm64Features: undefined, // Linux emulates reads of the identification registers
   commitsOnAccess: false,
   faultStackBytes: 0, // handlers run on the signal stack
@@ -160,6 +163,7 @@ const DARWIN: PosixFacts = {
   invalidateInstructions: "sys_icache_invalidate",
   errnoFunction: "__error",
   hasSystemCalls: false,
+  unnamedFileCall: "mkstemp",
   arm64Features: ["lse"],
   commitsOnAccess: false,
   faultStackBytes: 0,
@@ -198,6 +202,7 @@ const WINDOWS: SystemFacts = {
   libc: "ucrtbase.dll",
   x64Convention: "win64",
   hasSystemCalls: false,
+  unnamedFileCall: "CreateFileMappingW",
   arm64Features: [],
   commitsOnAccess: true,
   faultStackBytes: 16384,
