@@ -29,7 +29,7 @@ import { elementOf, elementShift, HEADER_BYTES, structBytes } from "./references
 
 const { ADDRESS, RESULT } = PLACE;
 const { NOT_NULL, TAKEN } = SLOT_FACTS;
-/** Added to bytes before they are divided by 8, to look up a class. */
+/** Bytes added to a size before it is divided by 8, to look up its class. */
 const ROUNDING = 7;
 
 /** An access to the allocation cells at a constant distance. */
@@ -43,7 +43,7 @@ export function accessCells(a: Analysis, at: number, size: number, isStore: bool
   facts.set(RESULT, VALUE.FREE_SLOT, list, 0, bytes, a.name());
 }
 
-/** The head of the free list of a class that was looked up. */
+/** Loads or stores the head of the free list of a class that was looked up. */
 export function accessClass(a: Analysis, size: number, isStore: boolean): void {
   const { facts } = a;
   if (facts.low[ADDRESS] !== CELLS.FREE || size !== 8) return a.fail(REASON.OBJECT);
@@ -80,7 +80,7 @@ export function addCells(a: Analysis, to: number, cells: number, number: number)
   a.facts.copy(to, ADDRESS);
 }
 
-/** The class of a size. */
+/** Loads the class of a size from the table of classes. */
 export function accessSizeCell(a: Analysis, size: number, isStore: boolean): void {
   const { facts } = a;
   if (isStore || size !== 1 || facts.low[ADDRESS] !== CELLS.CLASS_OF) return a.fail(REASON.OBJECT);
@@ -89,7 +89,7 @@ export function accessSizeCell(a: Analysis, size: number, isStore: boolean): voi
   facts.room[RESULT] = facts.room[ADDRESS];
 }
 
-/** Location `l` is about to be divided by 8, with the name `name`: notes the bytes that it was made of. */
+/** Location `l`, a size plus ROUNDING, is about to be divided by 8: records the size for the quotient named `name`. */
 export function noteEighth(a: Analysis, l: number, name: number): void {
   const { facts } = a;
   const { of, room } = bytesOf(facts, l);
@@ -123,7 +123,10 @@ function takeSlot(a: Analysis, id: number): void {
   if (!isKnown) a.fail(REASON.OBJECT);
 }
 
-/** Register `r` has the bytes that are asked for, and becomes a slot. */
+/**
+ * A call of the allocation stub: register `r` holds the requested size in bytes. Returns an action that makes `r` the
+ * allocated slot, for after the call's effects on the facts.
+ */
 export function allocateSlow(a: Analysis, r: number): () => void {
   const { facts } = a;
   const bytes = facts.isConstant(r) ? facts.low[r] : 0;
@@ -142,7 +145,7 @@ export function noteSlot({ facts }: Analysis, name: number): void {
   }
 }
 
-/** Slots without a header are lost. */
+/** Forgets slots without a complete header, and links: a collection may reuse them. */
 export function forgetSlots({ facts }: Analysis): void {
   for (let l = 0; l < facts.count; l++) {
     const kind = facts.kind[l];
@@ -175,12 +178,12 @@ export function accessSlotHeader(a: Analysis, at: number, size: number, isStore:
   }
 }
 
-/** The canonical id of the type whose id is stored, −1 if none is. */
+/** The canonical type id that is being stored; −1 if the stored value is not a type id of the module. */
 function expectedType({ facts, module, stored }: Analysis): number {
   return stored >= 0 && facts.kind[stored] === VALUE.EXPECTED_TYPE ? module.typeId[facts.id[stored]] : -1;
 }
 
-/** The length of a new array is written. */
+/** Proves the store of a new array's length, which completes its header. */
 export function accessNewArray(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts, referent, stored } = a;
   const element = elementOf(facts.id[referent]);

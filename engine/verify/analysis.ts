@@ -1,7 +1,6 @@
 /**
  * The state of the verifier while it interprets one function: the facts at the current instruction, the stack pointer,
- * the meaning of the flags, and the first reason why the function is not proven. The rules read and change
- * it.
+ * the meaning of the flags, and the first reason why the function is not proven. The rules read and change it.
  *
  * The stack pointer is known exactly: `depth` is its distance below the value at entry, where the return address is.
  * Slots of the frame that hold values of general registers are locations, numbered when they are first written.
@@ -63,7 +62,7 @@ export const FLAGS = {
   CHAINED: 5,
 } as const;
 
-/** Most slots of a frame that are tracked. */
+/** Largest number of tracked slots: of the frame and of the overflow buffer together. */
 const MAX_SLOTS = 8192;
 
 export class Analysis {
@@ -88,19 +87,19 @@ export class Analysis {
   flagsDelta = 0;
   /** For FLAGS.CHAINED: the other flags, N Z C V from the most significant bit down. */
   chainFlags = 0;
-  /** The name of a record in the context that was found to be of the own instance since the last call, 0: none. */
+  /** The name of a record in the context that a test since the last call proved to be this instance's; 0: none. */
   ownRecord = 0;
   /** The register of the reference in the address that is being evaluated. */
   referent = 0;
-  /** The result of the current instruction that is being made. */
+  /** The number of the current instruction's result that is being computed. */
   result = 0;
   /** The location of the value that is being stored, −1: unknown. */
   stored = -1;
-  /** The number with this name is the rounded eighth of bytes, a product; 0: none. */
+  /** The number with this name is a size in bytes, rounded up and divided by 8; the size is a product. 0: none. */
   eighthName = 0;
   eighthOf = -1;
   eighthRoom = 0;
-  /** The current instruction always faults: control does not go on. */
+  /** The current instruction always faults: control does not continue. */
   faults = false;
   /** Reasons that bounds of loops may remove are passed over. */
   isExploring = false;
@@ -142,7 +141,7 @@ export class Analysis {
     return this.module.tableIsFixed[t] || this.constantTables[t] === 1;
   }
 
-  /** The signature of functions of closed type `heap`; undefined if it is no function type. */
+  /** The signature of functions of closed type `heap`; undefined for other types. */
   functionType(heap: HeapType): CodeType | undefined {
     if (heap < 0) return undefined;
     const known = this.#functionTypes.get(heap);

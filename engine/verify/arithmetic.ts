@@ -265,14 +265,14 @@ export function subtract(a: Analysis, to: number, from: number, size: number): v
   else define(a, to, size);
 }
 
-/** The number of location `l` as at most `size` bytes see it: its largest value. */
+/** The largest value of location `l`, of which at most `size` bytes are read. */
 export function highOf(a: Analysis, l: number, size: number): number {
   const { facts } = a;
   const high = facts.isNumber(l) || facts.kind[l] === VALUE.LENGTH ? facts.high[l] : Infinity;
   return size === 4 ? Math.min(high, MAX32) : high;
 }
 
-/** The same for the bits that both have. */
+/** Location `to` becomes the bitwise AND of its value and that of location `from`, `size` bytes. */
 export function and(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
   if (facts.kind[to] === VALUE.REFERENCE && facts.isConstant(from) && facts.low[from] <= 3 && facts.name[to] !== 0) {
@@ -286,7 +286,7 @@ export function and(a: Analysis, to: number, from: number, size: number): void {
   a.facts.number(to, 0, high, a.name());
 }
 
-/** The same for the bits that either has, or with `isExclusive` only one of them. */
+/** Location `to` becomes the bitwise OR, or XOR with `isExclusive`, of its value and that of location `from`. */
 export function or(a: Analysis, to: number, from: number, size: number, isExclusive: boolean): void {
   const { facts } = a;
   if (to === from && isExclusive) return facts.number(to, 0, 0, a.name());
@@ -324,7 +324,7 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   }
 }
 
-/** An index of elements, or a number of them, becomes a distance in bytes; returns whether the location has one. */
+/** An index or a number of elements becomes a distance in bytes; returns false if the location has neither. */
 function shiftIndex(a: Analysis, to: number, count: number): boolean {
   const { facts } = a;
   const of = facts.of[to], name = facts.name[to];
@@ -342,7 +342,7 @@ function shiftIndex(a: Analysis, to: number, count: number): boolean {
   return true;
 }
 
-/** An address in the context, of the record of a function, is a reference in location `l`. */
+/** Location `l`, an address in the context, becomes a reference if it is the address of a function's record. */
 function becomeRecord(a: Analysis, l: number): void {
   const { facts, module } = a;
   const index = (facts.low[l] - module.code.layout.importsOffset) / RECORD.SIZE;
@@ -357,7 +357,7 @@ function chooseReference(a: Analysis, to: number, from: number): void {
   facts.name[to] = a.name();
 }
 
-/** Location `to` is shifted (`operation`: SHIFT) by `count`; < 0: by a count that is not known. */
+/** Location `to` is shifted (`operation`: SHIFT) by `count` bits; < 0: by an unknown count. */
 export function shiftBy(a: Analysis, to: number, size: number, operation: number, count: number): void {
   const { facts } = a;
   const high = highOf(a, to, size);

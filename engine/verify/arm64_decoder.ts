@@ -21,7 +21,7 @@ export const ZERO: number = HIGH_REGISTERS + 31;
 export const STACK: number = ZERO + 1;
 /** The scratch register v31, through which code moves words of the frame. */
 export const VECTOR_SCRATCH: number = ZERO + 2;
-/** The extended register of an address; results before they are written. */
+/** The extended register of an operand; a result before it is written; the shifted register of an operand. */
 export const EXTENDED: number = ZERO + 3;
 export const WORK: number = ZERO + 4;
 export const OTHER: number = ZERO + 5;
@@ -283,7 +283,7 @@ function decodeBits(field: number, isWide: boolean, into: Instructions, n: numbe
 function decodeLogical(word: number, into: Instructions, n: number): boolean {
   if (!decodeBits(word >>> 10 & 0x1fff, into.wide[n] !== 0, into, n)) return false;
   const isTest = into.kind[n] === KIND.TEST;
-  // The stack pointer is no result of compiled code.
+  // Compiled code writes the stack pointer by sums and differences only.
   if (!isTest && (word & 31) === 31) return false;
   writesD(word, into, n);
   into.rn[n] = ORDINARY[fieldN(word)];
@@ -445,7 +445,10 @@ function decodeIndexed(word: number, into: Instructions, n: number): boolean {
   return (option & 2) !== 0;
 }
 
-/** Accesses without a displacement: atomic ones, and those that order others. `rm`: the source or expected value. */
+/**
+ * Accesses without a displacement: atomic ones, and those that order others. `reg`: the loaded or stored value, or the
+ * status of an exclusive store; `rn`: the source of an exchange or exclusive store.
+ */
 function decodeAt(word: number, into: Instructions, n: number): boolean {
   into.size[n] = 1 << (word >>> 30);
   into.base[n] = WITH_STACK[fieldN(word)];

@@ -1,5 +1,6 @@
 /**
- * arm64 for the verifier: calling convention, and the effects of instructions on stack and return address.
+ * arm64 for the verifier (Machine). In: instructions of arm64_decoder.ts. Out: the calling convention, and the effects
+ * of instructions on stack and return address; arm64_rules.ts has the other effects.
  *
  * The return address is in x30. A function that calls others saves it in the uppermost word of its frame, right below
  * its stack pointer at entry, where stack walks expect it: there it must be whenever a callee runs.
@@ -18,11 +19,11 @@ const { LEFT, RIGHT } = PLACE;
 const SCRATCH = registerLocation(16), SECOND_SCRATCH = registerLocation(17);
 const MEMORY_BASE = registerLocation(26), MEMORY_LENGTH = registerLocation(27), CONTEXT = registerLocation(28);
 const LINK = registerLocation(30);
-/** The platform's register, which code must not touch. */
+/** Mask of x18, which belongs to the platform: code must not write it. */
 const PLATFORM = 1 << 18;
 /** Bit of the vector scratch register in masks. */
 const SCRATCH_VECTOR = 1 << 31;
-/** Condition codes of x64: below, and not. */
+/** Condition code of x64 for "below"; bit 0 inverts it. */
 const BELOW = 2;
 
 function step(a: Analysis, map: CodeMap): void {
@@ -143,7 +144,7 @@ function checkSavedReturn(a: Analysis): void {
   if (slot === 0 || a.facts.kind[slot] !== VALUE.RETURN_ADDRESS) a.fail(REASON.RETURN);
 }
 
-/** x0-x5 of native routines; a call itself writes x30. */
+/** Registers that native routines write: x0-x5 and v31. The call itself writes x30. */
 const NATIVE_WRITES = 0x3f | SCRATCH_VECTOR;
 
 export const ARM64_MACHINE: Machine = {

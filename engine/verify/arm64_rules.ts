@@ -32,7 +32,7 @@ import { ALU, BASE_RIP, BIT_FIELD, KIND, SHIFT } from "./instructions.ts";
 import { load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT } = PLACE;
-/** Longest table of jumps. */
+/** Longest table of jumps, in entries. */
 const MAX_JUMPS = 1 << 16;
 /** Number of the vector register whose value is tracked. */
 const SCRATCH_VECTOR = 31;
@@ -165,7 +165,7 @@ function addWithCarry(a: Analysis, x: number, y: number): void {
   addToConstant(a, WORK, OTHER);
 }
 
-/** WORK, the place of the distance to the poll page, plus that distance; returns whether it is. */
+/** WORK becomes POLL_PLACE if it is the address of the distance to the poll page, plus that distance; false if not. */
 function addPoll({ facts }: Analysis, from: number): boolean {
   if (facts.kind[from] !== VALUE.POLL_DISTANCE || facts.kind[WORK] !== VALUE.IMAGE) return false;
   if (facts.low[WORK] !== facts.id[from] || facts.high[WORK] !== facts.id[from]) return false;

@@ -59,7 +59,7 @@ export class CodeMap {
     return search(this.#trapAt, offset) >= 0;
   }
 
-  /** Whether there is a displacement at `offset` that placing the image points at the poll page. */
+  /** Whether the word at `offset` is a displacement to the poll page, which placing the image fills in. */
   isPoll(offset: number): boolean {
     return this.#polls.has(offset);
   }

@@ -1,12 +1,11 @@
 /**
- * Rules for conditions: the facts that hold on each way of a branch. In: the meaning of the flags and a condition code
- * of x64, to which arm64_decoder.ts translates its own.
- * Out: refined facts.
+ * Rules for conditions: the facts that hold on each edge of a branch. In: the meaning of the flags and a condition code
+ * of x64, to which arm64_decoder.ts translates its own. Out: refined facts.
  *
  *     x < y, x ≤ y     bounds of both; if y is a length, room of x; if x is a length and y constant, a bound of the
  *                      length
  *     x = y            bounds; the type of a record if x is its type id, or the ancestor at the depth of y, and y is
- *                      the id of a type; a record of the own instance if x is its context and y the own one
+ *                      the id of a type; a record is this instance's if x is its context and y the instance's
  *     stack, limit     the depth that has been compared
  *
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.
@@ -19,7 +18,7 @@ import { noteSlot } from "./allocation.ts";
 import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
-/** No memory is longer: the address spaces of processes end below this. */
+/** No memory is longer, in bytes: the address spaces of processes end below this. */
 const LONGEST_MEMORY = 2 ** 52;
 
 /** Condition codes of the hardware; bit 0 inverts. */
@@ -218,7 +217,7 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   return true;
 }
 
-/** The record named `name` is that of a function of the own instance. */
+/** The record named `name` is that of a function of this instance. */
 function noteOwn(a: Analysis, name: number): void {
   if (name < 0) a.ownRecord = name;
   eachReference(a, name, (l) => a.facts.low[l] |= REFERENCE_FACTS.OWN);

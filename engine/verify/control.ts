@@ -1,6 +1,5 @@
 /**
- * Rules for calls, jumps and returns. In: a control instruction. Out: the facts where control goes on, or a
- * failure.
+ * Rules for calls, jumps and returns. In: a control instruction. Out: the facts where control continues, or a failure.
  *
  *     function   i32 arguments are zero-extended, the registers of context and memory are the instance's
  *     record     the same with the signature of the tested type; the record's context is the own one, or its context
@@ -24,7 +23,7 @@ import { allocateSlow, forgetSlots } from "./allocation.ts";
 import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
 import { isBelow, recordName } from "./memory.ts";
 
-/** Stack below the limit that frames without a check may use, and that a call into another instance pushes besides. */
+/** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */
 const UNCHECKED_STACK = 512 + 16;
 
 /** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
@@ -271,7 +270,7 @@ export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types):
   return returned(a, map, a.machine.allWritten, { params, results, ...builtinResult(a, builtin) }, false);
 }
 
-/** The callee's results are the function's own. */
+/** A tail call within the instance: the callee must have the function's result types. */
 function tailCall(a: Analysis, types: Types, own: Types): number {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
   a.machine.checkReturn(a);

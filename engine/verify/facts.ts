@@ -7,7 +7,7 @@
  *     low, high     bounds of the number, or of the distance from the start of the object; high is Infinity if unknown
  *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without
  *                   wrapping. Locations with one name change together when a branch refines one of them. 0: no name
- *     step          a number is `low` plus a multiple of `step`, which is 1 if nothing is known; constants have any
+ *     step          a number is `low` plus a multiple of `step`: 1 if nothing is known, without meaning for a constant
  *     room, of      value + room is at most the length `of` (LIMIT); of < 0: nothing is known
  *
  * A name denotes one value: the result of an instruction, or that of a location at a join. A join that closes a loop
@@ -97,15 +97,15 @@ export const VALUE = {
   CAUGHT_TAG: 35,
   TAG: 36,
   /**
-   * A slot of the heap without a header, or null; id: its class, or less the name of the class; low: SLOT_FACTS; high:
-   * its bytes if they are constant; of, room: its bytes as a product.
+   * A slot of the heap without a header, or null; id: its class, or the negated name of a class that was looked up;
+   * low: SLOT_FACTS; high: its bytes if they are constant; of, room: its bytes as a product.
    */
   FREE_SLOT: 37,
   /** The link in the free slot named `id`. */
   FREE_LINK: 38,
   /** A slot with array type `id` in its header, but no length. */
   NEW_ARRAY: 39,
-  /** The class of slots of the bytes in of, room; the address of its list; the address of the class of a size. */
+  /** The class for the size in of, room; the address of the class's free list; the address of the class of a size. */
   SIZE_CLASS: 40,
   CLASS_CELL: 41,
   SIZE_CELL: 42,
@@ -119,7 +119,7 @@ export const VALUE = {
   POLL_PLACE: 47,
 } as const;
 
-/** 1: column `id` of such values is a name. */
+/** By kind of value: 1 if column `id` is a name. */
 const NAMES_ID = new Uint8Array(64);
 for (
   const kind of [
@@ -153,7 +153,8 @@ export const NUMBER_FACTS = { ODD: 1 } as const;
 
 /**
  * Lengths: of memory n, in bytes; of table n, in elements and in bytes; of arrays (elementLimit). A number with the
- * limit `product(name, shift)` is the value of that name shifted left, less `room`.
+ * limit `productLimit(name, shift)` is the value of that name shifted left, less `room`. UNIT: the distance from the
+ * limit of a table in elements to that in bytes.
  */
 export const LIMIT = {
   MEMORY: 0,
@@ -174,12 +175,12 @@ export function elementLimit(name: number, shift: number): number {
   return name > 0 && name < MAX_LIMIT_NAME ? LIMIT.ELEMENTS + name * 8 + shift : -1;
 }
 
-/** See LIMIT. */
+/** The limit of the value named `name`, shifted left (LIMIT). −1 if the name is too large. */
 export function productLimit(name: number, shift: number): number {
   return name > 0 && name < MAX_LIMIT_NAME ? LIMIT.PRODUCT + name * 8 + shift : -1;
 }
 
-/** The name in limit `of`, 0 if it has none; and the shift. */
+/** The name in limit `of`, 0 if it has none. */
 export function limitName(of: number): number {
   return of < LIMIT.ELEMENTS ? 0 : (of - (of < LIMIT.PRODUCT ? LIMIT.ELEMENTS : LIMIT.PRODUCT)) >> 3;
 }
@@ -258,7 +259,7 @@ export class Facts {
     this.of = grown(this.of, size);
   }
 
-  /** Location `l` has a value of `kind` with a name of its own. */
+  /** Location `l` has a value of `kind`, named `name` (0: no name), without step and limit. */
   set(l: number, kind: number, id: number, low: number, high: number, name: number): void {
     this.kind[l] = kind;
     this.id[l] = id;
@@ -392,9 +393,9 @@ export class Facts {
 export class SavedFacts {
   #facts = new Facts();
   #end = 0;
-  /** Locations whose facts refer to another, and those, in one join. */
+  /** During one join: pairs of an entry whose facts refer to a name, and the entry that has the name. */
   readonly #referents: number[] = [];
-  /** Per block: first entry, −1 while nothing has reached it, and number of locations. */
+  /** Per block: first entry, −1 until a path reaches it, and number of locations. */
   first: Int32Array = new Int32Array(64);
   count: Int32Array = new Int32Array(64);
   /** Name of the block's first location, as a join names it; the other locations follow. */
@@ -404,7 +405,7 @@ export class SavedFacts {
   thresholds: readonly number[] = [];
   /** Inductions of the loops that begin at blocks (inductions.ts), by block. */
   readonly inductions: Map<number, Inductions> = new Map();
-  /** What is known of the loops from an earlier interpretation, by block; undefined: they are to be found. */
+  /** Inductions that an earlier interpretation found, by block; undefined while they are being found. */
   hints: ReadonlyMap<number, Hint> | undefined;
   /** Inductions are found or used. */
   followsLoops = false;
@@ -427,7 +428,10 @@ export class SavedFacts {
     return this.first[k] >= 0;
   }
 
-  /** Saves the facts of the first path to block `k`; names are numbered from `nameBase` on. `loop`: see rename. */
+  /**
+   * Saves the facts of the first path to block `k`; names are numbered from `nameBase` on. `loop`: the block is the
+   * head of a loop, so all locations are renamed.
+   */
   save(k: number, facts: Facts, nameBase: number, loop: boolean): void {
     const first = this.#end;
     this.first[k] = first;
@@ -611,7 +615,7 @@ export class SavedFacts {
     return true;
   }
 
-  /** The outcome of a type test, and on one path possibly 0, which says nothing. */
+  /** A type test, joined with the same test or with the constant 0: the outcome of a test that failed. */
   #joinTest(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     if (isZero(facts, l)) return false;
@@ -800,12 +804,12 @@ export class SavedFacts {
   }
 }
 
-/** A slot that can be taken from no list. */
+/** The class of a slot that is not in a known free list. */
 export const NO_CLASS = 0x7fffffff;
 /** The null reference, of any hierarchy. */
 const NULL_HEAP = 0;
 
-/** The heap type of the reference at location `l`; undefined if it is no reference. */
+/** The heap type of the reference at location `l`; undefined for other values. */
 function referenceHeap({ kind, id, low, high }: Facts, l: number): number | undefined {
   if (kind[l] === VALUE.REFERENCE) return id[l];
   if (kind[l] !== VALUE.NUMBER) return undefined;
@@ -855,7 +859,7 @@ const GROUP_OTHER = new Int32Array(MAX_GROUPS);
 const GROUP_OWN_DELTA = new Float64Array(MAX_GROUPS);
 const GROUP_OTHER_DELTA = new Float64Array(MAX_GROUPS);
 
-/** Most words of facts that refer to another location, in one join. */
+/** Largest length of SavedFacts.#referents, which has two entries per fact. */
 const MAX_REFERENTS = 64;
 /** Visits of a block after which bounds that still grow are widened. */
 const NARROW_VISITS = 3;

@@ -1,6 +1,6 @@
 /**
- * Abstract interpretation of one function. In: the bytes of the function. Out: nothing if it is proven,
- * otherwise the first reason and its offset.
+ * Abstract interpretation of one function. In: the bytes of the function. Out: nothing if it is proven, otherwise the
+ * first reason and its offset.
  *
  * Code is cut at the targets of branches. Facts at a target are those that hold on all paths to it; a target is
  * interpreted again when it loses facts, lowest offset first. Targets of jump tables become known during
@@ -26,11 +26,11 @@ export interface Finding {
   readonly reason: string;
 }
 
-/** Interpretations of blocks that a function may take, per block. */
+/** Largest number of interpretations of blocks in one function, per block. */
 const MAX_VISITS = 64;
-/** Times that a function is cut again. */
+/** Largest number of interpretations of a function, each with a new cut. */
 const MAX_CUTS = 16;
-/** Longest jump table. */
+/** Longest jump table, in entries. */
 const MAX_TABLE = 1 << 16;
 
 export class FunctionVerifier {
@@ -43,7 +43,7 @@ export class FunctionVerifier {
   #own: Signature & Partial<CodeType> = { params: new Uint8Array(0), results: new Uint8Array(0) };
   /** By instruction: 1 + number of the block that it begins, 0: none. */
   #blockAt: Int32Array = new Int32Array(1024);
-  /** By instruction: 1: it begins a block; 2: and closes a loop. */
+  /** By instruction: 1: it begins a block; 2: it is the head of a loop, to which a backward branch leads. */
   #cut: Uint8Array = new Uint8Array(1024);
   #blockCount = 0;
   /** By block: first instruction, depth, fence. */
@@ -68,10 +68,7 @@ export class FunctionVerifier {
     this.#masks = masks;
   }
 
-  /**
-   * Tables that were taken to be constant and are written by the verified code are so no longer; returns whether any
-   * was.
-   */
+  /** No longer takes tables to be constant that the verified code writes; returns whether there are any. */
   dropWrittenTables(): boolean {
     const { constantTables, writtenTables } = this.#a;
     let any = false;
@@ -387,7 +384,7 @@ export class FunctionVerifier {
     return this.#call(control.jumpAway(this.#a, this.#map, target, this.#own));
   }
 
-  /** After a call: the way to its landing pad, and whether control goes on. */
+  /** Passes the facts after a call on to its landing pad; returns whether control continues behind the call. */
   #call(flow: number): boolean {
     if (flow === control.FLOW.ENDS) return false;
     const a = this.#a;
@@ -403,7 +400,7 @@ export class FunctionVerifier {
     return true;
   }
 
-  /** A jump to the code that an entry of a table names: to all of them. */
+  /** A jump through a jump table: control may go to the code that any entry in the proven range names. */
   #jumpTable(register: number): boolean {
     const a = this.#a;
     const { facts, module: { bytes } } = a;
@@ -420,7 +417,7 @@ export class FunctionVerifier {
     return false;
   }
 
-  /** A jump to one of the jumps of a table. */
+  /** A jump into a table of jumps: control may go to any in the proven range. */
   #jumpToJump(table: number, low: number, high: number): boolean {
     const { jumpBytes } = this.#machine;
     for (let k = low; k <= high; k++) {

@@ -1,7 +1,7 @@
 /**
- * Induction variables of one loop: locations to which every turn adds the same constant. In: the facts at the loop's
- * head, on the ways into the loop and on the ways back. Out: bounds of all of them, from the bounds of one, the
- * counter.
+ * Induction variables of one loop: locations to which every iteration (turn) adds the same constant. In: the facts at
+ * the loop's head, on the edges into the loop and on the back edges. Out: bounds of all of them, from the bounds of
+ * one, the counter.
  *
  *     turns ≤ (largest counter − smallest counter at entry) / increment of the counter
  *     value at the head = value at entry + turns × increment
@@ -14,7 +14,7 @@ import { type Facts, LIMIT } from "./facts.ts";
 
 const NUMBER = 0;
 
-/** A loop from an earlier interpretation. */
+/** The inductions of a loop that an earlier interpretation found. */
 export interface Hint {
   /** The location of the counter, and its largest value at the head. */
   readonly counter: number;
@@ -23,7 +23,7 @@ export interface Hint {
   readonly increments: Float64Array;
 }
 
-/** Largest bound of a counter; larger ones are those of the type. */
+/** Largest upper bound of a usable counter; a larger bound is only that of its type. */
 const MOST_TURNS = 0x7ffffffe;
 
 export class Inductions {
@@ -31,7 +31,7 @@ export class Inductions {
   readonly #first: number;
   readonly #count: number;
   readonly #hint: Hint | undefined;
-  /** Bounds and room on the ways into the loop, by location. */
+  /** Bounds and room on the edges into the loop, by location. */
   readonly #low: Float64Array;
   readonly #high: Float64Array;
   readonly #room: Float64Array;
@@ -39,7 +39,7 @@ export class Inductions {
   /** By location: 1 if its bounds come from the counter. */
   readonly #follows: Uint8Array;
   #turned = false;
-  /** A location has stopped to follow since the last call of `apply`. */
+  /** A location has stopped following since the last call of `apply`. */
   #hasLost = false;
 
   /** The facts at the head are those of `facts` from `first` on. */
@@ -68,7 +68,7 @@ export class Inductions {
     return this.#follows[l] === 1;
   }
 
-  /** Another way into the loop. */
+  /** Joins another edge into the loop. */
   enter(facts: Facts, count: number): void {
     for (let l = 0; l < this.#count; l++) {
       if (l >= count || facts.kind[l] !== NUMBER) {
@@ -83,7 +83,7 @@ export class Inductions {
     }
   }
 
-  /** A way back: every location that follows must have changed as before. */
+  /** Joins a back edge: every location that follows must have changed as before. */
   turn(facts: Facts, count: number): void {
     const { name, delta, kind } = this.#facts;
     for (let l = 0; l < this.#count; l++) {
@@ -104,7 +104,7 @@ export class Inductions {
     for (let l = 0; l < this.#count; l++) this.#lose(l);
   }
 
-  /** The bounds of location `l` no longer come from the counter: all ways back must be joined again. */
+  /** The bounds of location `l` no longer come from the counter: all back edges must be joined again. */
   #lose(l: number): void {
     if (this.#follows[l] === 0) return;
     this.#follows[l] = 0;

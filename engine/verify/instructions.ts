@@ -64,9 +64,9 @@ export const KIND = {
   SHIFT_TO: 39,
   /** Stores rax to rcx consecutive places from rdi on. */
   FILL: 40,
-  /** No instruction. */
+  /** Bytes that are not an instruction. */
   DATA: 41,
-  /** 16 bits of the register become those of the immediate, at the place `scale`. */
+  /** 16 bits of the register, from bit 16 × `scale` on, become those of the immediate. */
   KEEP: 42,
   /** The register becomes bits of `rn`, moved: from bit `immediate` to bit `displacement`. `sub`: BIT_FIELD. */
   BIT_FIELD: 43,
@@ -120,7 +120,7 @@ export class Instructions {
   operands: Uint8Array = new Uint8Array(1024);
   /** Bytes of the operation and of a memory operand; 0: no memory is accessed. */
   size: Uint8Array = new Uint8Array(1024);
-  /** REX.W or VEX.W. */
+  /** The operation has 64 bits: REX.W or VEX.W, or the width bit of arm64. */
   wide: Uint8Array = new Uint8Array(1024);
   locked: Uint8Array = new Uint8Array(1024);
   /** A REX prefix is present: byte registers 4-7 are spl … dil and not ah … bh. */

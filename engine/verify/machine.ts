@@ -30,7 +30,7 @@ export interface Machine {
   readonly allWritten: number;
   readonly nativeWrites: number;
   readonly allocateWrites: number;
-  /** Bytes of a frame above the place that the tables of call sites measure: the return address, if code saves it. */
+  /** Bytes of a frame that the tables of call sites do not count: the word with the saved return address on arm64. */
   readonly siteBytes: number;
   /** Bytes of a jump in a table of jumps. */
   readonly jumpBytes: number;
@@ -47,9 +47,7 @@ export interface Machine {
   step(a: Analysis, map: CodeMap): void;
   /** Interprets a push or pop, or another change of the stack that is a control instruction. */
   moveStack(a: Analysis): void;
-  /**
-   * Sets the flags for a branch that compares by itself. Returns the condition code of x64 that the branch tests.
-   */
+  /** Sets the flags for a branch that compares by itself. Returns the condition code of x64 that the branch tests. */
   branchCondition(a: Analysis): number;
   /** Whether the branch is always taken. */
   isTaken(a: Analysis, condition: number): boolean;

@@ -1,9 +1,9 @@
 /**
- * Rules for addresses and memory. In: an instruction with a memory operand. Out: PLACE.ADDRESS has the
- * address, the access is proven or the analysis fails, and for a load PLACE.RESULT has the value.
+ * Rules for addresses and memory. In: an instruction with a memory operand. Out: PLACE.ADDRESS has the address, the
+ * access is proven or the analysis fails, and for a load PLACE.RESULT has the value.
  *
  *     stack      inside the frame of the function
- *     context    loads of fields by their kind, stores to the values of own globals only
+ *     context    loads of fields by their kind, stores only to globals of the instance and to lengths of memories
  *     memory     distance + displacement + size within the guard reservation (32-bit memory 0 with guard pages), within
  *                room that was compared before, or within the smallest length of the memory
  *     table      an element below a length that was compared before
@@ -47,7 +47,7 @@ import { accessElement, accessReference, isOfType, makeElement, NULL_PAGE, setRe
 import { isRef } from "../wasm/types.ts";
 import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 
-/** Bytes behind the base of a memory with guard pages: 2^32 for the index, as much for the offset, and a guard. */
+/** Reserved bytes from the base of a memory with guard pages on: 2^32 each for index and offset, and a guard. */
 const GUARDED_BYTES = 2 ** 33 + 0x10000;
 const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
 const { ADDRESS, RESULT } = PLACE;
@@ -133,7 +133,7 @@ export function hasDistance(facts: Facts, l: number): boolean {
   return kind <= VALUE.CELL || kind === VALUE.IMAGE;
 }
 
-/** A number apart from its location. */
+/** The facts about a number, apart from a location. */
 interface Addend {
   low: number;
   high: number;
@@ -303,7 +303,7 @@ function isNull({ code, facts, n }: Analysis): boolean {
   return base >= 0 && code.index[n] < 0 && facts.low[base] === 0 && facts.high[base] === 0;
 }
 
-/** The same for objects that are accessed at constant distances. */
+/** Proves the access at PLACE.ADDRESS, the constant distance `at` from the start of its object, or fails. */
 function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
   const id = facts.id[ADDRESS];
@@ -342,7 +342,7 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
   a.fail(REASON.ADDRESS);
 }
 
-/** A value beyond the registers of a call. */
+/** An access to the overflow buffer, which passes the parameters and results of calls beyond the registers. */
 function accessOverflow(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
   if (at < 0 || at + size > OVERFLOW_BYTES) return a.fail(REASON.THREAD);
@@ -444,7 +444,7 @@ function accessDescriptor(a: Analysis, name: number, at: number, size: number, i
   facts.set(RESULT, VALUE.TYPE_KIND, name, 0, 0, a.name());
 }
 
-/** The context of a record that may belong to another instance, which a call needs. */
+/** A load from the context of a record that may belong to another instance: the fields that a call needs. */
 function accessOtherContext(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
   if (isStore) return a.fail(REASON.CONTEXT);
@@ -515,7 +515,7 @@ function loadGlobal(a: Analysis, at: number, size: number): void {
   if (at % GLOBAL_SIZE === 0 && size === 8) a.facts.set(RESULT, VALUE.CELL, g, 0, 0, 0);
 }
 
-/** Fields of the records that the context has. */
+/** A load from a function record in the context. */
 function loadRecordField(a: Analysis, at: number, size: number): void {
   // The context of an import's record is read to compare it, its code to call it.
   const name = recordName(at - at % RECORD.SIZE), field = at % RECORD.SIZE;
@@ -545,7 +545,7 @@ function loadSharedLength(a: Analysis, at: number, size: number): void {
   }
 }
 
-/** Stores to the context: values of own globals, and the lengths of shared memories as they were loaded. */
+/** Stores to the context: values of globals that it holds, and lengths of memories as they were loaded. */
 function storeContext(a: Analysis, at: number, size: number): void {
   const { layout } = a.module.code;
   const { facts, stored } = a;

@@ -35,17 +35,17 @@ import {
   storageMatches,
 } from "./references.ts";
 
-/** An access below this address faults. */
+/** Accesses to addresses below this fault. */
 export const NULL_PAGE = 4096;
 const { ADDRESS, RESULT } = PLACE;
 const { NOT_NULL, OBJECT: IS_OBJECT } = REFERENCE_FACTS;
 
-/** Location `l` becomes a reference of value type `type`, with a name. */
+/** Location `l` becomes a reference of value type `type`, named `name`. */
 export function setReference(a: Analysis, l: number, type: ValType, name: number): void {
   a.facts.set(l, VALUE.REFERENCE, machineHeap(heapOf(type)), isNullable(type) ? 0 : NOT_NULL, 0, name);
 }
 
-/** Whether the value of location `l` is proven to be of value type `type`; true for all numbers. */
+/** Whether the value of location `l` is proven to be of value type `type`; true for types of numbers and vectors. */
 export function isOfType(a: Analysis, l: number, type: ValType): boolean {
   if (!isRef(type)) return true;
   const { facts } = a;
@@ -76,7 +76,7 @@ function isFunctionOf({ facts, module }: Analysis, l: number, heap: HeapType): b
   return heapMatches(module.functionTypeId[index], heap);
 }
 
-/** The number of elements that the array in location `l` has at least. */
+/** The least length of the array in location `l`, in elements. */
 function leastLengthOf({ facts }: Analysis, l: number): number {
   return facts.kind[l] === VALUE.REFERENCE ? facts.high[l] : 0;
 }
@@ -104,7 +104,7 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   if (field !== undefined) {
     return accessSlot(a, field.storage, field.mutable || isFresh(a, facts.name[referent]), size, isStore);
   }
-  // A reference to nothing is null, and the access faults.
+  // A reference of a bottom type is null, and the access faults.
   if (heap !== bottomOf(heap) || at + size > NULL_PAGE) a.fail(REASON.OBJECT);
 }
 
@@ -114,7 +114,7 @@ function isInside(at: number, size: number, shift: number, count: number): boole
   return size === 1 << shift && offset >= 0 && offset % size === 0 && offset / size < count;
 }
 
-/** Whether the object named `name` was allocated here: then its immutable fields have the types of its own type. */
+/** Whether the object named `name` was allocated here: its type is known exactly, so immutable fields may be stored. */
 function isFresh(a: Analysis, name: number): boolean {
   let isFresh = false;
   eachReference(a, name, (l) => isFresh ||= (a.facts.low[l] & REFERENCE_FACTS.FRESH) !== 0);
@@ -143,7 +143,8 @@ function accessRecord(a: Analysis, at: number, size: number, isStore: boolean): 
 }
 
 /**
- * Location `to` becomes the address of element `index` × 2^scale bytes of the array in location `array`, or a number.
+ * Location `to` becomes the address of the array in location `array` plus `index` × 2^scale bytes if that is an
+ * element's; otherwise it is forgotten.
  */
 export function makeElement(a: Analysis, to: number, array: number, index: number, scale: number): void {
   const { facts } = a;

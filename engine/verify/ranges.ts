@@ -1,12 +1,12 @@
 /**
- * Facts about sums of two values, for copies and fills: start + count is at most a length. They hold from where a
- * branch shows them to the end of straight-line code: where paths meet, they are dropped.
+ * Facts about sums of two values, for copies and fills: start + count is at most a length. They hold from the branch
+ * that shows them to the end of straight-line code: where paths meet, they are dropped.
  */
 import type { Facts } from "./facts.ts";
 
 /** The name of zero, in sums of one value. */
 export const ZERO_NAME = -1;
-/** Most sums and ranges that are kept; older ones are overwritten. */
+/** Number of sums, and of products, that are kept; older ones are overwritten. */
 const KEPT = 16;
 const WORDS = 6;
 
@@ -16,7 +16,7 @@ export class Ranges {
   readonly #products = new Float64Array(KEPT * 3);
   #next = 0;
   #nextProduct = 0;
-  /** False while the facts of the other way of a branch are found: its target begins without ranges. */
+  /** False while the facts on the taken edge of a branch are computed: its target begins without ranges. */
   isOpen = true;
 
   clear(): void {

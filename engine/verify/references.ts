@@ -40,7 +40,7 @@ export function commonHeap(x: HeapType, y: HeapType): HeapType | undefined {
   }
 }
 
-/** True if a reference that is not null and of this type is an address. */
+/** Whether every non-null reference of this type is an address. */
 export function isAddress(heap: HeapType): boolean {
   return heap >= 0 || heap === HEAP.struct || heap === HEAP.array || heap === HEAP.func;
 }
@@ -80,7 +80,7 @@ export function structBytes(heap: HeapType): number {
   return composite.kind === "struct" ? layoutOf(heap, composite.fields).bytes : 0;
 }
 
-/** Does storage type `from` hold only values of storage type `to`, in the same form? */
+/** Whether storage type `from` holds only values of storage type `to`, in the same representation. */
 export function storageMatches(from: ValType, to: ValType): boolean {
   if (!isRef(from) || !isRef(to)) return from === to;
   return (isNullable(to) || !isNullable(from)) && heapMatches(machineHeap(heapOf(from)), machineHeap(heapOf(to)));

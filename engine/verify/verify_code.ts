@@ -3,14 +3,15 @@
  * Out: the functions that are not proven, with offset and reason. A module is proven if there are none: the proof of
  * each function relies on those of the functions that it calls.
  *
- *     machine.ts                          the parts of an architecture; x64_machine.ts and arm64_machine.ts have them
+ *     machine.ts                          the interface of an architecture: x64_machine.ts, arm64_machine.ts
  *     *_forms.ts, *_decoder.ts            bytes → columns of instructions (instructions.ts)
  *     facts.ts, ranges.ts                 the abstract domain: facts about registers, slots and lengths
+ *     inductions.ts                       bounds of induction variables
  *     references.ts                       types of references as machine code sees them
  *     objects.ts, allocation.ts           proof of accesses to objects, and of their allocation
  *     memory.ts                           proof of each access
  *     arithmetic.ts, *_rules.ts           facts about results
- *     conditions.ts                       facts on the ways of a branch
+ *     conditions.ts                       facts on both edges of a branch
  *     control.ts, written.ts              proof of each call, jump and return; registers that functions write
  *     function_verifier.ts                blocks and joins of one function
  *

@@ -1,7 +1,7 @@
 /**
  * Registers that functions write, callees included, found in their bytes: a caller may keep values in the others across
  * a call. In: the code of all functions. Out: a mask of general registers per function. Registers of the convention
- * (stack pointer, context, memory) are not in it: rules prove them for every function.
+ * (stack pointer, context, memory) are not in it: the rules prove that every function preserves them.
  */
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import type { MachineModule } from "./machine_module.ts";

@@ -87,7 +87,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
 /**
  * Decodes [start, end) of `bytes` into `into`, which has begun. Bytes that are not an instruction become an entry of
  * KIND.DATA up to the next place to which a branch leads; so does an instruction that overlaps a place to which control
- * goes with more certainty. `into.mark` may name more such places before.
+ * goes with more certainty. Callers name further such places with `into.mark` before.
  */
 export function decodeX64(bytes: Uint8Array, start: number, end: number, into: Instructions): void {
   into.count = 0;

@@ -1,5 +1,6 @@
 /**
- * x86-64 for the verifier: calling convention, and the effects of instructions on stack and return address.
+ * x86-64 for the verifier (Machine). In: instructions of x64_decoder.ts. Out: the calling convention, and the effects
+ * of instructions on stack and return address; x64_rules.ts has the other effects.
  */
 import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
@@ -16,7 +17,7 @@ const RSP = 4, RECORD_REGISTER = 10, CONTEXT_REGISTER = 15;
 /** Condition code of JE. */
 const JUMP_EQUAL = 4;
 
-/** Every register that a call may change: all but rsp, rbx and r15. */
+/** Mask of the registers that a call may change: all but rsp, rbx (memory base) and r15 (context). */
 const ALL_WRITTEN = 0xffff & ~((1 << 4) | (1 << 3) | (1 << 15));
 
 /** The general registers that instruction `n` writes itself. */

@@ -28,7 +28,7 @@ import { load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
 const RAX = 0, RCX = 1, RDX = 2, RSP = 4, RDI = 7;
-/** Longest table of jumps. */
+/** Longest table of jumps, in entries. */
 const MAX_JUMPS = 1 << 16;
 
 /** The immediate of the current instruction as a signed number; Infinity if it is not exact. */
@@ -216,7 +216,7 @@ export function signOfRax(a: Analysis): void {
   define(a, RDX, a.code.size[a.n]);
 }
 
-/** Instructions of r/m in place. */
+/** Instructions that change r/m in place. */
 export function inPlace(a: Analysis): void {
   const { code, n } = a;
   const to = code.rm[n];
@@ -273,7 +273,7 @@ export function exchange(a: Analysis): void {
   assign(a, reg, RESULT, size);
 }
 
-/** CMPXCHG: rax gets the old value of r/m if they differ, and else keeps its own, with all its bytes. */
+/** CMPXCHG: rax gets the old value of r/m if they differ; otherwise rax keeps its value, with all its bytes. */
 export function compareExchange(a: Analysis): void {
   const { code, n } = a;
   const size = code.size[n];

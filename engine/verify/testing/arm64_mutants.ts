@@ -1,6 +1,6 @@
 /**
- * Mutants of arm64 code, for tests of the verifier: as mutants.ts, which has those of x64. In: proven code. Out: words
- * that take the place of an instruction, by kind.
+ * Mutants of arm64 code, for tests of the verifier; mutants.ts has those of x64. In: proven code. Out: words that
+ * replace an instruction, by kind.
  */
 import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
@@ -190,7 +190,7 @@ function isGlobalStore(place: Place): boolean {
   return isAccess(place) && code.kind[n] === KIND.MOVE && code.sub[n] === 0 && code.base[n] === CONTEXT;
 }
 
-/** Whether the id of an object type is loaded that the next instructions compare. */
+/** Whether the instruction loads the id of an object type, which the next instructions compare. */
 function isTypeId(place: Place): boolean {
   const { module, code, n } = place;
   const at = code.displacement[n] - module.code.layout.typeIdsOffset;
@@ -236,7 +236,7 @@ function otherType({ module, code, n }: Place): number {
 function isField(place: Place): boolean {
   const { code, n } = place;
   const base = code.base[n];
-  // Without memories, the register is no address in one.
+  // In a module with memories, the register may hold an address in one.
   const isObject = code.kind[n] !== KIND.SIGN_EXTEND && place.module.memoryIs64.length === 0 && isAccess(place) &&
     base !== STACK && base !== MEMORY_BASE && base !== CONTEXT && base !== 15;
   return isObject && code.displacement[n] >= 8 && code.displacement[n] < 64 && base < 16 && !isFreeList(place) &&
@@ -276,7 +276,7 @@ function isLeft(place: Place): boolean {
   return !code.kind.subarray(0, code.count).includes(KIND.PUSH) && code.kind[nextTransfer(place)] === KIND.RETURN;
 }
 
-/** Whether x30 is loaded that a call has changed. */
+/** Whether the instruction reloads x30 after a call has changed it. */
 function isReload({ code, n }: Place): boolean {
   if (code.kind[n] !== KIND.POP || code.rn[n] !== LINK) return false;
   let k = n - 1;
@@ -294,7 +294,7 @@ function outside({ code, n, word }: Place): number {
   return code.kind[n] === KIND.JUMP ? 0x14000000 | words : (word & ~(0x7ffff << 5)) | (words << 5);
 }
 
-/** Whether the code of a record is loaded that is called next. */
+/** Whether the instruction loads the code address of the record that is called next. */
 function isRecordCode(place: Place): boolean {
   const { code, n } = place;
   const isLoad = isAccess(place) && code.base[n] === 15 && code.displacement[n] === 0 && code.size[n] === 8;

@@ -26,7 +26,7 @@ interface Place {
   readonly module: MachineModule;
   readonly code: Instructions;
   readonly n: number;
-  /** Traps whose stub the branch at this place leads to. */
+  /** The trap to whose stub the branch at this place leads, 0: none. */
   readonly trap: number;
   readonly frame: number;
   /** The function calls others. */
@@ -69,7 +69,10 @@ function endsInDisplacement({ module, code, n }: Place): boolean {
   return word === code.displacement[n] && (word > 127 || word < -128);
 }
 
-/** Offset of ModRM in the bytes of an instruction of registers: its last byte without an immediate. */
+/**
+ * Changes the register that the instruction writes, in its last byte, ModRM. Undefined if it has a memory operand, an
+ * immediate or no REX prefix.
+ */
 function withRegister(place: Place, register: number): Uint8Array | undefined {
   const { code, n } = place;
   const bytes = bytesOf(place);
@@ -322,7 +325,7 @@ function isRecordCall({ code, n }: Place): boolean {
   return isIndirect(code.kind[n]) && code.rm[n] < 0 && code.displacement[n] === 0;
 }
 
-/** The base r10 becomes r11. */
+/** The base r10 becomes r11, in ModRM, the last byte; or a displacement of one byte grows by 1. */
 function withDisplacement8(place: Place): Uint8Array {
   const bytes = bytesOf(place);
   bytes[bytes.length - 1] += 1;
