@@ -5,7 +5,7 @@
  * A VM context belongs to one instance on one thread. The context register points at it while the instance's code runs:
  *
  *     header          thread, stack limit, type ids, …            fixed, CONTEXT.*
- *     memories        { base, byte length } each                  copies that the runtime updates in every importer
+ *     memories        { base, byte length } each, at least one    copies that the runtime updates in every importer
  *     tables          { base, length } each                       the same
  *     globals         16 bytes each: the value, or a pointer to the cell of an imported mutable global
  *     imports         a function record each
@@ -19,8 +19,8 @@
  *                     (STRINGS.ORIGIN), and a function record per builtin, through which code calls the imported
  *                     ones. Both change once the runtime has machine code for the builtins
  *
- * A non-null funcref is the address of a function record { code, context, typeId, host }; a null funcref is 0. Table
- * elements are 8 bytes each: the address of a record, a host handle, or 0.
+ * A non-null funcref is the address of a function record (RECORD); a null funcref is 0. Table elements are references of
+ * 8 bytes each (gc_layout.ts).
  */
 import { STRING_BUILTIN_NAMES } from "./string_layout.ts";
 
@@ -32,7 +32,7 @@ export const CONTEXT = {
   STACK_LIMIT: 8,
   /** Address of the stub that ends execution with a trap; see THREAD.TRAP_CODE. */
   TRAP_EXIT: 16,
-  /** Address of the thread's buffer for arguments and results beyond the registers: 8 bytes each, 16 for v128. */
+  /** Address of the thread's buffer for arguments and results beyond the registers: 16 bytes each. */
   OVERFLOW: 24,
   /** Address of the allocation cells of the thread's garbage-collected heap (gc_layout.ts: CELLS). */
   HEAP: 32,
@@ -106,7 +106,10 @@ export const THREAD = {
   /** For a new call: the code address and the context. */
   CALL_CODE: 40,
   CALL_CONTEXT: 48,
-  /** While parked: index of the requested host function or builtin, u32, and the parked context. */
+  /**
+   * While parked: index of the requested host function (RECORD.HOST) or builtin (abi/builtins.ts), u32, and the parked
+   * context.
+   */
   PARK_INDEX: 56,
   /** Stack budget of the next callee in abstract units, i32; deterministic code only (translate/deterministic.ts). */
   DEPTH_LEFT: 60,
@@ -135,7 +138,10 @@ export const THREAD = {
    */
   UNWIND: 128,
   UNWIND_MASK: 136,
-  /** 1 if machine code performed the last unwinding and the runtime has not yet recorded the caught exception; u32. */
+  /**
+   * 1 if machine code performed the last unwinding and the runtime has not yet recorded the caught exception, otherwise
+   * 0; u32.
+   */
   CAUGHT_NATIVELY: 140,
   /**
    * Valid if CAUGHT_NATIVELY is 1: the exnref of the caught exception, 0 if it has none, and the address of its record

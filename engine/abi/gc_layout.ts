@@ -85,7 +85,7 @@ export const CELLS = {
   FREE: 0,
   /** Address of the type descriptors (DESCRIPTOR.SIZE bytes per canonical type id). */
   TYPES: 512,
-  /** u8 per (bytes + 7) >> 3 of an object of at most MAX_SMALL_BYTES: its size class. */
+  /** Size classes by object size: a u8 at index (bytes + 7) >> 3, for objects of at most MAX_SMALL_BYTES. */
   CLASS_OF: 1024,
   SIZE: 8192,
 } as const;

@@ -24,15 +24,17 @@ interface Uncovered {
 
 /** The settings of compileBodies that do not change code. */
 interface Progress {
-  /** Compiles one body at a time, and reports its index and the milliseconds. */
+  /** Reports each body's index and compile time in milliseconds; bodies are then compiled one at a time. */
   readonly note?: ((index: number, ms: number) => void) | undefined;
-  /** Makes a kernel that writes half of the bodies in a thread of its own. */
+  /** Creates a second kernel, which compiles half of the bodies in another thread. */
   readonly second?: SecondKernel | undefined;
 }
 
-/** Bytes of bodies from which on a second kernel takes part: starting its thread takes as long as compiling a part. */
+/**
+ * Minimum size in bytes of the bodies compiled by two kernels: for fewer, starting the thread costs more than it saves.
+ */
 const PAIR_BYTES = 1 << 17;
-/** Bytes of bodies that two kernels compile at a time: their output fits the kernels' memories. */
+/** Size in bytes of the bodies that two kernels compile per round; their output fits the kernels' memories. */
 const ROUND_BYTES = 6 << 20;
 
 /**
@@ -59,14 +61,17 @@ export function compileBodies(
   return work.uncovered;
 }
 
-/** Bodies to compile together: those of the second kernel begin at `middle`. */
+/**
+ * Bodies that two kernels compile together: the first kernel those before `middle`, the second those from `middle` to
+ * before `end`.
+ */
 interface Round {
   readonly first: number;
   readonly middle: number;
   readonly end: number;
 }
 
-/** The compilation of the bodies of a module, which is in the kernel's memory. */
+/** The compilation of all bodies of a module whose tables are in the kernel's memory. */
 class Bodies {
   readonly uncovered: Uncovered[] = [];
   readonly #valid: ValidModule;
@@ -99,7 +104,7 @@ class Bodies {
     return featureUses(this.#second === undefined ? [memory] : [memory, this.#second.memory]);
   }
 
-  /** Compiles bodies from `first` on with one kernel; returns their number. */
+  /** Compiles bodies from `first` on with one kernel; returns the number of bodies with a result. */
   #compileRun(first: number): number {
     const kernel = this.#kernel;
     const { note } = this.#progress;
@@ -112,7 +117,7 @@ class Bodies {
     return done;
   }
 
-  /** The bodies from `first` on that two kernels compile; undefined if one is enough, or there is no second one. */
+  /** The next round from `first` on; undefined if one kernel is enough, or if there is no second kernel. */
   #roundFrom(first: number): Round | undefined {
     const { note, second } = this.#progress;
     if (note !== undefined || second === undefined) return undefined;
@@ -156,7 +161,8 @@ class Bodies {
     const next = base + aligned(codeEnd(kernel, done));
     setBase(kernel, base);
     kernel.placeBodies(first, done);
-    // Without space for its half, the first kernel compiles the rest of it next.
+    // If the first kernel's output is full before the end of its half, the next run starts there, and the second half
+    // is discarded.
     if (done < middle - first) doneBeside = 0;
     setBase(second, next);
     second.placeBodies(middle, doneBeside);
@@ -170,7 +176,10 @@ class Bodies {
     return done + doneBeside;
   }
 
-  /** Tells both kernels where the other's bodies are; the second has just placed `done` from `middle` on. */
+  /**
+   * Gives each kernel the code offsets of the other's bodies; the second has just placed `done` bodies from `middle`
+   * on.
+   */
   #exchangeStarts(middle: number, done: number): void {
     const count = this.#valid.funcs.length;
     const ours = startsAt(this.#kernel.memory, count);
@@ -179,7 +188,7 @@ class Bodies {
     theirs.set(ours);
   }
 
-  /** Moves a kernel's output into the image. */
+  /** Copies a kernel's output for `done` bodies into the image. Throws the validation error of an invalid body. */
   #takeOutput(kernel: Kernel, { first, done, base }: { first: number; done: number; base: number }): void {
     const code = this.#code;
     const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
@@ -206,13 +215,13 @@ class Bodies {
   }
 }
 
-/** Copies the bytes of the module from address `from` to `end` between the memories of kernels. */
+/** Copies the module's bytes from address `from` to before `end` from one kernel's memory to another's. */
 function copyRange(source: Kernel, target: Kernel, from: number, end: number): void {
   const range = ({ memory }: Kernel) => memory.view(layout.MODULE, end - layout.MODULE).subarray(from - layout.MODULE);
   range(target).set(range(source));
 }
 
-/** Starts `writeBodies` in a thread; undefined if the system gives none. */
+/** Starts `writeBodies` in a thread; undefined if the system cannot create one. */
 function startBodies(kernel: Kernel, first: number, count: number): (() => number) | undefined {
   try {
     return kernel.startBodies?.(first, count);
@@ -225,7 +234,7 @@ function setBase(kernel: Kernel, base: number): void {
   wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;
 }
 
-/** Bytes of code of the kernel's `done` results. */
+/** Size in bytes of the code of the kernel's first `done` results. */
 function codeEnd(kernel: Kernel, done: number): number {
   const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
   for (let row = (done - 1) * layout.RESULT_ROW / 4; row >= 0; row -= layout.RESULT_ROW / 4) {

@@ -1,6 +1,6 @@
 /**
- * Chooses the form of the kernel for this host: machine code, which only packages have; otherwise WebAssembly compiled
- * by the host; otherwise TypeScript, where there is only the kernel for x64. In: the generated files. Out: the kernel's
+ * Chooses the form of the kernel for this host: machine code, which only packages contain; otherwise WebAssembly
+ * compiled by the host; otherwise TypeScript, which exists for x64 only. In: the generated files. Out: the kernel's
  * functions and memory. Invariant: the TypeScript source is loaded only on hosts without WebAssembly.
  */
 import { fromBase64 } from "../base/base64.ts";
@@ -19,36 +19,40 @@ export interface Kernel {
   readonly memory: KernelMemory;
   /** Compiles at most `count` bodies, starting with `first`; returns the number of bodies with a result. */
   compileBodies(first: number, count: number): number;
-  /** The steps of compileBodies, which the first returns the result of; H_BASE is known from the second on. */
+  /**
+   * The three steps of compileBodies. `writeBodies` returns the result of compileBodies; H_BASE must be set before
+   * `placeBodies`.
+   */
   writeBodies(first: number, count: number): number;
   placeBodies(first: number, done: number): void;
   linkBodies(): void;
   /**
-   * Starts `writeBodies` in a thread of its own; the result waits for its end and returns its result. The kernel must
-   * not be used meanwhile. Throws an Error when the system gives no thread. Absent where that is not possible.
+   * Starts `writeBodies` in another thread; the returned function waits for it to finish and returns its result. The
+   * kernel must not be used in between. Throws an Error if the system cannot create a thread. Absent in forms that
+   * cannot run in a thread.
    */
   startBodies?(first: number, count: number): () => number;
   /** End addresses of the output rows. */
   callsEnd(): number;
   trapsEnd(): number;
   relocationsEnd(): number;
-  /** Frees the kernel, where the host does not do so by itself. */
+  /** Frees the kernel; absent in forms that the garbage collector frees. */
   release?(): void;
 }
 
 const PAGE = 65_536;
 /**
- * Address space in bytes without which the host gets no memory for the kernel. Hosts reserve up to 10 GiB for it; where
- * that is too much they take 4 GiB, which the program then lacks.
+ * Unused address space in bytes that the process must have before a kernel is created. Hosts reserve up to 10 GiB for a
+ * WebAssembly memory, or 4 GiB if that fails, and the program would then lack that space.
  */
 const KERNEL_ROOM = 16 * 2 ** 30;
-/** Largest kernel memory, in bytes, that is reused: the pages of a reused memory stay resident. */
+/** Maximum size in bytes of a kernel memory that is kept for reuse: the pages of a kept memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
 /** The processors for which there is a kernel. */
 export type KernelTarget = "x64" | "arm64";
 
-/** The kernels, of which a process uses the one for its processor; tests compare the code of both. */
+/** The kernels as WebAssembly. A process uses the one for its processor; tests compare the code of both. */
 const KERNELS: Readonly<Record<KernelTarget, LateModule<{ readonly KERNEL: string }>>> = {
   x64: new LateModule(
     new URL(`./generated/kernel_x64.${SUFFIX}`, import.meta.url),
@@ -80,8 +84,8 @@ await (NATIVE === undefined ? KERNELS[hostArchitecture()].load() : KERNELS[hostA
 type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
 
 /**
- * The host's WebAssembly. Undefined where there is none, or another implementation in its place, which may be this
- * engine. It is captured now because the drop-in replaces the global object later.
+ * The host's WebAssembly; undefined if the host has none, or if another implementation, possibly this engine, has
+ * replaced it. It is captured now because the drop-in replaces the global object later.
  */
 const HOST_WEB_ASSEMBLY = nativeWebAssembly();
 
@@ -101,12 +105,12 @@ function unlessRefused<T>(make: () => T): T | undefined {
   }
 }
 
-/** The kernel for `target` compiled by the host; undefined if the host refuses. */
+/** The kernel for `target`, compiled by the host; undefined if compilation fails. */
 function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
   return unlessRefused(() => new Module(fromBase64(KERNELS[target].get().KERNEL)));
 }
 
-/** An instance of the kernel; undefined without the address space that hosts reserve for a memory. */
+/** An instance of the kernel; undefined if the address space or the memory is not available. */
 function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel | undefined {
   if (!hasAddressSpace(currentHost(), KERNEL_ROOM)) return undefined;
   const memory = unlessRefused(() => new Memory({ initial: layout.MODULE / PAGE }));
@@ -131,15 +135,15 @@ function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.M
   };
 }
 
-/** Makes kernels of machine code, once the engine has registered it. */
+/** Creates machine-code kernels; undefined until the engine registers the function. */
 let makeNative: ((native: NativeKernel) => Kernel | undefined) | undefined;
 
-/** Registers the function that makes kernels of machine code for this processor. */
+/** Registers the function that creates machine-code kernels for this processor. */
 export function setNativeMaker(make: (native: NativeKernel) => Kernel | undefined): void {
   makeNative = make;
 }
 
-/** Creates kernels from machine code, from the compiled module, which the first call compiles, or from the source. */
+/** Creates kernels from machine code, from the compiled module (compiled on first use), or from the source. */
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
   #native: NativeKernel | undefined;
@@ -153,14 +157,14 @@ class KernelMaker {
     this.#native = target === hostArchitecture() ? NATIVE : undefined;
   }
 
-  /** The form of the kernels that are made from now on. */
+  /** The form of the next kernel. */
   get form(): KernelForm {
     return this.#native !== undefined ? "native" : this.#source !== undefined ? "typescript" : "wasm";
   }
 
   /**
-   * Runs `action` with a kernel that nothing else uses, and a function that makes a second one for another thread, if
-   * possible; returns undefined if there is none.
+   * Runs `action` with exclusive use of a kernel and with a function that creates a second one for another thread.
+   * Returns undefined if no kernel can be created.
    */
   use<T>(action: (kernel: Kernel, second: SecondKernel) => T): T | undefined {
     const kernel = this.#spare ?? this.#make();
@@ -182,7 +186,10 @@ class KernelMaker {
     return this.#makeNative() ?? this.#makeOther();
   }
 
-  /** A kernel of machine code; undefined where there is none, or no room for it, from then on. */
+  /**
+   * A machine-code kernel; undefined if this form is unavailable. After a failure, it counts as unavailable from then
+   * on.
+   */
   #makeNative(): Kernel | undefined {
     if (this.#native === undefined || makeNative === undefined) return undefined;
     const kernel = this.#instantiateNative();
@@ -210,7 +217,7 @@ const makers: Readonly<Record<KernelTarget, KernelMaker>> = {
   arm64: new KernelMaker("arm64", undefined),
 };
 
-/** Returns a second kernel, whose bodies another thread can write; undefined if there is none. */
+/** Creates a second kernel for another thread; undefined if that is not possible. */
 export type SecondKernel = () => Kernel | undefined;
 
 /** A form of the kernel. */
@@ -227,8 +234,8 @@ export function isKernelTarget(target: string): target is KernelTarget {
 }
 
 /**
- * Runs `action` with a kernel for `target` that nothing else uses, and a function that makes a second one; returns
- * undefined if the host refuses to compile the kernel.
+ * Runs `action` with exclusive use of a kernel for `target` and with a function that creates a second one. Returns
+ * undefined if no kernel can be created.
  */
 export function withKernel<T>(
   target: KernelTarget,

@@ -1,11 +1,11 @@
 /**
- * The start routine of a thread that runs one function of the baseline tier's kernel, as machine code. In: a block of
- * words (KERNEL_THREAD), with the function, its context and its arguments. Out: its result in the block, −1 after a
- * trap.
+ * The machine code of a thread's start routine, which runs one function of the baseline tier's kernel. In: a block of
+ * words (KERNEL_THREAD) with the function, its context and its arguments. Out: the function's result in the block, −1
+ * after a trap.
  *
- * The thread blocks all signals, since the handlers belong to JavaScript's threads, and runs the function on the
- * kernel's stack. A trap leaves by CONTEXT.TRAP_EXIT, which must be the address of `trap` here; CONTEXT.TAIL_RETURN
- * must be the block. Linux only: the routine makes a system call by number.
+ * The thread blocks all signals, because their handlers expect a JavaScript thread, and runs the function on the
+ * kernel's stack. A trap leaves through CONTEXT.TRAP_EXIT, which must be the address of `trap` here;
+ * CONTEXT.TAIL_RETURN must be the address of the block. Linux only: the routine makes a system call by number.
  */
 import { CONTEXT } from "../abi/context_layout.ts";
 
@@ -13,14 +13,14 @@ import { CONTEXT } from "../abi/context_layout.ts";
 export const KERNEL_THREAD = {
   CODE: 0,
   CONTEXT: 8,
-  /** The uppermost address of the stack. */
+  /** The highest address of the stack. */
   STACK: 16,
   MEMORY_BASE: 24,
   MEMORY_LENGTH: 32,
   FIRST: 40,
   SECOND: 48,
   RESULT: 56,
-  /** The signals to block: all. */
+  /** The signal mask of the thread: all signals blocked. */
   SIGNALS: 64,
   SIZE: 72,
 } as const;
@@ -71,7 +71,7 @@ const X64 = Uint8Array.of(
   0xeb, 0xd8, // jmp done
 );
 
-/** The instructions from `trap` on, in bytes. */
+/** Size in bytes of the code from `trap` to the end. */
 const X64_TRAP_BYTES = 21;
 
 /** The routine and the offset of `trap` in it, by architecture. */

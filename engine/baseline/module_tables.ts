@@ -14,7 +14,7 @@ import * as layout from "./kernel/layout.ts";
 /** Code generation settings other than the module itself. */
 export interface KernelOptions {
   explicitBounds: boolean;
-  /** Memory 0 is the whole address space: intrinsic modules. */
+  /** True for intrinsic modules, whose memory 0 is the whole address space. */
   unchecked?: boolean;
   stackFence: boolean;
   interruptible: boolean;
@@ -27,8 +27,8 @@ export interface KernelOptions {
 }
 
 /**
- * A growable memory; growth invalidates its views. Views of the regions in use are small: a host collects garbage
- * sooner when it knows of a view of the whole memory.
+ * A growable memory; growth invalidates its views. Callers request views of single regions, because a view of the whole
+ * memory makes some hosts collect garbage sooner.
  */
 export interface KernelMemory {
   /** Size in bytes. */
@@ -112,7 +112,9 @@ function writeLists(w: TableWriter, composite: CompositeType): void {
 
 const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY };
 
-/** The words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT; the type's lists begin at `list`. */
+/**
+ * The four words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT, for a type whose lists begin at address `list`.
+ */
 function shapeOf(composite: CompositeType, list: number): readonly number[] {
   if (composite.kind === "func") {
     const { params, results } = composite;
@@ -221,7 +223,7 @@ export function featureUses(memories: readonly KernelMemory[]): (number | undefi
   });
 }
 
-/** The table at H_STARTS, for `count` bodies. */
+/** The table at H_STARTS: the code offset of each of `count` bodies in the image, −1 until placed. */
 export function startsAt(memory: KernelMemory, count: number): Int32Array {
   const [address] = wordsAt(memory, layout.H_STARTS, 4);
   return wordsAt(memory, layout.MODULE, address - layout.MODULE + count * 4).subarray((address - layout.MODULE) >> 2);

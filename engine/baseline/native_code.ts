@@ -1,12 +1,12 @@
 /**
- * The kernel as machine code: the form in which packages carry it (scripts/build_native_kernel.ts). In a checkout there
- * is none, and the host's WebAssembly runs the kernel.
+ * The kernel as machine code, the form in which packages contain it (scripts/build_native_kernel.ts). In a checkout
+ * there is none, and the host's WebAssembly runs the kernel.
  */
 
 /** A function of the kernel: byte offsets in the code. */
 interface NativeFunction {
   readonly start: number;
-  /** The thunk by which JavaScript enters it. */
+  /** The entry thunk, through which JavaScript calls the function. */
   readonly thunk: number;
 }
 
@@ -18,7 +18,7 @@ export interface NativeKernel {
   readonly contextBytes: number;
   /** Offset in the context of the base and length of its memory. */
   readonly memory: number;
-  /** Offsets in the context of its globals, each followed by the initial value, an i32. */
+  /** For each global: its offset in the context, then its initial value, an i32. */
   readonly globals: readonly number[];
   /** Runs once, before any other function. */
   readonly start: NativeFunction;

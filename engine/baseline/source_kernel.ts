@@ -6,7 +6,7 @@ import { kernelMemory } from "./kernel/memory.ts";
 import type { Kernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
 
-/** The kernel with `table` as its opcode table. All calls share one kernel, because its state is module-level. */
+/** The kernel with `table` as its opcode table. All callers share one kernel, because its state is module-level. */
 export function sourceKernel(table: Uint8Array): Kernel {
   kernelMemory(layout.MODULE).set(table, layout.OPCODES);
   return {

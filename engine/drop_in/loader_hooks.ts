@@ -1,16 +1,17 @@
 /**
- * Loader hooks that turn `import * as m from "./a.wasm"` into a waft module. In: the host's hook mechanism: synchronous
- * hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun). On Deno, the
- * hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
+ * Loader hooks that turn `import * as m from "./a.wasm"` into a waft module. In: the host's hook mechanism, which is
+ * synchronous hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun).
+ * Out: registered hooks that answer imports of `.wasm` files with JavaScript source (wasm_modules.ts) and pass on all
+ * others. On Deno, the hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
  */
 import { LateModule } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
 
-/** The extension of this package's files: that of the sources or of the npm package. */
+/** File extension of this package's modules: `ts` in the sources, `js` in the npm package. */
 const SUFFIX = import.meta.url.endsWith(".ts") ? "ts" : "js";
 
-/** The answer of a hook that loads. */
+/** The result of a load hook. */
 interface Loaded {
   format: "module";
   source: string;
@@ -21,7 +22,7 @@ function loaded(url: string): Loaded {
   return { format: "module", source: moduleSource(url), shortCircuit: true };
 }
 
-/** The hook of Node's thread of hooks. */
+/** The load hook for Node's hook thread. Rejects with the errors of moduleSource. */
 export async function load(
   url: string,
   context: unknown,
@@ -52,7 +53,7 @@ interface BunPlugins {
   }): void;
 }
 
-/** Adds the hooks to this realm. */
+/** Registers the hooks in this realm. */
 export function registerHooks(): void {
   const bun = (globalThis as { Bun?: BunPlugins }).Bun;
   if (bun !== undefined) {

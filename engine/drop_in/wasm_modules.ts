@@ -9,12 +9,12 @@ import { decodeModule } from "../binary/decode.ts";
 import { nodeModule } from "../host/process.ts";
 import { WebAssembly } from "../webassembly/mod.ts";
 
-/** Names that the compilation provides. */
+/** Module names whose imports the compiler provides. */
 const BUILTINS = "wasm:js-string";
 const CONSTANTS = "wasm:js/string-constants";
 const OPTIONS = { builtins: ["js-string"], importedStringConstants: CONSTANTS } as const;
 
-/** The URL of this module, for the modules that it makes. */
+/** The URL of this module, which the generated modules import. */
 const SELF = import.meta.url;
 
 /** Whether a module's URL is that of a `.wasm` file on disk. */
@@ -26,7 +26,10 @@ function read(url: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(nodeModule("node:fs").readFileSync(new URL(url)));
 }
 
-/** The source of the module for the file at `url`. Throws MalformedError for other files, and read errors. */
+/**
+ * The source of the module for the file at `url`. Throws MalformedError if the file is not a WebAssembly module, and
+ * the errors of node:fs.
+ */
 export function moduleSource(url: string): string {
   const { imports, exports } = decodeModule(read(url));
   const names = [...new Set(imports.map(({ module }) => module))].filter((name) =>
@@ -46,7 +49,8 @@ export function moduleSource(url: string): string {
 }
 
 /**
- * The exports of a new instance of the file at `url`, linked to the given namespaces. Throws compile and link errors.
+ * The exports of a new instance of the file at `url`, linked to the given namespaces; globals by value. Rejects with
+ * compile and link errors, and the errors of node:fs.
  */
 export async function instantiateFile(
   url: string,

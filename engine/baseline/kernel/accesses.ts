@@ -43,7 +43,7 @@ export function reachMemory(register: i32, width: i32): void {
   reach(register, width, false);
 }
 
-/** The same of an atomic access. */
+/** Checks an atomic access of `width` bytes and prepares its memory operand. */
 function reachAtomic(register: i32, width: i32): void {
   reach(register, width, true);
 }
@@ -78,7 +78,7 @@ export function emitLoad(width: i32, isSigned: i32, type: i32): void {
   operands.pushRegister(type, d);
 }
 
-/** Whether the constant can be stored without a register. */
+/** Whether the entry is a constant that storeMemoryConstant can store. */
 function isStorable(entry: i32, width: i32): boolean {
   if (!operands.isConstant(entry)) return false;
   const bits = operands.constantLow(entry);
@@ -132,7 +132,7 @@ export function emitAtomicStore(width: i32): void {
   operands.release(address);
 }
 
-/** The value of a popped entry in a register other than the one that compare-and-exchange uses. */
+/** A register with the value of a popped entry, other than the register that compare-and-exchange uses. */
 function awayFromExchange(entry: i32): i32 {
   const register = operands.toRegister(entry);
   if (register !== machine.EXCHANGE_REGISTER) return register;
@@ -142,7 +142,10 @@ function awayFromExchange(entry: i32): i32 {
   return other;
 }
 
-/** The operations add, sub, and, or, xor, exchange: the old value is the result. */
+/**
+ * Compiles add, sub, and, or, xor and exchange; the result is the old value. And, or and xor are compare-and-exchange
+ * loops.
+ */
 export function emitAtomicModify(operation: i32, width: i32, type: i32): void {
   const value = operands.popEntry();
   const address = operands.popEntry();
@@ -202,7 +205,7 @@ export function emitWaiting(operation: i32, count: i32): void {
   const width = operation === op.ATOMIC_WAIT64 ? 3 : 2;
   const register = operands.ownRegister(entry);
   checkAlignment(register, width);
-  // The routine checks bounds itself, but a sum beyond 2^64 must not get there.
+  // The routine checks bounds, but address + offset must not wrap before it does.
   if (isMemory64(memory)) checkBounds(register, 1 << width);
   operands.widen(entry);
   machine.addOffset(register, low, high);

@@ -1,6 +1,6 @@
 /**
- * Structures, arrays, i31 references and casts: checked here (validate/aggregates.ts, validate/references.ts), and
- * compiled where they can be reached (objects.ts, casts.ts).
+ * Structures, arrays, i31 references and casts. In: a decoded instruction. Out: its validation, by the rules of
+ * validate/aggregates.ts and validate/references.ts, and, if it is reachable, code (objects.ts, casts.ts).
  */
 import * as casts from "./casts.ts";
 import { referenceOnTop } from "./control.ts";
@@ -37,7 +37,7 @@ function replaceTypes(count: i32, result: i32): void {
   if (result !== 0) operands.pushHome(result);
 }
 
-/** The row of type `k`, which must be of `kind`, or 0. */
+/** The row of type `k`, which must be of `kind`; 0 after a failure. */
 function typeOfKind(k: i32, kind: i32): i32 {
   if (!isIndex(k, load32(layout.H_TYPE_COUNT))) return 0;
   const row = typeRow(k);
@@ -55,12 +55,12 @@ function expectDefault(field: i32): void {
   if (isRef(storageOf(field)) && !isNullable(storageOf(field))) fail();
 }
 
-/** Fails unless `access` suits the field: sign or zero extension for packed fields only. */
+/** Fails unless `access` fits the field: sign or zero extension for packed fields, and only for them. */
 function expectAccess(field: i32, access: i32): void {
   if (isPacked(storageOf(field)) !== (access !== op.ACCESS_WHOLE)) fail();
 }
 
-/** The type of a reference to the type at hand. */
+/** The type of a reference to the type that the instruction names. */
 function ownType(isNull: i32): i32 {
   return refType(isNull, index);
 }
@@ -88,7 +88,7 @@ function visitStructNewDefault(): void {
   else replaceTypes(0, ownType(0));
 }
 
-/** The row of the field at hand, or 0. */
+/** The row of the field that the instruction names, or 0 after a failure. */
 function fieldAtHand(): i32 {
   const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
   if (type === 0 || !isIndex(index2, load32(type + layout.TYPE_FIELD_COUNT))) return 0;
@@ -116,13 +116,13 @@ function visitStructSet(): void {
 
 // Arrays.
 
-/** The row that describes the elements of array type `k`, or 0. */
+/** The field row of the elements of array type `k`, or 0 after a failure. */
 function elementOf(k: i32): i32 {
   const type = typeOfKind(k, layout.TYPE_IS_ARRAY);
   return type === 0 ? 0 : objects.fieldRow(type, 0);
 }
 
-/** The same of the type at hand, whose elements must be mutable. */
+/** The field row of the elements of the instruction's array type, which must be mutable; 0 after a failure. */
 function mutableElement(): i32 {
   const field = elementOf(index);
   if (field === 0 || load32(field + layout.FIELD_IS_MUTABLE) !== 0) return field;
@@ -155,7 +155,7 @@ function visitArrayNewFixed(): void {
   else replaceTypes(index2, ownType(0));
 }
 
-/** Checks the array type and the segment at hand of an instruction that reads a segment; `field` is not 0. */
+/** Checks the element type of the array, with row `field`, against the segment that the instruction reads. */
 function hasSegment(field: i32, isData: boolean): boolean {
   if (isData) {
     if (isRef(storageOf(field))) fail();
@@ -277,7 +277,10 @@ function visitRefCast(): void {
   else replaceTypes(1, to);
 }
 
-/** `br_on_cast` branches with the target type and falls through with the rest of the source type, or the reverse. */
+/**
+ * `br_on_cast` branches with the target type and falls through with the rest of the source type; `br_on_cast_fail` does
+ * the reverse.
+ */
 function visitBranchOnCast(onFail: boolean): void {
   const from = refType(nullable, heap);
   const to = refType(nullable2, heap2);
@@ -380,6 +383,6 @@ function visitCast(kind: i32, argument: i32): void {
       visitI31Get(argument);
       return;
   }
-  // The table of opcodes has no other kind.
+  // The opcode table contains no other kind.
   fail();
 }

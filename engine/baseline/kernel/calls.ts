@@ -33,12 +33,15 @@ import { instructionOffset } from "./reader.ts";
 import { checkTableIndex, loadTableBase, recordOffset } from "./storage.ts";
 import { bankOf, I32, I64, isWide, typeRow, V128 } from "./types.ts";
 
-/** The place of value `k` of a list that begins with these numbers of values in registers before it. */
+/**
+ * The register of the next value of `bank` after `general` values of the general and `vector` values of the vector
+ * bank; NO_REGISTER for the overflow buffer.
+ */
 function argumentRegister(bank: i32, general: i32, vector: i32): i32 {
   return machine.parameterRegister(bank, bank === 0 ? general : vector);
 }
 
-/** Moves the topmost `count` operands to where a callee expects them, and takes them off. */
+/** Moves the topmost `count` operands to the argument locations of the callee, and pops them. */
 function passArguments(count: i32): void {
   const first = operands.top - count * ENTRY;
   operands.flushRegisters(first);
@@ -60,7 +63,7 @@ function passArguments(count: i32): void {
   operands.freeAll();
 }
 
-/** Arguments that are not in registers yet; no register holds a live value. */
+/** Loads the register arguments that are not in registers yet; no register holds another live value. */
 function loadArguments(first: i32): void {
   let general: i32 = 0;
   let vector: i32 = 0;
@@ -76,7 +79,7 @@ function loadArguments(first: i32): void {
   }
 }
 
-/** Stores the arguments for which there is no register. */
+/** Stores the arguments beyond the registers to the overflow buffer. */
 function passOverflow(first: i32): void {
   let general: i32 = 0;
   let vector: i32 = 0;
@@ -99,7 +102,7 @@ function passOverflow(first: i32): void {
   }
 }
 
-/** Pushes the results of a call as a list of types says. */
+/** Pushes the `count` results of a call, whose types begin at address `list`. */
 function takeResults(list: i32, count: i32): void {
   operands.forgetLocals();
   const first = operands.top;
@@ -132,7 +135,7 @@ export function takeOverflow(first: i32, count: i32): void {
   }
 }
 
-/** The register of value `k` of the function's results, or NO_REGISTER. */
+/** The register of result `k` of the types at `list`, or NO_REGISTER. */
 function placeOfResult(list: i32, k: i32): i32 {
   const bank = bankOf(load32(list + k * 4));
   let before: i32 = 0;
@@ -140,7 +143,7 @@ function placeOfResult(list: i32, k: i32): i32 {
   return machine.resultRegister(bank, before);
 }
 
-/** Moves the topmost operands, the function's results, to where its caller expects them. */
+/** Moves the topmost operands, the function's results, to the result locations of the calling convention. */
 export function passResults(list: i32, count: i32): void {
   const first = operands.top - count * ENTRY;
   for (let k: i32 = 0; k < count; k++) {
@@ -183,7 +186,7 @@ export function callBuiltin(builtin: i32, count: i32): void {
   operands.forgetLocals();
 }
 
-/** The same for a builtin that never leaves machine code. */
+/** Calls a builtin that never leaves machine code with the topmost `count` operands. */
 export function callNativeBuiltin(builtin: i32, count: i32): void {
   passArguments(count);
   machine.callNative(builtin);
@@ -216,7 +219,7 @@ function callRecord(isImport: boolean): void {
   queueCrossCall(cross, code.at, landings.useCurrent(), instructionOffset);
 }
 
-/** Takes the record register for the instruction in hand. */
+/** Reserves the record register for the current instruction. */
 function claimRecordRegister(): void {
   operands.vacate(1 << machine.RECORD_REGISTER);
   operands.claim(machine.RECORD_REGISTER);
@@ -241,7 +244,7 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   machine.loadElement(machine.RECORD_REGISTER, machine.SCRATCH, index);
   operands.release(entry);
   operands.claim(machine.RECORD_REGISTER);
-  // Before the scratch register is used: an entry that makes room may need it for a home far away.
+  // Allocate before the scratch register is in use: spilling an entry may need it to address a distant home.
   const t = operands.allocate(0);
   machine.faultSite(TRAP_UNINITIALIZED_ELEMENT, instructionOffset);
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
@@ -286,7 +289,7 @@ function callClaimedRecord(type: i32): void {
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
 
-/** Puts the reference on top into the record register. */
+/** Pops the reference on top into the record register. */
 function takeRecord(): void {
   const entry = operands.popEntry();
   claimRecordRegister();
@@ -305,7 +308,7 @@ export function emitCallRef(typeIndex: i32): void {
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
 
-// Tail calls: the callee takes over the frame.
+// Tail calls: the frame is released before the jump to the callee.
 
 export function emitTailCall(target: i32, type: i32): void {
   leaveDepth(true);

@@ -1,7 +1,7 @@
 /**
  * Type tests and casts of references in live code (translate/casts.ts). In: the static type of the operand and the
- * target type. Out: those of these checks that the static type does not decide, in this order: null, the tag in the low
- * bits, the type in the header of the object.
+ * target type. Out: the checks that the static type does not decide, in this order: null, the tag in the low bits, the
+ * type in the header of the object.
  *
  * Invariant: all registers are allocated before the first branch, since an allocation may store an operand to its home.
  */
@@ -59,7 +59,7 @@ function isTagged(from: i32, to: i32): boolean {
   return topHeap(to) === HEAP_ANY && heapMatches(HEAP_I31, from);
 }
 
-/** Compares the tag of the reference in x, which is not null; returns the condition for an i31, or for type eq. */
+/** Compares the tag of the non-null reference in x with heap type i31 or eq; returns the condition for a match. */
 function testTag(x: i32, to: i32): i32 {
   if (to === HEAP_I31) {
     machine.compareBits(x, REF_TAG_I31);
@@ -70,7 +70,10 @@ function testTag(x: i32, to: i32): i32 {
   return cond.NE;
 }
 
-/** Compares the type in the header of the object, or function record, in x with `to`: EQ if it matches. Changes t. */
+/**
+ * Compares the type in the header of the object or function record in x with heap type `to`: EQ if it matches. Changes
+ * t.
+ */
 function testHeader(x: i32, to: i32, t: i32): void {
   machine.loadFrom(I32, machine.SCRATCH, x, topHeap(to) === HEAP_FUNC ? RECORD_TYPE_ID : OBJECT_TYPE_ID);
   if (to >= 0) {
@@ -120,7 +123,7 @@ export function emitRefTest(to: i32): void {
   operands.pushRegister(I32, d);
 }
 
-/** Traps unless the reference on top is of type `to`, its type from now on. */
+/** Traps unless the reference on top is of type `to`; its entry has that type afterwards. */
 export function emitRefCast(to: i32): void {
   const entry = operands.top - operands.ENTRY;
   const from = operands.entryType(entry);

@@ -25,7 +25,7 @@ export let callsAt: i32 = CALLS;
 export let trapsAt: i32 = TRAPS;
 export let relocationsAt: i32 = RELOCATIONS;
 
-/** The bytes that one instruction may take without asking for more room. */
+/** Bytes of code, and of each table of rows, that one instruction may add without calling reserveCode. */
 const SLACK_BYTES: i32 = 4096;
 const SLACK_ROWS: i32 = 1024;
 
@@ -37,7 +37,7 @@ export function beginCode(): void {
   relocationsAt = RELOCATIONS;
 }
 
-/** Takes back the code of a body: everything from these addresses on. */
+/** Discards the code and rows of a body, which begin at these addresses. */
 export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): void {
   at = code;
   callsAt = calls;
@@ -45,7 +45,7 @@ export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): voi
   relocationsAt = relocations;
 }
 
-/** Drops the rows of relocations from address `end` on. */
+/** Discards the relocation rows from address `end` on. */
 export function keepRelocations(end: i32): void {
   relocationsAt = end;
 }
@@ -110,8 +110,10 @@ export function wordAt(address: i32): i32 {
 }
 
 /**
- * Records that the instruction written last is a call, to which execution returns here. `landing` is the slot of its
- * landing pad (landings.ts), or 0.
+ * Records that the last instruction is a call with its return address here. `frame`: bytes pushed below the function's
+ * frame at the call; addFrame (kernel.ts) adds the distance from the frame to the return address. `landing`: slot of
+ * the landing pad (landings.ts), or 0. `cross`: 1 if the call saves the context because the callee belongs to another
+ * instance.
  */
 export function callSite(frame: i32, position: i32, landing: i32, cross: i32): void {
   store32(callsAt, here());
@@ -124,8 +126,8 @@ export function callSite(frame: i32, position: i32, landing: i32, cross: i32): v
 }
 
 /**
- * Records that the last instruction called the trap stub of `code`. (For instructions that may fault, see faultSite in
- * the machine file.)
+ * Records that the last instruction called the trap stub of `code`; `frame` as for callSite. For instructions that may
+ * fault, see faultSite in the machine file.
  */
 export function trapSite(code: i32, frame: i32, position: i32): void {
   store32(trapsAt, here());

@@ -21,16 +21,16 @@ export const FGT: i32 = 12;
 export const NOT_FGT: i32 = 13;
 export const FGE: i32 = 14;
 export const NOT_FGE: i32 = 15;
-/** Overflow, sign and parity: for the machine file alone. */
+/** Signed overflow; used only by the machine files. */
 export const OVERFLOW: i32 = 16;
 export const NO_OVERFLOW: i32 = 17;
 
-/** The opposite. */
+/** The negation of a condition. */
 export function opposite(condition: i32): i32 {
   return condition ^ 1;
 }
 
-/** The condition of the operands in the other order; of integers. */
+/** The integer condition that is equivalent after the operands are exchanged. */
 export function swapped(condition: i32): i32 {
   switch (condition) {
     case LT_S:

@@ -1,5 +1,6 @@
 /**
- * Blocks and branches: checked here, and compiled where they can be reached.
+ * Blocks and branches. In: a decoded instruction. Out: its validation and, if it is reachable, code; changes of the
+ * control frames (frames.ts).
  */
 import { passResults } from "./calls.ts";
 import * as code from "./code.ts";
@@ -29,7 +30,7 @@ import { BOTTOM, I32, isRef, matches, nonNull, REF_BOTTOM, V128 } from "./types.
 import { funcTypeAt, useFeature, useType } from "./module.ts";
 import { FEATURE_MULTI_VALUE } from "./constants.ts";
 
-/** Returns with the topmost operands. */
+/** Emits a return with the topmost operands as results. */
 function emitReturn(): void {
   const body = frames.bodyFrame();
   passResults(load32(body + frames.FRAME_RESULTS), load32(body + frames.FRAME_RESULT_COUNT));
@@ -37,7 +38,7 @@ function emitReturn(): void {
   machine.returnToCaller();
 }
 
-/** Opens a frame of the block type in hand. */
+/** Opens a frame with the block type that the reader has decoded. */
 export function openBlock(kind: i32): void {
   if (blockTypeIndex >= 0) {
     useFeature(FEATURE_MULTI_VALUE);
@@ -73,7 +74,7 @@ export function visitLoop(): void {
   if (status === layout.STATUS_DONE && frames.live) frames.beginLoop();
 }
 
-/** The condition that the i32 on top is not zero, which comes off; it is in the flags. */
+/** Pops the i32 on top and returns the condition that it is not zero, which the flags hold. */
 function popCondition(): i32 {
   const entry = operands.popEntry();
   const flags = operands.flagsOf(entry);
@@ -83,7 +84,7 @@ function popCondition(): i32 {
   return cond.NE;
 }
 
-/** The following moves preserve the flags, which hold the condition. */
+/** Compiles `if`. The flags hold the condition up to the branch: the moves before it preserve them. */
 export function visitIf(): void {
   if (!frames.expect(0, I32)) return;
   if (!frames.live) {
@@ -96,7 +97,7 @@ export function visitIf(): void {
   openBlock(frames.IS_IF);
   if (status !== layout.STATUS_DONE) return;
   frames.meetLabel(frames.frame);
-  // The else arm is where the condition does not hold.
+  // Branch to the else arm if the condition does not hold.
   if (machine.takesTwoBranches(condition) && condition === cond.FEQ) {
     frames.setElse(machine.jumpIf(cond.NE), machine.jumpIfUnordered());
   } else if (machine.takesTwoBranches(condition)) {
@@ -133,7 +134,7 @@ export function visitDelegate(): void {
   if (endWithDelegate()) frames.closeFrame();
 }
 
-/** An if without else hands its parameters on as results. */
+/** Checks that the parameters of an `if` without `else` match its results. */
 function isEmptyElse(): boolean {
   const count = load32(frames.frame + frames.FRAME_PARAM_COUNT);
   const params = load32(frames.frame + frames.FRAME_PARAMS);
@@ -144,7 +145,7 @@ function isEmptyElse(): boolean {
   return same;
 }
 
-/** Jumps to `target` with the topmost operands, which are lost. */
+/** Jumps to the label of `target` with the topmost operands. The code after it is unreachable. */
 export function emitJump(target: i32): void {
   if (target === frames.bodyFrame()) {
     emitReturn();
@@ -164,7 +165,7 @@ export function visitBranch(): void {
   frames.markDead();
 }
 
-/** Branches to `target` if the condition, which is in the flags, holds; the operands stay. */
+/** Branches to the label of `target` if the condition, which is in the flags, holds. The operands stay on the stack. */
 export function branchIf(target: i32, condition: i32): void {
   const count = frames.labelCount(target);
   frames.meetLabel(target);
@@ -173,7 +174,7 @@ export function branchIf(target: i32, condition: i32): void {
     branchOn(target, condition);
     return;
   }
-  // The operands go where the label expects them only if the branch is taken.
+  // Move the operands to the label's homes only if the branch is taken.
   operands.flush(operands.top - count * operands.ENTRY, true);
   if (machine.takesTwoBranches(condition) && condition === cond.FEQ) {
     const differs = machine.jumpIf(cond.NE);
@@ -227,7 +228,7 @@ export function visitBranchIf(): void {
   frames.retypeTop(types, count);
 }
 
-/** Checks all labels of a br_table, each frame's once. */
+/** Checks all labels of a br_table, each distinct label once. */
 function checkLabels(): void {
   const back = pos;
   seek(list);
@@ -295,7 +296,7 @@ function emitDefault(branch: i32): void {
   jumpWithOperands(target);
 }
 
-/** Emits the cases whose operands must be moved first; the jumps from `first` on are bound to them. */
+/** Emits the cases whose operands must be moved, and binds their jumps in the table, which begins at `first`. */
 function emitFarCases(first: i32): void {
   seek(list);
   for (let k: i32 = 0; k < listCount; k++) {
@@ -323,7 +324,10 @@ export function visitUnreachable(): void {
   frames.markDead();
 }
 
-/** The reference on top: its type, or REF_BOTTOM; fails if it is not a reference. */
+/**
+ * The type of the reference on top; REF_BOTTOM if it is missing in unreachable code. Fails if the operand is not a
+ * reference.
+ */
 export function referenceOnTop(): i32 {
   const type = frames.typeAt(0);
   if (type === BOTTOM) return REF_BOTTOM;

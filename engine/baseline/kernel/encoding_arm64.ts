@@ -11,7 +11,7 @@ import { type i32, trailingZeros } from "./memory.ts";
 import { stop } from "./reader.ts";
 
 export const ZERO: i32 = 31;
-/** The encoder's own scratch register, beside that of the macro-instructions. */
+/** The scratch register of the encoder; the macro-instructions have x16. */
 export const X17: i32 = 17;
 
 /** op d, n, m */
@@ -19,12 +19,12 @@ export function rrr(op: i32, d: i32, n: i32, m: i32): void {
   emit32(op | (d & 31) | ((n & 31) << 5) | ((m & 31) << 16));
 }
 
-/** op d, n, m, a; or a 6-bit field in the place of a */
+/** op d, n, m, a; a may be a 6-bit field instead of a register */
 export function rrra(op: i32, d: i32, n: i32, m: i32, a: i32): void {
   rrr(op | (a << 10), d, n, m);
 }
 
-/** A move of bits: op d, n, rotation to the right, last bit; both fields have 6 bits. */
+/** A bit-field move: op d, n, immr (rotation to the right), imms (last bit); both fields have 6 bits. */
 export function bits(op: i32, d: i32, n: i32, rotation: i32, last: i32): void {
   rrr(op | (rotation << 16) | (last << 10), d, n, 0);
 }
@@ -137,10 +137,10 @@ function addSmall(op: i32, d: i32, n: i32, value: i32): void {
   if (low !== 0 || high === 0) rri(op, d, high !== 0 ? d : n, low);
 }
 
-/** Option of an extended register: 64 bits, as they are. */
+/** The extend option UXTX: all 64 bits of the register. */
 const UXTX: i32 = 3 << 13;
 
-// Accesses. `op` is the form with a scaled unsigned immediate; the others differ from it in fixed bits.
+// Loads and stores. `op` is the form with a scaled unsigned offset; the other forms differ from it in fixed bits.
 
 const FORM_BIT: i32 = 0x01000000;
 const BY_REGISTER: i32 = 0x00200800;
@@ -161,7 +161,7 @@ export function accessIndexed(op: i32, t: i32, base: i32, index: i32, isScaled: 
   rrr((op & ~FORM_BIT) | BY_REGISTER | UXTX | (isScaled << 12), t, base, index);
 }
 
-/** op t, t2, [base], where the row says whether base changes, by `count` times 8 bytes */
+/** op t, t2, [base]; the form of `op` determines whether base changes, by `count` times 8 bytes */
 export function pair(op: i32, t: i32, t2: i32, base: i32, count: i32): void {
   emit32(op | (t & 31) | ((base & 31) << 5) | ((t2 & 31) << 10) | ((count & 127) << 15));
 }

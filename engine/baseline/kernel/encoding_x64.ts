@@ -27,7 +27,7 @@ export function rr(opcode: i32, wide: i32, reg: i32, rm: i32): void {
   emit8(0xc0 | ((reg & 7) << 3) | (rm & 7));
 }
 
-/** The same where rm, or reg, is a byte register, for which sil, dil … need a REX prefix. */
+/** opcode reg, rm with a REX prefix even for low registers: sil, dil, … as byte registers need one. */
 export function rrByte(opcode: i32, wide: i32, reg: i32, rm: i32): void {
   emitOpcode(opcode, wide, reg & 15, 0, rm & 15, 1);
   emit8(0xc0 | ((reg & 7) << 3) | (rm & 7));
@@ -68,7 +68,7 @@ export function rmx(
   else emitDisplacement(field | (base & 7), -1, base, displacement);
 }
 
-/** opcode reg, [rip + 0]: the displacement is for the caller to fill in. */
+/** opcode reg, [rip + 0]; the caller fills in the displacement, the last four bytes. */
 export function rip(opcode: i32, wide: i32, reg: i32): void {
   emitOpcode(opcode, wide, reg & 15, 0, 0, 0);
   emit8(((reg & 7) << 3) | 5);
@@ -83,7 +83,7 @@ export function ri(extension: i32, wide: i32, rm: i32, immediate: i32): void {
   else emit32(immediate);
 }
 
-/** The same on memory. */
+/** The same group with [base + displacement] as the destination. */
 export function mi(extension: i32, wide: i32, base: i32, displacement: i32, immediate: i32): void {
   const short = fitsByte(immediate);
   rm(short ? 0x83 : 0x81, wide, extension, base, displacement);

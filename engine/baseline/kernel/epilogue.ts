@@ -1,12 +1,14 @@
 /**
- * Epilogues of a function. The size of the frame is known only at the end of the body, so each epilogue is emitted with
- * a placeholder and completed then.
+ * Epilogues of a function. In: requests to release the frame. Out: instructions that contain a placeholder for the
+ * frame's size, which is known only at the end of the body and is filled in then.
  */
 import * as code from "./code.ts";
 import * as machine from "./machine.ts";
 import type { i32 } from "./memory.ts";
 
-/** The word of the most recent epilogue, or 0; each word holds the address of the previous one. */
+/**
+ * Address of the placeholder of the most recent epilogue, or 0; each placeholder holds the address of the previous one.
+ */
 let newest: i32 = 0;
 
 export function beginEpilogues(): void {

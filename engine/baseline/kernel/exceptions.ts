@@ -28,12 +28,15 @@ import * as operands from "./operands.ts";
 import { fail, index, instructionOffset, list, listCount, pos, readByte, readU32, seek, status } from "./reader.ts";
 import { bankOf, HEAP_EXN, I32, I64, matches, refType } from "./types.ts";
 
-/** The first home for caught exceptions, indexed by depth of legacy tries, and whether there are any. */
+/**
+ * The home of the exception caught by the outermost legacy try (8 bytes per nesting level), whether exceptions are kept
+ * there, and the current nesting depth.
+ */
 let caughtHomes: i32 = 0;
 let keepsCaught: boolean = false;
 let tryDepth: i32 = 0;
 
-/** Begins a body. If anything rethrows, catches keep their exceptions in homes from `home` on. */
+/** Begins a body. If it contains a `rethrow`, catches keep their exceptions in homes from `home` on. */
 export function beginExceptions(home: i32, rethrows: boolean): void {
   caughtHomes = home;
   keepsCaught = rethrows;
@@ -46,8 +49,8 @@ function caughtType(): i32 {
 }
 
 /**
- * Checks that a clause provides the operands of its label: the payload of `type` (0: none), and the exception if
- * `withRef`.
+ * Checks that a clause provides the operands of its label: the payload of the tag's type `type` (a row, 0: none), then
+ * the exception if `withRef`.
  */
 function checkClause(type: i32, withRef: boolean, target: i32): void {
   const types = frames.labelTypes(target);
@@ -89,7 +92,7 @@ export function visitTryTable(): void {
   if (frames.live && count > 0) store32(frames.frame + frames.FRAME_SLOT, landings.openSlot());
 }
 
-/** Compares the caught tag with tag `tag`; returns the branch that is taken if it is another. */
+/** Compares the caught tag with tag `tag`; returns the branch for another tag. */
 function testTag(tag: i32): i32 {
   machine.loadContext(I64, machine.SCRATCH, CONTEXT_THREAD);
   machine.loadFrom(I64, machine.SCRATCH, machine.SCRATCH, THREAD_CAUGHT_TAG);
@@ -97,7 +100,7 @@ function testTag(tag: i32): i32 {
   return machine.jumpIf(cond.NE);
 }
 
-/** Pushes the payload of an exception of type `type`, into its homes. */
+/** Pushes the payload of an exception of function type `type` (a row), from the overflow buffer into its homes. */
 function pushPayload(type: i32): void {
   const first = operands.top;
   const count = load32(type + layout.TYPE_PARAM_COUNT);
@@ -145,7 +148,7 @@ function emitClauses(frame: i32): void {
   seek(back);
 }
 
-/** Hands the exception that has landed here on to the landing of `slot`, or to the caller (0). */
+/** Passes the exception that has landed here to the landing pad of `slot`, or to the caller (0). */
 function handOn(slot: i32): void {
   if (slot !== 0) landings.jumpTo(slot);
   else {
@@ -159,7 +162,7 @@ function handOn(slot: i32): void {
   frames.depart();
 }
 
-/** Emits a trap in place of unreachable code after a routine that throws. */
+/** Emits a trap after a call of a routine that never returns. */
 function trapHere(): void {
   machine.callTrap(TRAP_UNREACHABLE);
   code.trapSite(TRAP_UNREACHABLE, 0, instructionOffset);
@@ -208,7 +211,7 @@ function arriveInCatch(): boolean {
   return true;
 }
 
-/** Stores the caught exception for a rethrow. */
+/** Stores the caught exception to the home of the try, for `rethrow`. */
 function keepCaught(): void {
   calls.callBuiltin(BUILTIN_CAUGHT, 0);
   machine.storeHome(I64, machine.resultRegister(0, 0), load32(frames.frame + frames.FRAME_CAUGHT));
@@ -225,7 +228,7 @@ export function endTry(slot: i32): void {
   }
 }
 
-/** The slot that sees exceptions at the label of frame `target`. */
+/** The slot that receives exceptions thrown at the label of frame `target`; 0 for the caller. */
 function slotAt(target: i32): i32 {
   let at = target;
   while (at >= frames.bodyFrame()) {

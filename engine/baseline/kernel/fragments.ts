@@ -10,24 +10,25 @@ import { stop } from "./reader.ts";
 export const FRAGMENT_BYTES: i32 = 24;
 /** Calls the trap stub: trap code, position. */
 export const FRAGMENT_TRAP: i32 = 0;
-/** Calls a record of another instance: address to go on at, position. */
+/** Calls a record of another instance: continuation address, position, landing slot. */
 export const FRAGMENT_CROSS_CALL: i32 = 1;
-/** An access is behind the known length of a shared memory: address to go on at, position, memory. */
+/** An access beyond the known length of a shared memory: continuation address, position, memory. */
 export const FRAGMENT_BOUNDS: i32 = 2;
-/** Makes a tail call of a record of another instance. */
+/** A tail call of a record of another instance: no further words. */
 export const FRAGMENT_CROSS_TAIL_CALL: i32 = 3;
-/** Not code but data: four words of a vector. */
+/** Data: the four words of a vector constant. */
 export const FRAGMENT_VECTOR: i32 = 4;
-/** Out of fuel: the price, or −1 if the scratch register holds it; the position. */
+/** Out of fuel: the price in fuel units, or −1 if the scratch register holds it; position. */
 export const FRAGMENT_FUEL: i32 = 5;
 /**
- * Allocates an object: address to go on at, position, its register, its size in bytes, or −1 − the register of that.
+ * Allocates an object: continuation address, position, register of the object, its size in bytes or −1 − the register
+ * that holds the size.
  */
 export const FRAGMENT_ALLOCATION: i32 = 6;
-/** Not code but data: the distance to the poll page. */
+/** Data: the distance to the poll page. */
 export const FRAGMENT_POLL: i32 = 7;
 
-/** Address behind the last fragment. */
+/** Address after the last fragment. */
 export let next: i32 = FRAGMENTS;
 
 export function beginFragments(): void {
@@ -69,12 +70,12 @@ export function queueBounds(branch: i32, back: i32, memory: i32, position: i32):
   addFragment(FRAGMENT_BOUNDS, branch, back, position, memory, 0);
 }
 
-/** The branch leads to a tail call of the record in the record register in its own context. */
+/** Queues a tail call of the record in the record register in that record's context, as the target of `branch`. */
 export function queueCrossTailCall(branch: i32): void {
   addFragment(FRAGMENT_CROSS_TAIL_CALL, branch, 0, 0, 0, 0);
 }
 
-/** The displacement at `branch` leads to a vector of these words. */
+/** Queues a vector constant of these words, to which the displacement at `branch` refers. */
 export function queueVector(branch: i32, w0: i32, w1: i32, w2: i32, w3: i32): void {
   addFragment(FRAGMENT_VECTOR, branch, w0, w1, w2, w3);
 }
@@ -90,19 +91,19 @@ export function queueFuel(branch: i32, price: i32, position: i32): i32 {
 }
 
 /**
- * Queues the allocation of an object of `bytes`, or of −1 − `bytes` if that is a register. Execution continues at
- * `back` with the object in register `object`.
+ * Queues the allocation of an object of `bytes` bytes, or, if negative, of the bytes in register −1 − `bytes`.
+ * Execution continues at `back` with the object in register `object`.
  */
 export function queueAllocation(branch: i32, back: i32, object: i32, bytes: i32, position: i32): void {
   addFragment(FRAGMENT_ALLOCATION, branch, back, position, object, bytes);
 }
 
-/** The address at `branch` is that of the distance to the poll page. */
+/** Queues the distance to the poll page, to whose address the instruction at `branch` refers. */
 export function queuePoll(branch: i32): void {
   addFragment(FRAGMENT_POLL, branch, 0, 0, 0, 0);
 }
 
-/** The price of a charge is known now. */
+/** Sets the price of a queued charge. */
 export function setPrice(fragment: i32, price: i32): void {
   store32(fragment + 8, price);
 }

@@ -27,24 +27,27 @@ export const FRAME_RESULT_COUNT: i32 = 24;
 const FRAME_DEAD: i32 = 28;
 /** The most recent branch to the end, or 0; each displacement holds the address of the previous one. */
 const FRAME_LINKS: i32 = 32;
-/** Whether the label already expects registers of locals, and their masks. */
+/** 1 if the label already expects pinned registers, and their masks. */
 const FRAME_EXPECTS: i32 = 36;
 const FRAME_GENERAL: i32 = 40;
 const FRAME_VECTOR: i32 = 44;
 /** Address of a loop's header. */
 const FRAME_HEADER: i32 = 48;
-/** The branch to an if's else, and registers of locals there. */
+/**
+ * The branches to an if's else, or of an `if` without one to its end (FRAME_ELSE2: 0 for none), and the masks of valid
+ * pinned registers there.
+ */
 const FRAME_ELSE: i32 = 52;
-/** Storage for a list of one type. */
+/** Storage for a result list of one type. */
 const FRAME_TYPE: i32 = 56;
-/** Whether the frame was reachable when it was entered. */
+/** 1 if the frame was reachable when it was opened. */
 const FRAME_LIVE: i32 = 60;
-/** Number of locals that had been set when it was entered. */
+/** Number of entries of the list of set locals when the frame was opened. */
 const FRAME_INITS: i32 = 64;
 const FRAME_ELSE2: i32 = 68;
 const FRAME_ELSE_GENERAL: i32 = 72;
 const FRAME_ELSE_VECTOR: i32 = 76;
-/** The br_table that has checked the frame's label last. */
+/** Stamp of the last br_table that checked the frame's label. */
 const FRAME_STAMP: i32 = 80;
 /**
  * For a try: its slot (landings.ts; 0 if it is unreachable), the enclosing slot, its clauses, and the home of the
@@ -123,12 +126,12 @@ export function expectList(list: i32, count: i32, below: i32): boolean {
   return true;
 }
 
-/** Takes `count` types off, in unreachable code, or as many as there are. */
+/** Pops `count` operands, or as many as the frame has, in unreachable code. */
 export function dropTypes(count: i32): void {
   for (let k: i32 = 0; k < count && top > base; k++) operands.release(operands.popEntry());
 }
 
-/** Pops `count` operands whose registers and homes are free. */
+/** Pushes operands of the `count` types at `list`, in their homes, or as types in unreachable code. */
 export function pushTypes(list: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) {
     code.reserveCode(0);
@@ -172,7 +175,10 @@ export function openFrame(kind: i32, params: i32, paramCount: i32, results: i32,
   base = height;
 }
 
-/** In unreachable code, a frame's parameters may be missing: puts their types there. */
+/**
+ * Resets the stack to the frame's height and pushes the types of its parameters, of which unreachable code may lack
+ * some.
+ */
 export function restoreParams(): void {
   operands.setTop(load32(frame + FRAME_HEIGHT), load32(frame + FRAME_HOME));
   pushTypes(load32(frame + FRAME_PARAMS), load32(frame + FRAME_PARAM_COUNT));
@@ -186,7 +192,7 @@ export function markDead(): void {
   live = false;
 }
 
-/** Checks that the innermost frame's results are all that is on its stack. */
+/** Checks that the stack of the innermost frame contains exactly its results. */
 export function expectResults(): boolean {
   const count = load32(frame + FRAME_RESULT_COUNT);
   if (!expectList(load32(frame + FRAME_RESULTS), count, 0)) return false;
@@ -207,7 +213,7 @@ export function frameOf(depth: i32): i32 {
   return frame - depth * FRAME;
 }
 
-/** Types that a branch to `target` carries: list and count. */
+/** Address of the list of types that a branch to `target` carries; labelCount is their number. */
 export function labelTypes(target: i32): i32 {
   return load32(target + (load32(target + FRAME_KIND) === IS_LOOP ? FRAME_PARAMS : FRAME_RESULTS));
 }
@@ -218,32 +224,32 @@ export function labelCount(target: i32): i32 {
 
 let stamp: i32 = 0;
 
-/** Begins to look at the labels of a br_table. */
+/** Begins a br_table, for isSeen. */
 export function beginLabels(): void {
   stamp = stamp + 1;
 }
 
-/** Whether this br_table has seen `target` before. */
+/** Whether the current br_table has already checked the label of `target`; marks it as checked. */
 export function isSeen(target: i32): boolean {
   const seen = load32(target + FRAME_STAMP) === stamp;
   store32(target + FRAME_STAMP, stamp);
   return seen;
 }
 
-// Locals without a default value: those that have been set, in order.
+// Locals without a default value: the indices of those that have been set, in order.
 
 let initCount: i32 = 0;
 let inits: i32 = 0;
 let initsEnd: i32 = 0;
 
-/** The list of set locals begins here; there is room up to `listEnd`. */
+/** Begins a body whose list of set locals occupies the memory from `list` to before `listEnd`. */
 export function beginInits(list: i32, listEnd: i32): void {
   inits = list;
   initsEnd = listEnd;
   initCount = 0;
 }
 
-/** Local `index` has a value from here to the end of the frame. */
+/** Marks local `index` as set from here to the end of the frame. */
 export function markSet(index: i32): void {
   if (operands.isLocalSet(index)) return;
   operands.setLocalFlag(index, 1);
@@ -265,7 +271,10 @@ function undoInits(): void {
 
 // Branches, in live code.
 
-/** The registers of locals that `target` expects are valid after this. Keeps the flags. */
+/**
+ * Makes the pinned registers that the label of `target` expects valid. The first branch to a label defines these: all
+ * that are valid at the branch. Preserves the flags.
+ */
 export function meetLabel(target: i32): void {
   if (load32(target + FRAME_EXPECTS) === 0) {
     store32(target + FRAME_EXPECTS, 1);
@@ -274,7 +283,10 @@ export function meetLabel(target: i32): void {
   } else operands.loadLocals(load32(target + FRAME_GENERAL), load32(target + FRAME_VECTOR));
 }
 
-/** Adds the branch whose displacement is at `branch` to the branches to `target`'s label. */
+/**
+ * Binds the branch whose displacement is at `branch` to the loop header of `target`, or links it to the branches to its
+ * end.
+ */
 export function linkBranch(target: i32, branch: i32): void {
   if (load32(target + FRAME_KIND) === IS_LOOP) {
     machine.patchBranch(branch, load32(target + FRAME_HEADER));
@@ -284,7 +296,7 @@ export function linkBranch(target: i32, branch: i32): void {
   store32(target + FRAME_LINKS, branch);
 }
 
-/** Whether the topmost `count` operands are at the label's place already. */
+/** Whether the operands that a branch carries are already at the height of the label of `target`. */
 export function isAligned(target: i32): boolean {
   return top - labelCount(target) * ENTRY === load32(target + FRAME_HEIGHT);
 }
@@ -313,7 +325,7 @@ function bindLinks(head: i32): void {
   }
 }
 
-/** A loop begins: its parameters are in their homes, all registers of locals are valid. */
+/** Begins a loop: stores its parameters to their homes and makes all pinned registers valid. */
 export function beginLoop(): void {
   operands.flush(base, true);
   operands.loadLocals(operands.allPinned(0), operands.allPinned(1));
@@ -321,7 +333,7 @@ export function beginLoop(): void {
   store32(frame + FRAME_HEADER, code.at);
 }
 
-/** The else of an if begins at these branches (0: none). */
+/** Sets the branches to the else arm, or to the next catch of a legacy try (`branch2` 0: none). */
 export function setElse(branch: i32, branch2: i32): void {
   store32(frame + FRAME_ELSE, branch);
   store32(frame + FRAME_ELSE2, branch2);
@@ -329,7 +341,7 @@ export function setElse(branch: i32, branch2: i32): void {
   store32(frame + FRAME_ELSE_VECTOR, operands.validVector);
 }
 
-/** Binds the branch of `setElse` here. Returns whether there is one. */
+/** Binds the branch of setElse here; returns false if there is none. */
 export function takeElse(): boolean {
   const branch = load32(frame + FRAME_ELSE);
   if (branch === 0) return false;
@@ -374,7 +386,7 @@ export function restartFrame(kind: i32, reachable: boolean): void {
   live = reachable;
 }
 
-/** Branches from live code to the end of the frame with its results. */
+/** In live code, branches to the end of the frame with its results. */
 export function jumpToEnd(): void {
   if (!live) return;
   operands.flush(base, true);
@@ -384,20 +396,20 @@ export function jumpToEnd(): void {
   live = false;
 }
 
-/** Control arrives where it left off being reachable, with nothing on the frame's stack. */
+/** Starts reachable code with an empty operand stack in the frame and no valid pinned registers. */
 export function arrive(): void {
   operands.setTop(base, load32(frame + FRAME_HOME));
   operands.forgetLocals();
   live = true;
 }
 
-/** Control has gone elsewhere; the frame's stack is empty. */
+/** Ends reachable code and empties the frame's operand stack. */
 export function depart(): void {
   if (live) operands.dropTo(base);
   live = false;
 }
 
-/** `end` of a frame other than the body's. The results have been checked. */
+/** Compiles the `end` of a frame other than the body's. The results have been checked. */
 export function closeFrame(): void {
   const kind = load32(frame + FRAME_KIND);
   const links = load32(frame + FRAME_LINKS);
@@ -414,7 +426,7 @@ export function closeFrame(): void {
   } else leave(live, false);
 }
 
-/** Leaves the innermost frame; its results are in their homes if `joined`, else where they are. */
+/** Closes the innermost frame. Its results are in their homes if `joined`, otherwise at their current locations. */
 function leave(reachable: boolean, joined: boolean): void {
   undoInits();
   const results = load32(frame + FRAME_RESULTS);
@@ -429,12 +441,12 @@ function leave(reachable: boolean, joined: boolean): void {
   if (frame >= FRAMES) base = load32(frame + FRAME_HEIGHT);
 }
 
-/** The topmost operands have the types of the list from now on, which may be above their own. */
+/** Sets the types of the topmost operands to those of the list, which may be supertypes of their own. */
 export function retypeTop(list: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) operands.setEntryType(top - (count - k) * ENTRY, load32(list + k * 4));
 }
 
-/** `end` of the body: branches to it arrive here. True if there are any, and then results are in their homes. */
+/** Binds the branches to the end of the body; returns whether there are any. Results are then in their homes. */
 export function joinBody(): boolean {
   const links = load32(frame + FRAME_LINKS);
   if (links === 0) return false;

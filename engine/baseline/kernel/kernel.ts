@@ -42,7 +42,7 @@ import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
 const MAX_LOCALS: i32 = 50000;
 const CODE_ALIGNMENT: i32 = 16;
 const FILLER: i32 = 0xcc;
-/** Above so many homes a loop zeroes them. */
+/** Maximum number of homes that are zeroed without a loop. */
 const MANY_HOMES: i32 = 32;
 
 /**
@@ -110,7 +110,10 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   store32(result + layout.RESULT_FRAME, frame);
 }
 
-/** Sites were listed before the landings, and the distance from the stack pointer to the return address, were known. */
+/**
+ * Completes the rows of call and trap sites, which precede knowledge of the frame: adds `distance`, in bytes from the
+ * stack pointer to the return address, and replaces landing slots with offsets.
+ */
 function addFrame(distance: i32, calls: i32, traps: i32): void {
   for (let row = calls; row < code.callsAt; row += 24) {
     store32(row + 4, load32(row + 4) + distance);
@@ -121,7 +124,7 @@ function addFrame(distance: i32, calls: i32, traps: i32): void {
 
 // Entry.
 
-/** Declares the locals and writes the entry of a function of type `type`. */
+/** Declares the locals and emits the prologue of a function of type `type` (a row). */
 function beginBody(type: i32): void {
   operands.beginOperands();
   frames.beginFrames();
@@ -180,12 +183,12 @@ function readLocals(): void {
   }
 }
 
-/** The offset of features that types of locals need is that of the body. */
+/** Records a feature that a local's type needs, with the offset of the body. */
 function useLocalType(type: i32): void {
   module.useType(type);
 }
 
-/** Marks locals without a default value, of which only parameters are set. */
+/** Initializes the flags of set locals: only declared locals without a default value are unset. */
 function noteInits(params: i32): void {
   for (let k: i32 = 0; k < operands.localCount; k++) {
     const type = operands.localType(k);
@@ -193,14 +196,14 @@ function noteInits(params: i32): void {
   }
 }
 
-// A scan ahead over the body: the locals that are used most, and whether it calls.
+// A scan over the body before compilation: weighted uses of locals, calls, rethrows, and the nesting of legacy tries.
 
 let hasCalls: boolean = false;
 let hasRethrow: boolean = false;
-/** Legacy tries inside each other. */
+/** Maximum nesting depth of legacy tries. */
 let mostTries: i32 = 0;
 
-/** Uses in a loop count so many times as often. */
+/** A loop multiplies the weight of the uses in it by 2^LOOP_SHIFT, up to a shift of MAX_LOOP_SHIFT at its entry. */
 const LOOP_SHIFT: i32 = 3;
 const MAX_LOOP_SHIFT: i32 = 15;
 
@@ -210,7 +213,7 @@ function scanBody(): void {
   mostTries = 0;
   let tries: i32 = 0;
   let shift: i32 = 0;
-  // Kinds of the open frames, a byte each, where frames will be.
+  // A word per open frame (1: loop, 2: legacy try, 0: other), in the memory of FRAMES, which is not in use yet.
   let depth: i32 = 0;
   while (reader.pos < reader.end && reader.status === layout.STATUS_DONE && depth >= 0) {
     const row = reader.nextInstruction();
@@ -237,7 +240,7 @@ function scanBody(): void {
       hasRethrow = true;
     } else if (isCall(kind)) hasCalls = true;
   }
-  // The pass itself reports the error, at its position.
+  // The compilation reports the error, at its position.
   reader.clearStatus();
   operands.pinLocals(0);
   operands.pinLocals(1);
@@ -252,13 +255,13 @@ function isInterruptible(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_INTERRUPTIBLE) !== 0;
 }
 
-/** A place where the host can stop the code. */
+/** Emits a poll, at which the host can interrupt the code. */
 function emitPoll(): void {
   machine.poll(instructionOffset);
   machine.afterPoll();
 }
 
-/** Stores the parameters to their homes, and copies those with a pinned register into it. */
+/** Stores the parameters to their homes, and copies pinned ones into their registers. */
 function takeParameters(params: i32, count: i32): void {
   operands.beginMoves();
   let general: i32 = 0;
@@ -290,7 +293,7 @@ function takeOverflow(type: i32, k: i32): void {
   machine.storeHome(as, register, operands.localHome(k));
 }
 
-/** Zeroes homes. */
+/** Zeroes the homes from offset `from` to before `to`. */
 function zeroLocals(from: i32, to: i32): void {
   const homes = (to - from) >> 3;
   if (homes > MANY_HOMES) {
@@ -320,7 +323,7 @@ function visit(row: i32): void {
   else visitSpecial(load8(row + layout.ROW_KIND), load8(row + layout.ROW_ARGUMENT));
 }
 
-/** An instruction that its signature describes. */
+/** Handles an instruction that its row's operand and result types describe. */
 function visitSimple(row: i32): void {
   const checks = load8(row + layout.ROW_CHECKS);
   const is64 = checks !== 0 && checkImmediates(row, checks);
@@ -498,7 +501,7 @@ function emitAtomic(row: i32, operation: i32, result: i32): void {
   reader.fail();
 }
 
-/** Handles an instruction with its own rules. */
+/** Handles an instruction with special validation rules. */
 function visitSpecial(kind: i32, argument: i32): void {
   switch (kind) {
     case op.KIND_LOCAL_GET:
@@ -606,7 +609,7 @@ function visitSpecial(kind: i32, argument: i32): void {
   visitReference(kind, argument);
 }
 
-/** Takes `count` operands off and pushes `result` (0: none), in unreachable code. */
+/** In unreachable code: pops `count` operands and pushes a type `result` (0: none). */
 function replaceTypes(count: i32, result: i32): void {
   frames.dropTypes(count);
   if (result !== 0) operands.pushHome(result);
@@ -774,7 +777,10 @@ function finishSelect(type: i32): void {
 
 // Calls.
 
-/** Checks the operands of a call of a function of type `type`, a row; in unreachable code, puts its results there. */
+/**
+ * Checks the arguments for type `type` (a row); returns whether the call is reachable and valid. In unreachable code,
+ * replaces the arguments by the results.
+ */
 function isCallable(type: i32): boolean {
   const params = load32(type + layout.TYPE_PARAMS);
   const count = load32(type + layout.TYPE_PARAM_COUNT);
@@ -790,7 +796,7 @@ function visitCall(): void {
   if (type !== 0 && isCallable(type)) calls.emitCall(index, type);
 }
 
-/** Checks table, type and operands of a call through a table; the row of the type, or 0. */
+/** Checks table, type and operands of a call through a table; returns the row of the type, or 0 after a failure. */
 function indirectType(): i32 {
   if (!module.hasTable(index2)) return 0;
   if (!types.matches(elementType(index2), types.FUNCREF)) {
@@ -817,7 +823,7 @@ function visitCallIndirect(): void {
   isCallable(type);
 }
 
-/** The same for a call through a reference. */
+/** Checks type and operands of a call through a reference; returns the row of the type, or 0 after a failure. */
 function referencedType(): i32 {
   module.useFeature(FEATURE_TYPED_FUNCTION_REFERENCES);
   const type = module.funcTypeAt(index);
@@ -836,7 +842,7 @@ function visitCallRef(): void {
   isCallable(type);
 }
 
-/** Checks that the callee of a tail call returns the results of this function. */
+/** Checks that the results of type `type` (a row), of a tail call's callee, match those of this function. */
 function returnsOurs(type: i32): boolean {
   const body = frames.bodyFrame();
   const count = load32(type + layout.TYPE_RESULT_COUNT);
@@ -974,7 +980,7 @@ function visitRefFunc(): void {
   else operands.pushHome(type);
 }
 
-// Ends of the output tables, for the driver.
+// The kernel's other exports: steps of compileBodies, and end addresses of the output tables.
 
 /** The second step of compileBodies: places the code of `done` bodies from `first` on at H_BASE. */
 export function placeBodies(first: i32, done: i32): void {

@@ -5,11 +5,11 @@
  *
  *     HEADER       words, below: properties of the module and addresses of its tables
  *     OPCODES      row ids by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
- *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
- *     STUBS        offsets of the image's stubs
+ *     FEATURES     a word per feature, 1 if it is enabled; then per feature the smallest offset of a use
+ *     STUBS        offsets of the image's stubs, by number
  *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register
  *     LOCALS, OPERANDS, FRAMES, LANDINGS, FRAGMENTS     scratch of one body: locals, operand stack, control frames,
- *                                                  out-of-line fragments
+ *                                                       landing pads, out-of-line fragments
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     output, for many bodies
  *     MODULE       tables of the module and the bytes of its bodies
  */
@@ -82,7 +82,7 @@ export const H_TAGS_OFFSET: i32 = HEADER + 100;
 
 /** Offset in the image at which the code of this run begins. */
 export const H_BASE: i32 = HEADER + 104;
-/** By body: the offset of its code in the image, −1 until it is placed. */
+/** Address of a table with the offset of each body's code in the image, −1 until the body is placed. */
 export const H_STARTS: i32 = HEADER + 108;
 /** Distance from the start of the image to the poll page; 0 if it is not known. */
 export const H_POLL_DISTANCE: i32 = HEADER + 112;
@@ -103,8 +103,8 @@ export const CPU_BMI2: i32 = 4;
 export const CPU_POPCNT: i32 = 8;
 
 // A type row: kind, lists, canonical id, index of the declared supertype (−1 for none), 1 if final, depth in the chain
-// of supertypes. Structures and arrays have a list of fields in place of the parameters, an array a single one, and
-// their size in place of the results.
+// of supertypes. A structure or array has a list of fields in place of the parameters (an array has one field), and its
+// size in place of the results.
 export const TYPE_ROW: i32 = 36;
 export const TYPE_KIND: i32 = 0;
 export const TYPE_PARAMS: i32 = 4;
@@ -117,7 +117,10 @@ export const TYPE_FINAL: i32 = 28;
 export const TYPE_DEPTH: i32 = 32;
 export const TYPE_FIELDS: i32 = 4;
 export const TYPE_FIELD_COUNT: i32 = 8;
-/** Structures: size in bytes and size class (gc_layout.ts); arrays: log2 of the size of an element. */
+/**
+ * Structures: size in bytes, header included, and size class (abi/gc_layout.ts). Arrays: log2 of the element size in
+ * bytes.
+ */
 export const TYPE_BYTES: i32 = 12;
 export const TYPE_CLASS: i32 = 16;
 export const TYPE_ELEMENT_SHIFT: i32 = 12;
@@ -145,7 +148,7 @@ export const TABLE_ELEMENT: i32 = 0;
 export const TABLE_IS_64: i32 = 4;
 export const TABLE_OFFSET: i32 = 8;
 
-// A memory: flags, offset in the context.
+// A memory: flags, offset in the context, offset of its entry in `sharedLengths` (abi/context_layout.ts).
 export const MEMORY_ROW: i32 = 12;
 export const MEMORY_FLAGS: i32 = 0;
 export const MEMORY_OFFSET: i32 = 4;
@@ -170,7 +173,7 @@ export const RESULT_STATUS: i32 = 12;
 export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
-/** Not a result: the output is full, and the body is to be compiled again. */
+/** Never in RESULTS: the output is full, and the body must be compiled again in the next run. */
 export const STATUS_FULL: i32 = 100;
 
 // An opcode's row.
@@ -179,17 +182,17 @@ export const ROW_KIND: i32 = 0;
 export const ROW_ARGUMENT: i32 = 1;
 /** Number of operands, or SPECIAL. */
 export const ROW_OPERANDS: i32 = 2;
-/** Type of the operand on top, below, and third; of the result, 0 for none. */
+/** Types of the top, second and third operand, and of the result; 0 for none. */
 export const ROW_TOP: i32 = 3;
 export const ROW_RESULT: i32 = 6;
 export const ROW_FEATURE: i32 = 7;
 /** log2 of the width of a memory access. */
 export const ROW_WIDTH: i32 = 8;
-/** Bits: which of the operands from the top on, and (8) the result, are addresses. */
+/** Bits of the values that have the address type: operands from the top on (bits 0 to 2), and the result (8). */
 export const ROW_ADDRESSES: i32 = 9;
 /**
- * Flags: the memory of a memarg (1), of an index (2), a table of an index (4), a lane (8), lanes (16), an atomic access
- * (32).
+ * Immediates to check: the memory of a memarg (1), of an index (2), a table index (4), a lane (8), 16 lanes (16), the
+ * alignment of an atomic access (32).
  */
 export const ROW_CHECKS: i32 = 10;
 export const ROW_LANES: i32 = 11;
@@ -198,14 +201,15 @@ export const ROW_PLAN: i32 = 12;
 /** Shape of the lanes of a vector instruction. */
 export const ROW_SHAPE: i32 = 16;
 /**
- * The price in fuel, and the binary logarithm of the number of units of the last operand that cost one more (0: none).
+ * The price in fuel units, and for bulk instructions log2 of the length, in units of the top operand, that costs one
+ * more unit of fuel (0: constant price).
  */
 export const ROW_PRICE: i32 = 17;
 export const ROW_BULK_SHIFT: i32 = 18;
 export const ROW_FLAGS: i32 = 19;
 export const FLAG_ENDS_REGION: i32 = 1;
 export const FLAG_REGION_ENDS_BEFORE: i32 = 2;
-/** The result may be a NaN that it has made, of 32 or 64 bits. */
+/** The instruction may produce a NaN, of 32 or 64 bits, that must be made canonical in deterministic code. */
 export const FLAG_MAKES_NAN32: i32 = 4;
 export const FLAG_MAKES_NAN64: i32 = 8;
 
