@@ -19,8 +19,8 @@
  *                     (STRINGS.ORIGIN), and a function record per builtin, through which code calls the imported
  *                     ones. Both change once the runtime has machine code for the builtins
  *
- * A non-null funcref is the address of a function record (RECORD); a null funcref is 0. Table elements are references of
- * 8 bytes each (gc_layout.ts).
+ * A non-null funcref is the address of a function record (RECORD); a null funcref is 0. Table elements are references
+ * (gc_layout.ts), 8 bytes each.
  */
 import { STRING_BUILTIN_NAMES } from "./string_layout.ts";
 

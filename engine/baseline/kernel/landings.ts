@@ -1,7 +1,7 @@
 /**
- * Landing pads of calls. A try that may catch has a slot. Call sites name the slot and get the offset of the landing
- * pad when the body is complete, because it follows the try. A nested try that has not caught an exception may also
- * jump there.
+ * Landing pads of calls. A try that may catch has a slot. Call sites name the slot and receive the offset of the
+ * landing pad at the end of the body, because the pad follows the try. A nested try that does not catch an exception
+ * jumps to the pad of the enclosing one.
  */
 import * as code from "./code.ts";
 import { LANDINGS, LANDINGS_END, STATUS_TOO_LARGE } from "./layout.ts";
@@ -9,7 +9,7 @@ import * as machine from "./machine.ts";
 import { type i32, load32, store32 } from "./memory.ts";
 import { stop } from "./reader.ts";
 
-// A slot: offset of the landing, or UNUSED, USED; the newest branch to it.
+// A slot: the offset of the landing pad once it is bound, before that UNUSED or USED; the newest branch to it, or 0.
 const SLOT: i32 = 8;
 const UNUSED: i32 = -1;
 const USED: i32 = -2;
@@ -41,13 +41,13 @@ export function setCurrent(slot: i32): void {
   current = slot;
 }
 
-/** The current slot for a call site. */
+/** The current slot for a call site; marks it as used. */
 export function useCurrent(): i32 {
   if (current !== 0) store32(current, USED);
   return current;
 }
 
-/** Jumps to the landing of `slot`. */
+/** Jumps to the landing pad of `slot`, which is not bound yet. */
 export function jumpTo(slot: i32): void {
   store32(slot, USED);
   const branch = machine.jump();
@@ -55,12 +55,12 @@ export function jumpTo(slot: i32): void {
   store32(slot + 4, branch);
 }
 
-/** Whether an exception lands there. */
+/** Whether a call site or a jump refers to `slot`. */
 export function isUsed(slot: i32): boolean {
   return slot !== 0 && load32(slot) === USED;
 }
 
-/** The landing of `slot` is here. */
+/** Binds the landing pad of `slot` here. */
 export function bindSlot(slot: i32): void {
   store32(slot, code.here());
   let branch = load32(slot + 4);
@@ -71,7 +71,7 @@ export function bindSlot(slot: i32): void {
   }
 }
 
-/** Jumps to the landing of `slot`, which has been bound. */
+/** Jumps to the landing pad of `slot`, which is bound. */
 export function jumpToBound(slot: i32): void {
   machine.patchBranch(machine.jump(), code.addressOf(load32(slot)));
 }

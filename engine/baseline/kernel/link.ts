@@ -1,8 +1,8 @@
 /**
- * Places the code of a run in the image, and resolves its references as far as their targets are known: to bodies that
- * have been placed, to the stubs of the image, and to the poll page if the image has its place already. In: the run's
- * code and rows, whose offsets are relative to its code, and H_BASE. Out: patched code, rows with offsets in the image,
- * and the rows of relocations that are left for the driver.
+ * Places the code of a run in the image and resolves its references to known targets: bodies that have been placed,
+ * stubs of the image, and the poll page if the address of the image is known. In: the run's code and rows, whose
+ * offsets are relative to its code, and H_BASE. Out: patched code, rows with offsets in the image, and the relocations
+ * that are left for the driver.
  */
 import { RELOC_FUNCTION, RELOC_IMAGE, RELOC_POLL_PAGE, RELOC_STUB } from "./constants.ts";
 import * as code from "./code.ts";

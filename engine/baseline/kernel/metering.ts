@@ -1,7 +1,7 @@
 /**
- * Fuel and determinism (see translate/fuel.ts and translate/deterministic.ts). In: instructions as they are compiled.
- * Out: a charge at the start of each region, whose price is filled in at its end; canonical NaNs; a count of the depth
- * of calls.
+ * Fuel and determinism (translate/fuel.ts, translate/deterministic.ts). In: instructions as they are compiled. Out: a
+ * charge at the start of each region, whose price is filled in at its end; canonical NaNs; a budget for the depth of
+ * calls.
  *
  * The price of a region depends only on the bytes of the body, so totals equal those of the optimizing compiler.
  */
@@ -24,12 +24,16 @@ import { instructionOffset } from "./reader.ts";
 import { F64, I32, I64, V128 } from "./types.ts";
 
 /**
- * The open region's charge: address of its price in the code, 0 for none; its out-of-line fragment; its price so far.
+ * The open region: address of the price in the code of its charge, 0 for none; its out-of-line fragment; its price so
+ * far, in fuel units.
  */
 let charge: i32 = 0;
 let fragment: i32 = 0;
 let price: i32 = 0;
-/** The homes of the depth that this activation received and of the depth that it leaves to its callees. */
+/**
+ * The first of two homes: the stack budget that this activation received, and the budget that it leaves to its callees,
+ * in the units of THREAD.DEPTH_LEFT.
+ */
 let depthHome: i32 = 0;
 
 export function beginMetering(): void {
@@ -45,7 +49,7 @@ export function isDeterministic(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_DETERMINISTIC) !== 0;
 }
 
-/** Counts `units` in the open region, which opens here if it has not yet. */
+/** Adds `units` to the price of the open region; emits its charge if there is none yet. */
 function addPrice(units: i32): void {
   if (charge === 0) {
     if (!frames.live || units === 0) return;
@@ -65,7 +69,7 @@ function closeRegion(): void {
   price = 0;
 }
 
-/** An instruction is about to be compiled, or passed over as unreachable. */
+/** Adds the price of the instruction of `row`, before it is compiled or, if unreachable, skipped. */
 export function meter(row: i32): void {
   const flags = load8(row + layout.ROW_FLAGS);
   addPrice(load8(row + layout.ROW_PRICE));
@@ -74,7 +78,10 @@ export function meter(row: i32): void {
   if ((flags & (layout.FLAG_ENDS_REGION | layout.FLAG_REGION_ENDS_BEFORE)) !== 0) closeRegion();
 }
 
-/** Charges for the top operand, if there is one; it has not been checked yet. */
+/**
+ * Charges for the length in the top operand, if there is one: one unit of fuel per 2^shift. The operand has not been
+ * checked yet.
+ */
 function chargeBulk(shift: i32): void {
   const entry = operands.top - operands.ENTRY;
   if (entry < frames.base) return;
@@ -89,7 +96,7 @@ function chargeBulk(shift: i32): void {
   queueFuel(machine.jumpIf(cond.LT_S), -1, instructionOffset);
 }
 
-/** Makes a NaN in the operand on top, which the row has pushed, canonical. */
+/** Makes NaNs canonical in the operand on top, the result of the instruction of `row`. */
 export function canonicalize(row: i32): void {
   const flags = load8(row + layout.ROW_FLAGS) & (layout.FLAG_MAKES_NAN32 | layout.FLAG_MAKES_NAN64);
   if (flags === 0) return;
@@ -104,14 +111,17 @@ export function canonicalize(row: i32): void {
   operands.freeRegister(t);
 }
 
-/** Makes room for the counts of depth, in deterministic code. */
+/** Reserves the homes of the stack budgets, in deterministic code. */
 export function reserveDepth(): void {
   if (!isDeterministic()) return;
   depthHome = operands.reserveHome();
   operands.reserveHome();
 }
 
-/** The activation takes its share of the stack that is left, or traps. */
+/**
+ * Subtracts the units of an activation with `locals` locals from the stack budget; traps if it is exhausted.
+ * Deterministic code only.
+ */
 export function takeDepth(locals: i32): void {
   if (!isDeterministic()) return;
   const register = operands.allocate(0);
@@ -125,7 +135,7 @@ export function takeDepth(locals: i32): void {
 }
 
 /**
- * Before a call: stores the remaining depth for the callee, or for a tail call the depth that this activation received.
+ * Before a call: stores the stack budget of the callee, or for a tail call the budget that this activation received.
  */
 export function leaveDepth(isTail: boolean): void {
   if (!isDeterministic()) return;

@@ -26,7 +26,7 @@ import {
   V128,
 } from "./types.ts";
 
-/** The instruction in hand needs feature number `feature`. */
+/** Records a use of feature number `feature` (0: none) by the current instruction. Fails if the feature is disabled. */
 export function useFeature(feature: i32): void {
   if (feature === 0) return;
   if (load32(layout.FEATURES + feature * 4) === 0) fail();
@@ -34,7 +34,7 @@ export function useFeature(feature: i32): void {
   if (instructionOffset < load32(use)) store32(use, instructionOffset);
 }
 
-/** The number of the feature that brought a value type. */
+/** The number of the feature that introduced a value type; 0 for those of version 1.0. */
 function featureOf(type: i32): i32 {
   if (!isRef(type)) return type === V128 ? FEATURE_SIMD : 0;
   if (type === FUNCREF || type === EXTERNREF) return FEATURE_REFERENCE_TYPES;
@@ -45,7 +45,7 @@ function featureOf(type: i32): i32 {
   return isOld && !isNullable(type) ? FEATURE_TYPED_FUNCTION_REFERENCES : FEATURE_GC;
 }
 
-/** The instruction in hand names a type. */
+/** Checks a value type that the current instruction names: its feature and its type index. */
 export function useType(type: i32): void {
   useFeature(featureOf(type));
   if (isRef(type)) checkTypeIndex(heapOf(type));
@@ -63,7 +63,7 @@ function checkTypeIndex(heap: i32): void {
   if (heap >= load32(layout.H_TYPE_COUNT)) fail();
 }
 
-/** The row of function type `index`, or 0. */
+/** The row of function type `index`; 0 after a failure. */
 export function funcTypeAt(index: i32): i32 {
   if (!isIndex(index, load32(layout.H_TYPE_COUNT))) return 0;
   const row = typeRow(index);
@@ -77,7 +77,7 @@ export function typeIndexOf(index: i32): i32 {
   return load32(load32(layout.H_FUNCS) + index * 4);
 }
 
-/** The row of the type of function `index`, or 0. */
+/** The row of the type of function `index`; 0 after a failure. */
 export function functionAt(index: i32): i32 {
   return isIndex(index, load32(layout.H_FUNC_COUNT)) ? typeRow(typeIndexOf(index)) : 0;
 }
@@ -106,7 +106,7 @@ export function hasData(index: i32): boolean {
   return isIndex(index, load32(layout.H_DATA_COUNT));
 }
 
-/** The row of the type of tag `index`, or 0. */
+/** The row of the type of tag `index`; 0 after a failure. */
 export function tagAt(index: i32): i32 {
   if (!isIndex(index, load32(layout.H_TAG_COUNT))) return 0;
   return typeRow(load32(load32(layout.H_TAGS) + index * 4));

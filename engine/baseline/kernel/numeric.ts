@@ -10,7 +10,7 @@ import * as op from "./operations.ts";
 import { instructionOffset, peekByte } from "./reader.ts";
 import { bankOf, F64, I32, I64, isWide } from "./types.ts";
 
-/** Opcode bytes of the instructions that take a condition from the flags. */
+/** Opcode bytes of the instructions that can take their condition from the flags. */
 const BR_IF_BYTE: i32 = 0x0d;
 const IF_BYTE: i32 = 0x04;
 const SELECT_BYTE: i32 = 0x1b;
@@ -79,7 +79,7 @@ export function emitDivision(operation: i32, type: i32): void {
   operands.vacate(machine.divisionRegisters());
   const x = operands.toRegister(a);
   const y = operands.toRegister(b);
-  // Loading an operand may have used one of these registers for it; no other value is there.
+  // The operands may be in the division registers; no other value is.
   const d = machine.divide(operation, isWide(type), x, y, instructionOffset);
   operands.release(a);
   operands.release(b);
@@ -117,7 +117,10 @@ export function emitWideProduct(isSigned: i32): void {
   operands.pushRegister(I64, machine.PRODUCT_HIGH);
 }
 
-/** Pushes the condition that the flags hold. */
+/**
+ * Pushes the i32 value of a condition that the flags hold: in the flags if the next instruction consumes it, otherwise
+ * in a register.
+ */
 function pushCondition(condition: i32): void {
   const next = peekByte();
   if (next === BR_IF_BYTE || next === IF_BYTE || next === SELECT_BYTE || next === EQZ_BYTE) {
@@ -162,7 +165,7 @@ export function emitEqz(type: i32): void {
   pushCondition(cond.EQ);
 }
 
-/** `type` is that of the operand, `result` that of the result. */
+/** Compiles an integer operation with an operand of type `type` and a result of type `result`. */
 export function emitUnary(operation: i32, type: i32, result: i32): void {
   const a = operands.popEntry();
   const x = operands.toRegister(a);
@@ -246,7 +249,7 @@ export function emitSelect(type: i32): void {
   const a = operands.popEntry();
   const bank = bankOf(type);
   let condition = operands.flagsOf(c);
-  // Everything below keeps the flags.
+  // The following loads preserve the flags.
   const y = operands.toRegister(b);
   const x = operands.toRegister(a);
   if (condition < 0) {

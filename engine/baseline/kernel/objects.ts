@@ -1,9 +1,9 @@
 /**
  * Structures, arrays and i31 references in live code (abi/gc_layout.ts). Operands have been checked; they are popped,
- * and a result is pushed. Null needs no check where the access faults in the first page: the fault is the trap.
+ * and a result is pushed. An access that faults for null in the first page needs no check: the fault is the trap.
  *
- * Allocation takes the first slot of a free list; out of line (out_of_line.ts), a routine that preserves all registers
- * does it. Values in registers therefore stay there, and the collector finds them in the routine's frame.
+ * Allocation takes the first slot of a free list, or calls out of line (out_of_line.ts) a routine that preserves all
+ * registers. Values may therefore stay in registers; the collector finds them in the routine's frame.
  */
 import { callBuiltin, callNativeBuiltin } from "./calls.ts";
 import * as code from "./code.ts";
@@ -37,7 +37,7 @@ import * as op from "./operations.ts";
 import { index, index2, instructionOffset } from "./reader.ts";
 import { bankOf, HEAP_I31, I32, I64, refType, storageWidth, typeRow, unpacked } from "./types.ts";
 
-/** Accesses of null at smaller offsets fault: the first page is not mapped. */
+/** Size in bytes of the first page, which is never mapped: accesses of null at smaller offsets fault. */
 const FIRST_PAGE: i32 = 4096;
 
 /** The row of field `k` of the structure or array type with row `type`. */
@@ -66,7 +66,9 @@ function isZero(entry: i32): boolean {
 
 // Allocation.
 
-/** d = a slot of size class `sizeClass`, or the runtime's; `t` is changed. */
+/**
+ * d = a slot of `bytes` bytes from the free list of `sizeClass`, or, if the class is −1, from the runtime; changes `t`
+ */
 function takeSlot(d: i32, t: i32, bytes: i32, sizeClass: i32): void {
   if (sizeClass < 0) {
     machine.constant(machine.SCRATCH, bytes, 0, 0);
@@ -85,7 +87,7 @@ function takeSlot(d: i32, t: i32, bytes: i32, sizeClass: i32): void {
   queueAllocation(empty, code.at, d, bytes, instructionOffset);
 }
 
-/** d = a slot for as many bytes as register `bytes` holds; `t` and `u` are changed. */
+/** d = a slot for the number of bytes in register `bytes`; changes `t` and `u` */
 function takeSlotOf(d: i32, t: i32, u: i32, bytes: i32): void {
   machine.loadContext(I64, t, CONTEXT_HEAP);
   machine.compareImmediate(1, bytes, MAX_SMALL_BYTES);
@@ -108,7 +110,7 @@ function typeId(): i32 {
   return load32(layout.H_TYPE_IDS_OFFSET) + index * 4;
 }
 
-/** A register with a new structure of the type at hand, whose fields are zero. */
+/** Returns a register with a new structure of the current type, with row `type`; its fields are zero. */
 function newStructure(type: i32): i32 {
   const d = operands.allocate(0);
   const t = operands.allocate(0);
@@ -120,8 +122,8 @@ function newStructure(type: i32): i32 {
 }
 
 /**
- * A register with a new array of the type at hand, whose elements are zero; `length` is a register. Fuel and bounds
- * checks are done.
+ * Returns a register with a new array of the current type, whose elements are zero: `length` is a register, `shift`
+ * log2 of the element size. Fuel has been charged; the runtime checks the size.
  */
 function newArray(length: i32, shift: i32): i32 {
   const d = operands.allocate(0);
@@ -172,7 +174,10 @@ export function emitStructNewDefault(): void {
   pushObject(newStructure(typeRow(index)));
 }
 
-/** Prepares the field at hand of the object in `register`; the access must be the next instruction. */
+/**
+ * Checks the object in `register` for null and prepares its field with row `field`. The access must be the next
+ * instruction.
+ */
 function prepareFieldOf(register: i32, field: i32): void {
   const offset = load32(field + layout.FIELD_OFFSET);
   if (offset >= FIRST_PAGE) {
@@ -216,7 +221,7 @@ function elementShift(): i32 {
   return load32(typeRow(index) + layout.TYPE_ELEMENT_SHIFT);
 }
 
-/** d = the length of the array in `array`; traps if it is null. */
+/** d = the length of the array in register `array`; traps if the array is null */
 function loadLength(d: i32, array: i32): void {
   machine.faultSite(TRAP_NULL_ARRAY, instructionOffset);
   machine.loadFrom(I32, d, array, OBJECT_LENGTH);
@@ -232,21 +237,21 @@ function checkRange(array: i32, start: i32, count: i32): void {
   operands.freeRegister(length);
 }
 
-/** Makes the index in `register` the address of that element of the array in `array`. */
+/** Replaces the index in `register` by the address of that element of the array in `array`. */
 function toElement(register: i32, array: i32, shift: i32): void {
   machine.shiftImmediate(op.SHL, 1, register, register, shift);
   machine.binary(op.ADD, 1, register, register, array);
   machine.binaryImmediate(op.ADD, 1, register, register, OBJECT_FIELDS);
 }
 
-/** Frees a register that is not pinned to a local. */
+/** Frees a register unless it is pinned to a local. */
 function free(register: i32): void {
   if (operands.isTemporary(register)) operands.freeRegister(register);
 }
 
 /**
- * Writes the value in register `s` to the elements from the address in `start` on, as many as register `count` holds.
- * Changes `start` and `count`, and frees all three. Bytes are filled by a routine, which changes all registers.
+ * Writes the value in register `s` to the number of elements in register `count`, from the address in register `start`
+ * on. Changes `start` and `count`, and frees all three. Bytes are filled by a routine, which changes all registers.
  */
 function fill(start: i32, s: i32, count: i32): void {
   const storage = elementStorage();
@@ -308,7 +313,7 @@ export function emitArrayNewFixed(): void {
   pushObject(d);
 }
 
-/** `array.new_data`, `array.new_elem`: the runtime makes the array. */
+/** `array.new_data`, `array.new_elem`: calls a routine of the runtime, which creates the array. */
 function newFromSegment(builtin: i32): void {
   operands.insertConstant(index2, 2);
   operands.insertConstant(index, 3);
@@ -324,7 +329,10 @@ export function emitArrayNewElem(): void {
   newFromSegment(BUILTIN_ARRAY_NEW_ELEM);
 }
 
-/** Prepares element `i`, a register, of the array in register `array`; traps if there is none. */
+/**
+ * Prepares the element at the index in register `i` of the array in register `array`; traps if the array is null or the
+ * index out of bounds.
+ */
 function prepareElementOf(array: i32, i: i32): void {
   machine.faultSite(TRAP_NULL_ARRAY, instructionOffset);
   machine.compareMemory(0, i, array, OBJECT_LENGTH);
@@ -444,7 +452,7 @@ export function emitRefI31(): void {
   operands.pushRegister(type, d);
 }
 
-/** `shift` extracts the value: SHR_S or SHR_U. */
+/** Extracts the value by `shift`: SHR_S for i31.get_s, SHR_U for i31.get_u. */
 export function emitI31Get(shift: i32): void {
   const entry = operands.popEntry();
   const x = operands.toRegister(entry);

@@ -43,7 +43,7 @@ const LOCAL_TYPE: i32 = 0;
 const LOCAL_HOME: i32 = 4;
 /** Its register, or NO_REGISTER. */
 const LOCAL_PIN: i32 = 8;
-/** Uses, weighted by the depth of loops; afterwards 1 if it has been set, for those without a default. */
+/** Uses, weighted by loop depth; after the scan, 1 if the local has a value (isLocalSet). */
 const LOCAL_USES: i32 = 12;
 /** The number of operand stack entries that refer to the local. */
 const LOCAL_ENTRIES: i32 = 16;
@@ -53,20 +53,20 @@ const LOCAL_SET_BYTE: i32 = 0x21;
 const LOCAL_TEE_BYTE: i32 = 0x22;
 
 export let localCount: i32 = 0;
-/** Address behind the top entry. */
+/** Address after the top entry. */
 export let top: i32 = OPERANDS;
 /** The offset after the home of the top entry, and its maximum so far. */
 export let homeTop: i32 = 0;
 let homeMost: i32 = 0;
-/** Registers that hold entries, and locals, as masks by bank. */
+/** Registers in use by entries, and pinned registers that hold the current value of their locals, as masks by bank. */
 let usedGeneral: i32 = 0;
 let usedVector: i32 = 0;
 export let validGeneral: i32 = 0;
 export let validVector: i32 = 0;
-/** All registers that belong to locals. */
+/** All pinned registers. */
 let pinnedGeneral: i32 = 0;
 let pinnedVector: i32 = 0;
-/** Number of locals with a register; their rows are listed at PINS. */
+/** Number of pinned locals; the addresses of their rows are listed at PINS. */
 let pinCount: i32 = 0;
 
 /** Begins a body without locals. */
@@ -85,12 +85,12 @@ export function beginOperands(): void {
   for (let register: i32 = 0; register < REGISTERS; register++) store32(ownerAt(register), 0);
 }
 
-/** Bytes of the frame. */
+/** Size in bytes of the frame's homes. */
 export function frameBytes(): i32 {
   return homeMost;
 }
 
-/** Makes room for a value of 8 bytes between the locals and the operand stack; returns its home. */
+/** Reserves a home of 8 bytes between the locals and the operand stack; returns its offset. */
 export function reserveHome(): i32 {
   const home = homeTop;
   homeTop = homeTop + 8;
@@ -133,19 +133,19 @@ function countLocalEntry(index: i32, change: i32): void {
   store32(at, load32(at) + change);
 }
 
-/** The register of a local, or NO_REGISTER. */
+/** The pinned register of a local, or NO_REGISTER. */
 export function localPin(index: i32): i32 {
   return load32(localRow(index) + LOCAL_PIN);
 }
 
-/** Counts a use of local `index`. */
+/** Adds a use of local `index`; the sum saturates. */
 export function useLocal(index: i32, weight: i32): void {
   const at = localRow(index) + LOCAL_USES;
   const uses = load32(at) + weight;
   store32(at, uses < 0x3fffffff ? uses : 0x3fffffff);
 }
 
-/** The flag of a local that says whether it has a value. */
+/** Whether local `index` has a value: a default, or one that has been set. */
 export function isLocalSet(index: i32): boolean {
   return load32(localRow(index) + LOCAL_USES) !== 0;
 }
@@ -154,7 +154,7 @@ export function setLocalFlag(index: i32, flag: i32): void {
   store32(localRow(index) + LOCAL_USES, flag);
 }
 
-/** Uses that make a register worth its moves. */
+/** Minimum weighted uses of a pinned local: fewer do not pay for the moves. */
 const LEAST_USES: i32 = 2;
 
 /** Pins the most used locals of `bank` to registers. */
@@ -190,29 +190,29 @@ function isValid(register: i32): boolean {
   return register < 32 ? (validGeneral & (1 << register)) !== 0 : (validVector & (1 << (register - 32))) !== 0;
 }
 
-/** Local `index` has the value that its register, if any, has got besides its home. */
+/** Marks the pinned register of local `index` valid. */
 export function noteLocalLoaded(index: i32): void {
   markValid(localPin(index));
 }
 
-/** Registers of locals hold nothing: a call has been made. */
+/** Marks all pinned registers invalid, as after a call. */
 export function forgetLocals(): void {
   validGeneral = 0;
   validVector = 0;
 }
 
-/** Only these registers of locals are valid, which all are: control arrives from elsewhere, too. */
+/** Sets the masks of valid pinned registers at a join, where all branches agree on them. */
 export function keepLocals(general: i32, vector: i32): void {
   validGeneral = general;
   validVector = vector;
 }
 
-/** All registers of locals, as a mask. */
+/** All pinned registers of `bank`, as a mask. */
 export function allPinned(bank: i32): i32 {
   return bank === 0 ? pinnedGeneral : pinnedVector;
 }
 
-/** Loads the registers of locals in the masks that are not valid. Keeps the flags. */
+/** Loads the pinned registers in the masks that are not valid. Preserves the flags. */
 export function loadLocals(general: i32, vector: i32): void {
   const missingGeneral = general & ~validGeneral;
   const missingVector = vector & ~validVector;
@@ -229,12 +229,12 @@ export function loadLocals(general: i32, vector: i32): void {
 
 // Registers.
 
-/** The address of the word that holds the entry whose value is in `register`, or 0. */
+/** Address of the word for `register` at OWNERS: the stack entry in that register, or 0. */
 function ownerAt(register: i32): i32 {
   return OWNERS + register * 4;
 }
 
-/** Whether the register holds operands. */
+/** Whether the register is a temporary, which operands use. */
 export function isTemporary(register: i32): boolean {
   return register < 32
     ? (machine.temporaries(0) & (1 << register)) !== 0
@@ -276,7 +276,7 @@ function spillLowest(bank: i32): void {
   if (lowest !== 0) spill(lowest);
 }
 
-/** Makes the general registers in `mask` free of entries on the stack. Keeps the flags. */
+/** Stores stack entries in the general registers of `mask` to their homes. Preserves the flags. */
 export function vacate(mask: i32): void {
   let left = usedGeneral & mask;
   while (left !== 0) {
@@ -287,12 +287,12 @@ export function vacate(mask: i32): void {
   }
 }
 
-/** Marks `register` as used by the instruction in hand. */
+/** Marks `register` as used by the current instruction. */
 export function claim(register: i32): void {
   use(register);
 }
 
-/** Puts the entry's value, which is in a register, into its home. */
+/** Stores the entry's value from its register to its home. */
 function spill(entry: i32): void {
   const register = load32(entry + ENTRY_A);
   machine.storeHome(load32(entry + ENTRY_TYPE), register, load32(entry + ENTRY_HOME));
@@ -345,7 +345,7 @@ export function pushFlags(condition: i32): void {
   pushEntry(I32, IN_FLAGS, condition, 0);
 }
 
-/** Takes the top entry off; it can be read until the next push, and must be released. */
+/** Pops the top entry and returns it. It is readable until the next push and must be released. */
 export function popEntry(): i32 {
   top = top - ENTRY;
   homeTop = load32(top + ENTRY_HOME);
@@ -355,12 +355,12 @@ export function popEntry(): i32 {
   return top;
 }
 
-/** Drops entries until `height` is the top. */
+/** Pops and releases the entries above `height`. */
 export function dropTo(height: i32): void {
   while (top > height) release(popEntry());
 }
 
-/** Takes types off, in unreachable code. */
+/** Sets the tops of the stack and of the homes, without releasing registers. */
 export function setTop(height: i32, home: i32): void {
   top = height;
   homeTop = home;
@@ -401,7 +401,9 @@ export function flagsOf(entry: i32): i32 {
   return load32(entry + ENTRY_PLACE) === IN_FLAGS ? load32(entry + ENTRY_A) : -1;
 }
 
-/** The home from which an instruction can read the entry's value, or −1 if it is in a register or nowhere. */
+/**
+ * The home from which an instruction can read the entry's value, or −1 if no home holds it or a pinned register may.
+ */
 export function readableHome(entry: i32): i32 {
   const place = load32(entry + ENTRY_PLACE);
   if (place === IN_HOME) return load32(entry + ENTRY_HOME);
@@ -443,7 +445,7 @@ export function toRegister(entry: i32): i32 {
   return register;
 }
 
-/** Copies the entry's value to `register`. Keeps the flags, unless the value is in them. */
+/** Copies the entry's value to `register`. Preserves the flags, unless the value is in them. */
 export function loadInto(entry: i32, register: i32): void {
   const type = load32(entry + ENTRY_TYPE);
   const a = load32(entry + ENTRY_A);
@@ -471,7 +473,7 @@ export function loadInto(entry: i32, register: i32): void {
   }
 }
 
-/** Puts the entry's value into `home`. Keeps the flags. */
+/** Stores the entry's value to `home`. Preserves the flags. */
 export function storeInto(entry: i32, home: i32): void {
   const type = load32(entry + ENTRY_TYPE);
   const a = load32(entry + ENTRY_A);
@@ -504,10 +506,7 @@ export function storeInto(entry: i32, home: i32): void {
   }
 }
 
-/**
- * Stores the values of the entries from `first` to the top to their homes; constants only if `constants`. Preserves the
- * flags.
- */
+/** Stores the entries from `first` to the top to their homes, constants only if `constants`. Preserves the flags. */
 export function flush(first: i32, constants: boolean): void {
   for (let entry: i32 = first; entry < top; entry += ENTRY) {
     const place = load32(entry + ENTRY_PLACE);
@@ -629,7 +628,7 @@ export function teeLocal(index: i32, entry: i32): void {
   pushLocal(index);
 }
 
-/** Sets local `index` to the value of a popped entry, which is released. Keeps the flags. */
+/** Sets local `index` to the value of a popped entry, and releases the entry. Preserves the flags. */
 export function setLocal(index: i32, entry: i32): void {
   writeLocal(index, entry);
   release(entry);
@@ -652,7 +651,7 @@ function writeLocal(index: i32, entry: i32): void {
   if (pin !== machine.NO_REGISTER) markValid(pin);
 }
 
-/** Makes the i32 of an entry on the stack an i64: registers hold it zero-extended already. */
+/** Turns an i32 entry on the stack into an i64, zero-extended, as registers already hold it. */
 export function widen(entry: i32): void {
   if (load32(entry + ENTRY_TYPE) !== I32) return;
   if (isConstant(entry)) store32(entry + ENTRY_B, 0);
@@ -670,7 +669,10 @@ function becomeRegister(entry: i32, type: i32, register: i32): void {
   store32(entry + ENTRY_A, register);
 }
 
-/** A temporary register that holds the value of an entry on the stack, for it alone. */
+/**
+ * Moves the value of an entry on the stack to a temporary register and returns that register; code may change its
+ * value.
+ */
 export function ownRegister(entry: i32): i32 {
   const place = load32(entry + ENTRY_PLACE);
   if (place === IN_REGISTER) return load32(entry + ENTRY_A);
@@ -680,7 +682,7 @@ export function ownRegister(entry: i32): i32 {
   return register;
 }
 
-/** The same of a popped entry. */
+/** Returns a temporary register with the value of a popped entry, for use by that entry alone. */
 export function ownRegisterOf(entry: i32): i32 {
   const place = load32(entry + ENTRY_PLACE);
   if (place === IN_REGISTER && isTemporary(load32(entry + ENTRY_A))) return load32(entry + ENTRY_A);
@@ -720,7 +722,7 @@ export function pushResult(type: i32, register: i32, wide: i32): void {
   pushRegister(type, register);
 }
 
-/** Puts the value of an entry on the stack, which is in a register, into its home. */
+/** Stores the value of an entry on the stack to its home if it is in a register. */
 export function putHome(entry: i32): void {
   if (load32(entry + ENTRY_PLACE) === IN_REGISTER) spill(entry);
 }
@@ -729,13 +731,13 @@ export function isInHome(entry: i32): boolean {
   return load32(entry + ENTRY_PLACE) === IN_HOME;
 }
 
-/** No entry is left: nothing is used. */
+/** Marks all temporary registers free; no entry may use one. */
 export function freeAll(): void {
   usedGeneral = 0;
   usedVector = 0;
 }
 
-// Moves that happen all at once, between registers: pairs of destination and source.
+// Parallel moves between registers: pairs of destination and source.
 
 const MOVE: i32 = 8;
 let moveCount: i32 = 0;
@@ -744,7 +746,7 @@ function moveAt(k: i32): i32 {
   return MOVES + k * MOVE;
 }
 
-/** Begins a set of moves. */
+/** Begins a set of parallel moves. */
 export function beginMoves(): void {
   moveCount = 0;
 }
@@ -761,7 +763,7 @@ function isSource(register: i32): boolean {
   return false;
 }
 
-/** Makes the moves; the scratch registers break cycles. */
+/** Emits the moves in a safe order; the scratch registers break cycles. */
 export function makeMoves(): void {
   while (moveCount > 0) {
     let k: i32 = 0;

@@ -1,7 +1,7 @@
 /**
- * Numbers that connect the opcode table with the kernel: kinds (the function of the compiler that handles the
- * instruction) and operations (the request to the machine). scripts/baseline_opcodes.ts assigns them to every row; the
- * machine file uses operations only.
+ * Numbers that connect the opcode table with the kernel: the kind of an instruction selects the function that compiles
+ * it, and its operation the macro-instruction of the machine file. scripts/baseline_opcodes.ts assigns both to every
+ * row; the machine files use operations only.
  */
 import type { i32 } from "./memory.ts";
 
@@ -92,7 +92,7 @@ export const KIND_THROW_REF: i32 = 83;
 export const KIND_RETHROW: i32 = 84;
 export const KIND_WIDE_SUM: i32 = 85;
 export const KIND_WIDE_PRODUCT: i32 = 86;
-// Structures, arrays and casts. The operation of an access is one of ACCESS.
+// Structures, arrays and casts. The operation of a field or element access is ACCESS_….
 export const KIND_STRUCT_NEW: i32 = 87;
 export const KIND_STRUCT_NEW_DEFAULT: i32 = 88;
 export const KIND_STRUCT_GET: i32 = 89;
@@ -176,7 +176,7 @@ export const CONVERT_U: i32 = 5;
 export const DEMOTE: i32 = 6;
 export const PROMOTE: i32 = 7;
 export const REINTERPRET: i32 = 8;
-// Comparisons of floats: the conditions, and 1 << 4 for operands in the other order.
+// Comparisons of floats: the condition (conditions.ts), plus SWAPPED to compare the operands in reverse order.
 export const SWAPPED: i32 = 16;
 // Atomic operations.
 export const ATOMIC_ADD: i32 = 0;

@@ -1,5 +1,6 @@
 /**
- * The emission of out-of-line code: the fragments of fragments.ts, after the body that queued them.
+ * Emits out-of-line code. In: the fragments that a body has queued (fragments.ts). Out: their code or data, after the
+ * body, with call and trap sites.
  */
 import { callSite, trapSite } from "./code.ts";
 import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from "./constants.ts";
@@ -22,7 +23,7 @@ import * as machine from "./machine.ts";
 import * as code from "./code.ts";
 import { type i32, load32 } from "./memory.ts";
 
-/** Writes all fragments. */
+/** Emits all fragments. */
 export function emitFragments(): void {
   for (let fragment: i32 = layout.FRAGMENTS; fragment < next; fragment += FRAGMENT_BYTES) {
     code.reserveCode(0);
@@ -45,7 +46,7 @@ export function emitFragments(): void {
         machine.jumpToCrossRecord();
         break;
       case FRAGMENT_FUEL:
-        // The charge that could not be paid is returned.
+        // Refund the charge that exceeds the remaining fuel.
         machine.giveFuelBack(a);
         machine.callTrap(TRAP_OUT_OF_FUEL);
         trapSite(TRAP_OUT_OF_FUEL, 0, position);
@@ -66,7 +67,7 @@ export function emitFragments(): void {
 
 function emitCrossCall(back: i32, landing: i32, position: i32): void {
   machine.callCrossRecord();
-  // Exceptions land here first where the stack pointer needs an adjustment.
+  // If the stack pointer needs an adjustment, exceptions land on a pad here first.
   const isAdjusted = machine.CROSS_LANDING_BYTES !== 0 && landing !== 0;
   const own = isAdjusted ? landings.openSlot() : landing;
   callSite(machine.CROSS_CALL_BYTES, position, own, 1);

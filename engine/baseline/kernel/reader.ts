@@ -39,16 +39,13 @@ const STEP_CATCHES: i32 = 17;
 const STEP_ORDERING: i32 = 18;
 const STEP_NEEDS_DATA_COUNT: i32 = 19;
 
-/**
- * The address of the next byte, the end of the body, and the difference between an address and its offset in the
- * module.
- */
+/** The address of the next byte, the address of the body's end, and the offset in the module minus the address. */
 export let pos: i32 = 0;
 export let end: i32 = 0;
 let toOffset: i32 = 0;
 /** The verdict on the body so far: a STATUS. */
 export let status: i32 = STATUS_DONE;
-/** Absolute offset of the instruction in hand. */
+/** Offset in the module of the current instruction. */
 export let instructionOffset: i32 = 0;
 
 // Immediates.
@@ -75,7 +72,7 @@ export let lane: i32 = 0;
 /** Address of 16 literal bytes. */
 export let literal: i32 = 0;
 
-/** Begins to read the bytes from `start` to `bodyEnd`, which are at `offset` in the module. */
+/** Begins a body: the bytes from address `start` to before `bodyEnd`, at `offset` in the module. */
 export function beginReading(start: i32, bodyEnd: i32, offset: i32): void {
   pos = start;
   end = bodyEnd;
@@ -89,17 +86,17 @@ export function seek(address: i32): void {
   pos = address;
 }
 
-/** Ends the body with `reason`, unless it has ended before. */
+/** Sets the status of the body to `reason`, unless it has failed before. */
 export function stop(reason: i32): void {
   if (status === STATUS_DONE) status = reason;
 }
 
-/** The body is not valid. */
+/** Sets the status to invalid, unless the body has failed before. */
 export function fail(): void {
   stop(STATUS_INVALID);
 }
 
-/** Takes back the reason for which the body has ended. */
+/** Clears the status, after the scan (kernel.ts). */
 export function clearStatus(): void {
   status = STATUS_DONE;
 }
@@ -151,7 +148,7 @@ function readS32(): i32 {
   return 0;
 }
 
-/** A signed LEB128 integer of 33 bits that must not be negative; −1 if it is. */
+/** A type index, as a signed LEB128 integer of 33 bits; −1 if it is negative. */
 function readIndexS33(): i32 {
   let value: i32 = 0;
   for (let shift: i32 = 0; shift < 28; shift += 7) {
@@ -161,7 +158,7 @@ function readIndexS33(): i32 {
   }
   const byte = readByte();
   if (byte >= 0x10) {
-    // Negative, too large or too long: no index in any case, and 0x80 … is malformed.
+    // Negative, too large or too long: not an index in any case, and from 0x80 on also malformed.
     if (byte < 0x70 || byte >= 0x80) fail();
     return -1;
   }
@@ -206,7 +203,7 @@ function readBits32(): i32 {
   return loadAny32(pos - 4);
 }
 
-/** A heap type: negative for abstract ones. */
+/** A heap type: a type index, or negative for an abstract heap type. */
 function readHeapType(): i32 {
   const byte = pos < end ? load8(pos) : 0x40;
   if ((byte & 0xc0) === 0x40) {
@@ -255,7 +252,7 @@ function readMemarg(): void {
   read64(0);
 }
 
-/** The number of entries of a list, of which each takes a byte at least. */
+/** The number of entries of a list whose entries take at least a byte each; fails if it exceeds the bytes left. */
 function readCount(): i32 {
   const count = readU32();
   if (count < 0 || count > end - pos) {
@@ -366,7 +363,7 @@ function rowAt(page: i32, code: i32): i32 {
   return id === 0 ? 0 : OPCODE_ROWS + (id - 1) * OPCODE_ROW;
 }
 
-/** Reads an instruction: the address of its opcode's row, 0 if there is none; immediates are in the variables above. */
+/** Reads an instruction into the variables above; returns the address of its opcode's row, or 0 after a failure. */
 export function nextInstruction(): i32 {
   instructionOffset = pos + toOffset;
   const opcode = readByte();

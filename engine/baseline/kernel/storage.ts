@@ -61,7 +61,7 @@ export function memoryOffset(k: i32): i32 {
   return load32(memoryRow(k) + layout.MEMORY_OFFSET);
 }
 
-/** Offset in the context of the address of a shared memory's length. */
+/** Offset in the context of the pointer to a shared memory's current length. */
 function sharedLength(k: i32): i32 {
   return load32(memoryRow(k) + layout.MEMORY_SHARED_LENGTH);
 }
@@ -78,7 +78,8 @@ export function emitMemorySize(): void {
 }
 
 /**
- * d = byte length of memory `k`. The length of a shared memory is read again each time, since any thread may grow it.
+ * d = length in bytes of memory `k`; that of a shared memory is read from its current word, since any thread may grow
+ * it
  */
 function loadLength(d: i32, k: i32): void {
   if (isShared(k)) {
@@ -102,7 +103,7 @@ function checkRange(k: i32, start: i32, count: i32): void {
   operands.freeRegister(length);
 }
 
-/** Makes the address on the stack, `below` the top, a pointer into memory `k`. */
+/** Turns the address on the stack, `below` entries under the top, into a pointer into memory `k`. */
 function toPointer(below: i32, k: i32): void {
   const entry = operands.top - (below + 1) * operands.ENTRY;
   const register = operands.ownRegister(entry);
@@ -184,13 +185,13 @@ export function emitGlobalSet(): void {
 
 // Tables.
 
-/** Traps with `trap` unless the index is below the table's length. */
+/** Traps with `trap` unless the index in `register` is below the length of the table. */
 export function checkTableIndex(table: i32, register: i32, trap: i32): void {
   machine.compareContext(isTable64(table) ? 1 : 0, register, tableOffset(table) + TABLE_LENGTH_FIELD);
   machine.trapIf(cond.GE_U, trap, instructionOffset);
 }
 
-/** Loads the base of the elements into the scratch register. */
+/** Loads the address of the table's first element into the scratch register. */
 export function loadTableBase(table: i32): void {
   machine.loadContext(I64, machine.SCRATCH, tableOffset(table) + TABLE_BASE_FIELD);
 }
@@ -199,7 +200,7 @@ export function emitTableGet(): void {
   const entry = operands.popEntry();
   const register = operands.toRegister(entry);
   checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
-  // Before the scratch register is used: choosing a destination may move homes.
+  // Choose the destination before the scratch register is in use: this may move homes.
   const d = operands.destination(0, entry, 0);
   loadTableBase(index);
   machine.loadElement(d, machine.SCRATCH, register);

@@ -1,6 +1,6 @@
 /**
- * Value types in the packing of wasm/types.ts, and type matching. In: types and the module's table of types. Out:
- * answers; nothing is written.
+ * Value types in the encoding of wasm/types.ts, and type matching. In: types and the module's table of types. Out:
+ * properties of types and the results of matching; the file writes no memory.
  */
 import {
   H_TYPES,
@@ -47,7 +47,7 @@ export const HEAP_I31: i32 = -0x14;
 export const HEAP_STRUCT: i32 = -0x15;
 export const HEAP_ARRAY: i32 = -0x16;
 export const HEAP_EXN: i32 = -0x17;
-/** Below all others: that of references in unreachable code. */
+/** Subtype of all heap types: that of references in unreachable code. */
 const HEAP_BOTTOM: i32 = -0x40;
 
 export function refType(isNullable: i32, heap: i32): i32 {
@@ -70,17 +70,17 @@ export function heapOf(type: i32): i32 {
   return (type & HEAP_MASK) - HEAP_BIAS;
 }
 
-/** The same reference type without null. */
+/** The non-nullable reference type with the same heap type. */
 export function nonNull(type: i32): i32 {
   return type & ~NULLABLE;
 }
 
-/** 1 for types that vector registers hold. */
+/** The register bank of a type: 1 for vector registers, 0 for general registers. */
 export function bankOf(type: i32): i32 {
   return type >= V128 && type <= F32 ? 1 : 0;
 }
 
-/** Whether a value of `type` fills 64 bits of a general register. */
+/** 1 if values of `type` take 64 bits of a general register, 0 for i32. */
 export function isWide(type: i32): i32 {
   return type === I32 ? 0 : 1;
 }
@@ -124,7 +124,7 @@ function canonicalId(index: i32): i32 {
   return load32(typeRow(index) + TYPE_CANONICAL);
 }
 
-/** Whether type `index` is the type `above`, or declared below it. */
+/** Whether type `index` is equivalent to type `above` or a declared subtype of it. */
 function isSubtypeIndex(index: i32, above: i32): boolean {
   const id = canonicalId(above);
   let k = index;
@@ -135,7 +135,7 @@ function isSubtypeIndex(index: i32, above: i32): boolean {
   return false;
 }
 
-/** The abstract heap type above all of `heap`'s. */
+/** The top heap type of the hierarchy of `heap`. */
 export function topHeap(heap: i32): i32 {
   if (heap >= 0) return load32(typeRow(heap) + TYPE_KIND) === TYPE_IS_FUNC ? HEAP_FUNC : HEAP_ANY;
   switch (heap) {
@@ -177,7 +177,7 @@ export function heapMatches(a: i32, b: i32): boolean {
   return (b === HEAP_STRUCT && isStruct) || (b === HEAP_ARRAY && isArray);
 }
 
-/** Whether `a` matches `b`. */
+/** Whether value type `a` is a subtype of value type `b`. */
 export function matches(a: i32, b: i32): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;

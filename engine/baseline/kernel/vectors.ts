@@ -10,7 +10,7 @@ import * as op from "./operations.ts";
 import { lane, literal } from "./reader.ts";
 import { F32, F64, I32, I64, V128 } from "./types.ts";
 
-/** An operation of `count` vectors. */
+/** Compiles an operation with `count` vector operands. */
 export function emitVector(operation: i32, shape: i32, count: i32): void {
   if (count === 2 && machine.isTied(operation, shape)) {
     emitTied(operation, shape);
@@ -148,7 +148,7 @@ export function emitShuffle(): void {
   operands.pushRegister(V128, d);
 }
 
-/** A load that fills a vector from 2^width bytes. */
+/** Compiles a load of 2^width bytes into a whole vector: extending, splatting or zero-filling. */
 export function emitVectorLoad(operation: i32, shape: i32, width: i32): void {
   const address = operands.popEntry();
   const register = operands.toRegister(address);
