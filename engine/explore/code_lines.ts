@@ -1,8 +1,8 @@
 /**
- * Lines of machine code with the wasm instructions that they belong to. In: the disassembler's lines and the tables of
+ * Lines of machine code with the positions of their wasm instructions. In: the disassembler's lines and the tables of
  * an image. Out: text with offsets within the function, and positions. Invariant: a line of optimized code has the
- * position from which it was selected; one of baseline code has a position only if the image's tables name it, because
- * baseline code keeps none for plain arithmetic.
+ * position of the instruction from which it was selected; a line of baseline code has a position only if the image's
+ * tables name it, because baseline code keeps none for plain arithmetic.
  */
 import type { ListedLine } from "../codegen/code_listing.ts";
 import { type CodePosition, NO_POSITION, type PositionOf } from "../link/code_positions.ts";
@@ -21,7 +21,7 @@ interface ListedFunction {
   readonly positionOf: PositionOf;
 }
 
-/** The lines with their positions: offset in the function, instruction, target. */
+/** Formats the lines, as hexadecimal offset in the function, instruction and target, and adds their positions. */
 export function codeLines(
   listed: readonly ListedLine[],
   { start, end, nameAt, positionOf }: ListedFunction,

@@ -1,7 +1,7 @@
 /**
- * The stages of compilation of single functions, for people: text, IR after each pass, machine code of each processor
- * and tier. In: a module. Out: per function lines of text, each with the offset in the module of the instruction that
- * it belongs to.
+ * The stages of compilation of single functions, for display: text, IR after each pass, machine code of each
+ * architecture and tier. In: a module. Out: per function lines of text, each with the offset in the module of the
+ * instruction that it belongs to.
  *
  * The whole module is compiled once per listing, because the code of a function depends on its callees; the other
  * stages are made when a function is explored. Invariant: the machine code is that of the engine with the same options,
@@ -40,7 +40,7 @@ export interface ExploredLine {
   readonly text: string;
   /** Offset in the module of the instruction of the explored function that the line belongs to; 0 for none. */
   readonly pos: number;
-  /** The instruction itself, if it comes from an inlined function: its name and offset. */
+  /** For an instruction of an inlined function: the function's name, and the offset of the instruction itself. */
   readonly inlined?: { readonly name: string; readonly pos: number };
 }
 
@@ -62,7 +62,7 @@ export interface ExplorableFunction {
   readonly bytes: number;
 }
 
-/** A processor and a tier. */
+/** An architecture and a tier. */
 interface Listing {
   readonly name: string;
   readonly target: OptimizingTarget;
@@ -83,7 +83,7 @@ interface CompiledListing extends Listing {
   readonly nameAt: (offset: number) => string | undefined;
 }
 
-/** The processor of this machine, as the names of stages have it. */
+/** The architecture of this machine, as in the names of stages. */
 export function machineName(): string {
   return hostArchitecture();
 }
@@ -101,6 +101,7 @@ export async function exploreModule(module: Module, options: ExploreOptions): Pr
   return new ModuleExplorer(validateModule(withShortNames(module), options.features), options);
 }
 
+/** A validated module whose functions are explored. */
 export class ModuleExplorer {
   readonly functions: readonly ExplorableFunction[];
   readonly #valid: ValidModule;
@@ -129,7 +130,7 @@ export class ModuleExplorer {
     });
   }
 
-  /** The source location of an instruction: of the source map, or of the DWARF line tables. */
+  /** The source location of the instruction at an offset in the module: from the source map, or from DWARF. */
   placeOf(offset: number): SourcePlace | undefined {
     return this.#places?.placeOf(offset);
   }
@@ -220,7 +221,7 @@ export class ModuleExplorer {
     });
   }
 
-  /** A line of the instruction at `pos` of inline site `site`. */
+  /** A line of the instruction at offset `pos` in inline site `site`; site 0 is the function itself. */
   #line(text: string, pos: number, site: number, sites: readonly InlineSite[]): ExploredLine {
     const inner = sites[site];
     if (site === 0 || inner === undefined) return { text, pos };

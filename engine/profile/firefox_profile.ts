@@ -33,7 +33,7 @@ function columnOf<T>(length: number, value: T): T[] {
   return new Array<T>(length).fill(value);
 }
 
-/** The value for the profile of program `name`. */
+/** The JSON value for `profile`, with `name` for the program. */
 export function firefoxProfile(profile: Profile, name: string): object {
   const { interval, sampleTimes } = profile;
   const end = (sampleTimes.at(-1) ?? 0) + interval;

@@ -1,7 +1,7 @@
 /**
  * A profile: samples of stacks, with shared frames. In: frames of samples. Out: the share of each function, and the
- * file format of the Firefox profiler (firefox_profile.ts). Invariant: frame, stack and sample tables refer to earlier
- * rows.
+ * file format of the Firefox profiler (firefox_profile.ts). Invariant: indices are within the tables that they refer
+ * to, and the caller of a stack precedes it.
  */
 import { shortName, type SourcePlace } from "../errors.ts";
 import type { ImageOwner } from "../runtime/traps/trap_error.ts";
@@ -70,7 +70,7 @@ export class Profile {
     this.dropped = parts.dropped;
   }
 
-  /** The functions with their samples, those with the most of their own first. */
+  /** The functions with their samples, in descending order of `self`, then of `total`. */
   functions(): ProfiledFunction[] {
     const found = new Map<string, { frame: ProfileFrame; self: number; total: number }>();
     const keys = this.frames.map(functionKey);
@@ -121,7 +121,7 @@ function functionKey({ kind, module, funcIndex, name }: ProfileFrame): string {
 /** The source location of an offset in the module of a frame. */
 export type FramePlaces = (owner: ImageOwner, funcIndex: number, offset: number) => SourcePlace | undefined;
 
-/** Collects the tables of a profile. */
+/** Builds the tables of a profile. */
 export class ProfileBuilder {
   readonly #placeOf: FramePlaces;
   readonly #frames: ProfileFrame[] = [];

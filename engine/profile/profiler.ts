@@ -53,7 +53,7 @@ export class Profiler {
     this.#sampler = new Sampler(store.thread, interval);
   }
 
-  /** Stops the samples and returns the profile; further calls return the same one. */
+  /** Stops sampling and returns the profile; further calls return the same one. */
   stop(): Profile {
     return this.#profile ??= this.#read();
   }
@@ -66,14 +66,14 @@ export class Profiler {
     for (const sample of samples) {
       ticks += 1 + sample.missed;
       const frames = reader.read(sample);
-      // Other samples are of the program around the calls into compiled code.
+      // Samples without a wasm frame belong to the program around the calls into compiled code.
       if (frames.some(({ kind }) => kind === "wasm")) builder.add(frames, (ticks - 1) * this.#interval);
     }
     return builder.build(this.#interval, dropped);
   }
 }
 
-/** Source locations of frames: of the text of a module, its source map or its DWARF line tables. */
+/** Source locations of frames: from the text of a module, its source map or its DWARF line tables. */
 function framePlaces(sourceMap: ProfileOptions["sourceMap"]): FramePlaces {
   if (sourceMap === undefined) return (owner, _, offset) => owner.placeOf(offset);
   const known = new Map<object, SourceMapFile | undefined>();
@@ -88,7 +88,7 @@ function framePlaces(sourceMap: ProfileOptions["sourceMap"]): FramePlaces {
 /** Positions by defined function; undefined if the module cannot be compiled to the same code again. */
 type Positions = ReadonlyMap<number, Int32Array> | undefined;
 
-/** The code of a realm, as the stacks of samples need it. */
+/** The code of a realm, for the reader of stacks (StackSources). */
 class RealmCode {
   readonly arch: "x64" | "arm64";
   readonly tailReturn: number;
@@ -130,7 +130,7 @@ class RealmCode {
     return rows === undefined || rows.length === 0 ? undefined : optimizedPositions(rows);
   };
 
-  /** Compiles a module as its code was compiled, for the positions. */
+  /** Compiles a module again with the options of its code, to collect the positions. */
   #compileAgain(compiled: CompiledModule): Positions {
     const { valid, image, explicitBounds, interruptible, fuel, deterministic } = compiled;
     if (compiled.internal || valid.funcs.some(({ body }) => body.bytes.length === 0)) return undefined;
@@ -144,7 +144,7 @@ class RealmCode {
   }
 }
 
-/** Whether the functions are at the same places. */
+/** Whether all functions have the same offsets. */
 function isSameCode(a: CodeTables, b: CodeTables): boolean {
   const same = (x: Int32Array, y: Int32Array) => x.length === y.length && x.every((value, k) => value === y[k]);
   return same(a.functionStart, b.functionStart) && same(a.functionEnd, b.functionEnd);

@@ -25,13 +25,13 @@ export type SampleFrame =
   /** A function of the host, a builtin or intrinsic code of the engine, or other JavaScript. */
   | { readonly kind: "host" | "engine"; readonly name: string };
 
-/** The parts of the host that reading stacks needs. */
+/** Lookups in the running code that reading stacks needs. */
 interface StackSources {
   readonly arch: "x64" | "arm64";
   readonly lookup: (address: number) => ImageOwner | undefined;
   /** The return address of tail calls into other instances. */
   readonly tailReturn: number;
-  /** The import that a parked context has called, for people. */
+  /** The name of the import that a parked context has called, for display. */
   readonly hostName: (context: number, index: number) => string | undefined;
   /** Positions in a function's code, if they are known exactly. */
   readonly positionsOf: (owner: ImageOwner, defined: number) => PositionOf | undefined;
@@ -39,12 +39,13 @@ interface StackSources {
   readonly codeOf: (owner: ImageOwner) => DataView;
 }
 
-/** Most frames of a sample. */
+/** Largest number of frames of a sample. */
 const MAX_FRAMES = 256;
-/** Words between a parked stack pointer, or the end of an activation, and the next return address. */
+/** Largest number of words between a parked stack pointer, or the end of an activation, and the next return address. */
 const PARKED_WORDS = 48;
-/** Words of the innermost frame. */
+/** Largest innermost frame, in words. */
 const FRAME_WORDS = 512;
+/** Largest copy of a stack, in words (sampler.ts: COPIED_BYTES). */
 const COPIED_WORDS = 512;
 
 const JAVASCRIPT: SampleFrame = { kind: "host", name: "JavaScript" };

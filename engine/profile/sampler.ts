@@ -16,15 +16,15 @@ const SAMPLER = {
   /** Address of the next record, and the end of the buffer less the size of a record's head. */
   NEXT: 0,
   LIMIT: 8,
-  /** The code arena. */
+  /** Start and end of the code arena. */
   START: 16,
   END: 24,
   /** The thread state. */
   THREAD: 32,
-  /** End and size of the guest stack. */
+  /** End of the guest stack, and its size in bytes. */
   STACK_HIGH: 40,
   STACK_BYTES: 48,
-  /** Number of samples without room. */
+  /** Number of samples for which the buffer had no room. */
   DROPPED: 56,
   /** A struct sigevent, a struct itimerspec, and the timer's number. */
   EVENT: 64,
@@ -50,9 +50,9 @@ const SAMPLE = {
   HEAD: 48,
 } as const;
 
-/** The stack copied by the handler, in bytes. */
+/** Largest part of the stack that the handler copies, in bytes. */
 const COPIED_BYTES = 4096;
-/** Address space of the buffer; pages are committed as samples arrive. */
+/** Reserved bytes of the buffer; pages are committed as samples arrive. */
 const BUFFER_BYTES = 1 << 28;
 /** Real-time signals from the first down are tried for one without a handler; emulators lack the last ones. */
 const FIRST_SIGNAL = 60;
@@ -61,7 +61,7 @@ const LAST_SIGNAL = 44;
 const CLOCK_MONOTONIC = 1;
 const SIGEV_THREAD_ID = 4;
 
-/** A sample. */
+/** A sample: the fields of a record (SAMPLE). */
 export interface RawSample {
   readonly missed: number;
   readonly pc: number;
@@ -82,7 +82,7 @@ export class Sampler {
   readonly #view: DataView;
   readonly #buffer: number;
 
-  /** Throws an Error on systems without such timers. */
+  /** Starts sampling. Throws Error on systems other than Linux, and if the system refuses the timer or a signal. */
   constructor(thread: GuestThread, intervalMs: number) {
     const { host, arena } = thread;
     if (host.os !== "linux") {
@@ -126,7 +126,7 @@ export class Sampler {
     this.#check("timer_create", this.#calls("timer_create", CLOCK_MONOTONIC, this.#state + EVENT, this.#state + TIMER));
   }
 
-  /** Starts the timer, or stops it. */
+  /** Starts the timer with an interval in milliseconds; 0 stops it. */
   #setTime(intervalMs: number): void {
     const nanoseconds = Math.round(intervalMs * 1e6);
     for (const at of [SAMPLER.TIME, SAMPLER.TIME + 16]) {
@@ -150,7 +150,7 @@ export class Sampler {
   }
 }
 
-/** The signal whose handler is installed, by arena: handlers stay. */
+/** The signal whose handler is installed, by arena. Handlers are never removed. */
 const SIGNALS = new WeakMap<object, number>();
 
 /** Installs the handler in the thread's arena, once, and returns its signal. */

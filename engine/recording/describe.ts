@@ -28,9 +28,9 @@ interface HostCallFacts {
 
 /** Facts about a recording. */
 export interface RecordingFacts {
-  /** The size of the log. */
+  /** The size of the log in bytes. */
   readonly bytes: number;
-  /** The recorded module, which the log contains: its size and the digest of its binary form. */
+  /** The recorded module, which the log contains: size in bytes and digest of its binary form. */
   readonly module: { readonly bytes: number; readonly sha256: string };
   /** True if the recorded engine counted fuel. */
   readonly metered: boolean;
@@ -38,14 +38,14 @@ export interface RecordingFacts {
   /** Calls of exported functions. */
   readonly calls: number;
   readonly hostCalls: readonly HostCallFacts[];
-  /** The fuel of all calls, as a decimal number, and the hash of the state at the end. */
+  /** The fuel that all calls have used, as a decimal number, and the SHA-256 of the final state, in hexadecimal. */
   readonly fuel: string;
   readonly hash: string;
-  /** The first events in words. */
+  /** The first events as text. */
   readonly first: readonly string[];
 }
 
-/** The counts of one import, while they are counted. */
+/** The facts about one import, while its calls are counted. */
 interface Counts {
   readonly module: string;
   readonly name: string;
@@ -66,7 +66,7 @@ class Description {
   /** The first names under which functions are exported. */
   readonly #names = new Map<number, string>();
   readonly #hostCalls: readonly Counts[];
-  /** The imports that are being called, innermost last. */
+  /** The imports whose calls are in progress, innermost last. */
   readonly #called: Counts[] = [];
   readonly #suspended = new Map<number, Counts>();
   readonly #first: string[] = [];
@@ -109,7 +109,7 @@ class Description {
     };
   }
 
-  /** Reads an event of `kind`. Returns its fields in words. */
+  /** Reads an event of `kind`. Returns its fields as text. */
   #event(kind: number, reader: ByteReader): string {
     switch (kind) {
       case EVENT.BEGIN:

@@ -39,9 +39,9 @@ const PART = {
   FUEL: 7,
 } as const;
 
-/** Memories are compared in blocks of this size. */
+/** Memories are compared in blocks of this size, in bytes. */
 const BLOCK_BYTES = 1 << 15;
-/** Equal bytes between two different ones that a run includes, because a run has a head of about this size. */
+/** Gaps of fewer equal bytes than this do not end a run, because the head of a run has about this size. */
 const GAP_BYTES = 8;
 const CELL_BYTES = 16;
 const NO_BYTES = new Uint8Array(0);
@@ -146,7 +146,7 @@ class WatchedMemory {
   }
 }
 
-/** The mutable globals that JavaScript can reach: by index in the instance. */
+/** The indices of the mutable globals that JavaScript can reach: imported or exported ones. */
 function reachableGlobals({ module: { valid, globalTypes } }: Instance): number[] {
   const exported = new Set(valid.exports.filter(({ kind }) => kind === "global").map(({ index }) => index));
   return globalTypes.map((_, index) => index).filter((index) =>
@@ -332,7 +332,7 @@ export function applyChanges(reader: ByteReader, instance: Instance, values: Val
   }
 }
 
-/** The object at the index that is next. */
+/** Reads an index and returns that item of `list`; `at`: the offset that an error names. */
 function itemAt<T>(reader: ByteReader, list: readonly T[], at: number): T {
   const index = reader.u32();
   return index < list.length ? list[index] : reader.fail(`unknown index ${index}`, at);

@@ -9,8 +9,8 @@
  * SHA-256 of the previous chunk's checksum and of the chunk, so that a chunk that is changed, cut, moved or repeated is
  * detected at its place.
  *
- * Invariant: the bytes are untrusted; nothing is inflated before all checksums are right, and never beyond the length
- * that was announced. Reading a log of n bytes takes at most max(16 MiB, 64 n) of memory for contents.
+ * Invariant: the bytes are untrusted; nothing is inflated before all checksums are verified, and never beyond the
+ * announced length. Reading a log of n bytes takes at most max(16 MiB, 64 n) of memory for contents.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { UNCATCHABLE, WaftError } from "../errors.ts";
@@ -22,16 +22,16 @@ const HEAD_BYTES = MAGIC.length + 4;
 const CHUNK_HEAD_BYTES = 5;
 const CHECKSUM_BYTES = 16;
 const KIND = { MODULE: 1, EVENTS: 2, END: 3 } as const;
-/** A chunk ends with the event that makes its contents this long. */
+/** A chunk ends with the event that makes its contents this long, in bytes. */
 const CHUNK_BYTES = 1 << 16;
-/** The maximum length of the contents of a chunk. */
+/** The maximum length of the contents of a chunk, in bytes. */
 const MAX_CONTENT_BYTES = 2 ** 31 - 1;
-/** Contents up to this length may have a payload of any length. */
+/** Contents up to this length, in bytes, may have a payload of any length. */
 const FREE_CONTENT_BYTES = 1 << 24;
 /** The maximum length of longer contents, relative to that of their payload. */
 const MAX_EXPANSION = 64;
 
-/** The error for bytes that are not a recording, with their place, and for a run that does not repeat. */
+/** Thrown for bytes that are not a recording, with the offset of the fault, and for a replay that differs from it. */
 export class RecordingError extends WaftError {
   /** Compiled code does not catch it. */
   readonly [UNCATCHABLE] = true;
@@ -125,7 +125,7 @@ function payloadOf(content: Uint8Array): ByteWriter {
 
 interface Chunk {
   readonly kind: number;
-  /** Its offset in the file. */
+  /** The offset of the chunk in the log. */
   readonly offset: number;
   readonly payload: Uint8Array;
 }
@@ -198,13 +198,13 @@ export class LogReader {
     this.module = contentOf(module);
   }
 
-  /** The number of the next event, which stays the next one. */
+  /** The kind of the next event (EVENT), which is not consumed. */
   get kind(): number {
     const reader = this.#current();
     return reader.bytes[reader.pos];
   }
 
-  /** The fields of the next event, which are read in their order. */
+  /** Consumes the kind of the next event. Returns a reader of its fields. */
   event(): ByteReader {
     const reader = this.#current();
     this.count++;
@@ -212,13 +212,13 @@ export class LogReader {
     return reader;
   }
 
-  /** The fields of the next event, which stays the next one. */
+  /** A reader of the fields of the next event, which is not consumed. */
   peek(): ByteReader {
     const { bytes, pos } = this.#current();
     return new ByteReader(bytes, pos + 1);
   }
 
-  /** Reads `bytes`, whole events, if they are next. */
+  /** Consumes the next event if it is exactly `bytes`; returns whether it is. */
   matches(bytes: Uint8Array): boolean {
     const reader = this.#current();
     if (bytes.length > reader.left) return false;
@@ -248,7 +248,7 @@ export class LogReader {
     }
   }
 
-  /** Throws the error for an event that no recording has. */
+  /** Throws RecordingError for the current event, which no recorder writes. */
   fail(why: string): never {
     return refuse(`${why}, in event ${this.count}`, this.#chunks[this.#next - 1].offset);
   }

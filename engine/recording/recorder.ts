@@ -57,7 +57,7 @@ export function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The binary form of a module in either form. */
+/** The binary form of a module that is given in binary or text form. */
 function binaryOf(source: Uint8Array | ArrayBuffer | string): Uint8Array {
   const given = sourceOf(source);
   return typeof given !== "string" && looksBinary(given) ? given.slice() : parseModule(given).bytes;
@@ -104,7 +104,7 @@ export class Recorder implements CallRecorder {
   #isFinished = false;
   /** True once the segments have run. */
   #hasState = false;
-  /** The reason for which the log is incomplete. */
+  /** The error because of which the log is incomplete. */
   #failure: unknown;
   #isGuest = false;
   #frame: Frame = newFrame();
@@ -168,9 +168,9 @@ export class Recorder implements CallRecorder {
   }
 
   /**
-   * Ends the recording and returns the log; the instance runs on without it. Suspended calls are recorded as far as
-   * they have come. Throws the TypeError of a table or global into which the host has put a function or an object of
-   * another instance, and an Error while a call is running, before the instantiation, and after `close`.
+   * Ends the recording and returns the log; the instance runs on without it. Suspended calls are recorded up to their
+   * suspension. Throws TypeError if the host has put a function or an object of another instance into a table or
+   * global, and Error while a call is running, before the instantiation, after `close`, and when called again.
    */
   finish(): RecordingEnd {
     const instance = this.#instance;
@@ -279,7 +279,7 @@ export class Recorder implements CallRecorder {
     }
   }
 
-  /** The run goes on without its recording: the host has done something that no recording can hold. */
+  /** Ends the recording but not the run: the host has done something that a recording cannot represent. */
   #abandon(failure: unknown): void {
     this.#failure = failure;
     this.#isFinished = true;

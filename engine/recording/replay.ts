@@ -102,7 +102,7 @@ interface Suspended {
   readonly suspension: Suspension;
 }
 
-/** An interruption that will happen before the host gets control again. */
+/** An interruption of the guest before the host gets control again. */
 interface Interruption {
   /** The fuel that was taken away, so that the code stops at the place of the interruption. */
   readonly debt: bigint;
@@ -126,7 +126,7 @@ class Replay implements CallRecorder {
   #results: readonly unknown[] = [];
   #types: readonly number[] = [];
   #error: unknown;
-  /** The reason for which the replay has ended early. */
+  /** The error with which the replay ends early. */
   #departure: unknown;
 
   constructor(log: LogReader, options: ReplayOptions) {
@@ -188,7 +188,7 @@ class Replay implements CallRecorder {
   /** @internal */
   begin(instance: unknown, _limits: object, initialize: () => void): void {
     this.#instance = instance as Instance;
-    // The rest of the event.
+    // The rest of BEGIN: the contents of imported memories and tables.
     applyChanges(this.#log.current, this.#instance, this.#values);
     this.#begun = { error: undefined };
     try {
@@ -214,7 +214,7 @@ class Replay implements CallRecorder {
     return undefined;
   }
 
-  /** Objects in place of the recorded imports, by their names. */
+  /** Objects that replace the recorded imports, by their names. */
   #readImports(reader: ByteReader, module: CompiledModule): Imports {
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     const made: Record<string, unknown[]> = { func: [], table: [], memory: [], global: [], tag: [] };
@@ -247,7 +247,7 @@ class Replay implements CallRecorder {
 
   // ---- the host -----------------------------------------------------------------------------------------------------
 
-  /** Repeats one action of the host while no guest of this replay waits for its return. */
+  /** Repeats one action of the host, other than the return from a host call. */
   #step(): void {
     switch (this.#log.kind) {
       case EVENT.CALL:

@@ -5,10 +5,10 @@
 
 /** The greatest length of a text, in UTF-16 code units. */
 const MOST_TEXT = 1000;
-/** The greatest bigint that is shown in full; the digits of larger ones take time that grows faster than they do. */
+/** The largest bigint that is printed in full, in bits: printing takes more than linear time. */
 const MOST_SHOWN_BITS = 1024;
 
-/** The well-formed beginning of a text. */
+/** The beginning of a text, with lone surrogates replaced. */
 export function shortText(text: unknown): string {
   return String(text).slice(0, MOST_TEXT).toWellFormed();
 }
@@ -23,10 +23,10 @@ export function valueText(value: unknown): string {
   return value.length <= MOST_TEXT ? JSON.stringify(value) : `${JSON.stringify(shortText(value))}…`;
 }
 
-/** The values of a list that its text has. */
+/** The number of items that the text of a list shows. */
 const MOST_LISTED = 16;
 
-/** A list of texts, of which only the first ones are made. */
+/** The text of a list: its first items, and the number of the others. `textOf` is called for shown items only. */
 export function listText<Item>(items: readonly Item[], textOf: (item: Item) => string): string {
   const texts = items.slice(0, MOST_LISTED).map(textOf);
   const left = items.length - texts.length;

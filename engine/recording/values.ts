@@ -56,10 +56,10 @@ const BITS = new DataView(new ArrayBuffer(8));
 /** The index of a tag that the instance does not have. */
 const FOREIGN_TAG = 0xffffffff;
 
-/** Stands for a value of the host in a replay. */
+/** Replaces a value of the host in a replay. */
 class HostValue {}
 
-/** Stands for an Error of the host in a replay. */
+/** Replaces an Error of the host in a replay. */
 class RecordedError extends Error {
   /** An Error with the name and message of the recorded one. */
   constructor(name: string, message: string) {
@@ -74,7 +74,10 @@ interface DescribedValue {
   readonly value: string;
 }
 
-/** Converts a number or bigint to `type` as the boundary does; leaves references. Throws TypeError if it cannot be. */
+/**
+ * Converts a number or bigint to `type` as the boundary does; returns references unchanged. Throws TypeError if `value`
+ * has no conversion.
+ */
 export function convertValue(type: ValType, value: unknown): unknown {
   if (type === I32) return (value as number) | 0;
   if (type === I64) return BigInt.asIntN(64, value as bigint);
@@ -83,7 +86,7 @@ export function convertValue(type: ValType, value: unknown): unknown {
   return value;
 }
 
-/** The one NaN that JavaScript writes by its name. */
+/** Replaces every NaN by the canonical one. */
 function canonical(value: number): number {
   return Number.isNaN(value) ? NaN : value;
 }
@@ -149,14 +152,14 @@ export class Values {
     if (isForeign) throw new TypeError("A recorded instance cannot take a function or an object of another instance");
   }
 
-  /** The same for the payload of an exception. */
+  /** Throws TypeError for a wasm exception whose payload no recording can hold, as `check`. */
   checkError(error: unknown): void {
     if (!isWasmException(error)) return;
     const { payload, tag: { type: { params } } } = error;
     params.forEach((type, k) => this.check(type, payload[k]));
   }
 
-  /** Reads values. */
+  /** Reads the values that `writeAll` has written. */
   readAll(reader: ByteReader): unknown[] {
     return Array.from({ length: reader.count() }, () => this.read(reader));
   }
@@ -212,7 +215,7 @@ export class Values {
     const { params } = tag.type;
     out.u32(params.length);
     params.forEach((type, k) => {
-      // A vector, as its bytes, is not a value that a host can construct.
+      // The payload has a vector as its bytes: an object, which is recorded by identity.
       const value = payload[k];
       if (isRef(type) || value instanceof Uint8Array) this.#writeReference(out, value);
       else writeNumber(out, type, value);

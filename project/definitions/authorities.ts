@@ -169,7 +169,7 @@ export function findAuthority(name: string): Authority | undefined {
   return BY_NAME.get(name);
 }
 
-/** Text of a list scope's key: `fs.read` scopes by `roots` and so on; undefined for scopes that are not lists. */
+/** The key of the list in a scope, such as `roots` for `fs.read`; undefined for scopes that are not lists. */
 export function listKeyOf(kind: ScopeKind): string | undefined {
   return kind === "none" || kind === "clock" || kind === "instances" ? undefined : kind;
 }
@@ -208,7 +208,7 @@ export function scopeSchema(kind: ScopeKind, form: "request" | "grant"): Schema 
   return closed({ [kind]: list }, [kind]);
 }
 
-/** A finding inside a scope: where and why. */
+/** A fault in a scope: its JSON pointer within the scope, and the reason. */
 export interface ScopeFault {
   readonly pointer: string;
   readonly reason: string;
@@ -297,8 +297,8 @@ export function requestWidened(kind: ScopeKind, before: JsonObject, now: JsonObj
 }
 
 /**
- * A complete scope as words: `/store=./data`, `api.example:443`; empty for authorities without scope. An ambiguous word
- * is quoted.
+ * A complete scope as text: `/store=./data`, `api.example:443`; empty for authorities without scope. Words with spaces,
+ * quotation marks or `=` are quoted.
  */
 export function describeScope(scope: JsonObject): string {
   const words: string[] = [];

@@ -35,7 +35,7 @@ import {
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE } from "../base/constants.ts";
 
-/** Largest catalog. */
+/** Largest catalog, in bytes. */
 const MAX_CATALOG_BYTES = 1 << 20;
 
 /** The catalog's schema, as published. */

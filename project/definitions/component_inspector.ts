@@ -2,7 +2,7 @@
  * The inspector of components: the imports and exports of their worlds.
  *
  * Input: the bytes of a component. Output: its interfaces, with the functions of each in the notation of WIT and the
- * core types with which modules import them; InspectionError for an invalid component, or one that no plugin can be.
+ * core types with which modules import them; InspectionError for an invalid component, or one that cannot be a plugin.
  * Loads the decoder and validator of components, and runs no code of the component.
  */
 import { WaftError } from "@waft/engine/internal/errors";

@@ -10,7 +10,7 @@ import { emptyObject, isObject, type JsonObject, type JsonValue } from "../base/
 import { type Formats, type Schema, type Violation, walkSchema } from "../base/schema_walk.ts";
 import { jcs } from "../base/integrity.ts";
 
-/** Largest schema, as canonical text. */
+/** Largest schema, in bytes of its canonical form (RFC 8785). */
 const MAX_CONFIG_SCHEMA_BYTES = 64 << 10;
 /** Deepest nesting of schemas. */
 const MAX_CONFIG_DEPTH = 8;
@@ -161,7 +161,7 @@ class SchemaCheck {
     }
   }
 
-  /** A default fulfils its own schema. Only a valid schema can tell. */
+  /** A default must conform to its schema, which is checked only while no other fault is found. */
   #checkDefault(schema: JsonObject, at: string): void {
     if (schema.default === undefined || this.found.length > 0) return;
     const options = { formats: CONFIG_FORMATS, pointer: `${at}/default` };

@@ -144,7 +144,7 @@ export function loadOrder(plugins: PluginSet): { readonly order: string[] } | { 
   const order: string[] = [];
   const path: string[] = [];
   for (const root of Object.keys(plugins).sort()) {
-    // An explicit stack: a chain of hundreds of plugins must not depend on ours.
+    // An explicit stack: a long chain of plugins must not overflow the stack of JavaScript.
     const stack: { id: string; next: string[] }[] = [];
     const enter = (id: string): void => {
       state.set(id, "open");

@@ -160,7 +160,7 @@ export const SHARED_DEFINITIONS: { readonly [name: string]: Schema } = {
   }, ["stability", "world"]),
 };
 
-/** A closed object schema; every property is required but those named. */
+/** A closed object schema; every property is required except for the `optional` ones. */
 export function record(properties: { readonly [name: string]: Schema }, optional: readonly string[] = []): Schema {
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
   return { type: "object", additionalProperties: false, properties, required };
@@ -313,7 +313,7 @@ function checkContracts(d: Definition, add: Add, name: (at: string) => string): 
   });
 }
 
-/** A component names the interface of each contract, which is in its world; a module has none. */
+/** Each contract of a component names an interface of its world; a contract of a module names none. */
 function checkInterface(
   { world }: Definition,
   side: "provides" | "consumes",

@@ -50,14 +50,14 @@ function isComponent(bytes: Uint8Array): boolean {
   return bytes.length >= 8 && bytes[0] === 0 && bytes[1] === 0x61 && bytes[6] === 1;
 }
 
-/** Validates the entry of a plugin, a module or a component; the part for components is loaded for components only. */
+/** Validates the entry of a plugin, a module or a component; the component inspector is loaded for components only. */
 export async function inspectPlugin(bytes: Uint8Array): Promise<InspectedModule> {
   if (!isComponent(bytes)) return inspectModule(bytes);
   const { inspectComponent } = await import("./component_inspector.ts");
   return inspectComponent(bytes);
 }
 
-/** A module in text form as its binary form. */
+/** The binary form of a module in text form. Throws MalformedError. */
 export function assemble(text: string): Uint8Array {
   parseModule(text);
   return textToBinary(text);

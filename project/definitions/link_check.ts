@@ -4,7 +4,7 @@
  * Input: a definition and the imports and exports of its module. Output: findings. Every import must be linkable by a
  * requested authority, a consumed contract or the plugin's own namespace, with the exact type. Every request must be
  * used by an import, a hook or a provided namespace, which keeps reviews short. Every provided function must be
- * exported. The world of a component must be the listed one, and each imported interface have a row
+ * exported. The world of a component must be the listed one, and each of its imported interfaces must have a row
  * (wit_interfaces.ts) or a consumed contract. Publish and check both run this; the engine's link table
  * (plugins/plugin_grants.ts) refuses the same imports at run time.
  */
@@ -74,7 +74,7 @@ class LinkCheck {
     this.found.push({ code: `link.${code}`, severity: "error", message, file: this.#file, ...remedy });
   }
 
-  /** The definition lists exactly the world of the component, which the review shows. */
+  /** The definition must list exactly the world of the component, because reviews show the listed one. */
   checkWorld(): void {
     const { world } = this.#module;
     const listed = this.#definition.world;
@@ -189,7 +189,7 @@ class LinkCheck {
     }
   }
 
-  /** Uses those of `authorities` that are requested; one of them must be, if there are any. */
+  /** Marks the requested ones of `authorities` as used. Unless the list is empty, at least one must be requested. */
   #useHost(authorities: readonly string[], name: string): void {
     const open = authorities.filter((a) => this.#requested.has(a));
     for (const authority of open) this.#used.add(authority);
@@ -233,7 +233,7 @@ class LinkCheck {
   }
 }
 
-/** The type of a consumed function; of many providers, the first parameter selects one, and `#count` counts them. */
+/** The type of a consumed function. In mode `many`, the first parameter selects a provider; `#count` counts them. */
 function consumedType({ functions, mode }: ConsumedContract, name: string): FunctionType | undefined {
   if (mode === "many" && name === "#count") return { params: [], results: ["i32"] };
   const declared = functions.find((f) => f.name === name);

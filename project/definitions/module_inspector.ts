@@ -86,12 +86,12 @@ export interface InspectedModule {
 /** Validates a module or component and lists its imports and exports. */
 export type ModuleInspector = (bytes: Uint8Array) => InspectedModule | Promise<InspectedModule>;
 
-/** The bytes are not a valid module. */
+/** Thrown for bytes that are not a valid module or component, and for a component that cannot be a plugin. */
 export class InspectionError extends Error {
   override readonly name = "InspectionError";
 }
 
-/** `(i32, i64) -> (i32)` */
+/** The text of a function type, such as `(i32, i64) -> (i32)`. */
 export function formatType(type: FunctionType): string {
   return `(${type.params.join(", ")}) -> (${type.results.join(", ")})`;
 }

@@ -13,7 +13,7 @@ interface WasiGroup {
   readonly name: string;
   readonly meaning: string;
   readonly functions: readonly string[];
-  /** The beginnings of their names, in every version of WASI. */
+  /** Prefixes of the interfaces' names, in every version of WASI. */
   readonly interfaces: readonly string[];
 }
 
@@ -37,12 +37,13 @@ export const WASI_GROUPS: readonly WasiGroup[] = [
   },
 ];
 
-/** Their names. */
+/** The names of all groups. */
 export const WASI_GROUP_NAMES: readonly string[] = WASI_GROUPS.map((group) => group.name);
 
+/** `errno::notcapable` of preview 1. */
 const NOT_CAPABLE = 76;
 
-/** The words of `--wasi`: `all`, `none`, or names with commas between them. Undefined means all. */
+/** Parses the value of `--wasi`: `all` (returns undefined), `none`, or names separated by commas. Throws usage.wasi. */
 export function parseWasiGroups(text: string): string[] | undefined {
   if (text === "all") return undefined;
   const words = text === "none" ? [] : text.split(",");
@@ -59,7 +60,7 @@ export function parseWasiGroups(text: string): string[] | undefined {
 type WasiFunction = (...args: never[]) => unknown;
 type WasiImports = Readonly<Record<string, WasiFunction>>;
 
-/** WASI's functions in a project with these groups, besides those on streams ({@linkcode narrowedStreams}). */
+/** WASI's functions in a project with these groups; {@linkcode narrowedStreams} removes the standard streams. */
 export function narrowedWasi(imports: WasiImports, groups: readonly string[] | undefined): WasiImports {
   if (groups === undefined) return imports;
   const taken = new Set(WASI_GROUPS.filter((g) => !groups.includes(g.name)).flatMap((g) => g.functions));

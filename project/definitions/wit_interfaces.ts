@@ -64,7 +64,7 @@ export const HOST_INTERFACES: ReadonlyMap<string, HostInterface> = new Map(ROWS.
   return [name, { name, version, authorities, waits: /^wasi:(?:http|sockets)\//.test(name) }];
 }));
 
-/** The interface that a plugin may export for the engine, and its functions, each of which it may have or not. */
+/** The interface that a plugin may export for the engine, and its functions, which are all optional. */
 export const LIFECYCLE = { name: "waft:plugin/lifecycle", version: "1", functions: ["init", "stop"] } as const;
 
 /** Name and version of an interface: `wasi:io/streams` and `0.2.3`; undefined for other names. */
