@@ -3,10 +3,12 @@
  *
  * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of
  * backend_arm64/abi.ts. A macro-instruction changes its destination, the flags, x17 and v31, and x16 where it says so
- * or takes an address or value there; atomic operations also change x24 and x29. `home` is the offset of a home in the
- * frame. i32 values in registers are always zero-extended.
+ * or takes an address or value there. Atomic operations also change x24 and x29, refreshLength x24, and takeConstant
+ * x29. `home` is the offset in bytes of a home in the frame, `position` the offset of the wasm instruction in the
+ * module. i32 values in registers are always zero-extended.
  *
- *     frame of N bytes, a multiple of 16   [sp + N − 8] return address, [sp + N − 16] padding, homes from [sp] on
+ *     frame of N bytes, a multiple of 16   [sp + N − 8] return address, [sp + N − 16] padding or the last home,
+ *                                          homes from [sp] on
  *
  * Conditional branches reach 1 MiB. In bodies whose code might be longer they skip over an unconditional branch.
  */
@@ -68,13 +70,13 @@ const V31: i32 = 63;
 
 /** The register of a function record at a call through it. */
 export const RECORD_REGISTER: i32 = X15;
-/** A register that no value is in between two macro-instructions. */
+/** The general scratch register: it holds no value between two macro-instructions, except where one says so. */
 export const SCRATCH: i32 = X16;
 export const NO_REGISTER: i32 = -1;
 /** The type whose loads and stores move 64 bits. */
 export const WIDE: i32 = 0x7e;
 
-/** The same by bank. */
+/** The scratch register of `bank`. */
 export function scratchOf(bank: i32): i32 {
   return bank === 0 ? X16 : V31;
 }
@@ -96,17 +98,19 @@ export function parameterRegister(bank: i32, k: i32): i32 {
   return k < 8 ? (bank << 5) + k : NO_REGISTER;
 }
 
-/** The same for results. */
+/** The register of result number `k` of its bank, or NO_REGISTER for the overflow buffer. */
 export function resultRegister(bank: i32, k: i32): i32 {
   return k < 2 ? (bank << 5) + k : NO_REGISTER;
 }
 
-/** Registers that a division or wide product uses beside its operands. */
+/** Registers that a division or wide product uses besides its operands, as a mask. */
 export function divisionRegisters(): i32 {
   return (1 << X0) | (1 << X1);
 }
 
-/** Whether an operation can take the constant as an immediate. Constants that do not fit a field are made in x17. */
+/**
+ * Whether an operation can take the constant as an immediate. Constants that no field can encode are loaded into x17.
+ */
 export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
   return wide === 0 || high === low >> 31;
 }
@@ -117,17 +121,17 @@ function isExplicit(): boolean {
 
 // Frames and sites.
 
-/** The size of a frame with homes of `bytes`. */
+/** The size in bytes of a frame whose homes take `bytes`, the return address included. */
 export function frameSize(bytes: i32): i32 {
   return (bytes + 8 + 15) & ~15;
 }
 
-/** The distance from sp to the return address in a frame of `size`. */
+/** The distance in bytes from sp to the return address in a frame of `size` bytes. */
 export function returnDistance(size: i32): i32 {
   return size - 8;
 }
 
-/** The fault handler reports an sp that is lower by so many bytes. */
+/** The fault handler reports a stack pointer that is lower by this number of bytes. */
 const FAULT_FRAME: i32 = 16;
 
 /** Records that the next instruction may fault with `trap`. */
@@ -135,7 +139,7 @@ export function faultSite(trap: i32, position: i32): void {
   code.trapSite(trap, FAULT_FRAME, position);
 }
 
-// Moves. They keep the flags.
+// Moves. They preserve the flags.
 
 export function move(wide: i32, d: i32, s: i32): void {
   if (d === s) return;
@@ -233,7 +237,7 @@ export function moveHome(type: i32, to: i32, from: i32): void {
 
 // Integers.
 
-/** The form of an instruction for 64 bits. */
+/** The form of an instruction for 32 or 64 bits. */
 function sized(wide: i32, op32: i32, op64: i32): i32 {
   return wide === 0 ? op32 : op64;
 }
@@ -266,7 +270,7 @@ export function binaryImmediate(operation: i32, wide: i32, d: i32, a: i32, immed
   }
 }
 
-/** The same if there is an instruction with such a field. */
+/** d = a op immediate if an instruction can encode it; returns whether one can. */
 function binaryField(operation: i32, wide: i32, d: i32, a: i32, immediate: i32): boolean {
   if (operation === op.ADD || operation === op.SUB) {
     const adds = (operation === op.ADD) === immediate >= 0;
@@ -483,16 +487,16 @@ export function moveUnless(condition: i32, wide: i32, d: i32, s: i32): void {
   rrc(sized(wide, a64.CSEL32, a64.CSEL64), d, d, s, hardware(condition));
 }
 
-/** The same for vector registers. */
+/** d = d if the condition holds, else s; vector registers */
 export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
   const keep = shortBranch(condition);
   move(1, d, s);
   bindShort(keep);
 }
 
-// Branches within the body. A branch is named by the address of the word that holds its distance.
+// Branches within the body. The address of a branch's word identifies it.
 
-/** Bytes of a body whose code surely fits the reach of conditional branches and literals. */
+/** Maximum size in bytes of a body whose code is certain to fit the reach of conditional branches and literal loads. */
 const NEAR_BODY: i32 = 0x4000;
 export let isFar: boolean = false;
 
@@ -523,7 +527,7 @@ export function takesTwoBranches(_condition: i32): boolean {
   return false;
 }
 
-/** Jumps if the operands compared last are unordered. */
+/** Jumps if the floats compared last are unordered. */
 export function jumpIfUnordered(): i32 {
   return branchOn(VS);
 }
@@ -534,20 +538,20 @@ export function shortBranch(condition: i32): i32 {
   return code.at - 4;
 }
 
-/** The same for operands compared last that are unordered. */
+/** The short branch that is taken if the floats compared last are unordered. */
 export function shortUnordered(): i32 {
   emit32(a64.BCOND | VS);
   return code.at - 4;
 }
 
-/** The branch leads here. */
+/** Binds a short branch here. */
 export function bindShort(branch: i32): void {
   enc.patchBranch(branch, code.at);
 }
 
 /** Jumps to the `index`-th of the jumps (`jump`) that follow. */
 export function jumpAmong(index: i32): void {
-  // adr x17, the table, three instructions on
+  // adr x17, table: three instructions ahead
   emit32(a64.ADR | X17 | (3 << 5));
   rrra(a64.ADD64, X17, X17, index, 2);
   rrr(a64.BR, 0, X17, 0);
@@ -635,7 +639,7 @@ export function convertInteger(isSigned: i32, wide: i32, double: i32, d: i32, a:
   rrr(precise(double, single, other), d, a, 0);
 }
 
-/** d = float a as an integer, or the nearest there is; 0 for NaN */
+/** d = float a truncated to an integer, saturated to its range; 0 for NaN */
 export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32, a: i32): void {
   const single = isSigned === 1
     ? sized(wide, a64.FCVTZS32_S, a64.FCVTZS64_S)
@@ -646,14 +650,14 @@ export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32
   rrr(precise(double, single, other), d, a, 0);
 }
 
-/** Compares float a with the one whose upper (double) or only (single) word is given; the rest is `low`. */
+/** Compares float a with a constant: the double with words `high` and `low`, or the single `single`. Changes x16. */
 function compareWith(double: i32, a: i32, single: i32, high: i32, low: i32): void {
   if (double === 1) floatConstant(V31, low, high, 1);
   else floatConstant(V31, single, 0, 0);
   compareFloats(double, a, V31);
 }
 
-/** d = float a as an integer; traps where it does not fit. Changes x16. */
+/** d = float a truncated to an integer; traps if a is a NaN or the result is out of range. Changes x16. */
 export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
   compareFloats(double, a, a);
   queueTrap(branchOn(VS), TRAP_INVALID_CONVERSION, position);
@@ -683,7 +687,7 @@ export function trapIf(condition: i32, trap: i32, position: i32): void {
 
 // Memory 0, with its base in x26 and, with explicit bounds, its length in x27.
 
-/** d = a + (low, high); d is x16 or x17. */
+/** d = a + (low, high); a is not x17 */
 function addWide(d: i32, a: i32, low: i32, high: i32): void {
   if (high === 0 && low >= 0 && low < 0x1000000) {
     enc.addConstant(d, a, low);
@@ -694,8 +698,8 @@ function addWide(d: i32, a: i32, low: i32, high: i32): void {
 }
 
 /**
- * x16 = end of an access of `width` bytes at address + (low, high); traps if the sum of 64-bit addresses exceeds 2^64.
- * The next instruction compares it.
+ * x16 = the end of an access of `width` bytes at address + (low, high), for the comparison with the length that
+ * follows; traps if the sum of 64-bit addresses exceeds 2^64.
  */
 export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
   const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
@@ -713,7 +717,10 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
   if (is64) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** Compares x16 with the length of memory 0 in its register, or with the length in the context at `offset`. */
+/**
+ * Compares x16 with the length of memory 0 in its register; compareContextLength with the length at `offset` in the
+ * context.
+ */
 export function compareLength(): void {
   compare(1, X16, MEMORY_LENGTH);
 }
@@ -723,9 +730,9 @@ export function compareContextLength(offset: i32): void {
 }
 
 /**
- * Out of line: the end of an access, in x16, is beyond the length of a shared memory that the context holds. Loads the
- * current length into the context, compares, and branches (the result is that branch) if the access is in bounds.
- * `isPinned`: a register holds the length, too.
+ * Out of line, when the end of an access, in x16, exceeds a shared memory's length in the context: stores the current
+ * length to the context, compares, and branches if the access is in bounds. Returns that branch. `isPinned`: x27 holds
+ * the length, too. `length` and `pointer` are offsets in the context. Changes x24.
  */
 export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
   loadContext(WIDE, X24, pointer);
@@ -736,7 +743,7 @@ export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32
   return jumpIf(cond.LE_U);
 }
 
-/** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. */
+/** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. Changes x16. */
 export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
   rrr(a64.ADDS64, X16, start, count);
   if (is64) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
@@ -744,7 +751,7 @@ export function checkRange(start: i32, count: i32, length: i32, is64: boolean, p
   trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** Traps unless address + offset, at most 7, has no bit of the mask. */
+/** Traps if (address + offset) & mask is not 0; `offset` is at most 7. Changes x16. */
 export function checkAlignment(address: i32, offset: i32, mask: i32, position: i32): void {
   rri(a64.ADD_I32, X16, address, offset);
   compareBits(X16, mask);
@@ -775,7 +782,7 @@ let accessIndex: i32 = 0;
 let accessOffset: i32 = 0;
 
 const NO_INDEX: i32 = -1;
-/** All accesses have forms for these offsets. */
+/** The maximum offset that all forms of access can encode. */
 const MOST_OFFSET: i32 = 255;
 
 function prepare(base: i32, index: i32, offset: i32): void {
@@ -784,7 +791,7 @@ function prepare(base: i32, index: i32, offset: i32): void {
   accessOffset = offset;
 }
 
-/** Prepares the operand of an access of the object in `base`; may change x16. */
+/** Prepares an access at base + offset. x16 may become part of the operand. */
 export function prepareField(base: i32, offset: i32): void {
   if (offset <= MOST_OFFSET) {
     prepare(base, NO_INDEX, offset);
@@ -794,13 +801,13 @@ export function prepareField(base: i32, offset: i32): void {
   prepare(X16, NO_INDEX, 0);
 }
 
-/** The same of base + (index << shift) + offset; changes x16. */
+/** Prepares an access at base + (index << shift) + offset; x16 becomes part of the operand. */
 export function prepareElement(base: i32, index: i32, shift: i32, offset: i32): void {
   rrra(a64.ADD64, X16, base, index, shift);
   prepare(X16, NO_INDEX, offset);
 }
 
-/** Prepares the operand of an access of memory 0 at address + (low, high); may change x16. */
+/** Prepares an access of memory 0 at address + (low, high). x16 may become part of the operand. */
 export function prepareAccess(address: i32, low: i32, high: i32): void {
   if (low === 0 && high === 0) {
     prepare(MEMORY_BASE, address, 0);
@@ -810,21 +817,24 @@ export function prepareAccess(address: i32, low: i32, high: i32): void {
   prepare(MEMORY_BASE, X16, 0);
 }
 
-/** The same for a memory whose base is in the context at `base`. */
+/**
+ * Prepares an access at address + (low, high) in the memory whose base is at offset `base` in the context; x16 becomes
+ * part of the operand.
+ */
 export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): void {
   addWide(X16, address, low, high);
   addContext(X16, base);
   prepare(X16, NO_INDEX, 0);
 }
 
-/** Puts the address of the prepared operand into x16: atomic accesses have no other form. */
+/** Loads the address of the prepared operand into x16: atomic accesses have no other form. */
 export function prepareAtomic(): void {
   if (accessIndex !== NO_INDEX) rrr(a64.ADD64, X16, accessBase, accessIndex);
   else move(1, X16, accessBase);
   prepare(X16, NO_INDEX, 0);
 }
 
-/** An access of 1 << scale bytes of the prepared operand. */
+/** op t, the prepared operand, which has 1 << scale bytes */
 export function onOperand(op: i32, scale: i32, t: i32): void {
   if (accessIndex !== NO_INDEX) enc.accessIndexed(op, t, accessBase, accessIndex, 0);
   else enc.access(op, scale, t, accessBase, accessOffset);
@@ -858,25 +868,28 @@ function storeBytes(width: i32, s: i32): void {
   else onOperand(a64.STR_X_U, 3, s);
 }
 
-/** The lowest 2^width bytes of s, of `type`, to the prepared operand */
+/** Stores the lowest 2^width bytes of s, of `type`, to the prepared operand. */
 export function storeMemory(width: i32, type: i32, s: i32): void {
   if (bankOf(type) === 1) onOperand(storeOp(type), scaleOf(type), s);
   else storeBytes(width, s);
 }
 
-/** The register in which storeMemoryConstant expects a constant, which is sign-extended where 8 bytes are stored. */
+/** Loads a constant other than 0 into x29 for storeMemoryConstant; one of 8 bytes is sign-extended. */
 export function takeConstant(width: i32, value: i32): void {
   if (value !== 0) constant(X29, value, value >> 31, width === 3 ? 1 : 0);
 }
 
-/** Stores the constant of takeConstant to the prepared operand. */
+/** Stores the constant of takeConstant, in x29 unless it is 0, to the prepared operand. */
 export function storeMemoryConstant(width: i32, value: i32): void {
   storeBytes(width, value === 0 ? ZERO : X29);
 }
 
-// Fuel, which is in x25 in modules that charge it.
+// Fuel. Modules that charge it keep it in x25.
 
-/** Takes a price that is patched in later; returns its address. Compares with 0 as signed numbers. Changes x16. */
+/**
+ * Subtracts a price that patchPrice fills in; returns the address of its words. The flags compare the fuel before it
+ * with the price, signed. Changes x16.
+ */
 export function charge(): i32 {
   const at = code.at;
   emit32(a64.MOVZ32 | X16);
@@ -891,12 +904,12 @@ export function patchPrice(at: i32, price: i32): void {
   code.patch32(at + 4, a64.MOVK32 | (1 << 21) | X16 | (((price >> 16) & 0xffff) << 5));
 }
 
-/** The same of the units in x16. */
+/** Subtracts the units in x16, with flags as for charge. */
 export function chargeScratch(): void {
   rrr(a64.SUBS64, FUEL, FUEL, X16);
 }
 
-/** Takes a charge back: `price`, or −1 for the units in x16. */
+/** Refunds a charge: `price` units, or −1 for the units in x16. */
 export function giveFuelBack(price: i32): void {
   if (price < 0) rrr(a64.ADD64, FUEL, FUEL, X16);
   else addWide(FUEL, FUEL, price, 0);
@@ -906,7 +919,10 @@ function hasFuel(): boolean {
   return (load32(H_MODE) & MODE_FUEL) !== 0;
 }
 
-/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes x16. */
+/**
+ * Before a call into another instance: metered code stores its fuel to the thread state; other code loads the fuel
+ * register for a callee that may be metered. Changes x16.
+ */
 function handFuelOver(): void {
   loadContext(WIDE, X16, CONTEXT_THREAD);
   if (hasFuel()) storeTo(WIDE, FUEL, X16, THREAD_FUEL);
@@ -914,8 +930,8 @@ function handFuelOver(): void {
 }
 
 /**
- * Restores the fuel register after a call: a metered callee, whose context is still in x28, left the fuel in the
- * register, any other in memory.
+ * After such a call, with the callee's context still in x28: a metered callee leaves the fuel in the register, any
+ * other in the thread state. Moves it if this code keeps it in the other place. Changes x16.
  */
 function takeFuelBack(): void {
   loadContext(I32, X16, CONTEXT_METERED);
@@ -937,7 +953,7 @@ export function canonicalize(double: i32, d: i32): void {
   bindShort(isNumber);
 }
 
-/** d = 32 bits of the thread's state at `offset`, and back; changes x16 */
+/** d = 32 bits of the thread state at `offset`; storeThread stores them. Both change x16. */
 export function loadThread(d: i32, offset: i32): void {
   loadContext(WIDE, X16, CONTEXT_THREAD);
   loadFrom(I32, d, X16, offset);
@@ -969,13 +985,13 @@ export function loadAtomic(width: i32, _type: i32, d: i32): void {
   rrr(a64.LDAR_B | (width << 30), d, X16, 0);
 }
 
-/** Exchanges `s` with memory. */
+/** Exchanges `s` with the prepared operand. */
 export function exchangeMemory(width: i32, s: i32): void {
   storeExclusive(width, s, loadExclusive(width, X29));
   move(1, s, X29);
 }
 
-/** Adds `s` to memory; s = the previous value. */
+/** Adds `s` to the prepared operand; s = the previous value */
 export function addMemory(width: i32, s: i32): void {
   const again = loadExclusive(width, X29);
   rrr(a64.ADD64, X24, X29, s);
@@ -998,7 +1014,7 @@ export function compareExchange(width: i32, s: i32): void {
   move(1, X0, X29);
 }
 
-/** memory = memory op s; the exchange register receives the previous value. */
+/** operand = operand op s; the exchange register receives the previous value */
 export function modifyMemory(operation: i32, width: i32, s: i32, _temporary: i32): void {
   const again = loadExclusive(width, X0);
   binary(operation, 1, X24, X0, s);
@@ -1026,15 +1042,16 @@ export function jumpToFunction(index: i32): void {
   relative(a64.B, RELOC_FUNCTION, index);
 }
 
-/** Jumps to the code of the record in the record register, which runs in our context. */
+/** Jumps to the code of the record in the record register, which runs in the current context; changes x16. */
 export function jumpToRecord(): void {
   loadFrom(WIDE, X16, X15, RECORD_CODE);
   rrr(a64.BR, 0, X16, 0);
 }
 
 /**
- * The same for a record of another instance, after the frame has been released. The call then needs a TAIL_FRAME
- * (abi/context_layout.ts), which restores the caller's context, unless the return address is already that of one.
+ * Jumps to a record of another instance after the frame has been released. This call needs a TAIL_FRAME
+ * (abi/context_layout.ts), which restores the caller's context, unless the return address is already that of such a
+ * frame. Changes x16.
  */
 export function jumpToCrossRecord(): void {
   handFuelOver();
@@ -1051,7 +1068,7 @@ export function jumpToCrossRecord(): void {
 
 // Frames and calls.
 
-/** Addresses of the stack check, its branch, and the code that takes the frame. */
+/** Addresses in the prologue: of the stack check (0: none), its branch, and the instructions that take the frame. */
 let checkAt: i32 = 0;
 let checkBranchAt: i32 = 0;
 let frameAt: i32 = 0;
@@ -1074,7 +1091,7 @@ export function prologue(): void {
   emit32(a64.NOP);
 }
 
-/** Stores the return address in the uppermost word of 16 bytes. */
+/** Pushes 16 bytes with the return address in the upper word. */
 function takeReturnAddress(): void {
   enc.pair(a64.STP_PRE, ZERO, LINK, SP, -2);
 }
@@ -1108,7 +1125,10 @@ export function finishFrame(frame: i32, isLeaf: boolean): i32 {
   return frameAt;
 }
 
-/** Touches every page on the way down, so that none beyond the guard is reached first. */
+/**
+ * Touches every page in descending order, so that the guard page faults before any address beyond it is reached.
+ * Changes x16.
+ */
 function touchPages(frame: i32): void {
   code.patch32(frameAt, a64.B);
   enc.patchBranch(frameAt, code.at);
@@ -1152,7 +1172,7 @@ function relative(op: i32, kind: i32, target: i32): void {
   code.relocation(kind, target);
 }
 
-/** Calls the trap stub of `trap`. */
+/** Calls the stub of trap code `trap`. */
 export function callTrap(trap: i32): void {
   relative(a64.BL, RELOC_STUB, STUB_TRAP + trap);
 }
@@ -1166,7 +1186,7 @@ export function callNative(builtin: i32): void {
   relative(a64.BL, RELOC_STUB, STUB_BUILTIN + builtin);
 }
 
-/** x30 = the address two instructions on */
+/** x30 = the address two instructions ahead, after the jump that follows */
 function returnBehindJump(): void {
   emit32(a64.ADR | LINK | (2 << 5));
 }
@@ -1177,14 +1197,14 @@ export function callParking(builtin: i32): void {
   relative(a64.B, RELOC_STUB, STUB_BUILTIN + builtin);
 }
 
-/** The same to the code of the record in the record register. */
+/** Jumps like callParking to the code of the record in the record register; changes x16. */
 export function callHostRecord(): void {
   loadFrom(WIDE, X16, X15, RECORD_CODE);
   returnBehindJump();
   rrr(a64.BR, 0, X16, 0);
 }
 
-/** Calls the code of the record in the record register, which runs in our context. */
+/** Calls the code of the record in the record register, which runs in the current context; changes x16. */
 export function callOwnRecord(): void {
   loadFrom(WIDE, X16, X15, RECORD_CODE);
   rrr(a64.BLR, 0, X16, 0);
@@ -1192,20 +1212,23 @@ export function callOwnRecord(): void {
 
 /**
  * Compares the context of the record in the record register with the current one: EQ if they are the same. Faults for a
- * null record.
+ * null record. Changes x16.
  */
 export function compareRecordContext(): void {
   loadFrom(WIDE, X16, X15, RECORD_CONTEXT);
   compare(1, X16, CONTEXT);
 }
 
-/** Loads memory 0 of the context; its length always or only where our code uses it. */
+/** Reloads the base of memory 0 from the context, and with `length` its length. */
 function reloadMemory(length: boolean): void {
   loadContext(WIDE, MEMORY_BASE, CONTEXT_MEMORIES);
   if (length) loadContext(WIDE, MEMORY_LENGTH, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
 
-/** Calls the record in the record register in its own context; the saved context is above the return address. */
+/**
+ * Calls the record in the record register in its context. The current context is saved above the return address.
+ * Changes x16.
+ */
 export function callCrossRecord(): void {
   handFuelOver();
   enc.pair(a64.STP_PRE, CONTEXT, ZERO, SP, -2);
@@ -1214,17 +1237,17 @@ export function callCrossRecord(): void {
   callOwnRecord();
 }
 
-/** Bytes that callCrossRecord has pushed. */
+/** Bytes that callCrossRecord pushes. */
 export const CROSS_CALL_BYTES: i32 = 16;
 /** Bytes of those that an exception leaves on the stack. */
 export const CROSS_LANDING_BYTES: i32 = 8;
 
-/** Releases them. */
+/** Releases the CROSS_LANDING_BYTES. */
 export function dropCrossLanding(): void {
   rri(a64.ADD_I64, SP, SP, CROSS_LANDING_BYTES);
 }
 
-/** Back in our context after callCrossRecord; keeps the registers of results. Changes x16. */
+/** Restores context, memory and fuel after callCrossRecord; preserves the result registers. Changes x16. */
 export function restoreContext(): void {
   takeFuelBack();
   enc.pair(a64.LDP_POST, CONTEXT, ZERO, SP, 2);
@@ -1232,24 +1255,24 @@ export function restoreContext(): void {
 }
 
 /**
- * Calls the routine that allocates an object of the bytes in the scratch register, which then holds its address. It
- * preserves all other registers but x17 and v31.
+ * Calls the routine that allocates an object: x16 contains its size in bytes, then its address. All other registers but
+ * x17 and v31 are preserved.
  */
 export function callAllocate(): void {
   relative(a64.BL, RELOC_STUB, STUB_ALLOCATE);
 }
 
-/** The overflow buffer's address. */
+/** d = the address of the overflow buffer */
 export function overflowBuffer(d: i32): void {
   loadContext(WIDE, d, CONTEXT_OVERFLOW);
 }
 
-/** Reads the poll page, whose distance from a word near the code is filled in when the code is placed. */
+/** Reads the poll page, whose distance from a word near the code is filled in when the code is placed. Changes x16. */
 export function poll(position: i32): void {
   if (isFar) {
     emit32(a64.B | 2);
     pollDistance();
-    // adr x16, the word before
+    // adr x16, the previous word
     emit32(a64.ADR | X16 | (0x7ffff << 5));
   } else {
     emit32(a64.ADR | X16);
@@ -1258,7 +1281,7 @@ export function poll(position: i32): void {
   loadAny(a64.LDRSW_U, 2, X17, X16, 0);
   rrr(a64.ADD64, X16, X16, X17);
   faultSite(TRAP_INTERRUPTED, position);
-  // The distance counts from the end of its word.
+  // The distance is relative to the end of its word.
   loadAny(a64.LDR_W_U, 2, ZERO, X16, 4);
 }
 
@@ -1266,12 +1289,12 @@ function loadAny(op: i32, scale: i32, d: i32, base: i32, offset: i32): void {
   enc.access(op, scale, d, base, offset);
 }
 
-/** The word for poll. */
+/** Emits the word with the distance to the poll page. */
 export function pollDistance(): void {
   relative(0, RELOC_POLL_PAGE, 0);
 }
 
-/** After a poll: other threads may have made memory 0 longer. */
+/** Reloads the length of memory 0 after a poll, at which the memory may have grown. */
 export function afterPoll(): void {
   if (isExplicit()) loadContext(WIDE, MEMORY_LENGTH, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
@@ -1282,7 +1305,7 @@ export function compareMemory(wide: i32, a: i32, base: i32, offset: i32): void {
   compare(wide, a, X17);
 }
 
-/** Compares a register with a word of the context. */
+/** Compares a register with the 32 or 64 bits at `offset` in the context. */
 export function compareContext(wide: i32, a: i32, offset: i32): void {
   compareMemory(wide, a, CONTEXT, offset);
 }

@@ -1,12 +1,11 @@
 /**
- * The target machine x86-64: registers by role, and macro-instructions, each of which becomes one or a few
- * instructions. Nothing else in the compiler depends on the processor; another processor is another file with the same
- * exports.
+ * The target machine x86-64: registers by role, and macro-instructions of one or a few instructions each. Nothing else
+ * in the kernel depends on the processor; machine_arm64.ts has the same exports.
  *
  * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of
  * backend_x64/abi.ts. A macro-instruction changes its destination, the flags and the scratch registers (r11, xmm15),
- * and nothing else; those that preserve the flags say so. `home` is the offset of a home in the frame. i32 values in
- * registers are always zero-extended.
+ * and nothing else; those that preserve the flags say so. `home` is the offset in bytes of a home in the frame,
+ * `position` the offset of the wasm instruction in the module. i32 values in registers are always zero-extended.
  */
 import * as code from "./code.ts";
 import { emit32, emit8 } from "./code.ts";
@@ -82,13 +81,13 @@ const XMM15: i32 = 47;
 
 /** The register of a function record at a call through it. */
 export const RECORD_REGISTER: i32 = R10;
-/** A register that no value is in between two macro-instructions. */
+/** The general scratch register: it holds no value between two macro-instructions, except where one says so. */
 export const SCRATCH: i32 = R11;
 export const NO_REGISTER: i32 = -1;
 /** The type whose loads and stores move 64 bits. */
 export const WIDE: i32 = 0x7e;
 
-/** The same by bank. */
+/** The scratch register of `bank`. */
 export function scratchOf(bank: i32): i32 {
   return bank === 0 ? R11 : XMM15;
 }
@@ -111,7 +110,7 @@ export function pinnedRegister(bank: i32, k: i32): i32 {
     case 3:
       return 12;
   }
-  // r13 and r14 serve other ends in some modes.
+  // r13 holds the fuel and r14 the length of memory 0 in some modes.
   const first = (load32(H_MODE) & MODE_FUEL) !== 0 ? NO_REGISTER : R13;
   const second = (load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0 ? NO_REGISTER : R14;
   if (k === 4) return first !== NO_REGISTER ? first : second;
@@ -141,25 +140,25 @@ export function parameterRegister(bank: i32, k: i32): i32 {
   return NO_REGISTER;
 }
 
-/** The same for results. */
+/** The register of result number `k` of its bank, or NO_REGISTER for the overflow buffer. */
 export function resultRegister(bank: i32, k: i32): i32 {
   if (k > 1) return NO_REGISTER;
   return bank === 1 ? 32 + k : k;
 }
 
-/** Registers that a division uses beside its operands. */
+/** Registers that a division or wide product uses besides its operands, as a mask. */
 export function divisionRegisters(): i32 {
   return (1 << RAX) | (1 << RDX);
 }
 
 // Frames and sites.
 
-/** The size of a frame with homes of `bytes`. */
+/** The size in bytes of a frame whose homes take `bytes`, the return address excluded. */
 export function frameSize(bytes: i32): i32 {
   return bytes;
 }
 
-/** The distance from rsp to the return address in a frame of `size`. */
+/** The distance in bytes from rsp to the return address in a frame of `size` bytes. */
 export function returnDistance(size: i32): i32 {
   return size;
 }
@@ -174,7 +173,7 @@ export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
   return wide === 0 || high === low >> 31;
 }
 
-// Moves. They keep the flags.
+// Moves. They preserve the flags.
 
 export function move(wide: i32, d: i32, s: i32): void {
   if (d === s) return;
@@ -351,7 +350,7 @@ function multiplyImmediate(wide: i32, d: i32, a: i32, immediate: i32): void {
   else emit32(immediate);
 }
 
-/** d = a op the value at `home`; d is not a register that is needed after. */
+/** d = a op the value at `home` */
 export function binaryHome(operation: i32, wide: i32, d: i32, a: i32, home: i32): void {
   move(wide, d, a);
   rm(aluOpcode(operation), wide, d, RSP, home);
@@ -492,7 +491,7 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
   }
 }
 
-/** d = the number of bits of a, by sums of neighbouring groups of bits. */
+/** d = the number of ones in a, by sums of neighbouring groups of bits */
 function population(wide: i32, d: i32, a: i32): void {
   // A third register holds the masks; xmm15 keeps its value.
   const mask = d !== RAX && a !== RAX ? RAX : d !== RCX && a !== RCX ? RCX : RDX;
@@ -520,13 +519,13 @@ function population(wide: i32, d: i32, a: i32): void {
   rr(0x660f7e, 1, XMM15, mask);
 }
 
-/** d = d and the word, repeated in both halves; `mask` keeps it. */
+/** d = d & word, which is repeated in both halves; changes `mask`, which holds it afterwards */
 function maskBits(wide: i32, mask: i32, word: i32, d: i32): void {
   constant(mask, word, word, wide);
   rr(0x23, wide, d, mask);
 }
 
-/** The index of a bit, `none` for 0; then xor `flip`. */
+/** d = (the index of the bit that BSF or BSR finds, or `none` if a is 0) xor `flip` */
 function scan(opcode: i32, wide: i32, d: i32, a: i32, none: i32, flip: i32): void {
   constant(R11, none, 0, 0);
   rr(opcode, wide, d, a);
@@ -559,7 +558,7 @@ export function compareFloats(double: i32, a: i32, b: i32): void {
   rr(double === 1 ? 0x660f2e : 0x0f2e, 0, a, b);
 }
 
-/** The processor's encoding of a condition that is a single one. */
+/** The processor's encoding of a condition other than FEQ and FNE, which need two. */
 function hardware(condition: i32): i32 {
   switch (condition) {
     case cond.EQ:
@@ -609,14 +608,15 @@ export function moveUnless(condition: i32, wide: i32, d: i32, s: i32): void {
     rr(0x0f45, wide, d, s);
     rr(0x0f4a, wide, d, s);
   } else if (condition === cond.FNE) {
-    // Keep d where they are unordered or differ: two moves through the scratch register.
+    // FNE holds, and d stays, if the operands differ or are unordered: restore d from the scratch register if
+    // unordered.
     move(wide, R11, d);
     rr(0x0f44, wide, d, s);
     rr(0x0f4a, wide, d, R11);
   } else rr(0x0f40 | hardware(cond.opposite(condition)), wide, d, s);
 }
 
-/** The same for vector registers. */
+/** d = d if the condition holds, else s; vector registers */
 export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
   if (condition === cond.FEQ) {
     const differs = shortBranchOn(0x75);
@@ -671,7 +671,10 @@ export function linkOf(branch: i32): i32 {
   return code.wordAt(branch);
 }
 
-/** Jumps if the condition holds; FEQ and FNE take two branches (takesTwoBranches). */
+/**
+ * Jumps if the condition holds, which must not be FEQ or FNE (takesTwoBranches); returns the address of the
+ * displacement.
+ */
 export function jumpIf(condition: i32): i32 {
   return branchTo(0x80 | hardware(condition));
 }
@@ -681,12 +684,12 @@ export function takesTwoBranches(condition: i32): boolean {
   return condition === cond.FEQ || condition === cond.FNE;
 }
 
-/** Jumps if the operands compared last are unordered. */
+/** Jumps if the floats compared last are unordered; returns the address of the displacement. */
 export function jumpIfUnordered(): i32 {
   return branchTo(0x8a);
 }
 
-/** Branches over a few instructions; returns the argument of bindShort. */
+/** Branches over at most 127 bytes of code; returns the argument of bindShort. */
 export function shortBranch(condition: i32): i32 {
   emit8(0x70 | hardware(condition));
   emit8(0);
@@ -699,7 +702,7 @@ function shortBranchOn(opcode: i32): i32 {
   return code.at;
 }
 
-/** The same for operands compared last that are unordered. */
+/** The short branch that is taken if the floats compared last are unordered. */
 export function shortUnordered(): i32 {
   return shortBranchOn(0x7a);
 }
@@ -708,7 +711,7 @@ function shortJump(): i32 {
   return shortBranchOn(0xeb);
 }
 
-/** The branch leads here, at most 127 bytes on. */
+/** Binds a short branch here. */
 export function bindShort(branch: i32): void {
   code.patchByte(branch - 1, code.at - branch);
 }
@@ -729,7 +732,7 @@ function scalar(double: i32, opcode: i32): i32 {
   return (double === 1 ? 0xf20f00 : 0xf30f00) | opcode;
 }
 
-/** opcode d, [constant] */
+/** opcode d, [the shared constant at `offset` (SHARED_…)] */
 export function withShared(opcode: i32, d: i32, offset: i32): void {
   rip(opcode, 0, d);
   code.relocation(RELOC_IMAGE, load32(H_CONSTANTS) + offset);
@@ -777,7 +780,10 @@ export function floatBinaryHome(operation: i32, double: i32, d: i32, a: i32, hom
   );
 }
 
-/** xmm15 = the smaller or larger: the hardware's answer unless the operands are equal (zeros!) or unordered. */
+/**
+ * xmm15 = the minimum or maximum of a and b: the hardware's result, unless they are equal (zeros of different sign) or
+ * unordered.
+ */
 function extremum(operation: i32, double: i32, a: i32, b: i32): void {
   move(1, XMM15, a);
   compareFloats(double, XMM15, b);
@@ -840,7 +846,7 @@ export function convertInteger(isSigned: i32, wide: i32, double: i32, d: i32, a:
   const large = shortBranchOn(0x78);
   fromInteger(double, 1, d, a);
   const done = shortJump();
-  // Half of it, rounded to odd, and doubled.
+  // From 2^63 on: converts half of the value, rounded to odd, and doubles the result.
   bindShort(large);
   move(1, R11, a);
   rr(0xd1, 1, 5, R11);
@@ -861,7 +867,7 @@ function compareShared(double: i32, a: i32, offset: i32): void {
   withShared(double === 1 ? 0x660f2e : 0x0f2e, a, offset);
 }
 
-/** d = float a as an integer; traps where it does not fit. */
+/** d = float a truncated to an integer; traps if a is a NaN or the result is out of range */
 export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
   toInteger(double, isSigned === 1 ? wide : 1, d, a);
   if (isSigned === 1) ri(7, wide, d, 1);
@@ -898,7 +904,7 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
   bindShort(fits);
 }
 
-/** d = (a − 2^63) as an integer, with flags of its sign. */
+/** d = (a − 2^63) as an integer; sets the flags by its sign */
 function upperHalf(double: i32, d: i32, a: i32): void {
   move(1, XMM15, a);
   withShared(scalar(double, 0x5c), XMM15, double === 1 ? SHARED_F64_2P63 : SHARED_F32_2P63);
@@ -911,7 +917,7 @@ function setTopBit(d: i32): void {
   emit8(63);
 }
 
-/** d = float a as an integer, or the nearest there is; 0 for NaN */
+/** d = float a truncated to an integer, saturated to its range; 0 for NaN */
 export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32, a: i32): void {
   toInteger(double, isSigned === 1 ? wide : 1, d, a);
   if (isSigned === 1) ri(7, wide, d, 1);
@@ -934,7 +940,7 @@ export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32
     bindShort(done);
     bindShort(negative);
   } else {
-    // Unordered counts as below.
+    // An unordered comparison sets the flags as for below and equal.
     const zero = shortBranch(cond.LE_U);
     if (wide === 1) {
       upperHalf(double, d, a);
@@ -964,7 +970,7 @@ export function trapIf(condition: i32, trap: i32, position: i32): void {
   queueTrap(jumpIf(condition), trap, position);
 }
 
-/** The same for a branch opcode. */
+/** Traps with `trap` if the branch with the second opcode byte `opcode` is taken. */
 function trapOn(opcode: i32, trap: i32, position: i32): void {
   queueTrap(branchTo(opcode), trap, position);
 }
@@ -972,8 +978,8 @@ function trapOn(opcode: i32, trap: i32, position: i32): void {
 // Memory 0, with its base in rbx and, with explicit bounds, its length in r14.
 
 /**
- * scratch = end of an access of `width` bytes at address + (low, high); traps if the sum of 64-bit addresses exceeds
- * 2^64. The next instruction compares it.
+ * r11 = the end of an access of `width` bytes at address + (low, high), for the comparison with the length that
+ * follows; traps if the sum of 64-bit addresses exceeds 2^64.
  */
 export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
   const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
@@ -992,8 +998,8 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
 }
 
 /**
- * Compares the scratch register with the length of memory 0 in its register, or with the length in the context at
- * `offset`.
+ * Compares r11 with the length of memory 0 in its register; compareContextLength with the length at `offset` in the
+ * context.
  */
 export function compareLength(): void {
   rr(0x3b, 1, R11, R14);
@@ -1004,12 +1010,12 @@ export function compareContextLength(offset: i32): void {
 }
 
 /**
- * Out of line: the end of an access, in the scratch register, is beyond the length of a shared memory that the context
- * holds. Loads the current length into the context, compares, and branches (the result is that branch) if the access is
- * in bounds. `isPinned`: a register holds the length, too.
+ * Out of line, when the end of an access, in r11, exceeds a shared memory's length in the context: stores the current
+ * length to the context, compares, and branches if the access is in bounds. Returns that branch. `isPinned`: r14 holds
+ * the length, too. `length` and `pointer` are offsets in the context.
  */
 export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
-  // The base of memory 0 is in the context, too: its register can serve in between.
+  // rbx serves as a temporary: the base of memory 0 is reloaded from the context.
   rm(0x8b, 1, RBX, R15, pointer);
   rm(0x8b, 1, RBX, RBX, 0);
   rm(0x89, 1, RBX, R15, length);
@@ -1030,7 +1036,7 @@ export function checkRange(start: i32, count: i32, length: i32, is64: boolean, p
   trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** Traps unless address + offset has no bit of the mask. */
+/** Traps if (address + offset) & mask is not 0. */
 export function checkAlignment(address: i32, offset: i32, mask: i32, position: i32): void {
   rm(0x8d, 0, R11, address, offset);
   rr(0xf7, 0, 0, R11);
@@ -1061,7 +1067,7 @@ export let accessIndex: i32 = 0;
 let accessScale: i32 = 0;
 export let accessOffset: i32 = 0;
 
-/** Prepares the operand of an access of the object in `base`. */
+/** Prepares an access at base + offset. */
 export function prepareField(base: i32, offset: i32): void {
   accessBase = base;
   accessIndex = NO_INDEX;
@@ -1069,7 +1075,7 @@ export function prepareField(base: i32, offset: i32): void {
   accessOffset = offset;
 }
 
-/** The same of base + (index << shift) + offset. */
+/** Prepares an access at base + (index << shift) + offset. */
 export function prepareElement(base: i32, index: i32, shift: i32, offset: i32): void {
   const isScaled = shift < 4;
   if (!isScaled) shiftImmediate(op.SHL, 1, R11, index, shift);
@@ -1079,7 +1085,7 @@ export function prepareElement(base: i32, index: i32, shift: i32, offset: i32): 
   accessOffset = offset;
 }
 
-/** Prepares the operand of an access of memory 0 at address + (low, high). */
+/** Prepares an access of memory 0 at address + (low, high). From here to the access, r11 may be part of the operand. */
 export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessBase = RBX;
   accessIndex = address;
@@ -1092,7 +1098,10 @@ export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessOffset = 0;
 }
 
-/** The same for a memory whose base is in the context at `base`. */
+/**
+ * Prepares an access at address + (low, high) in the memory whose base is at offset `base` in the context; r11 is part
+ * of the operand.
+ */
 export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): void {
   const isSmall = high === 0 && low >= 0;
   accessBase = R11;
@@ -1106,7 +1115,7 @@ export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): 
   }
 }
 
-/** Atomic accesses take every form of operand. */
+/** Prepares an atomic access: nothing to do, since atomic instructions take every form of operand. */
 export function prepareAtomic(): void {}
 
 export function loadAtomic(width: i32, type: i32, d: i32): void {
@@ -1129,7 +1138,7 @@ export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
   rmx(opcode, wide, d, accessBase, accessIndex, accessScale, accessOffset, 0);
 }
 
-/** The lowest 2^width bytes of s, of `type`, to the prepared operand */
+/** Stores the lowest 2^width bytes of s, of `type`, to the prepared operand. */
 export function storeMemory(width: i32, type: i32, s: i32): void {
   if (bankOf(type) === 1) rmx(storeOpcode(type), 0, s, accessBase, accessIndex, accessScale, accessOffset, 0);
   else if (width === 0) rmx(0x88, 0, s, accessBase, accessIndex, accessScale, accessOffset, 1);
@@ -1145,10 +1154,10 @@ export function storeMemory(width: i32, type: i32, s: i32): void {
     );}
 }
 
-/** Constants are part of the instruction that stores them. */
+/** Prepares a constant for storeMemoryConstant: nothing to do, since the storing instruction contains it. */
 export function takeConstant(_width: i32, _value: i32): void {}
 
-/** The same of a constant, which is sign-extended where 8 bytes are stored. */
+/** Stores a constant of 2^width bytes to the prepared operand; one of 8 bytes is sign-extended. */
 export function storeMemoryConstant(width: i32, value: i32): void {
   const opcode = width === 0 ? 0xc6 : width === 1 ? 0x6600c7 : 0xc7;
   rmx(opcode, width === 3 ? 1 : 0, 0, accessBase, accessIndex, accessScale, accessOffset, 0);
@@ -1159,9 +1168,12 @@ export function storeMemoryConstant(width: i32, value: i32): void {
   emit8(value >> 24);
 }
 
-// Fuel, which is in r13 in modules that charge it.
+// Fuel. Modules that charge it keep it in r13.
 
-/** Takes a price that is patched in later; returns the address of that word. Compares with 0 as signed numbers. */
+/**
+ * Subtracts a price that patchPrice fills in; returns the address of its word. The flags compare the fuel before it
+ * with the price, signed.
+ */
 export function charge(): i32 {
   emit8(0x49);
   emit8(0x81);
@@ -1175,12 +1187,12 @@ export function patchPrice(at: i32, price: i32): void {
   code.patch32(at, price);
 }
 
-/** The same of the units in the scratch register. */
+/** Subtracts the units in the scratch register, with flags as for charge. */
 export function chargeScratch(): void {
   rr(0x2b, 1, R13, R11);
 }
 
-/** Takes a charge back: `price`, or −1 for the units in the scratch register. */
+/** Refunds a charge: `price` units, or −1 for the units in the scratch register. */
 export function giveFuelBack(price: i32): void {
   if (price < 0) rr(0x03, 1, R13, R11);
   else ri(0, 1, R13, price);
@@ -1190,15 +1202,18 @@ function hasFuel(): boolean {
   return (load32(H_MODE) & MODE_FUEL) !== 0;
 }
 
-/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. */
+/**
+ * Before a call into another instance: metered code stores its fuel to the thread state; other code loads the fuel
+ * register for a callee that may be metered.
+ */
 function handFuelOver(): void {
   rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
   rm(hasFuel() ? 0x89 : 0x8b, 1, R13, R11, THREAD_FUEL);
 }
 
 /**
- * Restores the fuel register after a call: a metered callee, whose context is still in r15, left the fuel in the
- * register, any other in memory.
+ * After such a call, with the callee's context still in r15: a metered callee leaves the fuel in the register, any
+ * other in the thread state. Moves it if this code keeps it in the other place.
  */
 function takeFuelBack(): void {
   mi(7, 0, R15, CONTEXT_METERED, 0);
@@ -1218,7 +1233,7 @@ export function canonicalize(double: i32, d: i32): void {
   bindShort(isNumber);
 }
 
-/** d = 32 bits of the thread's state at `offset`, and back; the scratch register is changed */
+/** d = 32 bits of the thread state at `offset`; storeThread stores them */
 export function loadThread(d: i32, offset: i32): void {
   rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
   rm(0x8b, 0, d, R11, offset);
@@ -1234,19 +1249,22 @@ export function storeThread(s: i32, offset: i32): void {
 /** The register that compare-and-exchange uses. */
 export const EXCHANGE_REGISTER: i32 = RAX;
 
-/** opcode of a byte, or of wider operands, with the prepared operand and `s`; `locked` puts LOCK before it. */
+/**
+ * opcode, the form for bytes or the next one for wider operands, with the prepared operand and `s`; `locked` adds a
+ * LOCK prefix
+ */
 function onMemory(opcode: i32, width: i32, s: i32, locked: boolean): void {
   if (locked) emit8(0xf0);
   const sized = width === 0 ? opcode : width === 1 ? 0x660000 | (opcode + 1) : opcode + 1;
   rmx(sized, width === 3 ? 1 : 0, s, accessBase, accessIndex, 0, accessOffset, width === 0 ? 1 : 0);
 }
 
-/** Exchanges `s` with memory. */
+/** Exchanges `s` with the prepared operand. */
 export function exchangeMemory(width: i32, s: i32): void {
   onMemory(0x86, width, s, false);
 }
 
-/** Adds `s` to memory; s = the previous value. */
+/** Adds `s` to the prepared operand; s = the previous value */
 export function addMemory(width: i32, s: i32): void {
   onMemory(0x0fc0, width, s, true);
 }
@@ -1260,8 +1278,8 @@ export function compareExchange(width: i32, s: i32): void {
 }
 
 /**
- * memory = memory op s; the exchange register receives the previous value. Only the first access may fault: memories do
- * not shrink.
+ * operand = operand op s, by a compare-and-exchange loop; the exchange register receives the previous value. Only the
+ * first access may fault, because memories do not shrink.
  */
 export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32): void {
   loadMemory(width, 0, width === 3 ? WIDE : I32, RAX);
@@ -1273,7 +1291,10 @@ export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32)
   emit8(again - (code.at + 1));
 }
 
-/** d = its lowest 2^width bytes. A compare-and-exchange that stores writes no half of the exchange register. */
+/**
+ * d = its lowest 2^width bytes, zero-extended. For 4 bytes, too: a successful compare-and-exchange does not write the
+ * exchange register, whose upper half may be set.
+ */
 export function zeroExtendWidth(width: i32, d: i32): void {
   if (width === 0) rrByte(0x0fb6, 0, d, d);
   else if (width === 1) rr(0x0fb7, 0, d, d);
@@ -1284,7 +1305,7 @@ export function negate(wide: i32, d: i32): void {
   rr(0xf7, wide, 3, d);
 }
 
-/** Orders all accesses before and after: a locked instruction that changes nothing. */
+/** Orders all accesses before and after: a locked instruction that does not change its operand. */
 export function fence(): void {
   emit8(0xf0);
   mi(1, 0, RSP, 0, 0);
@@ -1297,14 +1318,15 @@ export function jumpToFunction(index: i32): void {
   relative(0xe9, RELOC_FUNCTION, index);
 }
 
-/** Jumps to the code of the record in the record register, which runs in our context. */
+/** Jumps to the code of the record in the record register, which runs in the current context. */
 export function jumpToRecord(): void {
   rm(0xff, 0, 4, R10, RECORD_CODE);
 }
 
 /**
- * The same for a record of another instance, after the frame has been released. The call then needs a TAIL_FRAME
- * (abi/context_layout.ts), which restores the caller's context, unless the return address is already that of one.
+ * Jumps to a record of another instance after the frame has been released. This call needs a TAIL_FRAME
+ * (abi/context_layout.ts), which restores the caller's context, unless the return address is already that of such a
+ * frame.
  */
 export function jumpToCrossRecord(): void {
   handFuelOver();
@@ -1321,7 +1343,10 @@ export function jumpToCrossRecord(): void {
 
 // Frames and calls.
 
-/** Address of the frame's size in the prologue, and of the branch to the code for a stack that is full. */
+/**
+ * Addresses in the prologue: of the word with the frame's size, of the displacement of the stack check (0: none) and
+ * its branch, and of the prologue's end.
+ */
 let frameSizeAt: i32 = 0;
 let stackCheckAt: i32 = 0;
 let stackBranchAt: i32 = 0;
@@ -1365,7 +1390,7 @@ export function finishFrame(frame: i32, isLeaf: boolean): i32 {
     callTrap(TRAP_STACK_EXHAUSTED);
     code.trapSite(TRAP_STACK_EXHAUSTED, 0, 0);
   } else if (frame >= PAGE) {
-    // Touch every page on the way down, so that none beyond the guard is reached first.
+    // Touch every page in descending order, so that the guard page faults before any address beyond it is reached.
     const start = frameSizeAt - 3;
     code.patchByte(start, 0xe9);
     patchBranch(start + 1, code.at);
@@ -1397,7 +1422,10 @@ export function returnToCaller(): void {
   emit8(0xc3);
 }
 
-/** Makes the displacement at `address` refer to a target `distance` bytes from it. Returns false if it is too far. */
+/**
+ * Makes the displacement at `address` refer to a target `distance` bytes from it. Returns true: all targets are in
+ * reach.
+ */
 export function link(address: i32, distance: i32): boolean {
   code.patch32(address, distance - 4);
   return true;
@@ -1409,7 +1437,7 @@ function relative(opcode: i32, kind: i32, target: i32): void {
   code.relocation(kind, target);
 }
 
-/** Calls the trap stub of `code`. */
+/** Calls the stub of trap code `trap`. */
 export function callTrap(trap: i32): void {
   relative(0xe8, RELOC_STUB, STUB_TRAP + trap);
 }
@@ -1435,7 +1463,7 @@ export function callParking(builtin: i32): void {
   code.patch32(link - 4, code.at - link);
 }
 
-/** The same to the code of the record in the record register. */
+/** Jumps like callParking to the code of the record in the record register. */
 export function callHostRecord(): void {
   rip(0x8d, 1, R11);
   const link = code.at;
@@ -1444,7 +1472,7 @@ export function callHostRecord(): void {
   code.patch32(link - 4, code.at - link);
 }
 
-/** Calls the code of the record in the record register, which runs in our context. */
+/** Calls the code of the record in the record register, which runs in the current context. */
 export function callOwnRecord(): void {
   rm(0xff, 0, 2, R10, RECORD_CODE);
 }
@@ -1467,13 +1495,13 @@ function pop(register: i32): void {
   emit8(0x58 | (register & 7));
 }
 
-/** Loads memory 0 of the context; its length always or only where our code uses it. */
+/** Reloads the base of memory 0 from the context, and with `length` its length. */
 function reloadMemory(length: boolean): void {
   rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
   if (length) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
 
-/** Calls the record in the record register in its own context; the saved context is above the return address. */
+/** Calls the record in the record register in its context. The current context is saved above the return address. */
 export function callCrossRecord(): void {
   handFuelOver();
   push(R15);
@@ -1482,15 +1510,15 @@ export function callCrossRecord(): void {
   rm(0xff, 0, 2, R10, RECORD_CODE);
 }
 
-/** Bytes that callCrossRecord has pushed. */
+/** Bytes that callCrossRecord pushes, the return address excluded. */
 export const CROSS_CALL_BYTES: i32 = 8;
 /** Bytes of those that an exception leaves on the stack. */
 export const CROSS_LANDING_BYTES: i32 = 0;
 
-/** Releases them: there are none. */
+/** Releases the CROSS_LANDING_BYTES: nothing to do. */
 export function dropCrossLanding(): void {}
 
-/** Back in our context after callCrossRecord; keeps the registers of results. */
+/** Restores context, memory and fuel after callCrossRecord; preserves the result registers. */
 export function restoreContext(): void {
   takeFuelBack();
   pop(R15);
@@ -1498,14 +1526,14 @@ export function restoreContext(): void {
 }
 
 /**
- * Calls the routine that allocates an object of the bytes in the scratch register, which then holds its address. It
- * preserves all other registers.
+ * Calls the routine that allocates an object: the scratch register contains its size in bytes, then its address. All
+ * other registers are preserved.
  */
 export function callAllocate(): void {
   relative(0xe8, RELOC_STUB, STUB_ALLOCATE);
 }
 
-/** The overflow buffer's address. */
+/** d = the address of the overflow buffer */
 export function overflowBuffer(d: i32): void {
   loadContext(0x7e, d, CONTEXT_OVERFLOW);
 }
@@ -1517,10 +1545,10 @@ export function poll(position: i32): void {
   code.relocation(RELOC_POLL_PAGE, 0);
 }
 
-/** The distance to the poll page is part of the instruction. */
+/** Emits the distance to the poll page: nothing to do, since the reading instruction contains it. */
 export function pollDistance(): void {}
 
-/** After a poll: other threads may have made memory 0 longer. */
+/** Reloads the length of memory 0 after a poll, at which the memory may have grown. */
 export function afterPoll(): void {
   if ((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
@@ -1530,7 +1558,7 @@ export function compareMemory(wide: i32, a: i32, base: i32, offset: i32): void {
   rm(0x3b, wide, a, base, offset);
 }
 
-/** Compares a register with a word of the context. */
+/** Compares a register with the 32 or 64 bits at `offset` in the context. */
 export function compareContext(wide: i32, a: i32, offset: i32): void {
   rm(0x3b, wide, a, R15, offset);
 }

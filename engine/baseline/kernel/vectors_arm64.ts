@@ -17,12 +17,12 @@ const X16: i32 = 16;
 const X17: i32 = 17;
 const V31: i32 = 63;
 
-/** The field of lane size `shape`, an integer shape. */
+/** The size field for the lanes of an integer shape. */
 function size(shape: i32): i32 {
   return shape << 22;
 }
 
-/** The field of a float shape. */
+/** The precision field for the lanes of a float shape. */
 function precision(shape: i32): i32 {
   return (shape - op.F32X4) << 22;
 }
@@ -32,7 +32,7 @@ function lanesOf(shape: i32): i32 {
   return shape <= op.I64X2 ? shape : shape - 2;
 }
 
-/** The field that names lane `lane` of a size. */
+/** The field of lane `lane` of an integer shape. */
 function laneField(shape: i32, lane: i32): i32 {
   return ((lane << (shape + 1)) | (1 << shape)) << 16;
 }
@@ -50,12 +50,12 @@ function bitwiseNot(d: i32): void {
   unary(a64.NOT_16B, d, d);
 }
 
-/** All lanes of 64 bits = x16. */
+/** d = x16 in both 64-bit lanes */
 function duplicateWide(d: i32): void {
   rrr(withoutLane(a64.DUP_R_16B) | laneField(op.I64X2, 0), d, X16, 0);
 }
 
-/** d = the constant of four words */
+/** d = the constant of four words, the lowest first; may change x16 */
 export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void {
   if ((w0 | w1 | w2 | w3) === 0) {
     emit32(a64.MOVI_2D | (d & 31));
@@ -77,7 +77,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   rrr(withoutLane(a64.INS_R_16B) | laneField(op.I64X2, 1), d, X16, 0);
 }
 
-/** Whether the operation has the form d = d op y. Always false: instructions have three operands. */
+/** Whether the operation is emitted as d = d op y: never, since instructions have three operands. */
 export function isTied(_operation: i32, _shape: i32): boolean {
   return false;
 }
@@ -143,7 +143,7 @@ function integerOp(operation: i32, shape: i32): i32 {
   return productOp(operation, shape);
 }
 
-/** Products of the lower or upper lanes, which become lanes of `shape`. */
+/** The instruction for products of the lower or upper lanes, as lanes of `shape`, or 0. */
 function productOp(operation: i32, shape: i32): i32 {
   switch (operation) {
     case op.V_EXTMUL_LOW_S:
@@ -158,7 +158,7 @@ function productOp(operation: i32, shape: i32): i32 {
   return 0;
 }
 
-/** The same for floats. */
+/** The float operation of two vectors that is a single instruction, or 0. */
 function floatOp(operation: i32, shape: i32): i32 {
   switch (operation) {
     case op.V_FADD:
@@ -236,7 +236,10 @@ export function vectorBinary(operation: i32, shape: i32, d: i32, x: i32, y: i32,
   relaxedDot(d, x, y, t);
 }
 
-/** Products of 64-bit lanes: the crossed products of their halves, in the upper half, and that of the lower ones. */
+/**
+ * d = 64-bit products: the sums of the crossed products of 32-bit halves, shifted by 32, plus the products of the lower
+ * halves.
+ */
 function multiplyWide(d: i32, x: i32, y: i32, t: i32): void {
   unary(a64.REV64_16B | size(op.I32X4), t, y);
   rrr(a64.MUL_16B | size(op.I32X4), t, t, x);
@@ -263,7 +266,7 @@ function shiftLeft(shape: i32, d: i32, x: i32, count: i32): void {
   rrr((a64.SHL_16B & ~(8 << 16)) | (((8 << shape) + count) << 16), d, x, 0);
 }
 
-/** The lower or upper lanes of x, extended to lanes of `shape` */
+/** d = the lower or upper lanes of x, extended to lanes of `shape` */
 function extend(op16b: i32, shape: i32, d: i32, x: i32): void {
   rrr((op16b & ~(8 << 16)) | ((4 << shape) << 16), d, x, 0);
 }
@@ -392,7 +395,7 @@ export function vectorShift(operation: i32, shape: i32, d: i32, x: i32, count: i
   rrr((operation === op.V_SHR_S ? a64.SSHL_16B : a64.USHL_16B) | size(shape), d, x, t);
 }
 
-/** d (general) = a fact of vector x; changes t and x16 */
+/** d (general) = the result of a test of vector x; changes t and x16 */
 export function vectorTest(operation: i32, shape: i32, d: i32, x: i32, t: i32): void {
   if (operation === op.V_BITMASK) {
     bitmask(shape, d, x, t);
@@ -407,7 +410,7 @@ export function vectorTest(operation: i32, shape: i32, d: i32, x: i32, t: i32): 
   setCondition(isAny ? cond.NE : cond.EQ, d);
 }
 
-/** d = the sign bits of the lanes */
+/** d (general) = the sign bits of the lanes */
 function bitmask(shape: i32, d: i32, x: i32, t: i32): void {
   if (shape === op.I64X2) {
     moveLane(op.I64X2, 0, X16, x);
@@ -417,7 +420,7 @@ function bitmask(shape: i32, d: i32, x: i32, t: i32): void {
     rrra(a64.ORR64, d, X16, X17, 1);
     return;
   }
-  // A different bit of every lane with a sign, and the sum of the lanes.
+  // Select a distinct bit in every negative lane, and add the lanes.
   unary(a64.CMLT0_16B | size(shape), V31, x);
   if (shape === op.I32X4) vectorConstant(t, 1, 2, 4, 8);
   else if (shape === op.I16X8) vectorConstant(t, 0x20001, 0x80004, 0x200010, 0x800040);
@@ -431,7 +434,7 @@ function bitmask(shape: i32, d: i32, x: i32, t: i32): void {
   rrr(a64.FMOV_WS, d, V31, 0);
 }
 
-/** d = all lanes the scalar x, which is in a general register for integer shapes */
+/** d = the scalar x in all lanes; x is in a general register for integer shapes */
 export function splat(shape: i32, d: i32, x: i32): void {
   const form = shape <= op.I64X2 ? a64.DUP_R_16B : a64.DUP_E_16B;
   rrr(withoutLane(form) | laneField(lanesOf(shape), 0), d, x, 0);
@@ -450,19 +453,19 @@ export function extractLane(shape: i32, isSigned: i32, lane: i32, d: i32, x: i32
   else moveLane(shape, lane, d, x);
 }
 
-/** d = d with lane `lane` the scalar s */
+/** Lane `lane` of d = the scalar s */
 export function replaceLane(shape: i32, lane: i32, d: i32, s: i32): void {
   const form = shape <= op.I64X2 ? a64.INS_R_16B : a64.INS_E_16B;
   rrr(withoutLane(form) | laneField(lanesOf(shape), lane), d, s, 0);
 }
 
-/** d = bytes of x and y; the masks are those of TBL, which gives 0 for an index out of range */
+/** d = bytes of x selected by the TBL mask in t, which gives 0 for indices out of range; v31 = y, for shuffleRest */
 export function shuffleBytes(d: i32, x: i32, y: i32, t: i32): void {
   rrr(a64.TBL_16B, d, x, t);
   move(1, V31, y);
 }
 
-/** The second half of a shuffle: the mask for y is in t. */
+/** The second half of a shuffle: adds the bytes of y selected by the mask in t to d. */
 export function shuffleRest(d: i32, t: i32): void {
   rrr(a64.TBL_16B, V31, V31, t);
   rrr(a64.ORR_16B, d, d, V31);
@@ -476,7 +479,7 @@ function loadPart(scale: i32): void {
   else onOperand(a64.LDR_X_U, 3, X17);
 }
 
-/** d = a part of a vector from the prepared operand */
+/** d = the vector that `operation` makes of the prepared operand: extended, splatted, or zero-filled */
 export function loadVector(operation: i32, shape: i32, d: i32): void {
   switch (operation) {
     case op.V_LOAD_EXTEND_S:
@@ -502,12 +505,12 @@ export function loadLane(shape: i32, lane: i32, d: i32): void {
   replaceLane(shape, lane, d, X17);
 }
 
-/** Puts lane `lane` of s where storeLane expects it. */
+/** Copies lane `lane` of s to v31, for storeLane. */
 export function takeLane(shape: i32, lane: i32, s: i32): void {
   rrr(withoutLane(a64.DUP_F_16B) | laneField(shape, lane), V31, s, 0);
 }
 
-/** The prepared operand = the lane of takeLane */
+/** The prepared operand = the lane of takeLane, in v31 */
 export function storeLane(shape: i32, _lane: i32, _s: i32): void {
   if (shape === op.I8X16) onOperand(a64.STR_B_U, 0, V31);
   else if (shape === op.I16X8) onOperand(a64.STR_H_U, 1, V31);

@@ -1,7 +1,7 @@
 /**
  * Vector operations on x86-64 with SSE 4.1, as macro-instructions (machine_x64.ts). `d` and `t` differ from the
- * operands' registers; xmm15 is scratch. Operations that are a single instruction have their opcode in a list by shape;
- * the others are the shortest known sequences.
+ * operands' registers; xmm15 and r11 are scratch. directOpcode lists the operations that are a single instruction by
+ * shape; the other functions emit sequences.
  */
 import { at, emit8 } from "./code.ts";
 import { queueVector } from "./fragments.ts";
@@ -42,7 +42,7 @@ function byWidth(shape: i32, b: i32, w: i32, d: i32, q: i32): i32 {
   return shape === op.I32X4 ? d : q;
 }
 
-/** The packed form of a float opcode. */
+/** The packed form of the float opcode with last byte `opcode`. */
 function packed(shape: i32, opcode: i32): i32 {
   return (shape === op.F64X2 ? 0x660f00 : 0x0f00) | opcode;
 }
@@ -107,7 +107,7 @@ function vv(opcode: i32, d: i32, s: i32): void {
   rr(opcode, 0, d, s);
 }
 
-/** The same with an immediate. */
+/** d = d opcode s, immediate */
 function vvi(opcode: i32, d: i32, s: i32, immediate: i32): void {
   rr(opcode, 0, d, s);
   emit8(immediate);
@@ -125,7 +125,7 @@ function zeros(d: i32): void {
   vv(PXOR, d, d);
 }
 
-/** Shifts lanes of `shape` by a constant: `extension` 2 right, 4 right with sign, 6 left. */
+/** Shifts lanes of `shape` by a constant: `extension` 2 to the right, 4 to the right with sign, 6 to the left. */
 function shiftBy(shape: i32, extension: i32, d: i32, count: i32): void {
   vvi(shape === op.I16X8 ? 0x660f71 : shape === op.I32X4 ? 0x660f72 : 0x660f73, extension, d, count);
 }
@@ -143,14 +143,14 @@ function halves(d: i32, low0: i32, high0: i32, low1: i32, high1: i32): void {
   emit8(1);
 }
 
-/** d = four times the word. */
+/** d = four lanes with the value `word` */
 function words(d: i32, word: i32): void {
   constant(R11, word, 0, 0);
   rr(0x660f6e, 0, d, R11);
   vvi(PSHUFD, d, d, 0);
 }
 
-/** d = the constant of four words */
+/** d = the constant of four words, the lowest first */
 export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void {
   if ((w0 | w1 | w2 | w3) === 0) zeros(d);
   else if ((w0 & w1 & w2 & w3) === -1) ones(d);
@@ -160,7 +160,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   }
 }
 
-/** Whether the operation has the form d = d op y, where d may be a. */
+/** Whether the operation is emitted as d = d op y, where d may be the first operand's register. */
 export function isTied(operation: i32, shape: i32): boolean {
   return directOpcode(operation, shape) !== 0;
 }
@@ -216,7 +216,7 @@ export function vectorBinary(operation: i32, shape: i32, d: i32, x: i32, y: i32,
   else floatOperation(operation, shape, d, x, y, t);
 }
 
-/** Products of 64-bit lanes from those of their halves. */
+/** 64-bit products from products of 32-bit halves: the lower ones, plus the crossed ones shifted by 32. */
 function multiplyWide(d: i32, x: i32, y: i32, t: i32): void {
   copy(t, x);
   shiftBy(op.I64X2, 2, t, 32);
@@ -231,7 +231,7 @@ function multiplyWide(d: i32, x: i32, y: i32, t: i32): void {
   vv(PADDQ, d, t);
 }
 
-/** The lower or upper lanes of x, twice as wide as before: those of `shape`. */
+/** d = the lower or upper lanes of x, extended to lanes of `shape` */
 function extend(operation: i32, shape: i32, d: i32, x: i32): void {
   const isSigned = operation === op.V_EXTEND_LOW_S || operation === op.V_EXTEND_HIGH_S;
   const opcode = byWidth(shape, 0, 0x663820, 0x663823, 0x663825) + (isSigned ? 0 : 0x10);
@@ -280,7 +280,7 @@ function greaterWide(d: i32, x: i32, y: i32, t: i32): void {
   vvi(PSHUFD, d, d, 0xf5);
 }
 
-/** d = (the smaller or larger of x and y) = x */
+/** d = (op(x, y) == x), for a minimum or maximum op */
 function compareByExtremum(operation: i32, shape: i32, d: i32, x: i32, y: i32): void {
   copy(d, x);
   vv(directOpcode(operation, shape), d, y);
@@ -329,7 +329,7 @@ function integerCompare(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
   invert(d);
 }
 
-/** d = x compared with y, as the immediate says */
+/** d = x compared with y; `immediate` is the predicate of CMPPS or CMPPD */
 function floatCompare(shape: i32, d: i32, x: i32, y: i32, immediate: i32): void {
   copy(d, x);
   vvi(packed(shape, 0xc2), d, y, immediate);
@@ -368,8 +368,8 @@ function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
 }
 
 /**
- * Minimum and maximum: computed in both operand orders, because the instruction returns its second operand if they are
- * equal or unordered; NaNs are then made canonical.
+ * d = minimum or maximum, computed in both operand orders, because the instruction returns its second operand if both
+ * are zeros or one is a NaN. NaNs in the result become canonical, with either sign.
  */
 function extremum(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): void {
   const opcode = packed(shape, operation === op.V_FMIN ? 0x5d : 0x5f);
@@ -433,7 +433,7 @@ function absolute(shape: i32, d: i32, x: i32, t: i32): void {
   vv(PSUBQ, d, t);
 }
 
-/** The population counts of the 16 values of four bits. */
+/** d = a PSHUFB table: the population counts of the 16 values of four bits */
 function populationTable(d: i32): void {
   halves(d, 0x02010100, 0x03020201, 0x03020201, 0x04030302);
 }
@@ -451,7 +451,7 @@ function population(d: i32, x: i32, t: i32): void {
   vv(0x660ffc, d, t);
 }
 
-/** Sums of neighbouring lanes, which become lanes of `shape`. */
+/** d = sums of neighbouring lanes of x, as lanes of `shape` */
 function addPairs(operation: i32, shape: i32, d: i32, x: i32, t: i32): void {
   if (shape === op.I16X8) {
     // The instruction multiplies unsigned bytes of its first operand by signed bytes of its second.
@@ -525,7 +525,7 @@ function floatUnaryVector(operation: i32, shape: i32, d: i32, x: i32, t: i32): v
   else truncateUnsigned(d, x, t);
 }
 
-/** 16-bit halves convert exactly; the sum rounds. */
+/** d = u32 lanes as f32: the halves of 16 bits convert exactly; only their sum rounds. */
 function convertUnsigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
   shiftBy(op.I32X4, 6, t, 16);
@@ -539,7 +539,9 @@ function convertUnsigned(d: i32, x: i32, t: i32): void {
   vv(0x0f58, d, t);
 }
 
-/** As the low bits of a double of 2^52, which is taken off again. */
+/**
+ * d = the two lower u32 lanes as f64: each becomes the low bits of a double 2^52 + x, from which 2^52 is subtracted.
+ */
 function convertUnsignedWide(d: i32, x: i32): void {
   words(XMM15, 0x43300000);
   copy(d, x);
@@ -548,7 +550,7 @@ function convertUnsignedWide(d: i32, x: i32): void {
   vv(0x660f5c, d, XMM15);
 }
 
-/** Float lanes to i32, saturating. The hardware gives 0x80… for values out of range. */
+/** d = f32 lanes truncated to i32, saturated. The hardware's result out of range is 0x80000000. */
 function truncateSigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
   vvi(0x0fc2, t, t, 0);
@@ -561,7 +563,7 @@ function truncateSigned(d: i32, x: i32, t: i32): void {
   vv(PXOR, d, t);
 }
 
-/** The same to u32: values beyond 2^31 − 1 are converted separately. */
+/** d = f32 lanes truncated to u32, saturated: values beyond 2^31 − 1 are converted separately. */
 function truncateUnsigned(d: i32, x: i32, t: i32): void {
   zeros(XMM15);
   copy(d, x);
@@ -580,7 +582,7 @@ function truncateUnsigned(d: i32, x: i32, t: i32): void {
   vv(PADDD, d, t);
 }
 
-/** Two doubles to i32, saturated; the upper lanes are 0. */
+/** d = two doubles truncated to i32, saturated; the upper lanes are 0. */
 function truncateWide(d: i32, x: i32, t: i32): void {
   copy(t, x);
   vvi(0x660fc2, t, t, 0);
@@ -591,7 +593,7 @@ function truncateWide(d: i32, x: i32, t: i32): void {
   vv(0x660fe6, d, d);
 }
 
-/** The same to u32: as the low bits of a double of 2^52. */
+/** d = two doubles truncated to u32, saturated, as the low bits of a double 2^52 + x; the upper lanes are 0. */
 function truncateUnsignedWide(d: i32, x: i32, t: i32): void {
   zeros(t);
   copy(d, x);
@@ -663,7 +665,7 @@ export function vectorShift(operation: i32, shape: i32, d: i32, x: i32, count: i
   } else vv(shiftOpcode(operation, shape), d, XMM15);
 }
 
-/** d = the sign bits of 64-bit lanes */
+/** d = 2^63 in both 64-bit lanes */
 function withSign(d: i32): void {
   ones(d);
   shiftBy(op.I64X2, 6, d, 63);
@@ -676,7 +678,10 @@ function shiftOpcode(operation: i32, shape: i32): i32 {
     : byWidth(shape, 0, 0x660fe1, 0x660fe2, 0);
 }
 
-/** Bytes are shifted as words, without the bits that come from the neighbour. */
+/**
+ * d = bytes of x shifted by `count`. The shift of 16-bit lanes is masked to remove the bits of the neighbouring byte; a
+ * signed shift extends the bytes to 16 bits.
+ */
 function shiftBytesOf(operation: i32, d: i32, x: i32, count: i32, t: i32): void {
   if (operation === op.V_SHR_S) {
     rr(0x83, 0, 0, count);
@@ -705,7 +710,7 @@ function shiftBytesOf(operation: i32, d: i32, x: i32, count: i32, t: i32): void 
   vv(PAND, d, t);
 }
 
-/** d (general) = a fact of vector x */
+/** d (general) = the result of a test of vector x */
 export function vectorTest(operation: i32, shape: i32, d: i32, x: i32, _t: i32): void {
   if (operation === op.V_BITMASK) {
     bitmask(shape, d, x);
@@ -733,13 +738,13 @@ function bitmask(shape: i32, d: i32, x: i32): void {
   } else rr(shape === op.I32X4 ? 0x0f50 : 0x660f50, 0, d, x);
 }
 
-/** d = all lanes the scalar x, which is in a general register for integer shapes */
+/** d = the scalar x in all lanes; x is in a general register for integer shapes */
 export function splat(shape: i32, d: i32, x: i32): void {
   if (shape <= op.I64X2) rr(0x660f6e, shape === op.I64X2 ? 1 : 0, d, x);
   spreadLowest(shape, d, shape <= op.I64X2 ? d : x);
 }
 
-/** d = all lanes the lowest lane of x */
+/** d = the lowest lane of x in all lanes */
 function spreadLowest(shape: i32, d: i32, x: i32): void {
   switch (shape) {
     case op.I8X16:
@@ -784,7 +789,7 @@ export function extractLane(shape: i32, isSigned: i32, lane: i32, d: i32, x: i32
   vvi(PSHUFD, d, x, lane === 0 ? 0x44 : 0xee);
 }
 
-/** d = d with lane `lane` the scalar s */
+/** Lane `lane` of d = the scalar s */
 export function replaceLane(shape: i32, lane: i32, d: i32, s: i32): void {
   switch (shape) {
     case op.F32X4:
@@ -798,25 +803,25 @@ export function replaceLane(shape: i32, lane: i32, d: i32, s: i32): void {
   emit8(lane);
 }
 
-/** d = bytes of x and y; the masks are those of PSHUFB, four words each */
+/** d = bytes of x selected by the PSHUFB mask in t; xmm15 = y, for shuffleRest */
 export function shuffleBytes(d: i32, x: i32, y: i32, t: i32): void {
   copy(d, x);
   vv(PSHUFB, d, t);
   copy(XMM15, y);
 }
 
-/** The second half of a shuffle: the mask for y is in t. */
+/** The second half of a shuffle: adds the bytes of y selected by the mask in t to d. */
 export function shuffleRest(d: i32, t: i32): void {
   vv(PSHUFB, XMM15, t);
   vv(POR, d, XMM15);
 }
 
-/** An opcode with a vector register and the prepared operand. */
+/** opcode d, the prepared operand */
 function onOperand(opcode: i32, wide: i32, d: i32): void {
   rmx(opcode, wide, d, accessBase, accessIndex, 0, accessOffset, 0);
 }
 
-/** d = a part of a vector from the prepared operand */
+/** d = the vector that `operation` makes of the prepared operand: extended, splatted, or zero-filled */
 export function loadVector(operation: i32, shape: i32, d: i32): void {
   switch (operation) {
     case op.V_LOAD_EXTEND_S:
@@ -840,7 +845,7 @@ export function loadLane(shape: i32, lane: i32, d: i32): void {
   emit8(lane);
 }
 
-/** The instruction that stores a lane takes it itself. */
+/** Prepares a lane for storeLane: nothing to do, since the storing instruction selects it. */
 export function takeLane(_shape: i32, _lane: i32, _s: i32): void {}
 
 /** The prepared operand = lane `lane` of s */
