@@ -50,9 +50,9 @@ export const CONTEXT = {
 
 /**
  * The frame that a tail call into another instance pushes, in ascending order: the stub's address, to which the callee
- * returns, and the VM context that the stub restores; the caller's stack follows. The stub is the same for the whole
- * process. A callee that makes such a call therefore recognizes the existing frame and pushes none, which keeps the
- * stack depth constant.
+ * returns, and the VM context that the stub restores; the caller's stack follows. The whole process has one such stub,
+ * so a callee that makes such a call itself recognizes the existing frame and pushes none. The stack depth stays
+ * constant.
  */
 export const TAIL_FRAME = { RETURN: 0, CONTEXT: 8, SIZE: 16 } as const;
 
@@ -133,8 +133,8 @@ export const THREAD = {
    */
   FUEL: 120,
   /**
-   * Address of the hash table for native unwinding (UNWIND_ENTRY), 0 if there is none; its number of entries minus one,
-   * u32.
+   * Address of the hash table for native unwinding (UNWIND_ENTRY), 0 if it does not exist; its number of entries minus
+   * one, u32.
    */
   UNWIND: 128,
   UNWIND_MASK: 136,

@@ -16,7 +16,10 @@ import { REF_TAG } from "./gc_layout.ts";
 
 /** The entry of a host handle. All zero if the handle is free, or in the empty table. */
 export const STRING_ENTRY = {
-  /** Address of the text, u64, if READABLE is not 0; otherwise the runtime's use count. */
+  /**
+   * Address of the text, u64, if READABLE is not 0; otherwise the number of requests for the text so far
+   * (runtime/boundary/string_memory.ts).
+   */
   UNITS: 0,
   /** Number of units at that address, u32: the string's length, or 0. */
   READABLE: 8,
@@ -71,7 +74,7 @@ export const SINGLE_UNITS = 256;
 /** The maximum number of handles reserved for strings that machine code makes. */
 export const MAX_NATIVE_HANDLES = 1 << 22;
 
-/** Bits of STRING_CONTROL.SHORTAGE: the arena is full; no free handles. */
+/** Bits of STRING_CONTROL.SHORTAGE: the arena is full; no handle is free. */
 export const SHORTAGE = { TEXT: 1, HANDLES: 2 } as const;
 
 /** The control area; fields are u64 unless noted. */
@@ -128,7 +131,7 @@ export const STRING_BUILTIN_NAMES: readonly StringBuiltin[] = Object.keys(STRING
 export const STRING_MODULE = "wasm:js-string";
 
 /**
- * Result, by type, with which a builtin of the runtime asks machine code to retry, after it has supplied the missing
- * text, handles or space.
+ * The result, by type, with which a builtin of the runtime tells machine code to retry, after it has supplied the
+ * missing text, handles or space.
  */
 export const RETRY = { i64: 0, i32: -2 } as const;

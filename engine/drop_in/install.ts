@@ -47,13 +47,13 @@ function bootstrap(program: string): string {
   return `data:text/javascript,${encodeURIComponent(text)}`;
 }
 
-/** The absolute URL of a program of a Worker of the web. */
+/** The absolute URL of a web Worker's program. */
 function webUrl(program: unknown): string {
   const base = (globalThis as { location?: { href: string } }).location?.href;
   return program instanceof URL ? program.href : new URL(String(program), base).href;
 }
 
-/** The absolute URL of a program of a Worker of Node: a URL, or a path. */
+/** The absolute URL of a Node Worker's program: a URL, a path, or with `isText` the source text. */
 function nodeUrl(program: unknown, isText: boolean | undefined): string {
   if (isText) return `data:text/javascript,${encodeURIComponent(String(program))}`;
   return program instanceof URL ? program.href : nodeModule("node:url").pathToFileURL(String(program)).href;
@@ -86,7 +86,9 @@ function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   return [program, { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] }];
 }
 
-/** A subclass of `Worker` whose instances load this module first. */
+/**
+ * A subclass of `original` whose instances load this module first: `argumentsFor` rewrites the constructor's arguments.
+ */
 function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) => unknown[]): WorkerClass {
   return class Worker extends original {
     constructor(...args: unknown[]) {

@@ -51,8 +51,8 @@ export function keepRelocations(end: i32): void {
 }
 
 /**
- * Fails the body unless there is room for `bytes` of code and for the rows of one instruction. The instruction at hand
- * is still written, so code that emits in a loop must call this in every iteration: without room it overwrites the end
+ * Fails the body unless there is space for `bytes` of code and for the rows of one instruction. The current instruction
+ * is still emitted, so code that emits in a loop must call this in every iteration: without space it overwrites the end
  * of the region and nothing else.
  */
 export function reserveCode(bytes: i32): void {
