@@ -1,9 +1,10 @@
 /**
  * A handle table: JavaScript values that compiled code refers to by number. One table holds host values (externref, and
  * anyref converted from it), another holds exceptions (exnref). In: a value. Out: a reference, the handle number times
- * 8 plus the table's tag (gc_layout.ts: REF_TAG), so that the kind of every reference is known from its word. In: the
- * reachable references. Out: free numbers, by mark and sweep: either that of the store while no compiled code is on the
- * stack, or that of the garbage-collected heap.
+ * 8 plus the table's tag (gc_layout.ts: REF_TAG), so that the kind of every reference is known from its word.
+ *
+ * Numbers are freed by mark and sweep. The store marks the reachable references, or the garbage collector does so if the
+ * program uses the garbage-collected heap.
  *
  * Invariant: a value has one number while it is in the table. Strings are exempt: equal strings are indistinguishable,
  * and a lookup would hash the whole text each time that a program appends a character.
@@ -21,14 +22,15 @@ type HandleRoots = (mark: (word: number) => void) => void;
 /** The map key of −0, which a Map does not distinguish from 0. */
 const NEGATIVE_ZERO = Symbol("-0");
 
-/**
- * Minimum thresholds for a sweep: the number of values with identity; the number of all values, strings included, of
- * which programs create thousands while a sweep may have to mark a whole heap; the same with strings of machine code;
- * and the total length in UTF-16 units of the strings added since the last sweep.
- */
+/** Minimum threshold for a sweep: the number of values with identity. */
 const MIN_HANDLES = 1024;
+/**
+ * Minimum thresholds for a sweep: the number of all values, strings included, without and with string builtins as
+ * machine code. They are higher, because programs create thousands of strings, and a sweep may mark a whole heap.
+ */
 const MIN_WITH_STRINGS = 8192;
 const MIN_WITH_NATIVE_STRINGS = 32768;
+/** Threshold for a sweep: the total length in UTF-16 units of the strings added since the last sweep. */
 const MAX_TEXT = 2 ** 23;
 /** A sweep marks the whole heap, so the threshold for strings increases by one per this many bytes of heap. */
 const HEAP_BYTES_PER_STRING = 64;
@@ -57,8 +59,9 @@ export class HandleTable {
   #text = 0;
   #strings: StringMemory | undefined;
   #max = MAX_HANDLES;
-  /** The count of numbers owned by machine code, and those of its strings that JavaScript has read. */
+  /** The count of numbers owned by machine code. */
   #nativeCount = 0;
+  /** The numbers of its strings that JavaScript has read. */
   #materialized: number[] = [];
 
   /** `tag`: the low three bits of the table's references. */
@@ -66,7 +69,7 @@ export class HandleTable {
     this.#tag = tag;
   }
 
-  /** The reference to `value`; 0 for null. */
+  /** The reference to `value`; 0 for null. Throws RangeError if there are too many values. */
   handleOf(value: unknown): number {
     if (value === null) return 0;
     if (typeof value === "string") {

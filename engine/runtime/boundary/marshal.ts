@@ -40,7 +40,7 @@ export interface CallInEnv {
   /** If `closed` or `attention` is set, `enter` must be called first. */
   instance: { readonly closed: boolean };
   thread: { readonly attention: boolean };
-  /** Throws if the instance is closed or may not be called now; sweeps if a sweep is due. */
+  /** Throws if the instance is closed or may not be called now; sweeps if a sweep is due; advances pending work. */
   enter: () => void;
   /** `call` of the guest thread. */
   call: () => number;
@@ -78,7 +78,7 @@ export interface CallHalves {
  */
 export const SUSPENDING: unique symbol = Symbol("waft.suspending");
 
-/** Property key of objects that suspend the guest like promises, whatever its host function returns otherwise. */
+/** Property key of objects that suspend the guest as promises do, for host functions of any result type. */
 export const HOLDING: unique symbol = Symbol("waft.holding");
 
 type CallInFactory = (
@@ -133,14 +133,15 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   };
 }
 
-/**
- * The values that suspend the guest: any object with a `then` method if all results are numbers, only a real promise if
- * a result is a reference.
- */
+/** True if `value` has a `then` method. Such a value suspends the guest if all results are numbers. */
 export function isThenable(value: object): boolean {
   return typeof (value as { then?: unknown }).then === "function";
 }
 
+/**
+ * True for promises and suspensions. Only these suspend the guest if a result is a reference, because any other object is
+ * an ordinary value.
+ */
 function isPromise(value: object): boolean {
   return value instanceof Promise || HOLDING in value;
 }
@@ -149,7 +150,7 @@ function never(): boolean {
   return false;
 }
 
-/** Creates the service (see GuestThread) of a host function of `type`. */
+/** Creates the service of a host function of `type`. */
 export function makeHostService(type: FuncType, env: HostEnv): HostService {
   const { service, deliver } = serviceParts(type, {
     ...env,

@@ -3,7 +3,7 @@
  * the arena for text. In: values as handles.ts assigns and frees their numbers, and strings whose text machine code
  * requests repeatedly. Out: strings that machine code has created.
  *
- * Invariant: the entry of a free number is zero; the text of an entry has a dedicated slot.
+ * Invariant: the entry of a free number is zero, and no two entries share a text slot.
  */
 import { Bug } from "../../errors.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
@@ -61,6 +61,7 @@ export function reserveEntries(host: Host, prot: number): { address: number; cap
   throw new Bug("No reservation was tried");
 }
 
+/** The table of host handles that machine code reads, and the arena for text. */
 export class StringMemory {
   readonly #host: Host;
   readonly #capacity: number;
@@ -99,7 +100,7 @@ export class StringMemory {
     this.#control.setWord(STRING_CONTROL.HANDLES_TOP, handles);
   }
 
-  /** The value for STRINGS.ORIGIN of contexts. */
+  /** The value of STRINGS.ORIGIN in VM contexts. */
   get origin(): number {
     return this.#table.address + ORIGIN_OFFSET;
   }
@@ -167,8 +168,8 @@ export class StringMemory {
   }
 
   /**
-   * Counts `uses` requests for the text of `value`, whose reference is `word`, and copies the text to the arena once
-   * the copy is worth its cost. Returns whether the text is in the arena.
+   * Counts a request of weight `uses` for the text of `value`, whose reference is `word` and whose text is not in the
+   * arena; copies the text once the copy is worth its cost. Returns whether the text is in the arena.
    */
   request(word: number, value: string, uses: number): boolean {
     const id = word >>> 3;
@@ -270,7 +271,7 @@ export class StringMemory {
     return (this.#shortage & SHORTAGE.TEXT) !== 0;
   }
 
-  /** True if a sweep is wanted: for space in the arena, or for handles where some may be found. */
+  /** True if a resource has run out and a sweep may provide more: space in the arena, or handles. */
   get full(): boolean {
     const shortage = this.#shortage;
     return shortage !== 0 && (shortage !== SHORTAGE.HANDLES || !this.#crowded);
@@ -332,7 +333,7 @@ export class StringMemory {
     u32[readable] = 0;
   }
 
-  /** Allocates a slot of class `k`. Returns its address, 0 if the arena is full. */
+  /** Allocates a text slot of class `k`. Returns its address, 0 if the arena is full. */
   #takeSlot(k: number): number {
     const cell = STRING_CONTROL.FREE + k * 8;
     const free = this.#control.word(cell);

@@ -26,7 +26,7 @@ export const { fromCharCode, fromCodePoint } = String;
 
 const { apply } = Reflect;
 
-/** The string of a few thousand units at most: each is an argument. */
+/** The string of `units`, at most a few thousand, because each is passed as an argument. */
 export function textOfUnits(units: ArrayLike<number>): string {
   return apply(fromCharCode, undefined, units);
 }

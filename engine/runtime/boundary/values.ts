@@ -72,7 +72,7 @@ export function writeValue(
   }
 }
 
-/** Reads the cell at `offset` as a value of `type`. */
+/** Reads the cell at `offset` as a value of `type`. Throws TypeError for a v128. */
 export function readValue(region: NativeRegion, offset: number, type: ValType, boundary: ReferenceBoundary): unknown {
   switch (type) {
     case I32:

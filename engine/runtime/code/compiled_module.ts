@@ -35,7 +35,7 @@ export class CompiledModule implements ImageOwner {
   readonly interruptible: boolean;
   /** True if the code charges fuel. */
   readonly fuel: boolean;
-  /** True if the code is deterministic: calls count the depth, and memories fail to grow only by limits. */
+  /** True if the code is deterministic: calls count the stack depth, and growth fails only at limits. */
   readonly deterministic: boolean;
   /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
@@ -108,7 +108,7 @@ export class CompiledModule implements ImageOwner {
     this.tableInits = same?.tableInits ?? valid.tables.map((table) => table.init && prepareConst(table.init));
   }
 
-  /** Address of the thunk by which JavaScript enters function `funcIndex`. Throws a Bug for an unreachable function. */
+  /** Address of the thunk by which JavaScript enters function `funcIndex`. Throws a Bug if the function has none. */
   entryThunk(funcIndex: number): number {
     const { base, tables } = this.image;
     const offset = tables.entryThunk[this.signatureIds[funcIndex]];
@@ -152,11 +152,13 @@ export class CompiledModule implements ImageOwner {
     return this.#lines(offset - this.#codeStart);
   }
 
+  /** The inline sites by index of the defined function, read on first use. */
   get inlineSitesByFunction(): InlineSites {
     const sites = this.#inlineSites;
     return this.#inlineSitesRead ??= typeof sites === "function" ? sites() : sites;
   }
 
+  /** The inline sites of a defined function. */
   inlineSites(definedIndex: number): readonly InlineSite[] {
     return this.inlineSitesByFunction.get(definedIndex) ?? [];
   }

@@ -1,8 +1,8 @@
 /**
  * Constant expressions (specification, 3.3.10 and 4.6), evaluated in JavaScript at instantiation. In: a valid
  * expression in binary form. Out: a 64-bit word, as stored in the cells of globals and tables. Nearly all expressions
- * are a single constant, which is folded once per module. The others are interpreted with a stack of bigints, 128 bits
- * wide for v128, which needs no arithmetic.
+ * are a single constant, which is decoded once per module. The others are interpreted with a stack of bigints; a v128
+ * is a bigint of 128 bits, which no constant instruction computes with.
  */
 import { Bug } from "../../errors.ts";
 import { CONSTANT, ConstantReader } from "../../wasm/constant_reader.ts";
@@ -34,7 +34,7 @@ function word64(lo: number, hi: number): bigint {
   return BigInt.asUintN(32, BigInt(lo)) | (BigInt.asUintN(32, BigInt(hi)) << 32n);
 }
 
-/** Prepares an expression. */
+/** Prepares an expression: decodes a single constant, and keeps any other expression for interpretation. */
 export function prepareConst(expr: Expr): ConstInit {
   const reader = new ConstantReader(expr.bytes, 0, expr.bytes.length, expr.offset);
   const id = reader.next();
@@ -73,6 +73,7 @@ function vectorBits(bytes: Uint8Array): bigint {
   return bits;
 }
 
+/** Interprets an expression. */
 function run(expr: Expr, env: ConstEnv): bigint {
   const reader = new ConstantReader(expr.bytes, 0, expr.bytes.length, expr.offset);
   const stack: bigint[] = [];

@@ -102,7 +102,7 @@ export class Tag {
   }
 
   /**
-   * Keeps `other` alive as long as this tag: it can read references that others throw with this tag.
+   * Keeps `other` alive as long as this tag: the payload of an exception with this tag may contain its functions.
    *
    * @internal
    */
@@ -194,9 +194,8 @@ export class Exception {
     return shown;
   }
 
-  /** Called after the WasmException was collected. */
+  /** Called after the WasmException was collected: unroots the exception, unless a new WasmException represents it. */
   forget(): void {
-    // otherwise a new one exists
     if (this.#shown?.deref() === undefined) this.tag.boundary!.shownExceptions.delete(this);
   }
 
@@ -365,7 +364,10 @@ export function isException(type: ValType): boolean {
   return heap === HEAP.exn || heap === HEAP.noexn;
 }
 
-/** Converts `value` and writes it to a cell. For a reference type, writes nothing and returns the value to retain. */
+/**
+ * Converts `value` and writes it to a cell. For a reference type, writes nothing and returns the value to retain. Throws
+ * TypeError if the value does not have the type.
+ */
 function writeCell(
   cells: number[],
   at: number,

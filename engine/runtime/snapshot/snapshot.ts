@@ -1,6 +1,6 @@
 /**
- * Snapshots: the state that an idle instance defines, as bytes, to be restored in another process. In and out: an
- * InstanceState and
+ * Snapshots: the state that an idle instance defines, as bytes, to be restored in another process. Converts an
+ * InstanceState to bytes and back:
  *
  *     magic, version · SHA-256 of the module · defined memories · defined tables · defined mutable globals ·
  *     dropped segments · SHA-256 of all preceding bytes
@@ -37,12 +37,12 @@ function sha256(bytes: Uint8Array): Uint8Array {
 
 const HASHES: WeakMap<CompiledModule, Uint8Array> = new WeakMap();
 
-/** The hash that identifies a module, computed from a module with its bodies. */
+/** The hash that identifies a module: the SHA-256 of its binary form. `valid` must have its function bodies. */
 export function validModuleHash(valid: ValidModule): Uint8Array {
   return sha256(encodeModule(valid));
 }
 
-/** The hash that identifies a module, whose bodies may have been dropped. */
+/** The hash that identifies a module. Function bodies may be missing if `rememberModuleHash` has set the hash. */
 export function moduleHash(module: CompiledModule): Uint8Array {
   let hash = HASHES.get(module);
   if (hash === undefined) HASHES.set(module, hash = validModuleHash(module.valid));
@@ -54,7 +54,7 @@ export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): vo
   HASHES.set(module, hash);
 }
 
-/** Throws for modules whose instances use state that they do not define. */
+/** Throws for modules whose instances use a shared memory, or state that they do not define. */
 function requireNoImportedState(module: CompiledModule): void {
   if (module.valid.memories.some(({ shared }) => shared)) {
     throw new Error("The instance cannot be saved: it has a shared memory, which other threads may be using");

@@ -40,8 +40,8 @@ const CALLS_WITHOUT_CODE = 32768;
 /** Maximum number of arguments per call of String.fromCharCode. */
 const CHUNK = 4096;
 /**
- * The number of requests of one unit (StringMemory.request) that a request for a whole text, and one for its start,
- * count as.
+ * The weights of requests for a whole text and for the start of a text (StringMemory.request); a request for one unit
+ * has weight 1.
  */
 const USES_OF_WHOLE = 64;
 const USES_OF_START = 16;
@@ -92,6 +92,7 @@ interface StringInstance {
   recordOffset(index: number): number;
 }
 
+/** The builtins of one store. */
 export class StringBuiltins {
   readonly #store: StringRuntime;
   /** Instantiates the machine code with the control area at address `control` and `services` for the fallbacks. */
@@ -102,10 +103,10 @@ export class StringBuiltins {
   #maxWaiting = 16;
   #calls = 0;
   #memory: StringMemory | undefined;
-  /** Memory for the machine code, which could not be made yet. */
+  /** Memory for the machine code, kept for the next attempt if making the code fails. */
   #spareMemory: StringMemory | undefined;
   #code: StringCode | undefined;
-  /** STRINGS.ORIGIN of an empty table. */
+  /** The value of STRINGS.ORIGIN for an empty table; 0 until the table is reserved. */
   #emptyOrigin = 0;
 
   constructor(
@@ -170,7 +171,7 @@ export class StringBuiltins {
     this.#waiting = [];
   }
 
-  /** Without address space for the tables, the services stay in use. */
+  /** Makes the machine code. Without address space for its tables, the services stay in use. */
   #tryToOpen(): void {
     try {
       this.open();
@@ -309,7 +310,7 @@ export class StringBuiltins {
     this.#store.thread.state.i32[at(0) >> 2] = value;
   }
 
-  /** The first argument, of which the second is an index. Traps if the index is out of bounds. */
+  /** The first argument, into which the second is an index. Traps if the index is out of bounds. */
   #indexed(): string {
     const text = this.#text(0);
     if (this.#int(1) >= text.length) throw this.#store.trapInBuiltin("string index out of bounds");

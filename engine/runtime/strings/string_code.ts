@@ -29,12 +29,13 @@ import {
 /** Texts of at least this many units are copied by memory.copy. */
 const LONG_COPY = 64;
 
-// Locals have the same meaning in all functions.
+// Locals have the same meaning in all function bodies.
 const get = (name: string) => `(local.get $${name})`;
 /** Arguments. */
 const [a, b, c] = ["a", "b", "c"].map(get) as [string, string, string];
-/** Entries of $a and $b; lengths; addresses; four units each; a new string. */
+/** The entries of $a and $b; lengths in units. */
 const [e, f, m, n] = ["e", "f", "m", "n"].map(get) as [string, string, string, string];
+/** Addresses; four units of text each; a new string or the result. */
 const [p, q, x, y, w] = ["p", "q", "x", "y", "w"].map(get) as [string, string, string, string, string];
 const LOCALS =
   "(local $e i64) (local $f i64) (local $m i32) (local $n i32) (local $p i64) (local $q i64) (local $x i64) (local $y i64)";
@@ -44,14 +45,14 @@ const wide = (value: string) => `(i64.extend_i32_u ${value})`;
 const bytesOf = (units: string) => `(i64.shl ${wide(units)} (i64.const 1))`;
 const control = (offset: number) => `(i64.load offset=${offset} (global.get $control))`;
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;
-/** Records a shortage. */
+/** Records a shortage, a bit of SHORTAGE. */
 const recordShortage = (what: number) =>
   `(i32.store offset=${STRING_CONTROL.SHORTAGE} (global.get $control)
   (i32.or (i32.load offset=${STRING_CONTROL.SHORTAGE} (global.get $control)) (i32.const ${what})))`;
 /** Adds `bytes` to an address. */
 const advance = (local: string, bytes: number) => `(local.set $${local} (i64.add ${get(local)} (i64.const ${bytes})))`;
 
-/** The entry of a reference; that of number 0 unless it is a host handle. */
+/** The address of a reference's entry; that of entry 0 unless the reference is a host handle. */
 const entryOf = (word: string) =>
   `(i64.add ${control(STRING_CONTROL.ORIGIN)} (i64.shl
   (select ${word} (i64.const ${OTHER_WORD})
@@ -72,7 +73,7 @@ const arrayLength = (array: string) => `(i32.load offset=${OBJECT.LENGTH} ${arra
 const element = (array: string, index: string) =>
   `(i64.add (i64.add ${array} (i64.const ${OBJECT.FIELDS})) ${bytesOf(index)})`;
 
-/** The cell of the free list for text of $n units. */
+/** The address of the cell with the free list for text of $n units. */
 const CELL = `
 (func $cell (param $n i32) (result i64) (local $x i64)
   (local.set $x (i64.add ${bytesOf(n)} (i64.const ${TEXT_SLOT.SLACK})))
@@ -338,7 +339,7 @@ const SWEEP = `
     ${advance("w", 8)} ${advance("e", STRING_ENTRY.SIZE)} ${advance("q", 1)}
     (br_if $numbers (i64.lt_u ${q} ${y}))))`;
 
-/** Value types of machine code. */
+/** The value type for a letter of STRING_BUILTINS: references are i64 here. */
 const typeOf = (letter: string): "i32" | "i64" => letter === "i" ? "i32" : "i64";
 
 function functionOf(name: StringBuiltin): string {

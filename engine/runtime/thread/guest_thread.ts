@@ -84,7 +84,7 @@ export interface PendingWork {
   readonly eager?: boolean;
 }
 
-/** Number of calls from JavaScript between two checks of pending work, each of which reads the clock. */
+/** Number of calls between two advances of pending work, each of which reads the clock. */
 const CALLS_PER_LOOK = 32;
 
 /** The shortest delay before processor time is read again, in milliseconds. */
@@ -140,7 +140,7 @@ export class GuestThread {
   readonly resume: () => number;
   /** Frames of suspended and preempted calls; their words are conservative roots. */
   readonly suspended: Set<SuspendedFrames> = new Set();
-  /** Set if a call from JavaScript must first sweep, or check whether it may run now. */
+  /** Set if a call from JavaScript must first call `enter`: a sweep is due, a call is preempted, or work is pending. */
   attention = false;
   readonly #stackTop: NativeRegion;
   #stack: NativeRegion | undefined;
@@ -151,7 +151,7 @@ export class GuestThread {
   #eager = false;
   /** The length of a slice in milliseconds: how long an asynchronous call runs before the event loop gets a turn. */
   sliceMs = 8;
-  /** The number of preemptions so far. */
+  /** The number of preemptions since the thread was created. */
   preemptions = 0;
   /** The time at which running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
@@ -159,7 +159,7 @@ export class GuestThread {
   processorDeadline = Infinity;
   #watched = Infinity;
   #watchdog: Watchdog | undefined;
-  /** True if pending work could not have a watchdog. */
+  /** True if starting the watchdog for pending work failed. */
   #isUnwatched = false;
   #processorClock: (() => number) | undefined;
   /** The last trap at a poll, and the fuel that was left there: the place of the interruption, for recordings. */
@@ -260,8 +260,8 @@ export class GuestThread {
   }
 
   /**
-   * The guest stack. It is viewed when it is first read as a whole: the JavaScript engine counts a view as memory of
-   * its own, and collects garbage the sooner.
+   * The guest stack. The view is created on first use, because the JavaScript engine counts it as external memory and
+   * would collect garbage more often.
    */
   get stack(): NativeRegion {
     return this.#stack ??= new NativeRegion(this.host, this.stackLow, THREAD_STACK_BYTES);
@@ -335,7 +335,7 @@ export class GuestThread {
     return this.#pending.size > 0;
   }
 
-  /** Lets pending work advance; called at calls from JavaScript and from compiled code, of which it uses only some. */
+  /** Called for calls in both directions: advances pending work once per CALLS_PER_LOOK calls, or at each if some is eager. */
   lookForWork(): void {
     if (--this.#callsToLook > 0 && !this.#eager) return;
     this.#callsToLook = CALLS_PER_LOOK;
@@ -357,8 +357,8 @@ export class GuestThread {
   }
 
   /**
-   * Makes polls fault at the time of pending work. Where the system gives no thread for the watchdog, work advances at
-   * calls only.
+   * Makes polls fault from time `at` on. Where the system cannot start a thread for the watchdog, work advances only at
+   * calls.
    */
   #watchWork(at: number): void {
     if (this.#isUnwatched) return;
@@ -524,7 +524,7 @@ export class GuestThread {
 /** Handles a promise in a synchronous call: passes it as the value if the result type permits, otherwise throws. */
 function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
   if (service.takesPromise) return service.deliver(promise);
-  promise.then(undefined, () => {}); // no code observes its rejection
+  promise.then(undefined, () => {}); // its rejection must not count as unhandled
   throw unexpectedPromise(service.label);
 }
 

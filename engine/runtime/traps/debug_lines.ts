@@ -6,7 +6,8 @@
  *
  * The input is untrusted: malformed units are skipped, and so are rows of code that the linker removed (their address
  * is 0 or near the end of the address space). Invariant: work and memory are bounded by a small multiple of the
- * sections' size, because every row needs at least one byte of line-number program, and no string is decoded twice.
+ * sections' size: every row needs at least one byte of line-number program, and TextSection bounds the decoding of
+ * strings.
  */
 import { ByteReader } from "../../base/bytes.ts";
 import type { SourcePlace } from "../../errors.ts";
@@ -58,15 +59,15 @@ interface Strings {
   lineStr: TextSection;
 }
 
-/** The longest path of a file; a longer one is unknown. */
+/** Paths of this many UTF-16 units or more are treated as unknown. */
 const MOST_PATH = 1024;
-/** The number of times that the bytes of a section of strings are decoded on average, at most. */
+/** Maximum number of bytes decoded from a string section, as a multiple of its size. */
 const MOST_COPIES = 8;
 
 /**
- * A section of strings that end with a zero. Entries may refer to the same bytes any number of times, so each offset is
- * decoded once, and all offsets together at most {@linkcode MOST_COPIES} times the section: tools share tails of
- * strings, but not often.
+ * A section of zero-terminated strings. Entries may refer to the same bytes any number of times, so the string at each
+ * offset is decoded once, and all strings together have at most {@linkcode MOST_COPIES} times the size of the section.
+ * Tools let strings share their tails, but not often enough to reach that limit.
  */
 export class TextSection {
   readonly #bytes: Uint8Array;
@@ -134,7 +135,7 @@ function lastBelow(count: number, holds: (k: number) => boolean): number {
   return low - 1;
 }
 
-/** Reads a fixed-size little-endian number. */
+/** Reads a little-endian number of `size` bytes. */
 export function fixed(reader: ByteReader, size: number): number {
   const bytes = reader.take(size);
   let value = 0;
@@ -146,6 +147,7 @@ function text(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
+/** Reads a zero-terminated string. */
 export function cString(reader: ByteReader): string {
   const end = reader.bytes.indexOf(0, reader.pos);
   if (end < 0 || end >= reader.end) reader.fail("unterminated string");
@@ -249,7 +251,7 @@ function addRow(lines: Lines, address: number, file: number, line: number, colum
   lines.length++;
 }
 
-/** The path of a file in a directory; empty if it is too long: many files may share a long directory. */
+/** The path of a file in a directory. Empty if it is too long, because many files may refer to one long directory. */
 function joined(directory: string | undefined, name: string): string {
   if ((directory?.length ?? 0) + name.length >= MOST_PATH) return "";
   if (directory === undefined || directory === "" || name.startsWith("/")) return name;

@@ -1,6 +1,6 @@
 /**
  * Source maps of modules (ECMA-426; the custom section sourceMappingURL of the WebAssembly tool conventions). In: the
- * JSON of a map. Out: source locations by byte offset in the module: the columns of the map's first line.
+ * JSON of a map. Out: source locations by byte offset in the module, which the map gives as columns of its first line.
  *
  * The input is untrusted: a malformed map is ignored as a whole. Invariant: work and memory are bounded by a small
  * multiple of the map's size.
@@ -19,7 +19,7 @@ export interface SourceMapFile {
    * no source to the beginnings of loops and to branches.
    */
   readonly placeNear: (offset: number, from: number, to: number, prefer: "before" | "after") => SourcePlace | undefined;
-  /** Texts of the sources that the map contains, by the names that places have. */
+  /** The source texts that the map embeds, by file name as in source locations. */
   readonly contents: ReadonlyMap<string, string>;
 }
 
@@ -68,9 +68,9 @@ function isTexts(value: unknown): value is (string | null)[] {
   return Array.isArray(value) && value.every((item) => item === null || typeof item === "string");
 }
 
-/** Most segments without a source that a search passes. */
+/** Maximum number of segments that a search for one with a source examines. */
 const MOST_UNMAPPED = 64;
-/** Words per segment: column in the generated code, source, line and column there, all from 0; source −1 for none. */
+/** Words per segment: column in the generated code; source, −1 for none; line and column in the source. All from 0. */
 const SEGMENT = 4;
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -92,7 +92,7 @@ function readSegments(mappings: string): Int32Array {
   return Int32Array.from(words);
 }
 
-/** True for numbers of columns, sources and lines; one more is a positive 32-bit integer, too. */
+/** True for valid columns, sources and lines; 1 is added to some of them, and the sum must fit in 31 bits. */
 function isNumber(value: number): boolean {
   return value >= 0 && value < 0x7fffffff;
 }

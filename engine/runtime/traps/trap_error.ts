@@ -1,7 +1,8 @@
 /**
  * Errors of traps. In: the thread state at the trap. Out: a TrapError, or an ExhaustionError for a stack overflow, with
- * the specification's message and the guest frames. The trap table of the image maps the program counter to the trap;
- * the stack walk follows return addresses through the call-site tables, because there is no frame pointer.
+ * the specification's message and the guest frames; a Bug for a fault at an address without a trap site. The trap table
+ * of the image maps the program counter to the trap; the stack walk follows return addresses through the call-site
+ * tables, because compiled code has no frame pointer.
  */
 import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../errors.ts";
@@ -9,7 +10,7 @@ import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import { type GuestThread, STACK_GUARD_BYTES } from "../thread/guest_thread.ts";
 
-/** The maximum number of frames in a trap's error. */
+/** The maximum number of frames in an error. */
 const MAX_FRAMES = 64;
 
 /** The module of an image, as the stack walk uses it. */
@@ -22,7 +23,7 @@ export interface ImageOwner {
   placeOf: (offset: number) => SourcePlace | undefined;
   /** True for intrinsic modules, whose frames are hidden. */
   internal: boolean;
-  /** The module, which its compilations share. */
+  /** The validated module: the same object for all compilations of a module. */
   readonly valid: object;
 }
 
@@ -49,7 +50,7 @@ type ImageLookup = (address: number) => ImageOwner | undefined;
 /** Makes the core dump of a trap with a stack, for a program. */
 export type StackDump = (stack: GuestStack, program: string) => Uint8Array<ArrayBuffer>;
 
-/** The error of the trap that the thread state describes. */
+/** The error of the trap that the thread state describes; `dump` makes its core dump on demand. */
 export function trapError(thread: GuestThread, lookup: ImageLookup, dump?: StackDump): Error {
   const found = new GuestStack();
   const { state } = thread;
