@@ -15,7 +15,7 @@ export const ENGINE_VERSION = "0.1.0";
 /** Bundling replaces this text with the computed stamp. */
 const GIVEN = "stamp-of-waft";
 
-/** The stamp, once it was computed. */
+/** The stamp, once it has been computed. */
 let stamp: string | undefined;
 
 /** The version and the fingerprint of the layouts, such as `0.1.0-9f2c01ab`. */

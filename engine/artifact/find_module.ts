@@ -1,6 +1,6 @@
 /**
- * Cached modules. In: the bytes of a module, settings and a cache. Out: the loaded module on a hit. Invariant: this
- * file loads no part of the compiler.
+ * Cached modules. In: the cache key of a module, settings and a cache. Out: the loaded module on a hit. Invariant: this
+ * file imports no part of the compiler.
  */
 import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
@@ -19,8 +19,8 @@ import type { Settings } from "../settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 
 /**
- * True if the bytes are a binary module rather than text: a binary module begins with a zero byte, which no text
- * contains.
+ * True if the bytes are treated as a binary module rather than text: a binary module begins with a zero byte, with
+ * which no text begins. Empty input counts as binary.
  */
 export function looksBinary(bytes: Uint8Array): boolean {
   return bytes.length === 0 || bytes[0] === 0;
@@ -67,7 +67,7 @@ function hasSharedMemory(module: WasmModule): boolean {
     module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
 }
 
-/** Running the module requires code that only a compiler can make. */
+/** Thrown if running the module requires code that only a compiler can make. */
 export class NeedsCompiler extends Error {}
 
 /** The code options of the collector. */

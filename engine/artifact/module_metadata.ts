@@ -59,7 +59,7 @@ function defineLazily<Key extends "names" | "datas">(
   Object.defineProperty(valid, key, { get: () => value ??= compute(), enumerable: true, configurable: true });
 }
 
-/** Modules may have 100,000 data segments, which dominate the decoding time. */
+/** Reads the data segments of a binary form. A module may have 100,000 of them, which dominate the decoding time. */
 function datasOf(bytes: Uint8Array): DataSegment[] {
   const datas: DataSegment[] = [];
   const reader = new ByteReader(bytes, HEADER_BYTES);
@@ -72,6 +72,7 @@ function datasOf(bytes: Uint8Array): DataSegment[] {
   return datas;
 }
 
+/** Reads the name section. */
 function namesOf({ customs }: ValidModule): Names {
   const names = emptyNames();
   const section = customs.find(({ name }) => name === "name");

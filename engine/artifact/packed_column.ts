@@ -1,6 +1,6 @@
 /**
- * Compression of integer columns. In: an Int32Array. Out: bytes, and the same array from those. Code tables are sorted
- * or repeat values, so each value is stored as its difference from the previous one:
+ * Compression of integer columns. In: an array of integers. Out: bytes; and from bytes, the same values as an
+ * Int32Array. Code tables are sorted or repeat values, so each value is stored as its difference from the previous one:
  *
  *      count · { difference ≠ 0 | 0 · number of further rows with the same value }
  *

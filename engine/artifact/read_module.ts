@@ -71,9 +71,9 @@ function mapFile(host: Host, path: string): MappedFile | undefined {
 }
 
 /**
- * Loads the artifact in a file and maps the file's pages where the system can, so that code that never runs is never
- * read. To replace such a file, rename another one over it; never rewrite it in place. `contents` extracts the artifact
- * from the start of the file where other data follows it.
+ * Loads the artifact in a file and maps the pages of a large file where the system can, so that its code is not copied:
+ * loading reads the bytes once, for the checksum. To replace such a file, rename another one over it; never rewrite it
+ * in place. `contents` extracts the artifact from the start of the file where other data follows it.
  *
  * Throws ArtifactError, and system errors of reading the file.
  */

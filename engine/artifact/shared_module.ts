@@ -89,7 +89,7 @@ export function shareModule(module: CompiledModule, owner: object, features: Fea
   return token;
 }
 
-/** Ends the retention by `owner`; after the last one, no further realm will adopt the module. */
+/** Ends the retention by `owner`. After the last one, adoption of the module in another realm may fail. */
 export function unshareModule(module: CompiledModule, owner: object): void {
   const owners = RETAINED.get(module);
   if (owners?.delete(owner) && owners.size === 0) RETAINED.delete(module);

@@ -1,6 +1,9 @@
-/** Base64 text to bytes, with the decoder of the host where it has one. */
+/**
+ * Base64 text to bytes, by the decoder of the host if it has one. The text must be valid: decoders differ for other
+ * text.
+ */
 
-/** Decodes base64 text without white space. Throws for other text. */
+/** Decodes base64 text without white space. For other text, throws or, with `Buffer`, skips the invalid characters. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native !== undefined) return native.call(Uint8Array, text);

@@ -6,7 +6,7 @@
 import { MalformedError } from "../errors.ts";
 import { decodeUtf8, encodeUtf8 } from "./utf8.ts";
 
-/** The suite's message for a section or a function body that stops early. */
+/** The specification suite's message for a section or a function body that ends early. */
 export const UNEXPECTED_END = "unexpected end of section or function";
 
 /** A cursor over bytes. `pos` is the index of the next byte; its offset in the whole module is `base + pos`. */
@@ -85,8 +85,8 @@ export class ByteReader {
 
   /**
    * Reports an integer at `pos` that crosses the end. If the bytes after the end show that the integer itself is
-   * malformed, that is the better report (and the suite's), since a wrong section size is often a consequence.
-   * Otherwise the input ends too early.
+   * malformed, reports that, as the suite expects, because a wrong section size is often a consequence. Otherwise
+   * reports that the input ends too early.
    */
   #crossing(kind: "u32" | "s32" | "s33" | "s64" | "u64"): never {
     const end = this.end;
@@ -213,7 +213,7 @@ export class ByteReader {
     this.fail("integer representation too long", pos - 1);
   }
 
-  /** An unsigned 64-bit LEB128 integer as a bigint: for limits, which keep bigints. */
+  /** An unsigned 64-bit LEB128 integer as a bigint, as in limits. */
   u64BigInt(): bigint {
     this.u64();
     return (BigInt(this.hi >>> 0) << 32n) | BigInt(this.lo >>> 0);
@@ -394,7 +394,7 @@ export class ByteWriter {
     return this.length;
   }
 
-  /** Ends the run that began at `mark`: moves it up and writes its length, in the shortest form, in front. */
+  /** Ends the run that began at `mark`: inserts its length in the shortest form before it. */
   endSized(mark: number): void {
     const size = this.length - mark;
     const sizeBytes = size < 0x80 ? 1 : size < 0x4000 ? 2 : size < 0x200000 ? 3 : size < 0x10000000 ? 4 : 5;
@@ -405,7 +405,7 @@ export class ByteWriter {
     this.length = mark + sizeBytes + size;
   }
 
-  /** The written bytes, as an array of their own. */
+  /** A copy of the written bytes. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.bytes.slice(0, this.length);
   }

@@ -1,6 +1,6 @@
 /**
- * Growth of typed-array columns. In: a full column and the length that is needed. Out: a copy of at least that length
- * with the same element type; elements beyond the old contents are zero.
+ * Growth of typed-array columns. In: a full column and the required length. Out: a copy of at least that length with
+ * the same element type; elements beyond the old contents are zero.
  */
 
 type Column = Int8Array | Uint8Array | Uint16Array | Int32Array | Float64Array;

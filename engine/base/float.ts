@@ -3,7 +3,7 @@
  * rounded to nearest even, infinities, NaN payloads. Bits are 32-bit halves, since a NaN may lose its payload in a
  * JavaScript number.
  *
- * Establishes: printing and parsing preserve the bits, and the printed decimal is the shortest that does.
+ * Invariant: printing and parsing preserve the bits, and the printed decimal is the shortest that does.
  */
 
 /** Bits of an f32 (`lo`) or an f64 (`lo` and `hi`), as signed 32-bit integers. */
@@ -82,7 +82,10 @@ function parseMagnitude(body: string, width: 32 | 64, out: FloatBits): FloatPars
   return setSpecial(width, out, payload | 0, width === 32 ? payload : Math.floor(payload / 0x100000000));
 }
 
-/** Infinity or a NaN: all exponent bits, and a significand: `high` has the f32's bits or the f64's upper ones. */
+/**
+ * Sets infinity or a NaN. `high` is the significand of an f32, or the upper bits of an f64's; `low` the f64's lower
+ * bits.
+ */
 function setSpecial(width: 32 | 64, out: FloatBits, low: number, high: number): FloatParse {
   out.lo = width === 32 ? 0x7f800000 | high : low;
   out.hi = width === 32 ? 0 : 0x7ff00000 | high;

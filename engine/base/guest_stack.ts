@@ -1,10 +1,10 @@
 /**
  * The text of `error.stack` for errors that end a guest's call. In: the error's first line, the guest's frames, and the
- * stack that the host made. Out: the guest's frames, then the program's own; the engine's are left out, and a recursion
- * is shown once.
+ * stack that the host captured. Out: the guest's frames, followed by the frames of the program. Frames of the engine
+ * are omitted, and a recursion is shown once.
  */
 
-/** A frame of a guest, as far as its text goes. */
+/** The parts of a guest's frame that appear in the text. */
 interface StackFrame {
   readonly funcIndex: number;
   readonly funcName?: string;
@@ -15,20 +15,20 @@ interface StackFrame {
   readonly column?: number;
 }
 
-/** The prefix of the engine's files in a host's stack traces. */
+/** The prefix of the paths of the engine's files in a host's stack traces. */
 const ENGINE = ((url: string) => url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url)(
   new URL("../", import.meta.url).href,
 );
 
 /** The longest recursion, in functions, that is recognized. */
 const MAX_PERIOD = 8;
-/** The fewest rounds of a recursion that are collapsed. */
+/** The minimum number of rounds of a recursion that is collapsed. */
 const MIN_ROUNDS = 3;
 
-/** The longest name in texts that are shown for reading: a stack or a listing repeats the names of a module. */
+/** Maximum length of a name in stacks and listings, which repeat the names of a module, in UTF-16 units. */
 const MOST_NAME = 200;
 
-/** A name, cut if it is very long. */
+/** A name, truncated to MOST_NAME. */
 export function shortName(name: string): string {
   if (name.length <= MOST_NAME) return name;
   // The cut does not divide a surrogate pair.
@@ -50,7 +50,7 @@ function roundsAt(frames: readonly StackFrame[], from: number, period: number): 
   return Math.floor((k - from) / period);
 }
 
-/** Lines of the frames; a recursion of a few functions is shown once, with the number of frames left out. */
+/** Lines of the frames; a recursion of a few functions is shown once, with the number of omitted frames. */
 function collapsed(frames: readonly StackFrame[]): string[] {
   const lines: string[] = [];
   for (let k = 0; k < frames.length;) {
@@ -64,32 +64,34 @@ function collapsed(frames: readonly StackFrame[]): string[] {
   return lines;
 }
 
-/** Whether a line of a host's stack shows the engine. */
+/** True if a line of a host's stack is a frame of the engine. */
 function isOwn(line: string): boolean {
   return line.includes(ENGINE);
 }
 
-/** Frames of the engine between a guest and the program that a stack must have room for. */
+/**
+ * Maximum number of frames of the engine between guest and program, by which the limit of captured stacks is raised.
+ */
 const OWN_FRAMES = 24;
 
 type Capturing = { captureStackTrace?(holder: object): void; stackTraceLimit?: number };
 
-/** The answer of {@linkcode keepsGetter}, once it is known. */
+/** The result of {@linkcode keepsGetter}, once it is known. */
 let hasGetter: boolean | undefined;
 
 /**
- * True if errors have their stack from a function that works after their property `stack` was replaced. This is found
- * out by the first error, not when the module is evaluated: an error makes V8 compile the functions on the stack again,
- * for the positions in their sources, and a bundle is one such function.
+ * True if the property `stack` of errors is an accessor whose getter still works after the property is replaced. This
+ * is determined at the first error, not when the module is evaluated: creating an error makes V8 recompile the
+ * functions on the stack to find their source positions, and a bundle is one large function.
  */
 function keepsGetter(): boolean {
   return hasGetter ??= Object.getOwnPropertyDescriptor(new Error(), "stack")?.get !== undefined;
 }
 
 /**
- * Prepares the creation of an error for {@linkcode defineGuestStack}: the stack that it captures has room for the
- * engine's frames, or there is none, because another one will be captured. Returns the limit of stacks, the argument of
- * {@linkcode limitStacks}, which must follow.
+ * Prepares the creation of an error for {@linkcode defineGuestStack}: raises the limit of stack frames to make room for
+ * the engine's frames, or sets it to 0 if another stack will be captured. Returns the previous limit, which the caller
+ * must pass to {@linkcode limitStacks} after the creation.
  */
 export function prepareStack(): number | undefined {
   const host = Error as Capturing;
@@ -98,18 +100,18 @@ export function prepareStack(): number | undefined {
   return stackTraceLimit;
 }
 
-/** Gives errors stacks of at most `limit` frames again. */
+/** Restores the limit of stack frames. */
 export function limitStacks(limit: number | undefined): void {
   if (limit !== undefined) (Error as Capturing).stackTraceLimit = limit;
 }
 
-/** The stack that a prepared error has captured, or else that of this place. It is not formatted before it is read. */
+/** The stack that a prepared error has captured, otherwise the current stack. It is formatted when it is read. */
 function nativeOf(error: Error, isPrepared: boolean): { readonly stack?: string } {
   const getter = isPrepared && keepsGetter() ? Object.getOwnPropertyDescriptor(error, "stack")?.get : undefined;
   return getter === undefined ? captureNative() : new OwnStack(error, getter);
 }
 
-/** The stack that an error had before its property `stack` was replaced. */
+/** The stack of an error whose property `stack` has been replaced, by the original getter. */
 class OwnStack {
   readonly #error: Error;
   readonly #getter: () => string;
@@ -124,7 +126,7 @@ class OwnStack {
   }
 }
 
-/** The stack of the host at this place, with room for the engine's frames. It is not formatted before it is read. */
+/** The current stack of the host, with room for the engine's frames. It is formatted when it is read. */
 function captureNative(): { readonly stack?: string } {
   const host = Error as Capturing;
   if (host.captureStackTrace === undefined) return new Error();
@@ -143,7 +145,7 @@ function guestStack(header: string, frames: readonly StackFrame[], native: strin
   return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");
 }
 
-/** The parts of a stack that has not been read, in a hidden property of its error. */
+/** Property key of the parts from which the stack of an error is composed when it is first read. */
 const PARTS: unique symbol = Symbol("waft.stack");
 
 interface StackParts {
@@ -158,7 +160,9 @@ function setStack(error: object, value: string): void {
   Object.defineProperty(error, "stack", { value, writable: true, enumerable: false, configurable: true });
 }
 
-/** The property `stack` of all errors: with functions of its own, each error would have a hidden class of its own. */
+/**
+ * The property `stack` of all errors. Its functions are shared, so that all errors have the same hidden class in V8.
+ */
 const STACK: PropertyDescriptor & ThisType<WithParts> = {
   get() {
     const parts = this[PARTS];
@@ -175,8 +179,8 @@ const STACK: PropertyDescriptor & ThisType<WithParts> = {
 };
 
 /**
- * Gives an error a stack that is composed when it is read; a program may set another. `isPrepared`: the error was
- * created between {@linkcode prepareStack} and {@linkcode limitStacks}.
+ * Gives an error a stack that is composed when it is first read and that programs may assign. `isPrepared`: the error
+ * was created between {@linkcode prepareStack} and {@linkcode limitStacks}.
  */
 export function defineGuestStack(
   error: Error,

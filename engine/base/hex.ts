@@ -1,6 +1,4 @@
-/**
- * Bytes as hexadecimal text and back, by built-in functions if the JavaScript engine has them.
- */
+/** Bytes to hexadecimal text and back, by built-in functions if the JavaScript engine has them. */
 
 interface HexBytes {
   toHex?(): string;
@@ -11,7 +9,7 @@ export function toHex(bytes: Uint8Array): string {
   return (bytes as HexBytes).toHex?.() ?? Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The bytes of a text of hexadecimal digits, whose number must be even. */
+/** Decodes hexadecimal digits, whose number must be even; other text is not checked on all hosts. */
 export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   const native = (Uint8Array as { fromHex?(text: string): Uint8Array<ArrayBuffer> }).fromHex;
   if (native !== undefined) return native.call(Uint8Array, text);

@@ -6,7 +6,7 @@
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** Most names are short and ASCII; below this length a loop beats the decoder's call. */
+/** Up to this many bytes, a loop over ASCII is faster than a call of the decoder; most names are that short. */
 const SHORT = 24;
 
 /** Decodes `bytes[start … end − 1]`; undefined if they are not valid UTF-8. */

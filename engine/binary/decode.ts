@@ -1,9 +1,8 @@
 /**
- * Decodes modules in binary form (read_module.ts). Function bodies stay bytes, of which only the local declarations are
- * read: errors inside a body are found when validation walks it.
- *
- * Relies on nothing about the bytes. Establishes: a Module whose RawBytes are views into `bytes`, which must not change
- * while the module is in use. Errors are MalformedError (or InvalidError for the engine's limits) with an offset.
+ * Decodes modules in binary form (read_module.ts). In: untrusted bytes, which must not change while the module is in
+ * use. Out: a Module whose RawBytes are views into the bytes. Throws MalformedError, or InvalidError for the engine's
+ * limits, with an offset. Function bodies stay bytes, of which only the local declarations are read: validation finds
+ * errors inside a body.
  */
 import type { CodeReader } from "../wasm/code_reader.ts";
 import { ConstantReader } from "../wasm/constant_reader.ts";
@@ -12,7 +11,9 @@ import type { Module } from "../wasm/module.ts";
 import { readModule } from "./read_module.ts";
 import { HEADER } from "./section_ids.ts";
 
-/** Reads constant instructions by itself, and others with a CodeReader: those belong to errors. */
+/**
+ * Decodes constant instructions itself. Other instructions are errors here, so a CodeReader is loaded only for them.
+ */
 class BinaryReader extends ConstantReader {
   #code: CodeReader | undefined;
 

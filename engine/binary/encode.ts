@@ -1,9 +1,9 @@
 /**
- * Module → bytes (specification, 5.5): sections in their order, empty ones left out, integers in their shortest form;
- * so the output depends on the module alone. Expressions are copied.
+ * Module → bytes (specification, 5.5): sections in their order, without empty ones, integers in their shortest form, so
+ * equal modules give equal bytes. Expressions and bodies are copied.
  *
- * Custom sections keep their places. A custom section "name" is copied; if there is none, one is made of `module.names`
- * and appended.
+ * Custom sections keep their places. A custom section "name" is copied; if there is none, one is made from
+ * `module.names` and appended.
  */
 import { ByteWriter } from "../base/bytes.ts";
 import {

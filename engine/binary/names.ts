@@ -1,6 +1,7 @@
 /**
- * The name section (specification, appendix A.4.1), read and written. Reading is lenient: a damaged subsection is
- * ignored and never makes a module malformed. Names serve people and stack traces; nothing depends on them.
+ * The name section (specification, appendix A.4.1), read and written. In: the content of the section. Out: names by
+ * index; and vice versa. Reading is lenient: a damaged subsection is ignored and never makes a module malformed. Names
+ * appear in text, error messages and stack traces; they never affect execution.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { MalformedError } from "../errors.ts";
@@ -91,6 +92,7 @@ function writeIndirectNameMap(writer: ByteWriter, map: IndirectNameMap): void {
   }
 }
 
+/** Writes the content of a subsection. Returns false, and writes nothing, if it has no names. */
 function writeSubsection(id: number, writer: ByteWriter, names: Names): boolean {
   if (id === 0) {
     if (names.module === undefined) return false;

@@ -1,9 +1,7 @@
 /**
  * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts,
  * then the checks that span sections. In: a reader, which decodes all instructions (decode.ts) or only constant ones
- * (artifact/module_metadata.ts).
- *
- * Establishes: a Module whose RawBytes are views into the reader's bytes.
+ * (artifact/module_metadata.ts). Out: a Module whose RawBytes are views into the reader's bytes.
  */
 import { UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";

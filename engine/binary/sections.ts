@@ -3,7 +3,7 @@
  * entries to the module. Function bodies and constant expressions stay bytes; the extent of a constant expression is
  * found by decoding it, so its opcodes and immediates are well-formed.
  *
- * Establishes: allocation is bounded by a small multiple of the section's size, whatever counts it claims.
+ * Invariant: allocation is bounded by a small multiple of the section's size, regardless of the counts it declares.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
@@ -32,7 +32,7 @@ import {
   REC,
 } from "./types.ts";
 
-/** State of decoding beside the module, which is checked at the end. */
+/** The state of decoding a module; checks at the end compare its parts. */
 export interface Decoding {
   readonly module: Module;
   /** Type indices of the function section. */
@@ -51,7 +51,7 @@ export interface Decoding {
   readonly prefix: boolean;
 }
 
-/** The reader of sections: bytes, and the instructions of constant expressions. */
+/** Reads the bytes of sections and the instructions of constant expressions. */
 export interface ModuleReader extends ByteReader {
   /** Absolute offset of the last instruction returned by `next`. */
   readonly at: number;
@@ -93,7 +93,7 @@ function readEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, read:
   }
 }
 
-/** Reads up to the `end` that closes the expression. Nesting is counted, without recursion. */
+/** Reads up to and including the `end` that closes the expression. Nesting is counted, without recursion. */
 function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
   for (let depth = 0; depth >= 0;) {
@@ -148,7 +148,7 @@ function readFunctions(reader: ModuleReader, { funcTypes }: Decoding): void {
   readEntries(reader, "functions", () => funcTypes.push(reader.u32()));
 }
 
-/** 0x40 0x00 before a table type announces an initial value. */
+/** The first byte of a table with an initial value; 0x00 and the table type follow. */
 const TABLE_WITH_INIT = 0x40;
 
 function readTables(reader: ModuleReader, { module }: Decoding): void {
@@ -242,8 +242,8 @@ function readDataCount(reader: ModuleReader, { module }: Decoding): void {
 }
 
 /**
- * Reports a body that does not close with `end`: an error inside it, if there is one; otherwise the suite has three
- * messages, depending on the bytes after the body.
+ * Reports a body that does not close with `end`: the first error inside it, or else one message that contains the three
+ * that the suite expects, depending on the bytes after the body.
  */
 function failUnendedBody(reader: ModuleReader): never {
   readLocals(reader);
@@ -309,7 +309,7 @@ export function readDatas(reader: ModuleReader, datas: DataSegment[]): void {
   });
 }
 
-/** Readers by section id; custom sections (0) are the caller's. */
+/** Readers by section id; read_module.ts reads custom sections (0). */
 export const SECTION_READERS: readonly (SectionReader | undefined)[] = [
   undefined,
   readTypes,

@@ -1,6 +1,7 @@
 /**
  * Type definitions, limits and the types of tables, memories, globals and tags in binary form (specification, 5.3),
- * read and written. Value types themselves are read by wasm/type_reader.ts.
+ * read and written. Readers throw MalformedError; type indices are checked by validation. Value types themselves are
+ * read by wasm/type_reader.ts.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { EXTERN_KIND, type ImportDesc } from "../wasm/module.ts";
@@ -40,7 +41,7 @@ const HAS_MAX = 1;
 const SHARED = 2;
 const ADDRESS_64 = 4;
 
-/** A vector of value types. */
+/** Reads a vector of value types. */
 function readValTypes(reader: ByteReader): ValType[] {
   const types: ValType[] = [];
   for (let left = reader.count(); left > 0; left--) types.push(readValType(reader));
@@ -78,7 +79,7 @@ function readCompositeType(reader: ByteReader): CompositeType {
   }
 }
 
-/** A subtype, in full or in the short form of a final type without supertypes. */
+/** Reads a subtype, in full or in the short form of a final type without supertypes. */
 export function readSubType(reader: ByteReader): SubType {
   const form = reader.pos < reader.end ? reader.bytes[reader.pos] : 0;
   const supertypes: number[] = [];
@@ -88,7 +89,7 @@ export function readSubType(reader: ByteReader): SubType {
   return { final: form === SUB_FINAL, supertypes, composite: readCompositeType(reader) };
 }
 
-/** Limits, with their flags. */
+/** Reads limits and their flags, of which `allowed` are permitted. */
 function readLimits(reader: ByteReader, allowed: number): { limits: Limits; flags: number } {
   const flags = reader.u8();
   if ((flags & ~allowed) !== 0) reader.fail("malformed limits flags", reader.pos - 1);
@@ -98,31 +99,31 @@ function readLimits(reader: ByteReader, allowed: number): { limits: Limits; flag
   return { limits, flags };
 }
 
-/** A table type. */
+/** Reads a table type. */
 export function readTableType(reader: ByteReader): TableType {
   const element = readRefType(reader);
   return { element, limits: readLimits(reader, HAS_MAX | ADDRESS_64).limits };
 }
 
-/** A memory type. */
+/** Reads a memory type. */
 export function readMemoryType(reader: ByteReader): MemoryType {
   const { limits, flags } = readLimits(reader, HAS_MAX | SHARED | ADDRESS_64);
   return { limits, shared: (flags & SHARED) !== 0 };
 }
 
-/** A global type. */
+/** Reads a global type. */
 export function readGlobalType(reader: ByteReader): GlobalType {
   const type = readValType(reader);
   return { type, mutable: readMutable(reader) };
 }
 
-/** A tag type: the attribute byte 0x00 and the index of a function type. */
+/** Reads a tag type: the attribute byte 0x00 and the index of a function type. */
 export function readTagType(reader: ByteReader): TagType {
   if (reader.u8() !== 0) reader.fail("malformed tag attribute: zero byte expected", reader.pos - 1);
   return { typeIndex: reader.u32() };
 }
 
-/** The type of an import: its kind and the type of that kind. */
+/** Reads the type of an import: its kind and the type of that kind. */
 export function readExternType(reader: ByteReader): ImportDesc {
   switch (reader.u8()) {
     case EXTERN_KIND.func:
@@ -140,13 +141,13 @@ export function readExternType(reader: ByteReader): ImportDesc {
   }
 }
 
-/** A heap type. */
+/** Writes a heap type. */
 export function writeHeapType(writer: ByteWriter, heap: HeapType): void {
   if (heap < 0) writer.u8(heap & 0x7f);
   else writer.s33(heap);
 }
 
-/** A value or storage type, in the short form if there is one. */
+/** Writes a value or storage type, in the short form if there is one. */
 export function writeValType(writer: ByteWriter, type: ValType): void {
   if (!isRef(type)) {
     writer.u8(type);
@@ -167,7 +168,7 @@ function writeFieldType(writer: ByteWriter, field: FieldType): void {
   writer.u8(field.mutable ? 1 : 0);
 }
 
-/** A subtype, in the short form if there is one. */
+/** Writes a subtype, in the short form if there is one. */
 export function writeSubType(writer: ByteWriter, type: SubType): void {
   if (!type.final || type.supertypes.length > 0) {
     writer.u8(type.final ? SUB_FINAL : SUB);
@@ -199,24 +200,24 @@ function writeLimits(writer: ByteWriter, limits: Limits, flags: number): void {
   if (limits.max !== undefined) writer.u64BigInt(limits.max);
 }
 
-/** A table type. */
+/** Writes a table type. */
 export function writeTableType(writer: ByteWriter, type: TableType): void {
   writeValType(writer, type.element);
   writeLimits(writer, type.limits, 0);
 }
 
-/** A memory type. */
+/** Writes a memory type. */
 export function writeMemoryType(writer: ByteWriter, type: MemoryType): void {
   writeLimits(writer, type.limits, type.shared ? SHARED : 0);
 }
 
-/** A global type. */
+/** Writes a global type. */
 export function writeGlobalType(writer: ByteWriter, type: GlobalType): void {
   writeValType(writer, type.type);
   writer.u8(type.mutable ? 1 : 0);
 }
 
-/** A tag type. */
+/** Writes a tag type. */
 export function writeTagType(writer: ByteWriter, type: TagType): void {
   writer.u8(0);
   writer.u32(type.typeIndex);

@@ -1,6 +1,6 @@
 /**
  * A directory of artifacts, so that a module is compiled only once. In: the directory, the bytes of a module and the
- * other inputs that determine its code. Out: the stored artifact, or nothing.
+ * other inputs that determine its code. Out: the stored artifact, or undefined on a miss.
  *
  * An artifact is machine code, so the directory is private to the user: it is created with mode 0700, and a directory
  * or file that is a symbolic link, is owned by another user or is writable by others is ignored. Invariants: a file has
@@ -84,7 +84,7 @@ export function cacheKey(module: Uint8Array, facts: readonly string[]): string {
   return keyOf(nodeModule("node:crypto").createHash("sha256").update(module).digest(), facts);
 }
 
-/** The same key, computed with Web Crypto, which every host has loaded. */
+/** The same key, computed with Web Crypto, which hosts provide without loading a module. */
 export async function cacheKeyAsync(module: Uint8Array<ArrayBuffer>, facts: readonly string[]): Promise<string> {
   return keyOf(new Uint8Array(await crypto.subtle.digest("SHA-256", module)), facts);
 }

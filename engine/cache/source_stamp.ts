@@ -5,10 +5,13 @@
  */
 import { linkFacts, listDirectory } from "../host/files.ts";
 
-/** The stamp, once it was computed. */
+/** The stamp, once it has been computed. */
 let stamp: string | undefined;
 
-/** A hash of the names, sizes and modification times of the engine's source files. */
+/**
+ * A hash of the names, sizes and modification times of the engine's source files; the engine's URL if that is remote;
+ * empty if the files cannot be read.
+ */
 export function sourceStamp(): string {
   return stamp ??= computeStamp();
 }

@@ -3,8 +3,8 @@
  * anyref converted from it), another holds exceptions (exnref). In: a value. Out: a reference, the handle number times
  * 8 plus the table's tag (gc_layout.ts: REF_TAG), so that the kind of every reference is known from its word.
  *
- * Numbers are freed by mark and sweep. The store marks the reachable references, or the garbage collector does so if the
- * program uses the garbage-collected heap.
+ * Numbers are freed by mark and sweep. The store marks the reachable references, or the garbage collector does so if
+ * the program uses the garbage-collected heap.
  *
  * Invariant: a value has one number while it is in the table. Strings are exempt: equal strings are indistinguishable,
  * and a lookup would hash the whole text each time that a program appends a character.

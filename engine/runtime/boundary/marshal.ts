@@ -139,8 +139,8 @@ export function isThenable(value: object): boolean {
 }
 
 /**
- * True for promises and suspensions. Only these suspend the guest if a result is a reference, because any other object is
- * an ordinary value.
+ * True for promises and suspensions. Only these suspend the guest if a result is a reference, because any other object
+ * is an ordinary value.
  */
 function isPromise(value: object): boolean {
   return value instanceof Promise || HOLDING in value;

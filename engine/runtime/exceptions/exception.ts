@@ -365,8 +365,8 @@ export function isException(type: ValType): boolean {
 }
 
 /**
- * Converts `value` and writes it to a cell. For a reference type, writes nothing and returns the value to retain. Throws
- * TypeError if the value does not have the type.
+ * Converts `value` and writes it to a cell. For a reference type, writes nothing and returns the value to retain.
+ * Throws TypeError if the value does not have the type.
  */
 function writeCell(
   cells: number[],

@@ -1,6 +1,6 @@
 /**
- * The captured state of an idle instance, as data: its defined memories, tables, globals and dropped segments. In: a
- * record made by instance_state.ts or read from a snapshot.
+ * The captured state of an idle instance, as data: its defined memories, tables, globals and dropped segments.
+ * instance_state.ts and snapshot.ts make such records. In: a record. Out: its references, for the garbage collector.
  */
 import { isRef } from "../../wasm/types.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";

@@ -12,7 +12,7 @@ export class Global {
   readonly type: GlobalType;
   readonly region: NativeRegion;
   readonly offset: number;
-  /** The owner of the cell, which it keeps alive. */
+  /** The owner of the cell; the global keeps it alive. */
   readonly owner: unknown;
   /** Observes the values that JavaScript reads, for recordings. */
   watcher: { read(value: unknown): void } | undefined;
@@ -41,7 +41,7 @@ export class Global {
   }
   readonly #retained: Set<Sharer> = new Set();
 
-  /** Keeps the instance of a function alive after the function was stored in the global. */
+  /** Called after `value` was stored in the global: keeps the instance of a function alive until the next store. */
   keepOwner(value: unknown): void {
     const info = funcInfo(value);
     this.#funcOwner = info?.owner;

@@ -45,7 +45,7 @@ const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
 
 export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly store: Store;
-  /** Its module, with the code that it runs: see {@linkcode Instance.adoptCode}. */
+  /** The module whose code it runs; {@linkcode Instance.adoptCode} replaces it. */
   module: CompiledModule;
   /** The VM context. */
   readonly block: ContextBlock;
@@ -226,7 +226,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /**
    * Runs the code of `module`, another compilation of the same module, from the next call of each function on. Frames
-   * on the stack and functions that JavaScript has keep the code that they were made for, so that stays alive.
+   * on the stack and existing exported functions still refer to the previous code, so the instance retains it.
    */
   adoptCode(module: CompiledModule): void {
     this.retained.add(this.module);
@@ -287,7 +287,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
 
-  /** Marks every reference in its globals and tables. */
+  /** Marks every reference in its globals, its tables and the state that `reset` restores. */
   markReferences(mark: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
@@ -440,8 +440,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   /**
-   * memory.atomic.wait: waits up to `nanoseconds` (negative: without a limit). Traps if the deadline of the call passes
-   * first.
+   * memory.atomic.wait: waits up to `nanoseconds` (negative: without a limit). Returns one of WAIT. Traps if the
+   * deadline of the call passes first.
    */
   #wait(memoryIndex: number, at: number, bytes: number, expected: bigint, nanoseconds: bigint): number {
     const { shared } = this.#atomicRange(memoryIndex, at, bytes);

@@ -1,7 +1,7 @@
 /**
  * Captures, restores and resets the state that an idle instance defines: memories, tables, globals, and the dropped
  * segments. Imports belong to other owners and are unaffected. `applyState` restores a captured record; `rebuild`
- * restores the module's initial state without a record, but not the effects of a start function.
+ * (initial_state.ts) restores the module's initial state without a record, but not the effects of a start function.
  */
 import type { InstanceState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
@@ -38,7 +38,10 @@ function globalsOffset({ block, module }: Instance): number {
   return block.offset + module.layout.globalsOffset + module.valid.importedGlobalCount * 16;
 }
 
-/** Restores a state captured from the instance or, in a snapshot, from another instance of its module. */
+/**
+ * Restores a state captured from the instance or, in a snapshot, from another instance of its module. Throws RangeError
+ * if a memory or table cannot grow to its captured size.
+ */
 export function applyState(instance: Instance, state: InstanceState): void {
   const { module: { valid }, memories, tables, region } = instance;
   state.memories.forEach(({ pages, runs }, i) => {

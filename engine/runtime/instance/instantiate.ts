@@ -1,7 +1,7 @@
 /**
  * Instantiation (specification, 4.7.2): checks and links imports, creates the VM context, runs segments and the start
- * function. In: a CompiledModule and import values. Out: an Instance. Throws LinkError before any code has run, or the
- * TrapError of a segment or of the start function.
+ * function. In: a CompiledModule and import values. Out: an Instance. Throws LinkError before any code has run,
+ * RangeError if there is no memory, the TrapError of a segment, or the errors of the start function.
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
 import { LinkError } from "../../errors.ts";
@@ -63,8 +63,8 @@ export interface InstanceLimits {
   /** Maximum number of elements of each table that the instance defines. Default: 10,000,000. */
   maxTableElements?: number;
   /**
-   * Maximum stack depth in bytes at which its functions may be entered; requires the optimization `stack-fence`.
-   * Default: 1,048,576, the whole stack.
+   * Maximum stack depth in bytes at which its functions may be entered; for deterministic code, in abstract units and
+   * at most the default. Another value requires the optimization `stack-fence`. Default: 1,048,576.
    */
   maxStackBytes?: number;
   /**

@@ -36,7 +36,7 @@ import { parkedStack, type StackDump, trapError } from "../traps/trap_error.ts";
 import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
-/** Intrinsic modules that a store instantiates when a program first uses objects or string builtins. */
+/** Intrinsic modules that a store instantiates when a program uses objects or calls string builtins often. */
 interface StoreIntrinsics {
   /** The garbage collector, with its control area at address `control`. */
   collector(store: Store, control: number): CollectorCode;
@@ -207,8 +207,9 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * Converts a value to the word of a reference. `receiver` obtains the reference, and is kept alive as long as the
-   * functions in the object that it refers to.
+   * Converts a value to the word of a reference. `receiver` obtains the reference: it and the other holders of an
+   * object keep each other alive, because the object may contain their functions. Throws TypeError if the value does
+   * not have type `type`.
    */
   toWord(value: unknown, type: ValType, receiver?: Sharer): number {
     const heap = heapOf(type);
@@ -264,7 +265,10 @@ export class Store implements ReferenceBoundary {
     return heap === HEAP.any || heapMatches(typeIdAt(word), heap);
   }
 
-  /** Converts the word of a reference to a JavaScript value. `giver` is the origin of the reference. */
+  /**
+   * Converts the word of a reference to a JavaScript value. `giver` is the origin of the reference. Throws TypeError
+   * for an exnref.
+   */
   fromWord(word: number, type: ValType, giver?: Sharer): unknown {
     const top = topHeap(heapOf(type));
     if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
@@ -286,7 +290,9 @@ export class Store implements ReferenceBoundary {
     return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]);
   }
 
-  /** Adds address and size to the trap of an access that faulted behind a memory. */
+  /**
+   * Adds the address, relative to the memory, and the memory's size to the trap of an access that hit its guard pages.
+   */
   #withAccess(error: Error): Error {
     const fault = this.thread.state.word(THREAD.FAULT_ADDRESS);
     if (!(error instanceof TrapError) || error.code !== "memory-out-of-bounds" || fault === 0) return error;
@@ -300,7 +306,7 @@ export class Store implements ReferenceBoundary {
   /** The instance of the context at an address; undefined if that context has none. */
   #instanceAt(context: number): Instance | undefined {
     if (context === this.#lastContext) return this.#lastInstance;
-    // A view of the context takes longer than everything else here.
+    // Creating a view of the context is the slowest step, so the instance that was found last is tried first.
     const last = this.#instances.get(this.#lastNumber)?.deref();
     if (last !== undefined && last.block.address === context) return last;
     this.#lastNumber = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
@@ -402,7 +408,7 @@ export class Store implements ReferenceBoundary {
 
   /**
    * Frees unreachable exceptions, also while compiled code is parked: its live references are on its stack, because no
-   * register survives a call. A word that only looks like an exnref retains one exception too many.
+   * register survives a call. A word that happens to equal an exnref may retain an unreachable exception.
    */
   #sweepExceptions(): void {
     const { exceptions } = this.thread;
@@ -470,7 +476,8 @@ export class Store implements ReferenceBoundary {
 
   /**
    * Frees unreachable host handles and functions. Only at a safepoint, where the roots are globals, tables and the
-   * frames of suspended calls. Those frames are scanned conservatively for handles and not for functions.
+   * frames of suspended calls. Those frames are scanned conservatively for handles but not for functions; instead, all
+   * functions are kept while calls are suspended (`#keepEscaped`).
    */
   #sweep(): void {
     if (this.heap.isOpen) {
@@ -522,6 +529,7 @@ export class Store implements ReferenceBoundary {
     this.#keepEscaped(held);
   }
 
+  /** Drops the functions that are not in `held`, unless calls are suspended, and the host objects that are gone. */
   #keepEscaped(held: ReadonlyMap<number, Instance>): void {
     if (this.thread.suspended.size === 0) this.#escaped.clear();
     for (const [record, owner] of held) this.#escaped.set(record, owner);

@@ -8,7 +8,7 @@ import { topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type TableType } from "../../wasm/types.ts";
 import type { ContextArena, ContextBlock } from "../memory/context_arena.ts";
 
-/** The implementation limit of table elements, as in V8. */
+/** The implementation limit on the number of elements of a table, as in V8. */
 export const MAX_TABLE_ELEMENTS = 10_000_000;
 
 /** An owner of copies of a table's base and length. */
@@ -44,7 +44,10 @@ export class Table {
     BLOCKS.register(this, this.#holder);
   }
 
-  /** Keeps `owner`, the instance of a function stored in the table, alive as long as the table. */
+  /**
+   * Keeps `owner`, the instance of a function stored in the table, alive as long as the table, even after the function
+   * is overwritten.
+   */
   keep(owner: unknown): void {
     this.#retained.add(owner);
   }

@@ -20,7 +20,7 @@ import { formatAs } from "../../host/inspect.ts";
 
 /** Size of a page in bytes. */
 export const PAGE_BYTES = 0x10000;
-/** The maximum number of pages of 32-bit memories, and this implementation's limit for 64-bit ones (16 GiB). */
+/** The maximum number of pages of 32-bit memories (4 GiB), and this implementation's limit for 64-bit ones (16 GiB). */
 const MAX_PAGES_32 = 0x10000;
 const MAX_PAGES_64 = 0x40000;
 /** The minimum reservation in bytes when an unguarded memory grows. */

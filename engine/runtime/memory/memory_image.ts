@@ -7,7 +7,7 @@
 import type { Host } from "../../host/host.ts";
 import type { Range, RangeImage } from "./memory_range.ts";
 
-/** The minimum amount of data in bytes for which an image is worth its system calls. */
+/** The minimum total size of the segments in bytes for which an image is worth its system calls. */
 const MIN_BYTES = 1 << 17;
 
 /** The image of one memory. */
@@ -29,7 +29,7 @@ class MemoryImage implements RangeImage {
     this.#host.mapImage(address, this.#bytes, this.#file);
   }
 
-  /** Closes the file and releases the free ranges, which nothing can take any more. */
+  /** Closes the file and releases the free ranges, which cannot be reused any more. */
   release(): void {
     this.#host.closeImage(this.#file);
     for (const range of this.pool.splice(0)) range.retire();
@@ -37,7 +37,8 @@ class MemoryImage implements RangeImage {
 }
 
 /**
- * The reference of a module to its image. Ranges refer to the image, so it is released when this one is unreachable.
+ * The reference of a module to its image. The image is released when this object is unreachable: the image itself may
+ * stay reachable from its ranges.
  */
 class ImageOwner {
   readonly image: MemoryImage;
@@ -75,6 +76,7 @@ export function memoryImageOf(host: Host, module: ImageSource, index: number): M
 
 const IMAGES: WeakMap<ImageSource, Map<number, ImageOwner | undefined>> = new WeakMap();
 
+/** Makes the image; undefined for small, sparse (below a quarter), variable or out-of-bounds segments, or on failure. */
 function makeImage(host: Host, module: ImageSource, index: number): ImageOwner | undefined {
   const { limits } = module.valid.memoryTypes[index];
   const room = Number(limits.min) * 0x10000;

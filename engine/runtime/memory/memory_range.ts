@@ -33,7 +33,7 @@ const CLEAR_BY_WRITING = 1 << 18;
 /** The maximum number of free ranges per pool. */
 const POOL_SIZE = 32;
 
-/** The limit of guarded ranges below which their address space is not probed again. */
+/** Up to this many guarded ranges, one probe at the first use suffices. */
 const FEW_GUARDED = 512;
 /** The limit of guarded ranges: a process has room for about 16,000, and other mappings need some of it. */
 const MANY_GUARDED = 8192;
@@ -116,6 +116,7 @@ export class Range {
     return range;
   }
 
+  /** Makes the first `bytes` accessible. Throws RangeError if the system has no memory for them. */
   commit(bytes: number): void {
     if (bytes <= this.#committed) return;
     this.host.protect(this.address + this.#committed, bytes - this.#committed, PROT.READ | PROT.WRITE);
@@ -197,7 +198,10 @@ export class Range {
   }
 }
 
-/** A non-canonical address: processors cannot translate it, nor any address up to 8 GiB above it. */
+/**
+ * An address at which nothing is mapped, up to 8 GiB above it: non-canonical with 48-bit addresses, and with longer
+ * ones beyond the space that systems allocate by default.
+ */
 const NON_CANONICAL = 2 ** 52;
 
 /** The base address of closed memories: every access within a reservation from it faults. */

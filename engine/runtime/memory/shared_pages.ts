@@ -129,6 +129,7 @@ export class SharedPages {
     return OUTCOMES[Atomics.wait(new Int32Array(this.buffer, at, 1), 0, expected, milliseconds)];
   }
 
+  /** The same for a 64-bit value. */
   wait64(at: number, expected: bigint, milliseconds: number): number {
     return OUTCOMES[Atomics.wait(new BigInt64Array(this.buffer, at, 1), 0, expected, milliseconds)];
   }

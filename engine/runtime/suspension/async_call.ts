@@ -42,7 +42,7 @@ const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
-/** The poll at which a call was preempted, for the trap of a deadline that passes during the preemption. */
+/** The poll at which a call was preempted: the place of the trap if its deadline passes before it continues. */
 interface PollPlace {
   pc: number;
   /** Distance in bytes from the stack pointer at the poll to the parked stack pointer. */
@@ -95,8 +95,9 @@ interface SuspendableInstance extends LimitedInstance {
 }
 
 /**
- * Suspends the guest whose host function returns it, like a promise, but continues the guest before `resume` and `fail`
- * return. A scheduler that decides which of several suspended calls runs next uses it in place of promises.
+ * Suspends the guest whose host function returns it, like a promise, but `resume` and `fail` continue the guest before
+ * they return, unless a call of its group is preempted. For schedulers that decide which of several suspended calls
+ * runs next. Throws an Error if it is settled twice or returned to two calls.
  */
 export class Suspension {
   /** @internal */
@@ -135,7 +136,8 @@ export class Suspension {
 /**
  * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
  * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the
- * host decides when each call continues. An error of the arguments is thrown.
+ * host decides when each call continues. Throws the errors of an invalid context and the reason of an aborted signal;
+ * errors of the arguments' conversion are reported to `failed`, or thrown if the call is recorded.
  */
 export function startCall(
   instance: SuspendableInstance,
@@ -406,7 +408,7 @@ class AsyncCall {
     }
   }
 
-  /** A trap says which limit of the call it is about. */
+  /** Adds the limit that a trap of this call reports. Returns the error. */
   #explain(error: unknown): unknown {
     const { deadline, fuel } = this.#context;
     const account = this.#account;
@@ -426,7 +428,7 @@ class AsyncCall {
     }, Math.min(Math.max(0, Math.ceil(delay)), MAX_TIMER_MS));
   }
 
-  /** Preempts the call at the end of its slice: the event loop gets a turn. */
+  /** Preempts the call at the end of its slice, so that the event loop runs before the next one. */
   #preempt(): void {
     const thread = this.#thread;
     const { state } = thread;

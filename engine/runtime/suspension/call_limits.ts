@@ -125,13 +125,16 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
   return at < thread.deadline ? withDeadline(thread, deadline, at, timed) : timed();
 }
 
-/** Throws unless `time` is a number of milliseconds. */
+/** Throws RangeError unless `time` is a number of at least 0, in milliseconds. */
 export function checkProcessorTime(time: unknown): void {
   if (typeof time === "number" && time >= 0) return;
   throw new RangeError(`The context's processorTime must be milliseconds, at least 0, not ${inWords(time)}`);
 }
 
-/** Converts a context's deadline to the clock of performance.now(). */
+/**
+ * Converts a context's deadline to the clock of performance.now(). Throws TypeError for a value of another type, and
+ * RangeError for NaN or an invalid Date.
+ */
 export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
     throw new TypeError(`The context's deadline must be milliseconds or a Date, not ${inWords(deadline)}`);

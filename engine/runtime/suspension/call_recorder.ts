@@ -1,7 +1,8 @@
 /**
- * The hooks by which a recording observes an instance (recording/recorder.ts), and a replay takes the place of its host
- * (recording/replay.ts). In: the crossings of one instance between JavaScript and compiled code. Invariant: with a
- * recorder, every entry into the code of the instance and every call of its imports passes through these functions.
+ * The hooks by which a recording observes an instance (recording/recorder.ts), and by which a replay substitutes for
+ * its host (recording/replay.ts). In: the crossings of one instance between JavaScript and compiled code. Invariant:
+ * with a recorder, every entry into the code of the instance and every call of its imports passes through these
+ * functions.
  */
 import type { ControlContext } from "./call_limits.ts";
 

@@ -1,11 +1,12 @@
 /**
- * Processor time that several calls share. In: the moments at which slices of the calls begin and end, on the clock of
- * the thread. Out: the moment at which the time is up. Invariant: slices nested in each other are counted once.
+ * Processor time that several calls share. In: the times at which slices of the calls begin and end, in milliseconds on
+ * the clock of the thread (GuestThread.processorNow). Out: the time at which the budget is used up. Invariant: slices
+ * nested in each other are counted once.
  */
 
-/** Processor time in milliseconds that the calls of {@linkcode startCall} which name it use up together. */
+/** A budget of processor time, shared by the calls of {@linkcode startCall} that receive it. */
 export class ProcessorAccount {
-  /** The time that the calls were given. */
+  /** The whole budget in milliseconds. */
   readonly milliseconds: number;
   #left: number;
   #end = Infinity;
@@ -25,13 +26,13 @@ export class ProcessorAccount {
     return this.#left <= 0;
   }
 
-  /** A slice begins. Returns the moment at which the time is up. */
+  /** Records that a slice begins. Returns the time at which the budget is used up. */
   begin(now: number): number {
     if (this.#depth++ === 0) this.#end = now + this.#left;
     return this.#end;
   }
 
-  /** The slice that began last ends. */
+  /** Records that the innermost slice ends. */
   finish(now: number): void {
     this.#left = this.#end - now;
     this.#depth--;

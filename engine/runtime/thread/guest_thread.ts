@@ -26,7 +26,7 @@ import { HandleTable } from "../boundary/handles.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import { UnwindTable } from "../exceptions/unwind_table.ts";
 
-/** Maximum guest stack of an instance in bytes. */
+/** Default stack limit of an instance in bytes; for deterministic code, also the maximum, in abstract units. */
 export const STACK_BYTES: number = 1 << 20;
 /**
  * Size of the guest stack of a thread in bytes. Code that counts the call depth in abstract units may use all of it:
@@ -335,7 +335,10 @@ export class GuestThread {
     return this.#pending.size > 0;
   }
 
-  /** Called for calls in both directions: advances pending work once per CALLS_PER_LOOK calls, or at each if some is eager. */
+  /**
+   * Called for calls in both directions: advances pending work once per CALLS_PER_LOOK calls, or at each if some is
+   * eager.
+   */
   lookForWork(): void {
     if (--this.#callsToLook > 0 && !this.#eager) return;
     this.#callsToLook = CALLS_PER_LOOK;
