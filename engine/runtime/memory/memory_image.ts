@@ -77,8 +77,8 @@ export function memoryImageOf(host: Host, module: ImageSource, index: number): M
 const IMAGES: WeakMap<ImageSource, Map<number, ImageOwner | undefined>> = new WeakMap();
 
 /**
- * Makes the image. Undefined if the segments are small, fill less than a quarter of it, have variable offsets or are out
- * of bounds, or if the system refuses.
+ * Makes the image. Undefined if the segments are small, fill less than a quarter of it, have variable offsets or are
+ * out of bounds, or if the system refuses.
  */
 function makeImage(host: Host, module: ImageSource, index: number): ImageOwner | undefined {
   const { limits } = module.valid.memoryTypes[index];
