@@ -347,7 +347,10 @@ function becomeRecord(a: Analysis, l: number): void {
   const { facts, module } = a;
   const index = (facts.low[l] - module.code.layout.importsOffset) / RECORD.SIZE;
   const type = facts.low[l] === facts.high[l] ? module.functionTypeId[index] : undefined;
-  if (type !== undefined) facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL, 0, facts.name[l]);
+  if (type === undefined) return;
+  // Addresses of several records may be the same name with different distances; a reference has a name and no distance.
+  const name = facts.delta[l] === 0 ? facts.name[l] : a.name();
+  facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL, 0, name);
 }
 
 /** One of two references. */

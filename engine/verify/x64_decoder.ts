@@ -20,6 +20,8 @@ const FORM_OPERANDS: number[] = [0];
 const FORM_MODE: number[] = [0];
 const FORM_SIZE: number[] = [0];
 const FORM_IMMEDIATE: number[] = [0];
+/** 1: the operands are general registers of a byte. */
+const FORM_BYTES: number[] = [0];
 
 /** Form by VEX, prefix, map, opcode and ModRM.reg, from the most significant bits down; 0: none. */
 const FORM_AT = new Uint16Array(2 * 4 * 4 * 256 * 8);
@@ -66,6 +68,7 @@ function enterForm(text: string): void {
   FORM_MODE.push(operands.includes("M") ? MODES.MEMORY : operands.includes("R") ? MODES.REGISTER : MODES.ANY);
   FORM_SIZE.push(size === "w" ? SIZE_W : size === "d" ? SIZE_D : Number(size));
   FORM_IMMEDIATE.push(immediate === undefined ? 0 : "bzocC".indexOf(immediate) + 1);
+  FORM_BYTES.push(prefixes === "-" && size === "1" ? 1 : 0);
   const encodings = prefixes.startsWith("v!") ? [1] : prefixes.startsWith("v") ? [0, 1] : [0];
   for (const prefix of prefixes.replace(/^v!?/, "").split(",")) {
     for (const vex of encodings) enterOpcodes(n, vex, PREFIXES.indexOf(prefix), MAPS.indexOf(map), opcodes);
@@ -143,7 +146,7 @@ function decodeVex(bytes: Uint8Array, at: number, into: Instructions, n: number)
   const wide = long ? last >> 7 : 0;
   const high = ~first >> 5;
   const rex = (wide << 3) | (high & 4) | (long ? high & 3 : 0);
-  const prefix = [0, 1, 2, 3][last & 3];
+  const prefix = last & 3;
   at += long ? 3 : 2;
   into.locked[n] = 0;
   return decodeOpcode(bytes, at, into, n, formKey(1, prefix, map, bytes[at]), rex, 0);
@@ -184,9 +187,20 @@ function decodeOpcode(
     const mode = FORM_MODE[form];
     if (mode !== MODES.ANY && (mode === MODES.REGISTER) !== (bytes[at] >= 0xc0)) return -1;
     at = decodeModrm(bytes, at, into, n, rex);
+    if (rex === 0 && FORM_BYTES[form] !== 0 && hasHighByte(into, n)) return -1;
   }
   if (into.locked[n] !== 0 && into.rm[n] >= 0) return -1;
   return decodeImmediate(bytes, at, into, n, FORM_IMMEDIATE[form]);
+}
+
+/**
+ * Whether an instruction on bytes without a REX prefix has ah, ch, dh or bh as an operand. They have the numbers of
+ * spl, bpl, sil and dil, and are parts of other registers than these.
+ */
+function hasHighByte({ operands, kind, reg, rm }: Instructions, n: number): boolean {
+  const isHigh = (register: number) => register >= 4 && register < 8;
+  const isExtension = kind[n] === KIND.ZERO_EXTEND || kind[n] === KIND.SIGN_EXTEND;
+  return isHigh(rm[n]) || (operands[n] !== OPERANDS.RM && !isExtension && isHigh(reg[n]));
 }
 
 function decodeModrm(bytes: Uint8Array, at: number, into: Instructions, n: number, rex: number): number {

@@ -51,9 +51,10 @@ function written(code: Instructions, n: number): number {
   return isRegister ? 1 << reg[n] : own;
 }
 
-/** Whether the instruction reads the poll page. Placing the image writes its displacement. */
+/** Whether the instruction is a load from the poll page. Placing the image writes its displacement. */
 function isPoll({ code, n }: Analysis, map: CodeMap): boolean {
-  return code.base[n] === BASE_RIP && code.wide[n] === 0 && map.isPoll(code.at[n + 1] - 4);
+  const isLoad = code.operands[n] === OPERANDS.R_M && code.hasImmediate[n] === 0 && code.reg[n] !== RSP;
+  return isLoad && code.base[n] === BASE_RIP && code.wide[n] === 0 && map.isPoll(code.at[n + 1] - 4);
 }
 
 function step(a: Analysis, map: CodeMap): void {

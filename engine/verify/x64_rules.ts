@@ -322,8 +322,8 @@ export function compare(a: Analysis): void {
   const reg = code.reg[n], rm = code.rm[n], size = code.size[n];
   const isSwapped = code.operands[n] === OPERANDS.R_M;
   if (rm < 0) load(a, size);
-  else needName(a, rm, 2);
-  if (code.hasImmediate[n] === 0) needName(a, reg, 3);
+  else if (rm !== RSP) needName(a, rm, 2); // a name would stay while the stack pointer moves
+  if (code.hasImmediate[n] === 0 && reg !== RSP) needName(a, reg, 3);
   facts.copy(isSwapped ? RIGHT : LEFT, rm < 0 ? RESULT : rm);
   if (rm === RSP || (reg === RSP && code.hasImmediate[n] === 0)) stackOperand(a, rm === RSP, isSwapped);
   a.flags = FLAGS.COMPARED;

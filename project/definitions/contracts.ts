@@ -149,7 +149,7 @@ export function loadOrder(plugins: PluginSet): { readonly order: string[] } | { 
     const enter = (id: string): void => {
       state.set(id, "open");
       path.push(id);
-      stack.push({ id, next: dependenciesOf(plugins[id]!).filter((d) => Object.hasOwn(plugins, d) || d in plugins) });
+      stack.push({ id, next: dependenciesOf(plugins[id]!).filter((d) => Object.hasOwn(plugins, d)) });
     };
     if (!state.has(root)) enter(root);
     while (stack.length > 0) {

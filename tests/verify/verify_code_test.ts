@@ -400,3 +400,25 @@ Deno.test("the upper half of a register that a compare-and-exchange of 32 bits l
   }
   equal(functionVerifier(X64_MACHINE, { ...module, bytes: changed }).verify(0)?.reason, REASON.MEMORY);
 });
+
+Deno.test("a poll is a load into a register other than the stack pointer", () => {
+  const options: CompileOptions = { ...OPTIONS, interruptible: true };
+  const code = compiled(`(module (func (param i32) (loop (br_if 0 (local.get 0)))))`, options);
+  const module = viewOf({ ...code, bytes: code.bytes.slice() }, options);
+  const verify = (bytes: Uint8Array) => functionVerifier(machineOf(X64), { ...module, bytes }).verify(0)?.reason;
+  equal(verify(module.bytes), undefined);
+  const [start, end] = [module.tables.functionStart[0], module.tables.functionEnd[0]];
+  const poll = [...module.tables.pollAt].find((at) => at > start && at < end)!;
+  ok(module.bytes[poll - 2] === 0x8b, "mov reg, [poll]");
+  const changed = (change: (bytes: Uint8Array) => void) => {
+    const bytes = module.bytes.slice();
+    change(bytes);
+    return verify(bytes);
+  };
+  ok(changed((bytes) => bytes[poll - 2] = 0x89) !== undefined, "mov [poll], reg");
+  const toStackPointer = changed((bytes) => {
+    if ((bytes[poll - 3] & 0xf0) === 0x40) bytes[poll - 3] &= ~4;
+    bytes[poll - 1] = bytes[poll - 1] & 0xc7 | 0x20;
+  });
+  equal(toStackPointer, REASON.STACK_POINTER, "mov esp, [poll]");
+});

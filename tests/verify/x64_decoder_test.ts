@@ -149,3 +149,13 @@ Deno.test("constants that look like a branch do not hide the target of a branch"
   deepEqual([...kind.subarray(0, count)], [KIND.BRANCH, KIND.RETURN, KIND.BRANCH, KIND.DATA, KIND.RETURN, KIND.NOP]);
   deepEqual([...at.subarray(0, count)], [0, 2, 3, 5, 6, 7]);
 });
+
+Deno.test("the verifier's decoder refuses ah, ch, dh and bh, which are no parts of the registers of their numbers", () => {
+  const kindOf = (hex: string) => decodedBytes(Uint8Array.from(hex.split(" "), (byte) => parseInt(byte, 16))).kind[0];
+  for (const hex of ["88 c7", "88 f8", "0f b6 c4", "0f be c5", "0f 94 c4", "80 fc 01", "38 e0", "84 c4", "88 63 01"]) {
+    equal(kindOf(hex), KIND.DATA, hex);
+  }
+  for (const hex of ["40 88 c7", "88 c3", "0f b6 f9", "88 43 01", "40 88 63 01", "40 0f 94 c4", "80 f9 01"]) {
+    ok(kindOf(hex) !== KIND.DATA, hex);
+  }
+});
