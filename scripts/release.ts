@@ -43,6 +43,8 @@ import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MIN_DENO = "2.9.0";
+/** Bounds of the archive of sources, which no version manager reads. */
+const SOURCE_LIMITS = { ...BUNDLE_LIMITS, files: 20_000 } as const;
 
 function git(...args: string[]): string {
   return run("git", args, ROOT).toString().trim();
@@ -135,7 +137,7 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
     const tree = exportTree(commit, version, scratch);
     script = readFileSync(join(tree, "installer", "install.sh"), "utf8");
     windowsScript = readFileSync(join(tree, "installer", "install.ps1"), "utf8");
-    put(`waft-${version}-source.tar.gz`, archiveOf(filesBelow(tree), version), "source", "any");
+    put(`waft-${version}-source.tar.gz`, archiveOf(filesBelow(tree), version, SOURCE_LIMITS), "source", "any");
     if (options.packages) await putPackages(tree, version, scratch, put);
     else say("left out: packages for npm and JSR (--no-packages)");
     say("bundling");
@@ -184,8 +186,12 @@ function releaseOf({ commit: name, channel }: ReleaseOptions): { commit: string;
 }
 
 /** A canonical archive of files below a folder `waft-VERSION`. */
-function archiveOf(files: ReadonlyMap<string, Uint8Array>, version: string): Uint8Array {
-  return writeArchive(below(files, version), BUNDLE_LIMITS);
+function archiveOf(
+  files: ReadonlyMap<string, Uint8Array>,
+  version: string,
+  limits: typeof BUNDLE_LIMITS | typeof SOURCE_LIMITS = BUNDLE_LIMITS,
+): Uint8Array {
+  return writeArchive(below(files, version), limits);
 }
 
 function below(files: ReadonlyMap<string, Uint8Array>, version: string): Map<string, Uint8Array> {
