@@ -48,16 +48,25 @@ function lateModules(): { file: string; url: string; imported: string }[] {
   return rows;
 }
 
+const TOP_LEVEL_AWAIT = /^(?:(?:export )?const [^;]*?= )?await /m;
+
 Deno.test("late modules are named alike for require and import, and have no top-level await", () => {
   const rows = lateModules();
   assert.ok(rows.length >= 5, `${rows.length} late modules`);
   for (const { file, url, imported } of rows) {
     assert.equal(url, imported.replace(/ts$/, "${SUFFIX}"), file);
     for (const loaded of loadedWith(normalize(join(dirname(file), imported))).files) {
-      assert.doesNotMatch(sourceOf(loaded), /^(?:(?:export )?const [^;]*?= )?await /m, `${loaded} of ${imported}`);
+      assert.doesNotMatch(sourceOf(loaded), TOP_LEVEL_AWAIT, `${loaded} of ${imported}`);
     }
   }
 });
+
+for (const entry of ["engine/parallel/worker.ts", "project/plugins/socket_worker.ts"]) {
+  Deno.test(`${entry} listens to messages before it waits for anything`, () => {
+    assert.match(sourceOf(entry), /\.on\("message"/);
+    for (const loaded of loadedWith(entry).files) assert.doesNotMatch(sourceOf(loaded), TOP_LEVEL_AWAIT, loaded);
+  });
+}
 
 /** Uses every late module of this processor. */
 const PROGRAM = `
