@@ -16,8 +16,9 @@ if [ -n "${WAFT_HOME:-}" ]; then
     *) waft_root=$PWD/$WAFT_HOME ;;
   esac
   waft_versions=$waft_root/versions waft_state=$waft_root/state waft_cache=$waft_root/cache
-elif [ -z "${HOME:-}" ]; then
-  waft_fail 'neither HOME nor WAFT_HOME is set'
+elif case ${HOME:-} in /*) false ;; esac then
+  # A relative path would start whatever is below the current directory.
+  waft_fail 'HOME is not set to an absolute path, and WAFT_HOME is not set'
 elif [ "$waft_layout" = home ]; then
   waft_versions=$HOME/.waft/versions waft_state=$HOME/.waft/state waft_cache=$HOME/.waft/cache
 else

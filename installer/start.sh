@@ -14,10 +14,13 @@ fi
 DENO_DIR=$waft_cache/deno
 DENO_NO_UPDATE_CHECK=1
 export DENO_DIR DENO_NO_UPDATE_CHECK
+# Deno executes compiled code unchecked, so none is taken from a directory of another user.
+waft_code_cache=
+if [ -e "$waft_cache" ] && [ ! -O "$waft_cache" ]; then waft_code_cache=--no-code-cache; fi
 waft_command=${1:-}${2:+ $2}
 # Remote code is never loaded. FFI makes every other permission meaningless, so all are granted; the commands that work
 # on downloads run without FFI.
-set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm "$waft_dir/lib/waft.js" "$@"
+set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm ${waft_code_cache:+"$waft_code_cache"} "$waft_dir/lib/waft.js" "$@"
 case $waft_command in 'version' | 'version '* | 'self '*) set -- --deny-ffi "$@" ;; esac
 if [ "$waft_command" = 'self uninstall' ]; then
   # Deno writes to its directory on exit, which would be after the removal.

@@ -5,7 +5,7 @@
  * Input: `projects` in the machine's `config.json`, which is keyed by directories of projects. Output: preopens and
  * variables for `waft run`. Invariants: a project gets only the entry of its own directory, so a copy, a moved project
  * or a clone elsewhere gets nothing. No content of a project can widen its entry: a directory inside the project that a
- * symbolic link leads out of it is refused. The configuration counts only if no other user can write it.
+ * symbolic link leads out of it is refused.
  */
 import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -13,7 +13,6 @@ import { fail } from "./base/diagnostic.ts";
 import { type MachinePaths, machinePaths } from "./base/paths.ts";
 import { isWithin } from "./base/system_path.ts";
 import { type ProjectWasi, readMachine } from "./packages/machine.ts";
-import { requireSafeFile } from "./project_root.ts";
 
 /** The directories and variables of a project's guests. */
 export interface MachineWasi {
@@ -31,7 +30,6 @@ export async function machineWasi(
   const entry = projects[real];
   if (entry === undefined) return undefined;
   const file = join(paths.config, "config.json");
-  for (const path of [file, paths.config]) requireSafeFile(path);
   return {
     preopens: Object.entries(entry.dirs).map(([guest, host]) => ({ guest, host: hostDirectory(real, host, file) })),
     env: Object.entries(entry.env),

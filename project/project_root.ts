@@ -6,42 +6,22 @@
  * the user or to root, and no other user can write them. Separate from project.ts because every `waft run` looks for a
  * project and few find one.
  */
-import { currentUser, environmentVariable, systemName } from "@waft/engine/internal/host/process";
+import { linkFacts, linkTarget } from "@waft/engine/internal/host/files";
+import { replaceableBy, writableBy } from "@waft/engine/internal/host/safe_path";
 import { fail, type ProjectError } from "./base/diagnostic.ts";
-import { type FileStatus, fileStatus } from "./base/file_status.ts";
-import { absolutePath, isWithin, joinPaths as join, parentOf } from "./base/system_path.ts";
+import { fileStatus } from "./base/file_status.ts";
+import { isDeclaredSafe, SAFE_DIRECTORIES } from "./base/own_file.ts";
+import { absolutePath, joinPaths as join, parentOf } from "./base/system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
 
-/** Directories, separated by colons, that are safe, with their subdirectories, regardless of the owner. */
-const SAFE_DIRECTORIES = "WAFT_SAFE_DIRECTORIES";
-
-/** Permission bits for writing by the group and by others. */
-const GROUP_WRITES = 0o020;
-const OTHERS_WRITE = 0o002;
-
-/** The reason why other users could have written a file or directory; undefined if they could not. */
-function dangerOf({ uid, gid, mode }: FileStatus): string | undefined {
-  const user = currentUser();
-  if (systemName() === "win32" || user === undefined) return undefined;
-  if (uid !== user && uid !== 0) return `belongs to another user (${uid})`;
-  if ((mode & OTHERS_WRITE) !== 0) return "can be written by every user";
-  // A group with the number of its user is that user's own, as most systems set it up.
-  if ((mode & GROUP_WRITES) !== 0 && gid !== uid && gid !== 0) return `can be written by the group ${gid}`;
-  return undefined;
-}
-
-function isDeclaredSafe(directory: string): boolean {
-  const list = environmentVariable(SAFE_DIRECTORIES) ?? "";
-  return list.split(":").filter((safe) => safe.startsWith("/")).map((safe) => join(safe)).some((safe) =>
-    isWithin(directory, safe)
-  );
-}
-
-/** Throws when other users could have written the file or directory. */
-export function requireSafeFile(path: string): void {
+/** Throws when other users could have written the file or directory, or could replace the target of a link. */
+function requireSafeFile(path: string): void {
   const status = fileStatus(path);
-  const danger = status === undefined ? undefined : dangerOf(status);
+  const danger = status === undefined ? undefined : writableBy(status);
   if (danger !== undefined) throw unsafe(path, danger);
+  if (status?.kind !== "file" || linkFacts(path).kind === "file") return;
+  const above = replaceableBy(absolutePath(linkTarget(path), parentOf(path)));
+  if (above !== undefined) throw unsafe(above.path, above.reason);
 }
 
 /** Throws when other users could have written the project: its directory, manifest or lockfile. */
@@ -75,7 +55,7 @@ export function findProjectRoot(start: string): string | undefined {
     const status = fileStatus(parent);
     if (status === undefined || status.device !== first?.device) return undefined;
     // A manifest that others planted above must not even stop the work below it.
-    if (dangerOf(status) !== undefined && !isDeclaredSafe(parent)) return undefined;
+    if (writableBy(status) !== undefined && !isDeclaredSafe(parent)) return undefined;
     directory = parent;
   }
 }

@@ -92,6 +92,14 @@ function placeBun({ platform, package: name, integrity }: PinnedBun, folder: str
   return file;
 }
 
+/**
+ * By default Bun's executables read these files of the current directory when they start: `bunfig.toml` names modules
+ * that run first, `.env` sets variables such as WAFT_HOME. A guest that may write there must not gain either.
+ */
+const WITHOUT_CONFIGURATION = ["bunfig", "dotenv", "tsconfig", "package-json"].map((name) =>
+  `--no-compile-autoload-${name}`
+);
+
 /** Writes the bundle's modules into `folder`. Bundling writes beside the sources, hence a copy of the tree. */
 function writeModules(tree: string, version: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
@@ -131,7 +139,11 @@ export function buildSingles(
       const source = placeBun(row, join(scratch, "bun"), cache);
       const options = ["--compile", "--bytecode", "--format=esm", "--splitting", `--target=${row.target}`];
       const files = ["waft.js", ...MODULES_BY_URL, "--outfile", file];
-      run(own, ["build", ...options, `--compile-executable-path=${source}`, ...files], modules);
+      run(
+        own,
+        ["build", ...options, ...WITHOUT_CONFIGURATION, `--compile-executable-path=${source}`, ...files],
+        modules,
+      );
       say(`made ${file}`);
       return { platform: row.platform, file };
     });

@@ -3,7 +3,8 @@
  * other inputs that determine its code. Out: the stored artifact, or undefined on a miss.
  *
  * An artifact is machine code, so the directory is private to the user: it is created with mode 0700, and a directory
- * or file that is a symbolic link, is owned by another user or is writable by others is ignored. Invariants: a file has
+ * or file that is a symbolic link, is owned by another user or is writable by others is ignored, and so is a directory
+ * that others can rename, because a directory above it is theirs. Invariants: a file has
  * its final name only when it is complete (it is written under a temporary name and renamed), so processes need no
  * locks and a killed process leaves at most a temporary file that a later process removes; every failure of the cache
  * is a miss, never an error of the program. A file ends with the key that it was written for, so a file renamed to
@@ -14,6 +15,7 @@ import { fingerprint } from "../base/fingerprint.ts";
 import { toHex } from "../base/hex.ts";
 import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
 import { currentUser, nodeModule, systemName } from "../host/process.ts";
+import { replaceableBy } from "../host/safe_path.ts";
 
 /** The location and the size limit of the cache of compiled modules. */
 export interface CacheOptions {
@@ -138,7 +140,7 @@ export class CodeCache {
    */
   find(key: string): string | undefined {
     try {
-      requirePrivate(linkFacts(this.directory), "directory");
+      this.#requireDirectory();
       const path = this.#path(key);
       const facts = linkFacts(path);
       requirePrivate(facts, "file");
@@ -168,7 +170,7 @@ export class CodeCache {
     let unfinished: string | undefined;
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-      requirePrivate(linkFacts(this.directory), "directory");
+      this.#requireDirectory();
       this.#makeRoom(total);
       const path = `${this.directory}/${key}.${process.pid}-${Math.random().toString(36).slice(2)}${TEMPORARY_SUFFIX}`;
       const file = openSync(
@@ -198,7 +200,7 @@ export class CodeCache {
     const path = `${this.directory}/${key}${MARK_SUFFIX}`;
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-      requirePrivate(linkFacts(this.directory), "directory");
+      this.#requireDirectory();
       closeSync(openSync(path, "wx", 0o600));
       return false;
     } catch {
@@ -208,7 +210,7 @@ export class CodeCache {
 
   #isPrivateFile(path: string): boolean {
     try {
-      requirePrivate(linkFacts(this.directory), "directory");
+      this.#requireDirectory();
       requirePrivate(linkFacts(path), "file");
       return true;
     } catch {
@@ -247,6 +249,13 @@ export class CodeCache {
     return count;
   }
 
+  /** Throws unless the directory is the user's, and stays so while its files are opened. */
+  #requireDirectory(): void {
+    requirePrivate(linkFacts(this.directory), "directory");
+    const danger = replaceableBy(this.directory);
+    if (danger !== undefined) throw new Error(`${danger.path} ${danger.reason}`);
+  }
+
   #path(key: string): string {
     return `${this.directory}/${key}${SUFFIX}`;
   }
@@ -255,7 +264,7 @@ export class CodeCache {
   #files(): Omit<CacheEntry, "label">[] {
     let names: string[];
     try {
-      requirePrivate(linkFacts(this.directory), "directory");
+      this.#requireDirectory();
       names = listDirectory(this.directory).map(({ name }) => name);
     } catch {
       return [];

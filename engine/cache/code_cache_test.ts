@@ -6,11 +6,13 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import {
   chmodSync,
+  cpSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -18,7 +20,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { NewEngine } from "../mod.ts";
 import { CodeCache } from "./code_cache.ts";
@@ -144,6 +146,31 @@ Deno.test(
     assert.equal(cache.read(other), undefined, "a link to a file");
     mkdirSync(join(directory, `${"1".repeat(64)}.waftbin`));
     assert.equal(cache.read("1".repeat(64)), undefined, "a folder");
+  }),
+);
+
+Deno.test(
+  "a cache in a directory whose owner could exchange it is ignored",
+  withFolder((directory) => {
+    run(directory);
+    const key = readdirSync(directory)[0].split(".")[0];
+    const above = dirname(directory);
+    const planted = join(above, "planted");
+    // Another directory of the user, with contents that came from elsewhere, such as a clone.
+    cpSync(directory, planted, { recursive: true });
+    chmodSync(above, 0o777);
+    renameSync(directory, `${directory}-old`);
+    renameSync(planted, directory);
+    const cache = new CodeCache({ directory });
+    assert.equal(cache.read(key), undefined);
+    assert.deepEqual(cache.entries(), []);
+    assert.equal(cache.write(key, new Uint8Array(16)), false);
+    assert.equal(cache.mark("3".repeat(64)), false);
+    assert.equal(run(directory), 7);
+    for (const mode of [0o1777, 0o755]) {
+      chmodSync(above, mode);
+      assert.notEqual(cache.read(key), undefined, mode.toString(8));
+    }
   }),
 );
 

@@ -52,6 +52,11 @@ export function linkFacts(path: string): FileFacts {
   return own === undefined ? factsOfNode(nodeModule("node:fs").lstatSync(path)) : factsOfDeno(own.lstatSync(path));
 }
 
+/** The path that a symbolic link holds. */
+export function linkTarget(path: string): string {
+  return own === undefined ? nodeModule("node:fs").readlinkSync(path) : own.readLinkSync(path);
+}
+
 /** The contents of a file. */
 export function readFile(path: string): Uint8Array<ArrayBuffer> {
   return own === undefined ? new Uint8Array(nodeModule("node:fs").readFileSync(path)) : own.readFileSync(path);

@@ -43,6 +43,7 @@ const MAX_PATH_BYTES = 4000;
 export class PathGuard {
   readonly #system: System;
   readonly #names: ReadonlySet<string>;
+  readonly #shortNames: readonly RegExp[];
   readonly #files: readonly string[];
   readonly #directories: readonly string[];
   /** Whether there is anything to protect. */
@@ -51,6 +52,7 @@ export class PathGuard {
   constructor(system: System, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
     this.#system = system;
     this.#names = new Set(names.map(foldName));
+    this.#shortNames = [...this.#names].map(shortNamesOf);
     this.#files = files.map(withSlashes);
     this.#directories = directories.map(withSlashes);
     this.isActive = names.length + files.length + directories.length > 0;
@@ -98,7 +100,7 @@ export class PathGuard {
   }
 
   #isProtectedName(name: string): boolean {
-    if (this.#names.has(name)) return true;
+    if (this.#names.has(name) || this.#shortNames.some((short) => short.test(name))) return true;
     const [, temporary, locked] = /^(?:\.(.+)\.[^.]*\.tmp|(.+)\.lock(?:\.[^.]*)?)$/.exec(name) ?? [];
     return this.#names.has(temporary ?? locked ?? "");
   }
@@ -200,6 +202,17 @@ export class PathGuard {
 /** A path of the host with slashes, which Windows takes as well as its own separators. */
 function withSlashes(path: string): string {
   return systemName() === "win32" ? path.replaceAll("\\", "/") : path;
+}
+
+/**
+ * Matches the 8.3 names that a FAT file system could give to an entry of this folded name, and to the temporary files
+ * and locks of it: at most six characters of the name or two and a checksum, a number, three characters of the
+ * extension. Linux opens entries of FAT by them.
+ */
+function shortNamesOf(name: string): RegExp {
+  const escaped = (text: string): string => text.replace(/[^a-z0-9]/g, "\\$&");
+  const extension = escaped(name.slice(name.lastIndexOf(".") + 1).slice(0, 3));
+  return new RegExp(`^${escaped(name.slice(0, 2))}[^~.]{0,4}~[0-9]{1,6}\\.(?:${extension}|tmp|loc)$`);
 }
 
 /**

@@ -37,8 +37,18 @@ export function thisMachine(): MachineFacts {
   return {
     env: Object.fromEntries(VARIABLES.map((name) => [name, environmentVariable(name)])),
     os: systemName(),
-    home: environmentVariable("HOME") || nodeModule("node:os").homedir(),
+    home: homeOf(environmentVariable("HOME")),
   };
+}
+
+/**
+ * The user's home directory. A relative value of HOME would make every directory a place for configuration and machine
+ * code.
+ */
+function homeOf(variable: string | undefined): string {
+  if (variable !== undefined && isAbsolutePath(variable)) return variable;
+  const os = nodeModule("node:os");
+  return variable === undefined || variable === "" ? os.homedir() : os.userInfo().homedir;
 }
 
 /** The directories for these facts. */

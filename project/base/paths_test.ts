@@ -3,12 +3,15 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
+import { DISK } from "./files.ts";
+import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
-import { machinePaths, platformName } from "./paths.ts";
+import { TrustStore } from "../packages/trust_store.ts";
+import { machinePaths, platformName, thisMachine } from "./paths.ts";
 import { nearestManifest } from "../ops/asked_range.ts";
 import { findProject, requireProject } from "../project_root.ts";
 import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
@@ -42,6 +45,21 @@ Deno.test("paths: macOS below ~/.waft, Linux by XDG with relative values ignored
     "darwin/arm64",
     "windows/amd64",
   ]);
+});
+
+Deno.test({
+  name: "paths: a relative HOME is not a place for machine code",
+  ignore: LACKS_POSIX_FILES, // Windows has the home directory from elsewhere
+}, () => {
+  const before = process.env.HOME;
+  try {
+    for (const home of [".", "x/y", "~"]) {
+      process.env.HOME = home;
+      assert.equal(thisMachine().home, userInfo().homedir, home);
+    }
+  } finally {
+    process.env.HOME = before;
+  }
 });
 
 Deno.test("machine: prefixes, trust and policy; wrong files are findings", async () => {
@@ -188,6 +206,79 @@ Deno.test("project: a manifest that is a pipe or too large is not read by the se
     assert.deepEqual(nearestManifest(folder), { file, text: "" });
   } finally {
     rmSync(folder, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "machine: configuration, policy and records that others could replace are refused",
+  ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
+}, async () => {
+  const project = new TempProject();
+  const above = join(project.root, "home");
+  const paths = machinePaths({ env: { WAFT_HOME: join(above, "waft") }, os: "linux", home: "/h" });
+  const holder = { id: "a.example/b", digest: `sha256:${"0".repeat(64)}` } as AuthorityHolder;
+  const store = new TrustStore({ paths, files: DISK });
+  const modes: readonly (readonly [string, number])[] = [
+    [above, 0o777],
+    [join(above, "waft"), 0o777],
+    [paths.config, 0o777],
+    [paths.state, 0o777],
+  ];
+  const outcome = async (work: () => Promise<unknown>): Promise<string> => {
+    try {
+      await work();
+      return "";
+    } catch (error) {
+      assert.ok(error instanceof ProjectError, String(error));
+      return error.diagnostics[0]!.code;
+    }
+  };
+  try {
+    mkdirSync(paths.config, { recursive: true });
+    for (const directory of [above, join(above, "waft"), paths.config]) chmodSync(directory, 0o755);
+    await store.accept(project.root, [holder]);
+    chmodSync(paths.state, 0o755);
+    for (const file of ["config.json", "policy.json"]) {
+      writeFileSync(join(paths.config, file), "{}", { mode: 0o644 });
+      for (const [directory, mode] of modes) {
+        chmodSync(directory, mode);
+        const isAboveConfig = directory !== paths.state;
+        assert.equal(await outcome(() => readMachine(paths, { env: {} })), isAboveConfig ? "machine.unsafe" : "");
+        const isAboveRecords = directory !== paths.config;
+        assert.equal(
+          await outcome(() => store.uncovered(project.root, [holder])),
+          isAboveRecords ? "machine.unsafe" : "",
+        );
+        process.env.WAFT_SAFE_DIRECTORIES = above;
+        assert.equal(await outcome(() => readMachine(paths, { env: {} })), "", "declared safe");
+        delete process.env.WAFT_SAFE_DIRECTORIES;
+        chmodSync(directory, 0o755);
+      }
+      assert.deepEqual(await store.uncovered(project.root, [holder]), []);
+      rmSync(join(paths.config, file));
+    }
+  } finally {
+    delete process.env.WAFT_SAFE_DIRECTORIES;
+    project.remove();
+  }
+});
+
+Deno.test({
+  name: "project: a manifest or lockfile whose link leads through directories of others is refused",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
+  for (const name of ["manifest", "lock"] as const) {
+    for (const [mode, expected] of [[0o755, "found"], [0o777, "project.unsafe"]] as const) {
+      const linked = await searched(({ top, ...paths }) => {
+        const shared = join(top, "shared");
+        mkdirSync(shared);
+        chmodSync(shared, mode);
+        writeFileSync(join(shared, "file"), "{}", { mode: 0o644 });
+        rmSync(paths[name]);
+        symlinkSync("shared/file", paths[name]);
+      });
+      assert.equal(linked, expected, `${name} ${mode.toString(8)}`);
+    }
   }
 });
 

@@ -3,7 +3,7 @@
  * guests, and the authorities that are never granted here.
  *
  * Input: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Output:
- * one MachineConfig. A policy can only narrow: it overrides the grants of every lockfile. A prefix mapped to a registry
+ * one MachineConfig. Files that other users could have written or replaced are refused. A policy can only narrow: it overrides the grants of every lockfile. A prefix mapped to a registry
  * never consults another one, so the public registry cannot answer for private ids.
  */
 import { systemName } from "@waft/engine/internal/host/process";
@@ -15,6 +15,7 @@ import { type JsonValue, readJson } from "../base/json_read.ts";
 import { toDiagnostic } from "../manifest/manifest.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
+import { requireOwnFile } from "../base/own_file.ts";
 import { joinPaths } from "../base/system_path.ts";
 import { describePattern, type Schema, walkSchema } from "../base/schema_walk.ts";
 import { BASE_URL } from "../base/constants.ts";
@@ -159,6 +160,7 @@ async function readOptional(
 ): Promise<{ readonly [key: string]: JsonValue } | undefined> {
   const bytes = await files.read(file, 1 << 20);
   if (bytes === undefined) return undefined;
+  requireOwnFile(file);
   const reading = readJson(bytes, { file, codes, maxBytes: 1 << 20 });
   if (!reading.ok) throw new ProjectError(reading.diagnostics);
   const found: Diagnostic[] = [

@@ -7,7 +7,7 @@
  * its real path, readable and writable by its owner only. Invariant: a record holds the last decision and nothing
  * older, so a lockfile accepted earlier does not become valid again after the user decided otherwise. A record names
  * its project, so one that was copied or moved to another name accepts nothing. A file that others could have written
- * is refused.
+ * or replaced is refused.
  */
 import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ import { fail } from "../base/diagnostic.ts";
 import type { Files, FileStatus } from "../base/files.ts";
 import { type Digest, digestBytes, isDigest, randomHex } from "../base/integrity.ts";
 import { isObject, readJson } from "../base/json_read.ts";
+import { requireOwnFile } from "../base/own_file.ts";
 import { type MachinePaths, trustDirectory } from "../base/paths.ts";
 import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 
@@ -76,6 +77,7 @@ export class TrustStore {
     const path = await this.#fileOf(root);
     const bytes = await this.#files.read(path, MAX_RECORD_BYTES);
     if (bytes === undefined) return {};
+    requireOwnFile(path);
     requireOwn(this.#directory, await this.#files.status(this.#directory), 0o022);
     requireOwn(path, await this.#files.status(path), 0o077);
     const reading = readJson(bytes, { file: path, codes: "trust", maxBytes: MAX_RECORD_BYTES });

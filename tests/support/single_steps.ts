@@ -32,10 +32,26 @@ const rewrites = (file: string): string =>
   (data (i32.const 0) "${file}")
   (func (export "f") (result i32) (call $unlink (i32.const 3) (i32.const 0) (i32.const ${file.length}))))`;
 
+/**
+ * Files that runtimes read in the current directory: each would end every step, by a module that runs before waft, or
+ * by a variable that makes it the child of the engine's self-test.
+ */
+const PLANTED = [
+  ["bunfig.toml", 'preload = ["./planted.js"]\n[run]\npreload = ["./planted.js"]\n'],
+  ["planted.js", "process.exit(99);\n"],
+  [".env", "WAFT_SELF_TEST=running\n"],
+  ["deno.json", '{ "imports": { "./cli.ts": "./planted.js" } }\n'],
+  ["package.json", '{ "type": "commonjs", "imports": { "#*": "./planted.js" } }\n'],
+  ["tsconfig.json", '{ "compilerOptions": { "paths": { "*": ["./planted.js"] } } }\n'],
+] as const;
+
 /** Places the programs and returns the steps. `suffix` is that of executables. */
 export function singleSteps(folder: string, suffix: string): SingleStep[] {
   for (const file of FILES) copyFileSync(join(ROOT, file), join(folder, file.slice(file.lastIndexOf("/") + 1)));
   cpSync(join(ROOT, "examples/app"), join(folder, "app"), { recursive: true });
+  for (const [name, text] of PLANTED) {
+    for (const directory of ["", "app"]) writeFileSync(join(folder, directory, name), text);
+  }
   for (const name of PLUGINS) {
     cpSync(join(ROOT, "examples/plugins", name), join(folder, "app/plugins", name), { recursive: true });
   }

@@ -95,6 +95,11 @@ const ALIASES = [
   "waft\u200b-lock.json",
   "ｗaft-lock.json",
   "waft.json:x",
+  "WAFT~1.JSO",
+  "waft-l~1.jso",
+  "WA0F3C~12.JSO",
+  "WAFTJS~1.TMP",
+  "waft-l~2.loc",
   // Files that a writer of the manifest and the lockfile makes on the way.
   ".waft.json.0123456789ab.tmp",
   ".waft-lock.json.0123456789ab.tmp",

@@ -1,0 +1,85 @@
+/**
+ * Decides whether other users of the machine can change a file, or replace it by another one. In: metadata, or a
+ * path. Out: the reason, in words that follow a path; undefined if only the user and root can. Invariant: the
+ * whole way to a file is judged, symbolic links included, because the owner of a directory can rename its entries.
+ * Nothing is judged on Windows, whose permissions are lists. Access control lists of other systems count as far as the
+ * permission bits show them.
+ */
+import { type FileFacts, linkFacts, linkTarget } from "./files.ts";
+import { currentDirectory, currentUser } from "./process.ts";
+
+/** Permission bits: writing by the group and by others; entries of a directory can be renamed by their owners only. */
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+/** Most symbolic links on the way to a file, as on Linux. */
+const MAX_LINKS = 40;
+
+/** The reason why other users could have written a file or a directory with this owner, group and mode. */
+export function writableBy({ uid, gid, mode }: Pick<FileFacts, "uid" | "gid" | "mode">): string | undefined {
+  return ownedBy(uid) ?? openTo(uid, gid, mode);
+}
+
+function ownedBy(uid: number): string | undefined {
+  const user = currentUser();
+  return user === undefined || uid === user || uid === 0 ? undefined : `belongs to another user (${uid})`;
+}
+
+function openTo(uid: number, gid: number, mode: number): string | undefined {
+  if (currentUser() === undefined) return undefined;
+  if ((mode & OTHERS_WRITE) !== 0) return "can be written by every user";
+  // A group with the number of its user is that user's own, as most systems set it up.
+  if ((mode & GROUP_WRITES) !== 0 && gid !== uid && gid !== 0) return `can be written by the group ${gid}`;
+  return undefined;
+}
+
+/**
+ * The first directory or symbolic link on the way to `path` by which another user can replace the file, with the
+ * reason; undefined if there is none. `path` itself is judged only if it is a symbolic link.
+ */
+export function replaceableBy(path: string): { readonly path: string; readonly reason: string } | undefined {
+  if (currentUser() === undefined) return undefined;
+  const names = (path.startsWith("/") ? path : `${currentDirectory()}/${path}`).split("/");
+  let at = "";
+  for (let links = 0; names.length > 0;) {
+    const name = names.shift()!;
+    if (name === "..") at = at.slice(0, Math.max(at.lastIndexOf("/"), 0));
+    if (name === "." || name === "..") continue;
+    const next = name === "" ? at || "/" : `${at}/${name}`;
+    const target = targetOf(next);
+    const reason = reasonAt(next, target !== undefined, names.length > 0);
+    if (reason !== undefined) return { path: next, reason };
+    if (target === undefined) at = next === "/" ? "" : next;
+    else if (links++ === MAX_LINKS) return { path: next, reason: "is one of too many symbolic links" };
+    else {
+      if (target.startsWith("/")) at = "";
+      names.unshift(...target.split("/"));
+    }
+  }
+  return undefined;
+}
+
+function reasonAt(path: string, isLink: boolean, isAbove: boolean): string | undefined {
+  if (!isLink && !isAbove) return undefined;
+  const facts = factsOf(path);
+  if (facts === undefined) return undefined;
+  const { uid, gid, mode } = facts;
+  return ownedBy(uid) ?? (isLink || (mode & STICKY) !== 0 ? undefined : openTo(uid, gid, mode));
+}
+
+/** Metadata of a path; undefined if it does not exist, or if the host does not permit reading it. */
+function factsOf(path: string): FileFacts | undefined {
+  try {
+    return linkFacts(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function targetOf(path: string): string | undefined {
+  try {
+    return linkFacts(path).kind === "other" ? linkTarget(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
