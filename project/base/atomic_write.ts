@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { fail } from "./diagnostic.ts";
 import { DISK, type Files } from "./files.ts";
 import { randomHex } from "./integrity.ts";
+import { aboutFile } from "./replace_file.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./constants.ts";
 
 /** Name of the write lock: it exists while a process writes the project, and holds its id. */
@@ -127,21 +128,37 @@ export async function writeTogether(
         });
       }
     }
-    const staged: { readonly from: string; readonly to: string }[] = [];
+    const staged: Staged[] = [];
     try {
       for (const { name, bytes } of sorted) {
-        const from = join(directory, `.${name}.${randomHex(12)}.tmp`);
-        await files.create(from, bytes);
-        staged.push({ from, to: join(directory, name) });
+        const next = { from: join(directory, `.${name}.${randomHex(12)}.tmp`), to: join(directory, name) };
+        await naming(next, () => files.create(next.from, bytes));
+        staged.push(next);
       }
       while (staged.length > 0) {
-        await files.rename(staged[0]!.from, staged[0]!.to);
+        const next = staged[0]!;
+        await naming(next, () => files.rename(next.from, next.to));
         staged.shift();
       }
     } finally {
       for (const { from } of staged) await files.remove(from);
     }
   }, options);
+}
+
+/** A temporary file and the file that it replaces. */
+interface Staged {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Runs `work`; its errors name the file that is replaced. */
+async function naming({ from, to }: Staged, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    throw aboutFile(error, from, to);
+  }
 }
 
 /** True when both are absent or hold the same bytes. */

@@ -138,6 +138,15 @@ function isRefusedDirectory(code: unknown, file: unknown): boolean {
   }
 }
 
+/** Errors of disks in words, by code. */
+export const DISK_ERRORS: { readonly [code: string]: string | undefined } = {
+  EROFS: "the file system is read-only",
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is exceeded",
+  EFBIG: "the file is larger than the system allows",
+  EIO: "input/output error",
+};
+
 /** Words for errors of the operating system about `file`; undefined for other errors. */
 function systemMessage(error: unknown, file: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
@@ -147,7 +156,7 @@ function systemMessage(error: unknown, file: unknown): string | undefined {
   if (code === "EISDIR") return "is a directory";
   // Of Deno, for files that would give a program all permissions, which it cannot know that it has.
   if ((error as Error | null)?.name === "NotCapable") return "operation not permitted";
-  return undefined;
+  return typeof code === "string" ? DISK_ERRORS[code] : undefined;
 }
 
 /** Text that cannot move the cursor, fake a second line, or hide or reorder its surroundings. */

@@ -2,7 +2,8 @@
  * The file operations of the project manager, behind one small interface.
  *
  * Input: absolute paths. Output: bytes, or changes on disk that are complete once the call returns (new files are
- * synced). Tests pass a Files that dies at a chosen operation, to show that `add` survives being killed at any point.
+ * synced). Tests pass a Files that dies or fails at a chosen operation. Invariant: a file that cannot be written
+ * completely (full disk, quota, failed sync) is removed before the error is thrown.
  */
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
@@ -49,11 +50,16 @@ export const DISK: Files = {
       throw error;
     }
     try {
-      let at = 0;
-      while (at < bytes.length) at += (await file.write(bytes, at, bytes.length - at)).bytesWritten;
-      await file.sync();
-    } finally {
-      await file.close();
+      try {
+        let at = 0;
+        while (at < bytes.length) at += (await file.write(bytes, at, bytes.length - at)).bytesWritten;
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      await rm(path, { force: true });
+      throw named(error, path);
     }
     return true;
   },
@@ -89,6 +95,12 @@ export const DISK: Files = {
   status: async (path) => fileStatus(path),
   realPath: (path) => realpath(path),
 };
+
+/** The error of a file system call with the path of the file, which calls by descriptor leave out. */
+function named(error: unknown, path: string): unknown {
+  if (error instanceof Error && !("path" in error)) Object.assign(error, { path });
+  return error;
+}
 
 /** The status of a regular file; a pipe or a device would block or never end. */
 async function regularFile(path: string): Promise<{ readonly size: number }> {

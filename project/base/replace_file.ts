@@ -1,10 +1,11 @@
 /**
- * Writes a file completely or not at all, synchronously. In: a path, its content and its permissions. Out: the file.
+ * Writes a file completely or not at all. In: a path, its content and its permissions. Out: the file.
  * Invariant: the content is written to a new file with an unguessable name, so links that others place in the directory
- * are not followed, and it replaces an existing file only when it is complete.
+ * are not followed, and it replaces an existing file only when it is complete. After a failure nothing is left over.
  */
-import { realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Files } from "./files.ts";
 import { randomHex } from "./integrity.ts";
 
 /** Writes `content` to `path`. Throws the errors of the file system, which name `path`. */
@@ -15,8 +16,53 @@ export function replaceFile(path: string, content: Uint8Array | string, mode = 0
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
-    if (error instanceof Error) error.message = error.message.replaceAll(temporary, path);
-    throw error;
+    throw aboutFile(error, temporary, path);
+  }
+}
+
+/** The error about a temporary file as one about the file that it was to replace. */
+export function aboutFile(error: unknown, temporary: string, path: string): unknown {
+  if (error instanceof Error) Object.assign(error, { message: error.message.replaceAll(temporary, path), path });
+  return error;
+}
+
+/**
+ * Writes the output of a command to the file that the user names: a regular or new file completely or not at all, and
+ * through a symbolic link; a pipe or a device as it is. Throws the errors of the file system.
+ */
+export function writeOutput(path: string, content: Uint8Array | string): void {
+  const target = regularTarget(path);
+  if (target === undefined) writeFileSync(path, content);
+  else replaceFile(target.path, content, target.mode);
+}
+
+/** The path without symbolic links, and the permissions to keep; undefined for anything but a regular or new file. */
+function regularTarget(path: string): { readonly path: string; readonly mode?: number } | undefined {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status === undefined) return { path };
+  if (status.isFile()) return { path, mode: status.mode & 0o777 };
+  if (!status.isSymbolicLink()) return undefined;
+  let real: string;
+  try {
+    real = realpathSync(path);
+  } catch {
+    return undefined; // writing through a dangling link creates its target
+  }
+  return regularTarget(real);
+}
+
+/**
+ * Writes a file completely or not at all: `bytes` go to a new file beside it, which then takes its name. Creates the
+ * file if it does not exist. Throws the errors of the file system, with `path` as their path.
+ */
+export async function replaceWhole(files: Files, path: string, bytes: Uint8Array, mode?: number): Promise<void> {
+  const temporary = `${path}.${randomHex(12)}.tmp`;
+  try {
+    await files.create(temporary, bytes, mode);
+    await files.rename(temporary, path);
+  } catch (error) {
+    await files.remove(temporary).catch(() => {}); // the first error is the cause
+    throw aboutFile(error, temporary, path);
   }
 }
 

@@ -4,9 +4,8 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { rename, rm, writeFile } from "node:fs/promises";
 import { FileFailure, UsageError } from "../base/failure.ts";
-import { randomHex } from "../base/integrity.ts";
+import { writeOutput } from "../base/replace_file.ts";
 import { machineOf } from "../ops/build/machine_name.ts";
 import { readInput } from "../ops/read_input.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
@@ -41,17 +40,10 @@ export function addCommand(program: Command): void {
     } finally {
       done();
     }
-    await replaceFile(flags.output, artifact);
+    try {
+      writeOutput(flags.output, artifact);
+    } catch (error) {
+      throw new FileFailure(flags.output, error);
+    }
   });
-}
-
-async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
-  const temporary = `${path}.${randomHex(12)}.tmp`;
-  try {
-    await writeFile(temporary, bytes);
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw new FileFailure(path, error);
-  }
 }

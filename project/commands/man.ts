@@ -3,9 +3,10 @@
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "../base/failure.ts";
+import { writeOutput } from "../base/replace_file.ts";
 import { VERSION } from "../base/version_string.ts";
 import { type CommandNode, commandTree } from "./command_tree.ts";
 import type { CommandRow } from "./command_row.ts";
@@ -20,8 +21,8 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
       const nodes = await commandTree(rows);
       const pages = new Map([["waft", mainPage(nodes)], ...nodes.map((n) => [`waft-${n.name}`, page(n)] as const)]);
       if (out !== undefined) {
-        await mkdir(out, { recursive: true });
-        for (const [name, text] of pages) await writeFile(join(out, `${name}.1`), text);
+        mkdirSync(out, { recursive: true });
+        for (const [name, text] of pages) writeOutput(join(out, `${name}.1`), text);
         return;
       }
       const text = pages.get(command === undefined ? "waft" : `waft-${command}`);

@@ -4,8 +4,8 @@
 import { NewEngine } from "@waft/engine";
 import { writeBytes } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
-import { writeFile } from "node:fs/promises";
 import { FileFailure } from "../base/failure.ts";
+import { writeOutput } from "../base/replace_file.ts";
 import { readInput } from "../ops/read_input.ts";
 
 /** The binary form of a module or component. */
@@ -29,7 +29,7 @@ export function addCommand(program: Command): void {
       }
       try {
         if (flags.output === "-") writeBytes(1, binary);
-        else await writeFile(flags.output, binary);
+        else writeOutput(flags.output, binary);
       } catch (error) {
         throw new FileFailure(flags.output, error);
       }

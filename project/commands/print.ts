@@ -3,10 +3,10 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { writeFile } from "node:fs/promises";
 import { writeText } from "@waft/engine/internal/host/process";
 import { printModule } from "@waft/engine/internal/text/print";
 import { FileFailure } from "../base/failure.ts";
+import { writeOutput } from "../base/replace_file.ts";
 import { readInput } from "../ops/read_input.ts";
 
 /** The text of a module or component. */
@@ -39,7 +39,7 @@ export function addCommand(program: Command): void {
         return;
       }
       try {
-        await writeFile(flags.output, text);
+        writeOutput(flags.output, text);
       } catch (error) {
         throw new FileFailure(flags.output, error);
       }

@@ -9,6 +9,7 @@ import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import process from "node:process";
 import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, jsonLine, ProjectError } from "../base/diagnostic.ts";
+import { DISK_ERRORS } from "../base/failure.ts";
 import type { OpsContext } from "../packages/context.ts";
 import { canPrompt, type Palette, palette, wantsColor } from "../base/terminal.ts";
 
@@ -157,9 +158,6 @@ function asProjectError(error: unknown): ProjectError | undefined {
 const SYSTEM: { readonly [code: string]: string | undefined } = {
   EACCES: "permission denied",
   EPERM: "the operation is not permitted",
-  EROFS: "the file system is read-only",
-  ENOSPC: "no space left on the device",
-  EDQUOT: "the disk quota is exceeded",
   EMFILE: "too many open files",
   EISDIR: "this is a directory; a file is required",
   ENOTDIR: "a component of the path is not a directory",
@@ -167,7 +165,7 @@ const SYSTEM: { readonly [code: string]: string | undefined } = {
   ELOOP: "too many symbolic links",
   ENAMETOOLONG: "the name is too long",
   EINVAL: "this is not a regular file",
-  EIO: "input/output error",
+  ...DISK_ERRORS,
 };
 
 /** Collects a repeatable option. */

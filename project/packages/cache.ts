@@ -4,10 +4,11 @@
  * Input: digests and bytes. Output: bytes whose digest is checked on every read; a damaged blob is dropped and counts
  * as absent. Writes go through a temporary name, so a killed process leaves no file that could be mistaken for a blob.
  */
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { DISK, type Files } from "../base/files.ts";
-import { type Digest, digestBytes, randomHex } from "../base/integrity.ts";
+import { type Digest, digestBytes } from "../base/integrity.ts";
 import { blobPath, type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 
 /** Reads and writes blobs. */
 export class BlobCache {
@@ -39,11 +40,8 @@ export class BlobCache {
     const digest = digestBytes(bytes);
     const path = blobPath(this.#paths, hexOf(digest));
     if (await this.#files.status(path) !== undefined) return digest;
-    const directory = dirname(path);
-    await this.#files.makeDirectory(directory, OWN_DIRECTORY_MODE);
-    const temporary = join(directory, `.${randomHex(16)}.tmp`);
-    await this.#files.create(temporary, bytes, 0o644);
-    await this.#files.rename(temporary, path);
+    await this.#files.makeDirectory(dirname(path), OWN_DIRECTORY_MODE);
+    await replaceWhole(this.#files, path, bytes, 0o644);
     return digest;
   }
 }

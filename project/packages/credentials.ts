@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { fail } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
-import { randomHex } from "../base/integrity.ts";
 import { isObject, readJson } from "../base/json_read.ts";
 import type { MachinePaths } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 
 const MAX_BYTES = 1 << 18;
 /** The form of a token: the characters that an HTTP header accepts. */
@@ -78,8 +78,6 @@ export class Credentials {
   async #write(tokens: { readonly [registry: string]: string }): Promise<void> {
     await this.#files.makeDirectory(this.#directory, 0o700);
     const text = `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`;
-    const temporary = `${this.#path}.${randomHex(12)}.tmp`;
-    await this.#files.create(temporary, new TextEncoder().encode(text), 0o600);
-    await this.#files.rename(temporary, this.#path);
+    await replaceWhole(this.#files, this.#path, new TextEncoder().encode(text), 0o600);
   }
 }

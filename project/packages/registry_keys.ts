@@ -9,10 +9,10 @@ import { dirname, join } from "node:path";
 import { record as closed } from "../definitions/definition.ts";
 import { fail, ProjectError } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
-import { randomHex } from "../base/integrity.ts";
 import { type JsonValue, readJson } from "../base/json_read.ts";
 import type { MachineConfig } from "./machine.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 import { endorsementBytes, isSigned, keyIdOf } from "./release_record.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
 import type { RegistrySource } from "./source_registry.ts";
@@ -156,11 +156,9 @@ async function readPins(files: Files, file: string): Promise<{ readonly [registr
 }
 
 async function writePins(files: Files, file: string, pins: { readonly [registry: string]: KeySet }): Promise<void> {
-  const temporary = `${file}.${randomHex(12)}.tmp`;
   try {
     await files.makeDirectory(dirname(file), OWN_DIRECTORY_MODE);
-    await files.create(temporary, new TextEncoder().encode(`${JSON.stringify(pins, null, 2)}\n`), 0o600);
-    await files.rename(temporary, file);
+    await replaceWhole(files, file, new TextEncoder().encode(`${JSON.stringify(pins, null, 2)}\n`), 0o600);
   } catch (error) {
     // A machine with a read-only configuration pins keys in its config.json, or trusts the offered keys each time.
     if (!["EACCES", "EROFS", "EPERM"].includes((error as { readonly code?: string }).code ?? "")) throw error;

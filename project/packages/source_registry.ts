@@ -11,10 +11,11 @@
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
-import { digestBytes, randomHex } from "../base/integrity.ts";
+import { digestBytes } from "../base/integrity.ts";
 import { isObject, type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts";
 import { isCanonicalVersion } from "../base/version.ts";
@@ -328,12 +329,12 @@ export class RegistrySource implements Source {
     bytes.set(answer.bytes, line.length);
     try {
       await this.#files.makeDirectory(join(path, ".."), OWN_DIRECTORY_MODE);
-      const temporary = `${path}.${randomHex(12)}.tmp`;
-      await this.#files.create(temporary, bytes);
-      await this.#files.rename(temporary, path);
+      await replaceWhole(this.#files, path, bytes);
     } catch (error) {
-      // A read-only cache costs round trips, not correctness.
-      if (!["EACCES", "EROFS", "EPERM", "ENOSPC"].includes((error as { readonly code?: string }).code ?? "")) {
+      // A read-only or full cache costs round trips, not correctness.
+      if (
+        !["EACCES", "EROFS", "EPERM", "ENOSPC", "EDQUOT"].includes((error as { readonly code?: string }).code ?? "")
+      ) {
         throw error;
       }
     }

@@ -13,10 +13,11 @@ import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { join } from "node:path";
 import { fail } from "../base/diagnostic.ts";
 import type { Files, FileStatus } from "../base/files.ts";
-import { type Digest, digestBytes, isDigest, randomHex } from "../base/integrity.ts";
+import { type Digest, digestBytes, isDigest } from "../base/integrity.ts";
 import { isObject, readJson } from "../base/json_read.ts";
 import { requireOwnFile } from "../base/own_file.ts";
 import { type MachinePaths, trustDirectory } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 
 /** Largest record that is read. */
@@ -54,9 +55,7 @@ export class TrustStore {
     const text = `${
       JSON.stringify({ version: 1, project: await this.#files.realPath(root), accepted }, undefined, 2)
     }\n`;
-    const temporary = `${path}.${randomHex(12)}.tmp`;
-    await this.#files.create(temporary, new TextEncoder().encode(text), 0o600);
-    await this.#files.rename(temporary, path);
+    await replaceWhole(this.#files, path, new TextEncoder().encode(text), 0o600);
   }
 
   /** Forgets the record of the project at `root`; false when there is none. */

@@ -11,9 +11,9 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises
 import { dirname, join } from "node:path";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
-import { randomHex } from "../base/integrity.ts";
 import { checkRegistryUrl } from "../packages/machine.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
+import { replaceWhole } from "../base/replace_file.ts";
 import {
   INDEX_PATH,
   MAX_RELEASE_INDEX,
@@ -72,14 +72,7 @@ async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: num
 /** Replaces a file of ours as a whole. */
 export async function replaceFile(path: string, text: string, mode = 0o644): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: OWN_DIRECTORY_MODE });
-  const temporary = `${path}.${randomHex(12)}.tmp`;
-  try {
-    await DISK.create(temporary, new TextEncoder().encode(text), mode);
-    await DISK.rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+  await replaceWhole(DISK, path, new TextEncoder().encode(text), mode);
 }
 
 /** Fetches and checks the index: signature, form, freshness; remembers its sequence. */

@@ -180,7 +180,12 @@ export async function placeVersion(
       step("replace");
       const old = join(paths.versions, `.old-${randomHex(12)}`);
       await rename(target, old);
-      await DISK.rename(staging, target);
+      try {
+        await DISK.rename(staging, target);
+      } catch (error) {
+        await rename(old, target);
+        throw error;
+      }
       await rm(old, { recursive: true, force: true });
     } else {
       step("rename");

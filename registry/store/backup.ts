@@ -7,7 +7,7 @@
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { copyDatabase } from "./copy.ts";
-import type { Database } from "./database.ts";
+import { type Database, StoreUnavailable } from "./database.ts";
 import { SqliteDatabase } from "./sqlite.ts";
 
 /** Writes a backup; the number of rows in it. An existing file is not overwritten. */
@@ -51,6 +51,7 @@ function openCopy(path: string, file: string): SqliteDatabase {
   try {
     return new SqliteDatabase(path);
   } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
     throw new Error(`${file} is not a backup of a registry`, { cause: error });
   }
 }

@@ -74,14 +74,22 @@ export class SqliteDatabase implements Database {
   readonly #path: string;
   #closed = false;
 
+  /** Throws {@linkcode StoreUnavailable} if the file cannot be read or written. */
   constructor(path: string) {
     this.#path = path;
-    this.#writer = new Connection(path, false);
-    const { database } = this.#writer;
-    database.exec("PRAGMA journal_mode = WAL");
-    database.exec("PRAGMA synchronous = FULL");
-    database.exec("PRAGMA foreign_keys = ON");
-    this.#reader = new Connection(path, true);
+    let writer: Connection | undefined;
+    try {
+      writer = new Connection(path, false);
+      const { database } = writer;
+      database.exec("PRAGMA journal_mode = WAL");
+      database.exec("PRAGMA synchronous = FULL");
+      database.exec("PRAGMA foreign_keys = ON");
+      this.#reader = new Connection(path, true);
+      this.#writer = writer;
+    } catch (error) {
+      writer?.close();
+      throw storageError(error, `${path}: `);
+    }
   }
 
   all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
@@ -130,7 +138,7 @@ export class SqliteDatabase implements Database {
         } catch (error) {
           database.exec("ROLLBACK TO job");
           database.exec("RELEASE job");
-          settle.push(() => job.reject(error));
+          settle.push(() => job.reject(storageError(error)));
         }
       }
       database.exec("COMMIT");
@@ -162,11 +170,25 @@ export class SqliteDatabase implements Database {
     while (this.#running !== undefined) await this.#running;
     this.#closed = true;
     this.#reader.close();
-    this.#writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    this.#writer.close();
+    try {
+      this.#writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // No space to copy the log into the file: commits stay in the log, which the next process reads.
+    } finally {
+      this.#writer.close();
+    }
   }
 }
 
-function unavailable(error: unknown): StoreUnavailable {
-  return new StoreUnavailable(`SQLite: ${error instanceof Error ? error.message : String(error)}`);
+function unavailable(error: unknown, place = ""): StoreUnavailable {
+  return new StoreUnavailable(`SQLite: ${place}${error instanceof Error ? error.message : String(error)}`);
+}
+
+/** SQLite's messages for failures of the file system; Deno does not give the number of every error. */
+const STORAGE =
+  /^(?:database or disk is full|disk I\/O error|unable to open database file|attempt to write a readonly)/;
+
+/** A failure of the file system as {@linkcode StoreUnavailable}; other errors as they are. */
+function storageError(error: unknown, place?: string): unknown {
+  return error instanceof Error && STORAGE.test(error.message) ? unavailable(error, place) : error;
 }

@@ -1,7 +1,10 @@
 /**
- * Files that fail: after a number of changing operations every operation fails, as if the process had died. Tests only.
+ * Files that fail, for tests. In: the number of a changing operation and the kind of failure. Out: the operations of
+ * the disk up to that one.
  *
- * `before` fails before the last operation, `after` right after it, `half` in the middle of writing a file.
+ * {@linkcode DyingFiles}: from then on every operation fails, as if the process had died: `before` that operation,
+ * `after` it, or `half`-way through writing a file. {@linkcode RefusingFiles}: only that operation fails, as on a disk
+ * without space.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { DISK, type Files } from "../../project/base/files.ts";
@@ -67,4 +70,33 @@ export class DyingFiles implements Files {
     this.#live();
     return DISK.realPath(path);
   }
+}
+
+/** Files that refuse the `count`-th creation, renaming or directory; `steps` tells how many there were. */
+export class RefusingFiles implements Files {
+  steps = 0;
+  readonly #count: number;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  async #step<T>(path: string, work: () => Promise<T>): Promise<T> {
+    if (++this.steps !== this.#count) return await work();
+    throw Object.assign(new Error(`ENOSPC: no space left on device, '${path}'`), { code: "ENOSPC", path });
+  }
+  create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean> {
+    return this.#step(path, () => DISK.create(path, bytes, mode));
+  }
+  rename(from: string, to: string): Promise<void> {
+    return this.#step(from, () => DISK.rename(from, to));
+  }
+  makeDirectory(path: string, mode?: number): Promise<void> {
+    return this.#step(path, () => DISK.makeDirectory(path, mode));
+  }
+  read = DISK.read;
+  remove = DISK.remove;
+  list = DISK.list;
+  status = DISK.status;
+  realPath = DISK.realPath;
 }
