@@ -35,7 +35,7 @@ import {
   validateWhole,
 } from "./compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
-import { workerCount } from "./host/workers.ts";
+import { callSoon, workerCount } from "./host/workers.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_MODULE } from "./gc/generated_collector.ts";
@@ -206,6 +206,7 @@ function compileIntrinsic(store: Store, binary: string): CompiledModule {
       target: TARGET,
       options: intrinsicOptions(thread.host),
       isReady: () => workerCount() > 0,
+      callSoon,
       send: (message, isUnderWay) => mayStartThreads && sendJob(message, isUnderWay),
       compileHere: () => intrinsicCode(thread.host, binary, "optimizing"),
     }).begin();
@@ -628,6 +629,7 @@ export class Engine implements Settings {
       options,
       startsAtOnce: plan?.startsAtOnce ?? false,
       isReady: () => workerCount() > 0,
+      callSoon,
       send: (message, isUnderWay) => {
         requested = performance.now();
         return sendJob(message, isUnderWay);

@@ -7,6 +7,9 @@
  *     IDLE ── first instance ──▶ WARMING ── it has run for START_MS ──▶ COMPILING ──▶ DONE
  *                                                └─ no thread: when enough time was spent ──▶ compiled here ──▶ DONE
  *
+ * Starting the first thread takes this one so long that a call with a near deadline would be late: such a call leaves
+ * it to the event loop.
+ *
  * Frames that are in a loop at that time continue in optimized code as well (loop_entries.ts).
  *
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
@@ -32,6 +35,13 @@ import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 const START_MS = 200;
 /** The same while a thread is already there, whose compiler is loaded. */
 const READY_START_MS = 30;
+/**
+ * The longest time in milliseconds that starting a thread is expected to take. A call whose limit is nearer would miss
+ * it, so the event loop starts the thread.
+ */
+const THREAD_START_MS = 250;
+/** Milliseconds for which a program may run without returning to its event loop before a call starts the thread. */
+const LONGEST_WAIT_MS = 5000;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
 /**
@@ -53,6 +63,8 @@ export interface OptimizingCompiler {
   send(message: unknown, isUnderWay: () => boolean): boolean;
   /** True if a helper thread is running. */
   isReady(): boolean;
+  /** Lets the event loop call `action` soon, unless the process ends before. */
+  callSoon(action: () => void): void;
   /** Starts the compilation with the first instance: the module has run before, without being optimized. */
   readonly startsAtOnce?: boolean;
   /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
@@ -71,6 +83,9 @@ export interface OptimizingCompiler {
 }
 
 const STAGE = { IDLE: 0, WARMING: 1, COMPILING: 2, DONE: 3 } as const;
+
+/** Whether the event loop is to start the thread, or has tried to. */
+const EVENT_LOOP = { UNASKED: 0, ASKED: 1, TRIED: 2 } as const;
 
 /** Tier-ups in progress by their modules, baseline and optimized, for as long as one of these can run. */
 const IN_PROGRESS = new WeakMap<CompiledModule, TierUp>();
@@ -108,6 +123,7 @@ export class TierUp {
   #turns = 0;
   #isCompiledHere = false;
   #steps: PollSteps | undefined;
+  #eventLoop: number = EVENT_LOOP.UNASKED;
   readonly #request: Request = { job: undefined };
   #binary: SharedArrayBuffer | undefined;
   #loops: LoopEntries | undefined;
@@ -190,7 +206,41 @@ export class TierUp {
   #warmUp(now: number): number | undefined {
     const { isReady, startsAtOnce = false } = this.#compiler;
     const due = this.#since + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
-    return now < due ? Math.min(due, now + READY_START_MS) : this.#start(now);
+    if (now < due) return Math.min(due, now + READY_START_MS);
+    if (!this.#delaysCall(now)) return this.#start(now);
+    this.#askEventLoop();
+    return now + READY_START_MS;
+  }
+
+  /** True if a thread would have to be started, and the call in progress would end too late because of that. */
+  #delaysCall(now: number): boolean {
+    if (this.#compiler.isReady() || this.#hasWaited(now)) return false;
+    return this.#store.thread.nextLimit() - now < THREAD_START_MS;
+  }
+
+  #hasWaited(now: number): boolean {
+    return this.#eventLoop === EVENT_LOOP.TRIED || now >= this.#since + LONGEST_WAIT_MS;
+  }
+
+  /** Lets the event loop start the compilation. It does not keep the module alive. */
+  #askEventLoop(): void {
+    if (this.#eventLoop !== EVENT_LOOP.UNASKED) return;
+    this.#eventLoop = EVENT_LOOP.ASKED;
+    const tierUp = new WeakRef(this);
+    this.#compiler.callSoon(() => tierUp.deref()?.startFromEventLoop(performance.now()));
+  }
+
+  /** Waits for preempted calls, which may have a deadline as well. */
+  startFromEventLoop(now: number): void {
+    if (this.#stage !== STAGE.WARMING) return;
+    this.#eventLoop = EVENT_LOOP.UNASKED;
+    if (this.#store.thread.preempted > 0 && !this.#hasWaited(now)) return;
+    this.#eventLoop = EVENT_LOOP.TRIED;
+    try {
+      this.#start(now);
+    } catch {
+      this.#stage = STAGE.DONE; // there is no memory for a job: baseline code stays
+    }
   }
 
   #countCall(afterCalls: number): number | undefined {

@@ -5,26 +5,44 @@ import { JOB, type OptimizeJob, WORD } from "./parallel/optimize_job.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 
-/** A module that runs from time 0; records the jobs that are sent. */
+/** The calls of a test's thread: the time at which a limit of the call in progress is reached, and preempted calls. */
+interface Calls {
+  limit: number;
+  preempted: number;
+}
+
+/** A module that runs from time 0; records the jobs that are sent, and the actions that the event loop is to call. */
 function warmingModule(
   isReady: () => boolean,
   startsAtOnce = false,
   works: PendingWork[] = [],
-): { tierUp: TierUp; baseline: object; jobs: unknown[] } {
+  calls: Calls = { limit: Infinity, preempted: 0 },
+): { tierUp: TierUp; baseline: object; jobs: unknown[]; actions: (() => void)[] } {
   const jobs: unknown[] = [];
-  const store = { thread: { addWork: (work: PendingWork) => works.push(work), arena: { pollPage: 0 } } } as never;
+  const actions: (() => void)[] = [];
+  const store = {
+    thread: {
+      addWork: (work: PendingWork) => works.push(work),
+      arena: { pollPage: 0 },
+      nextLimit: () => calls.limit,
+      get preempted() {
+        return calls.preempted;
+      },
+    },
+  } as never;
   const baseline = { valid: { bytes: new Uint8Array(8) } } as never;
   const compiler = {
     target: { name: "x64" },
     options: { cpu: new Set<string>() },
     isReady,
+    callSoon: (action: () => void) => actions.push(action),
     startsAtOnce,
     send: (message: unknown) => jobs.push(message) > 0,
     compileHere: () => assert.fail("a thread is available"),
   } as unknown as OptimizingCompiler;
   const tierUp = new TierUp(store, baseline, new Uint8Array(0), compiler);
   tierUp.begin();
-  return { tierUp, baseline, jobs };
+  return { tierUp, baseline, jobs, actions };
 }
 
 /** Milliseconds of running after which a job is sent, if the module is advanced at the times that it returns. */
@@ -53,6 +71,60 @@ Deno.test("a module that has run before is compiled from its first instance on",
   const { tierUp, jobs } = warmingModule(() => false, true);
   tierUp.advance(performance.now());
   assert.equal(jobs.length, 1);
+});
+
+/** Advances a module until `isDone`, whose call always ends `left` milliseconds later; returns the time. */
+function advanceUntil(
+  tierUp: TierUp,
+  calls: Calls,
+  left: number,
+  from: number,
+  isDone: (now: number) => boolean,
+): number {
+  let now = from;
+  for (let step = 0; !isDone(now); step++) {
+    assert.ok(step < 10_000, "never");
+    calls.limit = now + left;
+    const next = tierUp.advance(now);
+    assert.ok(next !== undefined && next > now, "asks for a later time");
+    now = next;
+  }
+  return now;
+}
+
+Deno.test("no thread is started in a call that would miss its limit: the event loop does it", () => {
+  const calls = { limit: Infinity, preempted: 0 };
+  const start = performance.now();
+  const { tierUp, jobs, actions } = warmingModule(() => false, false, [], calls);
+  const now = advanceUntil(tierUp, calls, 30, start, (now) => now > start + 2000);
+  assert.deepEqual([jobs.length, actions.length], [0, 1], "it is asked once");
+  calls.preempted = 1;
+  actions[0]();
+  assert.equal(jobs.length, 0, "a preempted call has a limit, too");
+  calls.preempted = 0;
+  advanceUntil(tierUp, calls, 30, now, () => actions.length > 1);
+  actions[1]();
+  assert.equal(jobs.length, 1);
+});
+
+Deno.test("a call starts the thread if it has time for that, or if the event loop never runs", () => {
+  const startsAfter = (left: number) => {
+    const calls = { limit: Infinity, preempted: 0 };
+    const { tierUp, jobs } = warmingModule(() => false, false, [], calls);
+    const start = performance.now();
+    return advanceUntil(tierUp, calls, left, start, () => jobs.length > 0) - start;
+  };
+  const unlimited = startsAfter(Infinity);
+  assert.ok(startsAfter(10_000) < 2 * unlimited);
+  const near = startsAfter(30);
+  assert.ok(near > 10 * unlimited && near < 100 * unlimited, `${near}, ${unlimited}`);
+});
+
+Deno.test("a call with a near limit uses a thread that is there", () => {
+  const calls = { limit: Infinity, preempted: 0 };
+  const { tierUp, jobs, actions } = warmingModule(() => true, false, [], calls);
+  advanceUntil(tierUp, calls, 30, performance.now(), () => jobs.length > 0);
+  assert.equal(actions.length, 0);
 });
 
 function stateOf(job: unknown): number {

@@ -85,6 +85,14 @@ function endLater(): void {
   idle = timer;
 }
 
+/**
+ * Lets the event loop call `action` soon, unless the process ends before. Loading the module of timers takes Deno about
+ * as long as starting a Worker, so the code that is running ends first.
+ */
+export function callSoon(action: () => void): void {
+  queueMicrotask(() => nodeModule("node:timers").setTimeout(action, 0).unref());
+}
+
 /** Terminates all Workers, including busy ones; resolves when they have ended. */
 export async function endWorkers(): Promise<void> {
   nodeModule("node:timers").clearTimeout(idle as Parameters<typeof clearTimeout>[0]);

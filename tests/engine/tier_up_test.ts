@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
+import { HANG_MS } from "../support/hang.ts";
 import type { Module } from "@waft/engine";
 
 /** Calls itself through a direct call, a table and an import, in a loop that polls. */
@@ -133,4 +134,27 @@ Deno.test("tier auto: a switch while frames of old code are parked", async () =>
   });
   assert.equal(await instance.callAsync({}, "work", 5000, 1), EXPECTED);
   assert.equal(entered, 5);
+});
+
+Deno.test("pending work advances at the polls of calls that have a deadline", () => {
+  // Optimized code would load the word once.
+  const instance = NewEngine({ tier: "baseline", interruptible: true }).compile(`(module
+    (memory (export "memory") 1)
+    (func (export "wait") (loop $again (br_if $again (i32.eqz (i32.load (i32.const 0)))))))`).instantiate();
+  const { memory, wait } = instance.exports as unknown as { memory: { buffer: ArrayBuffer }; wait(): void };
+  const { thread } = instance.internal.store;
+  const isDone = new Int32Array(memory.buffer);
+  let left = 5;
+  thread.addWork({
+    advance(now, atPoll) {
+      if (!atPoll) return now + 1;
+      isDone[0] = 1; // ends the call
+      return --left > 0 ? now + 1 : undefined;
+    },
+  });
+  while (left > 0) {
+    isDone[0] = 0;
+    instance.call({ deadline: HANG_MS }, "wait"); // throws if work never advances
+  }
+  wait();
 });

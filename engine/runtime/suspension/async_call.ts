@@ -354,8 +354,7 @@ class AsyncCall {
               this.#preempt();
               return false;
             }
-            thread.watch(Math.min(until, thread.nextLimit()));
-            if (thread.hasWork) thread.advanceWork(true);
+            thread.continueFromPoll(Math.min(until, thread.nextLimit()));
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;

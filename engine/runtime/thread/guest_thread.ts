@@ -158,6 +158,8 @@ export class GuestThread {
   /** The processor time, on the clock of `processorNow`, at which running code is interrupted. */
   processorDeadline = Infinity;
   #watched = Infinity;
+  /** The time at which pending work is to advance. */
+  #workDue = Infinity;
   #watchdog: Watchdog | undefined;
   /** True if starting the watchdog for pending work failed. */
   #isUnwatched = false;
@@ -356,25 +358,26 @@ export class GuestThread {
     }
     if (this.#pending.size === 0) this.#eager = false;
     this.#updateAttention();
-    if (next < this.#watched) this.#watchWork(next);
+    this.#workDue = this.#isUnwatched ? Infinity : next;
+    if (this.#workDue < this.#watched) this.#watchWork();
   }
 
   /**
-   * Makes polls fault from time `at` on. Where the system cannot start a thread for the watchdog, work advances only at
+   * Makes polls fault when work is due. Where the system cannot start a thread for the watchdog, work advances only at
    * calls.
    */
-  #watchWork(at: number): void {
-    if (this.#isUnwatched) return;
+  #watchWork(): void {
     try {
-      this.watch(at);
+      this.watch(this.#workDue);
     } catch {
       this.#isUnwatched = true;
+      this.#workDue = Infinity;
     }
   }
 
   /**
    * The time from which polls fault, on the clock of performance.now(); Infinity for never. It is never later than the
-   * deadline. A poll that faults too early only sets it again.
+   * deadline or the time at which pending work is to advance. A poll that faults too early only sets it again.
    */
   get watched(): number {
     return this.#watched;
@@ -402,16 +405,20 @@ export class GuestThread {
     return Math.min(this.deadline, performance.now() + left);
   }
 
-  /** Makes polls fault from time `at` on. Throws an Error if deadlines are not supported. */
+  /**
+   * Makes polls fault from time `at` on, or from the time at which pending work is to advance, if that is earlier.
+   * Throws an Error if deadlines are not supported.
+   */
   watch(at: number): void {
     if (this.#watched !== Infinity) {
       this.#watched = Infinity;
       this.#watchdog!.disarm();
     }
-    if (at === Infinity) return;
+    const first = Math.min(at, this.#workDue);
+    if (first === Infinity) return;
     const watchdog = this.#watchdog ??= Watchdog.start(this.host, this.arena);
-    this.#watched = at;
-    watchdog.arm(at - performance.now());
+    this.#watched = first;
+    watchdog.arm(first - performance.now());
   }
 
   /** True if `word` occurs in the guest frames. */
@@ -484,7 +491,13 @@ export class GuestThread {
    */
   #polled(): void {
     if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.trapAtPoll();
-    this.watch(this.nextLimit());
+    this.continueFromPoll(this.nextLimit());
+  }
+
+  /** Advances pending work at a poll that faulted, and makes polls fault from time `limit` on or when work is due. */
+  continueFromPoll(limit: number): void {
+    this.#workDue = Infinity;
+    this.watch(limit);
     if (this.hasWork) this.advanceWork(true);
   }
 
