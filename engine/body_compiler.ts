@@ -14,6 +14,7 @@ import { verifyFunction } from "./ir/verify.ts";
 import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
+import { countedFunctions } from "./translate/counted_functions.ts";
 import { FunctionTranslator } from "./translate/function.ts";
 import { translateLoopEntry } from "./translate/loop_entry.ts";
 import { type EnvOptions, type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
@@ -55,6 +56,11 @@ export class BodyCompiler {
   /** The facts about a module that the compilation of its bodies reads. */
   environment(valid: ValidModule, options: EnvOptions): ModuleEnv {
     return moduleEnv(valid, options);
+  }
+
+  /** By defined function of `valid`: 1 if it counts the depth of calls in deterministic code. */
+  countedFunctions(valid: ValidModule): Uint8Array {
+    return countedFunctions(valid);
   }
 
   /** Runs `action` with a function that compiles one body of the module. */

@@ -143,6 +143,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     interruptible: interruptible || options.polls === true,
     fuel,
     deterministic,
+    counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid) : undefined,
     cpu,
     features,
     constants,

@@ -17,7 +17,7 @@ import {
   REF_TAG,
   TYPE_KIND,
 } from "../engine/abi/gc_layout.ts";
-import { ACTIVATION_UNITS, LOCAL_UNITS } from "../engine/translate/deterministic.ts";
+import { ACTIVATION_UNITS, LOCAL_UNITS } from "../engine/translate/counted_functions.ts";
 import { LENGTH_BITS } from "../engine/translate/fuel_prices.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";

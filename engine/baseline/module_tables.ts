@@ -20,6 +20,8 @@ export interface KernelOptions {
   interruptible: boolean;
   fuel: boolean;
   deterministic: boolean;
+  /** By defined function: 1 if it counts the depth of calls; without it, none does. */
+  counted?: Uint8Array | undefined;
   cpu: ReadonlySet<string>;
   features: FeatureSet;
   /** Offset in the image of the shared constants (STUB.CONSTANTS). */
@@ -264,6 +266,8 @@ export function writeModule(
   at += funcs.length * 4;
   w.header(layout.H_DECLARED, at);
   bytes.set(declaredFuncs, at - layout.MODULE);
+  const defined = at - layout.MODULE + valid.importedFuncCount;
+  options.counted?.forEach((counts, k) => bytes[defined + k] |= counts === 1 ? layout.FUNC_COUNTED : 0);
   at += declaredFuncs.length;
   for (const { body } of funcs) {
     bytes.set(body.bytes, at - layout.MODULE);

@@ -47,7 +47,7 @@ function emitCall(
   tail: boolean,
 ): void {
   const { params, results } = t.env.signatures[signature];
-  if (t.deterministic) leaveDepth(t, tail);
+  if (t.deterministic) leaveDepth(t, op === OP.CALL ? t.env.valid.importedFuncCount + c : -1, tail);
   const extra = record !== 0 ? 1 : 0;
   const list = takePool(t, params.length + extra);
   const { pool } = t.f;

@@ -6,8 +6,9 @@
  *
  * Depth: the thread holds the remaining stack, in units of wasm. A caller stores the amount that it leaves to the
  * callee; the callee subtracts its own share, and traps if too little remains. Nothing needs to be restored, however a
- * call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share too. The
- * native stack is much larger than these units require.
+ * call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share too. Only
+ * functions that can reach a cycle of calls count (counted_functions.ts). The native stack is much larger than these
+ * units require.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
 import { canonicalLanes } from "../ir/canonical_nan.ts";
@@ -16,14 +17,11 @@ import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
+import { ACTIVATION_UNITS, LOCAL_UNITS } from "./counted_functions.ts";
 import type { Translation } from "./translation.ts";
 
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
-
-/** Units of stack for an activation: a base, and one unit for each parameter and local. */
-export const ACTIVATION_UNITS = 64;
-export const LOCAL_UNITS = 16;
 
 /** Names of float instructions whose result may be a new NaN, without the type in front. */
 const ARITHMETIC =
@@ -55,9 +53,15 @@ export function canonicalize(t: Translation, id: number): void {
   t.push(b.select(ty, canonical, value, b.binary(OP.FNE, I32, value, value)));
 }
 
+/** Whether activations of function `funcIndex`, which the module defines, count. */
+function counts({ env }: Translation, funcIndex: number): boolean {
+  return env.counted[funcIndex - env.valid.importedFuncCount] !== 0;
+}
+
 /** Begins an activation: subtracts its share of the stack. */
 export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
+  if (!counts(t, t.funcIndex)) return;
   if (inlined) t.depthGot = t.depthLeft;
   else {
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
@@ -69,9 +73,10 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
 
 /**
  * Stores the callee's limit before a call: the remaining stack, or for a tail call the amount that this activation
- * received.
+ * received. `callee` is the function index of a direct call, −1 for other calls.
  */
-export function leaveDepth(t: Translation, tail: boolean): void {
+export function leaveDepth(t: Translation, callee: number, tail: boolean): void {
   const { b, env } = t;
+  if (!counts(t, callee < 0 ? t.funcIndex : callee)) return;
   b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthGot : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
 }

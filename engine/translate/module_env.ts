@@ -15,6 +15,7 @@ import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, r
 import type { ValidModule } from "../validate/valid_module.ts";
 import { I64 } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
+import { countedFunctions } from "./counted_functions.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { type ModuleInterface, moduleInterface } from "./module_interface.ts";
 import { type ObjectType, objectTypes } from "./object_types.ts";
@@ -57,6 +58,8 @@ export interface ModuleEnv extends ModuleInterface {
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly deterministic: boolean;
+  /** By defined function: whether it counts the depth of calls (counted_functions.ts); empty unless deterministic. */
+  readonly counted: Uint8Array;
   readonly allPositions: boolean;
   /** Region word of the thread's remaining stack. */
   readonly depthRegion: number;
@@ -123,6 +126,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
+    counted: options.deterministic === true ? countedFunctions(valid) : new Uint8Array(0),
     allPositions: options.allPositions ?? false,
     depthRegion,
     optimizations: options.optimizations,

@@ -158,7 +158,7 @@ class CallEdges {
 }
 
 /** Moves `reader` from the start of a body to its first instruction; returns the number of locals declared. */
-function skipLocals(reader: CodeReader): number {
+export function skipLocals(reader: CodeReader): number {
   const runs = reader.u32();
   let total = 0;
   for (let n = 0; n < runs; n++) {

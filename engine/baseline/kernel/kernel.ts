@@ -94,7 +94,7 @@ function compileBody(k: i32, result: i32): i32 {
 function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   const start = code.at;
   const type = types.typeRow(module.typeIndexOf(func));
-  beginBody(type);
+  beginBody(func, type);
   if (reader.status !== layout.STATUS_DONE) return;
   walk();
   if (reader.status === layout.STATUS_DONE && reader.pos !== reader.end) reader.fail();
@@ -124,8 +124,8 @@ function addFrame(distance: i32, calls: i32, traps: i32): void {
 
 // Entry.
 
-/** Declares the locals and emits the prologue of a function of type `type` (a row). */
-function beginBody(type: i32): void {
+/** Declares the locals and emits the prologue of function `func` of type `type` (a row). */
+function beginBody(func: i32, type: i32): void {
   operands.beginOperands();
   frames.beginFrames();
   beginEpilogues();
@@ -141,7 +141,7 @@ function beginBody(type: i32): void {
   const end = operands.homeTop;
   scanBody();
   reader.seek(first);
-  metering.beginMetering();
+  metering.beginMetering(func);
   metering.reserveDepth();
   beginExceptions(operands.homeTop, hasRethrow);
   for (let k: i32 = 0; k < mostTries; k++) operands.reserveHome();

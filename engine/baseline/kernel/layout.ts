@@ -70,6 +70,7 @@ export const H_ELEM_COUNT: i32 = HEADER + 56;
 export const H_DATA_COUNT: i32 = HEADER + 60;
 /** 1: the module has data segments and no data count section. */
 export const H_DATA_COUNT_MISSING: i32 = HEADER + 64;
+/** Bytes of FUNC_ bits, by function index. */
 export const H_DECLARED: i32 = HEADER + 68;
 export const H_BODIES: i32 = HEADER + 72;
 export const H_IMPORTS_OFFSET: i32 = HEADER + 76;
@@ -155,6 +156,10 @@ export const MEMORY_OFFSET: i32 = 4;
 export const MEMORY_SHARED_LENGTH: i32 = 8;
 export const MEMORY_IS_64: i32 = 1;
 export const MEMORY_IS_SHARED: i32 = 2;
+
+// A function: it may be the operand of ref.func; it counts the depth of calls (translate/counted_functions.ts).
+export const FUNC_DECLARED: i32 = 1;
+export const FUNC_COUNTED: i32 = 2;
 
 // A body: address of its first byte and of its end, absolute offset in the module.
 export const BODY_ROW: i32 = 12;

@@ -18,6 +18,7 @@ import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8 } from "./memory.ts";
+import * as module from "./module.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
 import { instructionOffset } from "./reader.ts";
@@ -35,10 +36,14 @@ let price: i32 = 0;
  * in the units of THREAD.DEPTH_LEFT.
  */
 let depthHome: i32 = 0;
+/** Whether the function counts the depth of calls (translate/counted_functions.ts). */
+let countsDepth: boolean = false;
 
-export function beginMetering(): void {
+/** Begins the function of index `func`. */
+export function beginMetering(func: i32): void {
   charge = 0;
   price = 0;
+  countsDepth = isDeterministic() && module.countsDepth(func);
 }
 
 export function isMetered(): boolean {
@@ -111,19 +116,19 @@ export function canonicalize(row: i32): void {
   operands.freeRegister(t);
 }
 
-/** Reserves the homes of the stack budgets, in deterministic code. */
+/** Reserves the homes of the stack budgets, if the function counts. */
 export function reserveDepth(): void {
-  if (!isDeterministic()) return;
+  if (!countsDepth) return;
   depthHome = operands.reserveHome();
   operands.reserveHome();
 }
 
 /**
- * Subtracts the units of an activation with `locals` locals from the stack budget; traps if it is exhausted.
- * Deterministic code only.
+ * Subtracts the units of an activation with `locals` locals from the stack budget, if the function counts; traps if it
+ * is exhausted.
  */
 export function takeDepth(locals: i32): void {
-  if (!isDeterministic()) return;
+  if (!countsDepth) return;
   const register = operands.allocate(0);
   machine.loadThread(register, THREAD_DEPTH_LEFT);
   machine.storeHome(I32, register, depthHome);
@@ -135,10 +140,11 @@ export function takeDepth(locals: i32): void {
 }
 
 /**
- * Before a call: stores the stack budget of the callee, or for a tail call the budget that this activation received.
+ * Before a call in a function that counts: stores the stack budget of the callee, or for a tail call the budget that
+ * this activation received.
  */
 export function leaveDepth(isTail: boolean): void {
-  if (!isDeterministic()) return;
+  if (!countsDepth) return;
   const register = operands.allocate(0);
   machine.loadHome(I32, register, isTail ? depthHome : depthHome + 8);
   machine.storeThread(register, THREAD_DEPTH_LEFT);

@@ -83,7 +83,12 @@ export function functionAt(index: i32): i32 {
 }
 
 export function isDeclared(index: i32): boolean {
-  return load8(load32(layout.H_DECLARED) + index) !== 0;
+  return (load8(load32(layout.H_DECLARED) + index) & layout.FUNC_DECLARED) !== 0;
+}
+
+/** Whether function `index` counts the depth of calls. */
+export function countsDepth(index: i32): boolean {
+  return (load8(load32(layout.H_DECLARED) + index) & layout.FUNC_COUNTED) !== 0;
 }
 
 export function hasMemory(index: i32): boolean {
