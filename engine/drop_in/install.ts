@@ -20,6 +20,7 @@ import { fromMessage, toMessage } from "../webassembly/messages.ts";
 import { type NodeWorkers, patchNodeMessages } from "../webassembly/patches.ts";
 import { WASI } from "./node_wasi.ts";
 import { registerHooks } from "./loader_hooks.ts";
+import { moduleStart, scriptStart } from "./worker_start.ts";
 
 /** The URL of this module, for Workers. */
 const SELF = import.meta.url;
@@ -30,33 +31,17 @@ type WorkerClass = new (...args: any[]) => object;
 const isDeno = "Deno" in globalThis;
 const isBun = "Bun" in globalThis;
 
-/**
- * Source of a program that imports this module, then `program`, and redelivers messages that arrive before the
- * program's listeners exist.
- */
-function bootstrap(program: string): string {
-  const text = `const early = [];
-    const keep = (event) => void early.push(event);
-    globalThis.addEventListener("message", keep);
-    await import(${JSON.stringify(SELF)});
-    await import(${JSON.stringify(program)});
-    globalThis.removeEventListener("message", keep);
-    for (const { data, ports } of early) {
-      globalThis.dispatchEvent(new MessageEvent("message", { data, ports: [...ports] }));
-    }`;
-  return `data:text/javascript,${encodeURIComponent(text)}`;
-}
-
 /** The absolute URL of a web Worker's program. */
 function webUrl(program: unknown): string {
   const base = (globalThis as { location?: { href: string } }).location?.href;
   return program instanceof URL ? program.href : new URL(String(program), base).href;
 }
 
-/** The absolute URL of a Node Worker's program: a URL, a path, or with `isText` the source text. */
-function nodeUrl(program: unknown, isText: boolean | undefined): string {
-  if (isText) return `data:text/javascript,${encodeURIComponent(String(program))}`;
-  return program instanceof URL ? program.href : nodeModule("node:url").pathToFileURL(String(program)).href;
+/** The first program of a Node Worker on Deno: `program` is a URL, a path, or with `isText` the source text. */
+function nodeStart(program: unknown, isText: boolean | undefined): string {
+  if (isText) return scriptStart(SELF, String(program));
+  const url = program instanceof URL ? program : nodeModule("node:url").pathToFileURL(String(program));
+  return moduleStart(SELF, url.href);
 }
 
 /** Options for a Bun Worker that loads this module first. */
@@ -66,7 +51,7 @@ function bunOptions(options: { preload?: string | string[] }): object {
 
 /** Arguments for a web Worker that loads this module first. */
 function webArguments(program: unknown, options: object = {}): unknown[] {
-  return isBun ? [program, bunOptions(options)] : [bootstrap(webUrl(program)), options];
+  return isBun ? [program, bunOptions(options)] : [moduleStart(SELF, webUrl(program)), options];
 }
 
 /** The options of a Node Worker that this module reads. */
@@ -81,7 +66,7 @@ interface NodeOptions {
 function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   const options = { ...given, workerData: toMessage(given.workerData) };
   if (isBun) return [program, bunOptions(options)];
-  if (isDeno) return [new URL(bootstrap(nodeUrl(program, given.eval))), { ...options, eval: false }];
+  if (isDeno) return [new URL(nodeStart(program, given.eval)), { ...options, eval: false }];
   const execArgv = [...given.execArgv ?? process.execArgv];
   return [program, { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] }];
 }

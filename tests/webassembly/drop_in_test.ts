@@ -196,3 +196,50 @@ Deno.test("modules in messages arrive as modules; Node's HTTP client is not load
   const output = outputOf({ "main.mjs": MESSAGES, "guest.wasm": wasm("(module)") }, "main.mjs");
   assert.equal(output, "false\nhandler true\nlistener true\nnode true\n");
 });
+
+/** Posts 1 and 2 at once, and 3 when the Worker asks for it. */
+const WORKERS = `
+import { Worker } from "node:worker_threads";
+const answerOf = (program, options) => new Promise((resolve, reject) => {
+  const worker = new Worker(program, options);
+  worker.on("error", reject);
+  worker.on("message", (answer) => {
+    if (answer === "more") return worker.postMessage(3);
+    resolve(answer);
+    worker.terminate();
+  });
+  worker.postMessage(1);
+  worker.postMessage(2);
+});
+const script = \`
+const { parentPort } = require("node:worker_threads");
+parentPort.postMessage(
+  [module.exports === exports, typeof __filename, this === globalThis, WebAssembly.Module.name, typeof import("node:fs").then],
+);
+\`;
+console.log((await answerOf(script, { eval: true })).join());
+console.log(await answerOf(new URL("worker.mjs", import.meta.url)));
+`;
+
+/** A module whose top level waits for messages: for the first two, and again for the third. */
+const WAITING_WORKER = `
+import { parentPort } from "node:worker_threads";
+const received = [];
+let heard;
+const hear = (count) => new Promise((resolve) => heard = () => received.length >= count && resolve());
+const two = hear(2);
+parentPort.on("message", (message) => {
+  received.push(message);
+  heard();
+});
+await two;
+const three = hear(3);
+parentPort.postMessage("more");
+await three;
+setTimeout(() => parentPort.postMessage(received.join()), 0);
+`;
+
+Deno.test("Workers: a script of the option eval is CommonJS, and a module that awaits gets each message once", () => {
+  const output = outputOf({ "main.mjs": WORKERS, "worker.mjs": WAITING_WORKER }, "main.mjs");
+  assert.equal(output, "true,string,true,Module,function\n1,2,3\n");
+});
