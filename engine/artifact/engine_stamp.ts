@@ -1,12 +1,13 @@
 /**
  * Identifies the ABI that an artifact shares with the engine that loads it: the version, and a fingerprint of the
- * constants in compiled code (field offsets of contexts, objects and the thread state, builtin and trap numbers). Out:
+ * constants in compiled code (field offsets of contexts, objects, strings and the thread state, builtin and trap numbers). Out:
  * one line of text. An artifact with another stamp is never loaded, because its code would run with wrong offsets.
  */
 import { fingerprint } from "../base/fingerprint.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import * as contextLayout from "../abi/context_layout.ts";
 import * as gcLayout from "../abi/gc_layout.ts";
+import * as stringLayout from "../abi/string_layout.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 
 /** The version of this engine; a test checks that engine/deno.json has the same one. */
@@ -24,6 +25,7 @@ export function engineStamp(): string {
 }
 
 function computeStamp(): string {
-  const number = fingerprint(JSON.stringify([contextLayout, gcLayout, BUILTIN_ROWS, TRAP, TRAP_MESSAGES]));
+  const constants = [contextLayout, gcLayout, stringLayout, BUILTIN_ROWS, TRAP, TRAP_MESSAGES];
+  const number = fingerprint(JSON.stringify(constants));
   return `${ENGINE_VERSION}-${number.toString(16).padStart(8, "0")}`;
 }
