@@ -11,6 +11,8 @@ Deno.test("bytes become digits and come back, with and without functions of the 
     assert.equal(toHex(bytes), "00010f107f80ff");
     assert.deepEqual(fromHex("00010f107f80ff"), bytes);
     assert.equal(toHex(fromHex("")), "");
+    assert.deepEqual(fromHex("fF"), Uint8Array.of(255));
+    for (const text of ["0", "0g", "000x", " 00", "+1", "00\n"]) assert.throws(() => fromHex(text), SyntaxError, text);
   };
   check();
   const own = [[Uint8Array.prototype, "toHex"], [Uint8Array, "fromHex"]] as const;
