@@ -24,7 +24,7 @@ import { MEMORIES } from "../webassembly/memory.ts";
 /** The options of node:wasi. */
 export interface WASIOptions {
   /** The version of WASI: `preview1`. */
-  version: "preview1" | "unstable";
+  version: "preview1";
   /** Arguments, the program's name first. Default: none. */
   args?: readonly string[];
   /** Environment variables. Default: none. */
