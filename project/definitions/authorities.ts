@@ -249,7 +249,7 @@ export function fullGrant(kind: ScopeKind, requested: JsonObject): JsonObject {
   const grant = emptyObject();
   if (kind === "roots") {
     const roots = emptyObject();
-    for (const root of requested.roots as string[]) roots[root] = `.${root === "/" ? "" : root}` || ".";
+    for (const root of requested.roots as string[]) roots[root] = root === "/" ? "." : `.${root}`;
     grant.roots = roots;
     return grant;
   }
