@@ -218,13 +218,9 @@ export class CodeCache {
     }
   }
 
-  /** Removes the artifact of `key`. */
+  /** Removes the artifact of `key`. If it remains, a later load rejects it again. */
   remove(key: string): void {
-    try {
-      removeFile(this.#path(key));
-    } catch {
-      // The file remains; a later load rejects it again.
-    }
+    removeFile(this.#path(key));
   }
 
   /** The artifacts in the cache, most recently used first; empty if the directory does not exist. */
@@ -239,12 +235,12 @@ export class CodeCache {
       .sort((a, b) => b.usedAt - a.usedAt);
   }
 
-  /** Removes all files of the cache. Returns the number of artifacts removed. */
-  clear(): number {
-    let count = 0;
+  /** Removes all files of the cache. Returns the number of artifacts removed, and of files that remain. */
+  clear(): { removed: number; remaining: number } {
+    const count = { removed: 0, remaining: 0 };
     for (const { name } of this.#files()) {
-      removeFile(`${this.directory}/${name}`);
-      if (name.endsWith(SUFFIX)) count++;
+      if (!removeFile(`${this.directory}/${name}`)) count.remaining++;
+      else if (name.endsWith(SUFFIX)) count.removed++;
     }
     return count;
   }
@@ -299,8 +295,7 @@ export class CodeCache {
     kept.sort((a, b) => a.usedAt - b.usedAt);
     for (const { name, bytes } of kept) {
       if (total <= this.maxBytes * EVICTION_TARGET) break;
-      removeFile(`${this.directory}/${name}`);
-      total -= bytes;
+      if (removeFile(`${this.directory}/${name}`)) total -= bytes;
     }
   }
 }
@@ -334,8 +329,14 @@ function touchIfStale(path: string, noted: number): void {
   }
 }
 
-function removeFile(path: string): void {
-  nodeModule("node:fs").rmSync(path, { force: true });
+/** Removes a file. Returns whether it is gone; it remains if the user lacks the right, or on Windows while it is open. */
+function removeFile(path: string): boolean {
+  try {
+    nodeModule("node:fs").rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -69,7 +69,7 @@ Deno.test(
     );
     assert.equal(run(directory, 8), 8);
     assert.equal(new CodeCache({ directory }).entries().length, 3, "other options and other modules have their own");
-    assert.equal(new CodeCache({ directory }).clear(), 3);
+    assert.deepEqual(new CodeCache({ directory }).clear(), { removed: 3, remaining: 0 });
     assert.deepEqual(readdirSync(directory), []);
   }),
 );
@@ -312,5 +312,22 @@ Deno.test(
     utimesSync(path, old, old);
     cache.write("3".repeat(64), new Uint8Array(5));
     assert.deepEqual(readdirSync(directory).sort(), [`${two}.mark`, `${"3".repeat(64)}.waftbin`]);
+  }),
+);
+
+Deno.test(
+  "a file that cannot be removed stops neither clearing nor eviction",
+  withFolder((directory) => {
+    const cache = new CodeCache({ directory, maxBytes: 1000 });
+    const [one, two, stuck] = ["1", "2", "0"].map((digit) => digit.repeat(64));
+    cache.write(one, new Uint8Array(500));
+    // rmSync refuses directories for every user, the superuser included.
+    const obstacle = join(directory, `${stuck}.waftbin`);
+    mkdirSync(obstacle);
+    utimesSync(obstacle, 1, 1);
+    assert(cache.write(two, new Uint8Array(500)));
+    assert.deepEqual([cache.read(one), cache.read(two)?.length], [undefined, 500]);
+    assert.deepEqual(cache.clear(), { removed: 1, remaining: 1 });
+    assert.deepEqual(readdirSync(directory), [`${stuck}.waftbin`]);
   }),
 );

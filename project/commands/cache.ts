@@ -7,6 +7,7 @@ import { CodeCache } from "@waft/engine/internal/cache";
 import type { Command } from "commander";
 import process from "node:process";
 import { escapeHostile } from "../base/diagnostic.ts";
+import { FileFailure } from "../base/failure.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 
 /** Adds `cache`. */
@@ -18,13 +19,23 @@ export function addCommand(program: Command): void {
   command.command("clear").description("Remove all compiled modules").action(() => {
     const cache = new CodeCache(codeCacheOptions());
     const bytes = total(cache);
-    const count = cache.clear();
-    print([`removed ${count} compiled module${count === 1 ? "" : "s"}, ${sizeText(bytes)}`]);
+    const { removed, remaining } = cache.clear();
+    print([`removed ${modules(removed)}, ${sizeText(bytes - total(cache))}`]);
+    if (remaining > 0) throw cannotRemove(remaining, cache.directory);
   });
 }
 
 function print(lines: string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+function modules(count: number): string {
+  return `${count} compiled module${count === 1 ? "" : "s"}`;
+}
+
+function cannotRemove(count: number, directory: string): Error {
+  const files = count === 1 ? "1 file" : `${count} files`;
+  return new FileFailure(directory, `cannot remove ${files}: check that they are yours and not in use, then try again`);
 }
 
 function total(cache: CodeCache): number {
@@ -42,7 +53,7 @@ function listing(cache: CodeCache): string[] {
         escapeHostile(label),
       ].join("  ").trimEnd()
     ),
-    `${entries.length} compiled module${entries.length === 1 ? "" : "s"}, ${sizeText(total(cache))} of at most ${
+    `${modules(entries.length)}, ${sizeText(total(cache))} of at most ${
       sizeText(cache.maxBytes)
     } in ${cache.directory}`,
   ];
