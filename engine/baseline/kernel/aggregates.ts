@@ -31,12 +31,6 @@ import {
   unpacked,
 } from "./types.ts";
 
-/** Replaces `count` operands in unreachable code by `result` (0: none). */
-function replaceTypes(count: i32, result: i32): void {
-  frames.dropTypes(count);
-  if (result !== 0) operands.pushHome(result);
-}
-
 /** The row of type `k`, which must be of `kind`; 0 after a failure. */
 function typeOfKind(k: i32, kind: i32): i32 {
   if (!isIndex(k, load32(layout.H_TYPE_COUNT))) return 0;
@@ -75,7 +69,7 @@ function visitStructNew(): void {
     if (!frames.expect(k, unpacked(storageOf(objects.fieldRow(type, count - 1 - k))))) return;
   }
   if (frames.live) objects.emitStructNew();
-  else replaceTypes(count, ownType(0));
+  else frames.replaceTypes(count, ownType(0));
 }
 
 function visitStructNewDefault(): void {
@@ -85,7 +79,7 @@ function visitStructNewDefault(): void {
   for (let k: i32 = 0; k < count; k++) expectDefault(objects.fieldRow(type, k));
   if (status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitStructNewDefault();
-  else replaceTypes(0, ownType(0));
+  else frames.replaceTypes(0, ownType(0));
 }
 
 /** The row of the field that the instruction names, or 0 after a failure. */
@@ -101,7 +95,7 @@ function visitStructGet(access: i32): void {
   expectAccess(field, access);
   if (!frames.expect(0, ownType(1)) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitStructGet(access);
-  else replaceTypes(1, unpacked(storageOf(field)));
+  else frames.replaceTypes(1, unpacked(storageOf(field)));
 }
 
 function visitStructSet(): void {
@@ -134,7 +128,7 @@ function visitArrayNew(): void {
   const field = elementOf(index);
   if (field === 0 || !frames.expect(0, I32) || !frames.expect(1, unpacked(storageOf(field)))) return;
   if (frames.live) objects.emitArrayNew();
-  else replaceTypes(2, ownType(0));
+  else frames.replaceTypes(2, ownType(0));
 }
 
 function visitArrayNewDefault(): void {
@@ -143,7 +137,7 @@ function visitArrayNewDefault(): void {
   expectDefault(field);
   if (!frames.expect(0, I32) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitArrayNewDefault();
-  else replaceTypes(1, ownType(0));
+  else frames.replaceTypes(1, ownType(0));
 }
 
 function visitArrayNewFixed(): void {
@@ -152,7 +146,7 @@ function visitArrayNewFixed(): void {
   const type = unpacked(storageOf(field));
   for (let k: i32 = 0; k < index2; k++) if (!frames.expect(k, type)) return;
   if (frames.live) objects.emitArrayNewFixed();
-  else replaceTypes(index2, ownType(0));
+  else frames.replaceTypes(index2, ownType(0));
 }
 
 /** Checks the element type of the array, with row `field`, against the segment that the instruction reads. */
@@ -169,7 +163,7 @@ function hasSegment(field: i32, isData: boolean): boolean {
 function visitArrayNewSegment(isData: boolean): void {
   const field = elementOf(index);
   if (field === 0 || !hasSegment(field, isData) || !frames.expect(0, I32) || !frames.expect(1, I32)) return;
-  if (!frames.live) replaceTypes(2, ownType(0));
+  if (!frames.live) frames.replaceTypes(2, ownType(0));
   else if (isData) objects.emitArrayNewData();
   else objects.emitArrayNewElem();
 }
@@ -190,7 +184,7 @@ function visitArrayGet(access: i32): void {
   expectAccess(field, access);
   if (!frames.expect(0, I32) || !frames.expect(1, ownType(1)) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitArrayGet(access);
-  else replaceTypes(2, unpacked(storageOf(field)));
+  else frames.replaceTypes(2, unpacked(storageOf(field)));
 }
 
 function visitArraySet(): void {
@@ -204,7 +198,7 @@ function visitArraySet(): void {
 function visitArrayLen(): void {
   if (!frames.expect(0, refType(1, HEAP_ARRAY))) return;
   if (frames.live) objects.emitArrayLen();
-  else replaceTypes(1, I32);
+  else frames.replaceTypes(1, I32);
 }
 
 function visitArrayFill(): void {
@@ -234,13 +228,13 @@ function visitArrayCopy(): void {
 function visitRefI31(): void {
   if (!frames.expect(0, I32)) return;
   if (frames.live) objects.emitRefI31();
-  else replaceTypes(1, refType(0, HEAP_I31));
+  else frames.replaceTypes(1, refType(0, HEAP_I31));
 }
 
 function visitI31Get(shift: i32): void {
   if (!frames.expect(0, refType(1, HEAP_I31))) return;
   if (frames.live) objects.emitI31Get(shift);
-  else replaceTypes(1, I32);
+  else frames.replaceTypes(1, I32);
 }
 
 /** References of both hierarchies have the same representation, so a conversion emits nothing. */
@@ -250,7 +244,7 @@ function visitConvert(from: i32, to: i32): void {
   if (status !== layout.STATUS_DONE) return;
   const result = refType(isNullable(type) ? 1 : 0, to);
   if (frames.live) operands.setEntryType(operands.top - operands.ENTRY, result);
-  else replaceTypes(1, result);
+  else frames.replaceTypes(1, result);
 }
 
 // Casts.
@@ -267,14 +261,14 @@ function visitRefTest(): void {
   const to = castTarget();
   if (to === 0) return;
   if (frames.live) casts.emitRefTest(to);
-  else replaceTypes(1, I32);
+  else frames.replaceTypes(1, I32);
 }
 
 function visitRefCast(): void {
   const to = castTarget();
   if (to === 0) return;
   if (frames.live) casts.emitRefCast(to);
-  else replaceTypes(1, to);
+  else frames.replaceTypes(1, to);
 }
 
 /**

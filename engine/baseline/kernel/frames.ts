@@ -131,6 +131,12 @@ export function dropTypes(count: i32): void {
   for (let k: i32 = 0; k < count && top > base; k++) operands.release(operands.popEntry());
 }
 
+/** In unreachable code: pops `count` operands and pushes one of type `result` (0: none). */
+export function replaceTypes(count: i32, result: i32): void {
+  dropTypes(count);
+  if (result !== 0) operands.pushHome(result);
+}
+
 /** Pushes operands of the `count` types at `list`, in their homes, or as types in unreachable code. */
 export function pushTypes(list: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) {

@@ -609,12 +609,6 @@ function visitSpecial(kind: i32, argument: i32): void {
   visitReference(kind, argument);
 }
 
-/** In unreachable code: pops `count` operands and pushes a type `result` (0: none). */
-function replaceTypes(count: i32, result: i32): void {
-  frames.dropTypes(count);
-  if (result !== 0) operands.pushHome(result);
-}
-
 function visitReference(kind: i32, argument: i32): void {
   switch (kind) {
     case op.KIND_MEMORY_COPY:
@@ -654,7 +648,7 @@ function visitReference(kind: i32, argument: i32): void {
       control.referenceOnTop();
       if (reader.status !== layout.STATUS_DONE) return;
       if (frames.live) storage.emitRefIsNull();
-      else replaceTypes(1, I32);
+      else frames.replaceTypes(1, I32);
       return;
     case op.KIND_REF_FUNC:
       visitRefFunc();
@@ -663,7 +657,7 @@ function visitReference(kind: i32, argument: i32): void {
       const type = control.referenceOnTop();
       if (reader.status !== layout.STATUS_DONE) return;
       if (frames.live) storage.emitRefAsNonNull();
-      else replaceTypes(1, types.nonNull(type));
+      else frames.replaceTypes(1, types.nonNull(type));
       return;
     }
     case op.KIND_BR_ON_NULL:
@@ -676,7 +670,7 @@ function visitReference(kind: i32, argument: i32): void {
       const type = types.refType(1, types.HEAP_EQ);
       if (!frames.expect(0, type) || !frames.expect(1, type)) return;
       if (frames.live) numeric.emitCompare(cond.EQ, type);
-      else replaceTypes(2, I32);
+      else frames.replaceTypes(2, I32);
       return;
     }
   }
@@ -701,7 +695,7 @@ function visitLocalSet(isTee: boolean): void {
   if (!frames.expect(0, type)) return;
   frames.markSet(index);
   if (!frames.live) {
-    replaceTypes(1, isTee ? type : 0);
+    frames.replaceTypes(1, isTee ? type : 0);
     return;
   }
   if (isTee) operands.teeLocal(index, operands.popEntry());
@@ -729,7 +723,7 @@ function visitWide(kind: i32, argument: i32): void {
   const count: i32 = kind === op.KIND_WIDE_SUM ? 4 : 2;
   for (let k: i32 = 0; k < count; k++) if (!frames.expect(k, I64)) return;
   if (!frames.live) {
-    replaceTypes(count, I64);
+    frames.replaceTypes(count, I64);
     operands.pushHome(I64);
   } else if (kind === op.KIND_WIDE_SUM) numeric.emitWideSum(argument);
   else numeric.emitWideProduct(argument);
@@ -913,7 +907,7 @@ function elementType(table: i32): i32 {
 function visitTableGet(): void {
   if (!module.hasTable(index) || !frames.expect(0, tableAddressType(index))) return;
   if (frames.live) storage.emitTableGet();
-  else replaceTypes(1, elementType(index));
+  else frames.replaceTypes(1, elementType(index));
 }
 
 function visitTableSet(): void {
@@ -928,7 +922,7 @@ function visitTableGrow(): void {
   const address = tableAddressType(index);
   if (!frames.expect(0, address) || !frames.expect(1, elementType(index))) return;
   if (frames.live) storage.emitTableGrow();
-  else replaceTypes(2, address);
+  else frames.replaceTypes(2, address);
 }
 
 function visitTableFill(): void {
