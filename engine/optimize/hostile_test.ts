@@ -1,9 +1,7 @@
-/**
- * Functions shaped to make passes slow: each pass must stay linear, or nearly so. Sizes are such that a quadratic pass
- * takes minutes.
- */
+/** Functions shaped to make passes slow: the cost of all passes together grows linearly, or nearly so. */
 import { Statistics } from "../statistics.ts";
 import { ok } from "node:assert/strict";
+import { GROWTH, growthBetween } from "../../tests/support/linear_growth.ts";
 import { BLOCK_LOOP, boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -65,18 +63,24 @@ class Maker {
   }
 }
 
-function timed(f: IrFunction): void {
+function costOf(f: IrFunction): number {
   const start = performance.now();
   optimize(f, ALL, new Statistics());
-  const ms = performance.now() - start;
-  ok(ms < 4000, `${f.blockCount} blocks took ${ms} ms`);
+  return performance.now() - start;
+}
+
+/** Tests the growth up to `n` blocks, loops or instructions; `make` returns the function of that size. */
+function linear(name: string, n: number, make: (n: number) => IrFunction): void {
+  Deno.test(name, () => {
+    const growth = growthBetween(() => costOf(make(Math.ceil(n / GROWTH))), () => costOf(make(n)));
+    ok(growth.linear, JSON.stringify(growth));
+  });
 }
 
 const CELL = region(REGION.CONTEXT, 9);
 
-Deno.test("100,000 early exits to one block", () => {
-  const m = new Maker(400_000);
-  const n = 100_000;
+linear("early exits to one block", 100_000, (n) => {
+  const m = new Maker(4 * n);
   for (let k = 0; k < n; k++) {
     m.open();
     const count = m.emit(OP.CONST, TY.I32, 0, 0, 0, k);
@@ -85,12 +89,11 @@ Deno.test("100,000 early exits to one block", () => {
   }
   m.open();
   m.ret();
-  timed(m.f);
+  return m.f;
 });
 
-Deno.test("a switch with 60,000 cases of equal code", () => {
-  const m = new Maker(400_000);
-  const n = 60_000;
+linear("a switch whose cases have equal code", 60_000, (n) => {
+  const m = new Maker(7 * n);
   m.open();
   const first = m.f.edgeCount;
   for (let k = 0; k < n; k++) m.edge(k + 1);
@@ -105,12 +108,11 @@ Deno.test("a switch with 60,000 cases of equal code", () => {
   }
   m.open();
   m.ret();
-  timed(m.f);
+  return m.f;
 });
 
-Deno.test("20,000 nested loops, with a switch to all of them", () => {
-  const n = 20_000;
-  const m = new Maker(200_000);
+linear("nested loops, with a switch to all of them", 20_000, (n) => {
+  const m = new Maker(10 * n);
   m.open();
   m.jump(1);
   for (let k = 1; k <= n; k++) {
@@ -127,12 +129,11 @@ Deno.test("20,000 nested loops, with a switch to all of them", () => {
   m.close();
   m.open();
   m.ret();
-  timed(m.f);
+  return m.f;
 });
 
-Deno.test("20,000 nested loops that each end", () => {
-  const n = 20_000;
-  const m = new Maker(200_000);
+linear("nested loops that each end", 20_000, (n) => {
+  const m = new Maker(10 * n);
   m.open();
   m.jump(1);
   for (let k = 1; k <= n; k++) {
@@ -146,11 +147,10 @@ Deno.test("20,000 nested loops that each end", () => {
   }
   m.open();
   m.ret();
-  timed(m.f);
+  return m.f;
 });
 
-Deno.test("a straight line of a million instructions, loads and checks of one address", () => {
-  const n = 150_000;
+linear("a straight line of loads and checks of one address", 150_000, (n) => {
   const m = new Maker(8 * n);
   m.open();
   let v = m.param;
@@ -163,11 +163,10 @@ Deno.test("a straight line of a million instructions, loads and checks of one ad
     m.emit(OP.TRAP_IF, TY.NONE, v, 0, 0, TRAP.UNREACHABLE);
   }
   m.ret();
-  timed(m.f);
+  return m.f;
 });
 
-Deno.test("100,000 empty blocks in a row, and 100,000 diamonds", () => {
-  const n = 100_000;
+linear("empty blocks in a row, and diamonds", 100_000, (n) => {
   const m = new Maker(10 * n);
   for (let k = 0; k < n; k++) {
     m.open();
@@ -182,5 +181,5 @@ Deno.test("100,000 empty blocks in a row, and 100,000 diamonds", () => {
   }
   m.open();
   m.ret();
-  timed(m.f);
+  return m.f;
 });

@@ -113,13 +113,13 @@ function nameEntry(writer: ByteWriter, i: number): void {
 export interface Family {
   /** The part that is repeated. */
   readonly name: string;
-  /** The smaller count to measure: large enough that a quadratic stage shows at {@linkcode GROWTH} times the count. */
+  /**
+   * The smaller count to measure: large enough that a quadratic stage shows at GROWTH times the count
+   * (support/linear_growth.ts).
+   */
   readonly count: number;
   readonly make: (count: number) => Uint8Array;
 }
-
-/** The larger count of a family over its smaller one. */
-export const GROWTH = 16;
 
 /** Every count of a module. */
 export const FAMILIES: readonly Family[] = [

@@ -8,17 +8,17 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { hostCommand } from "../support/host_arguments.ts";
 import { FAMILIES, type Family } from "./growing_modules.ts";
-import { type Growth, growthOf } from "./measure_growth.ts";
+import { growthOf, type StageGrowth } from "./measure_growth.ts";
 
 const PROGRAM = fileURLToPath(new URL("./growth_program.ts", import.meta.url));
 const STAGES = 11;
 
 /** Runs the measurement. */
-function measured(...args: string[]): Growth[] {
+function measured(...args: string[]): StageGrowth[] {
   const [program, first] = hostCommand(PROGRAM);
   const { status, stdout, stderr } = spawnSync(program, [...first, ...args], { encoding: "utf8", maxBuffer: 1 << 24 });
   assert.equal(status, 0, stderr);
-  return stdout.trim().split("\n").map((line) => JSON.parse(line) as Growth);
+  return stdout.trim().split("\n").map((line) => JSON.parse(line) as StageGrowth);
 }
 
 Deno.test("every stage takes linear time in every count of a module", () => {

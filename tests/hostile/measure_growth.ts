@@ -1,11 +1,10 @@
 /**
  * Measures how the cost of every stage grows with a count of a module. In: nothing, or the word `quadratic`. Out: a
- * line of JSON per family and stage, a `Growth`; with `quadratic` only that of a stage whose cost is the square of its
+ * line of JSON per family and stage, a `StageGrowth`; with `quadratic` only that of a stage whose cost is the square of its
  * count.
  *
  * The measure is the processor time of this process, which other processes do not change, and in which nothing else
- * runs. A quadratic stage costs GROWTH² = 256 times as much for GROWTH times the count; the bound is three times the
- * linear cost.
+ * runs.
  */
 import process from "node:process";
 import { decodeModule } from "../../engine/binary/decode.ts";
@@ -16,27 +15,18 @@ import { parseModule } from "../../engine/text/parse_module.ts";
 import { printModule } from "../../engine/text/print.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { WebAssembly } from "../../engine/webassembly/mod.ts";
-import { FAMILIES, type Family, GROWTH } from "./growing_modules.ts";
+import { GROWTH, type Growth, growthBetween } from "../support/linear_growth.ts";
+import { FAMILIES, type Family } from "./growing_modules.ts";
 
-/** The costs of a stage for the two sizes of a family, in milliseconds. */
-export interface Growth {
+/** The growth of a stage in the count of a family. */
+export interface StageGrowth extends Growth {
   readonly family: string;
   readonly count: number;
   readonly stage: string;
-  readonly small: number;
-  readonly large: number;
-  /** False if the larger cost was above the bound in every round. */
-  readonly linear: boolean;
 }
 
 const FEATURES = featureSet();
 const ENGINE = new Engine({ parallel: 0 });
-/**
- * Allowance per stage beside its linear cost, in milliseconds: garbage collection and compilation of the engine itself.
- */
-const SLACK_MS = 100;
-/** Measurements of a stage before its growth counts as faulty: the collector and the host's compiler only add time. */
-const ROUNDS = 8;
 
 type Imports = ConstructorParameters<typeof WebAssembly.Instance>[1];
 
@@ -124,22 +114,16 @@ function cost(action: () => unknown): number {
   return (user + system) / 1000;
 }
 
-/** The growth of a stage in the first round within the bound, else in all rounds. `costOf` measures an action. */
+/** The growth of a stage in the count of a family. `costOf` measures an action. */
 export function growthOf(
   stageName: string,
   stage: Stage,
   { name, count, make }: Family,
   costOf: (action: () => unknown) => number = cost,
-): Growth {
+): StageGrowth {
   const few = stage(make(count) as Uint8Array<ArrayBuffer>);
   const many = stage(make(count * GROWTH) as Uint8Array<ArrayBuffer>);
-  let small = Infinity, large = Infinity, linear = false;
-  for (let round = 0; round < ROUNDS && !linear; round++) {
-    small = Math.min(costOf(few), costOf(few));
-    large = Math.min(large, costOf(many));
-    linear = large <= 3 * GROWTH * small + SLACK_MS;
-  }
-  return { family: name, count, stage: stageName, small, large, linear };
+  return { family: name, count, stage: stageName, ...growthBetween(() => costOf(few), () => costOf(many)) };
 }
 
 /** A stage whose cost is the square of its count. */
@@ -149,7 +133,7 @@ const QUADRATIC: Stage = ({ length }) => () => {
   return sum;
 };
 
-function report(growth: Growth): void {
+function report(growth: StageGrowth): void {
   console.log(JSON.stringify(growth));
 }
 
