@@ -1,7 +1,8 @@
 /**
  * Identifies the ABI that an artifact shares with the engine that loads it: the version, and a fingerprint of the
- * constants in compiled code (field offsets of contexts, objects, strings and the thread state, builtin and trap numbers). Out:
- * one line of text. An artifact with another stamp is never loaded, because its code would run with wrong offsets.
+ * constants in compiled code (field offsets of contexts, objects, strings and the thread state, builtin and trap
+ * numbers). Out: one line of text. An artifact with another stamp is never loaded, because its code would run with
+ * wrong offsets.
  */
 import { fingerprint } from "../base/fingerprint.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";

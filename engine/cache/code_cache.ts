@@ -329,7 +329,7 @@ function touchIfStale(path: string, noted: number): void {
   }
 }
 
-/** Removes a file. Returns whether it is gone; it remains if the user lacks the right, or on Windows while it is open. */
+/** Removes a file. Returns false if it remains: the user lacks the right, or on Windows a process has it open. */
 function removeFile(path: string): boolean {
   try {
     nodeModule("node:fs").rmSync(path, { force: true });

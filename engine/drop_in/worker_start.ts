@@ -38,7 +38,7 @@ const watch = (target) => {
 };
 `;
 
-/** Source that declares `runScript`, which runs `text` as the option `eval` of node:worker_threads does: as CommonJS. */
+/** Source that declares `runScript`, which runs `text` like the option `eval` of node:worker_threads: as CommonJS. */
 const RUN_SCRIPT = `
 const runScript = (text) => {
   const [{ createRequire }, { join }, { constants, runInThisContext }] = ["module", "path", "vm"]

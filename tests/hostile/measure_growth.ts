@@ -1,10 +1,9 @@
 /**
  * Measures how the cost of every stage grows with a count of a module. In: nothing, or the word `quadratic`. Out: a
- * line of JSON per family and stage, a `StageGrowth`; with `quadratic` only that of a stage whose cost is the square of its
- * count.
+ * line of JSON per family and stage, a `StageGrowth`; with `quadratic` only that of a stage whose cost is the square of
+ * its count.
  *
- * The measure is the processor time of this process, which other processes do not change, and in which nothing else
- * runs.
+ * The measure is the processor time of this process, which does nothing else and which other processes do not change.
  */
 import process from "node:process";
 import { decodeModule } from "../../engine/binary/decode.ts";
