@@ -18,9 +18,10 @@ export DENO_DIR DENO_NO_UPDATE_CHECK
 waft_code_cache=
 if [ -e "$waft_cache" ] && [ ! -O "$waft_cache" ]; then waft_code_cache=--no-code-cache; fi
 waft_command=${1:-}${2:+ $2}
-# Remote code is never loaded. FFI makes every other permission meaningless, so all are granted; the commands that work
-# on downloads run without FFI.
-set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm ${waft_code_cache:+"$waft_code_cache"} "$waft_dir/lib/waft.js" "$@"
+# Remote code is never loaded. V8's young generation begins with room for a whole short run, which is then not collected.
+# FFI makes every other permission meaningless, so all are granted; the commands that work on downloads run without FFI.
+set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm --v8-flags=--min-semi-space-size=4 \
+  ${waft_code_cache:+"$waft_code_cache"} "$waft_dir/lib/waft.js" "$@"
 case $waft_command in 'version' | 'version '* | 'self '*) set -- --deny-ffi "$@" ;; esac
 if [ "$waft_command" = 'self uninstall' ]; then
   # Deno writes to its directory on exit, which would be after the removal.

@@ -48,7 +48,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
     for (const folder of folders) utimesSync(folder, 0, 0);
     const given = denort === undefined || target === undefined ? undefined : resolve(denort, `denort-${target}`);
     const args = ["compile", "--quiet", "--allow-all", "--no-check", "--no-config", "--no-lock", "--no-remote"];
-    args.push("--no-npm", "--include", "lib", "--output", "waft");
+    args.push("--no-npm", "--v8-flags=--min-semi-space-size=4", "--include", "lib", "--output", "waft");
     if (target !== undefined) args.push("--target", target);
     const { status, stderr, error } = spawnSync(process.execPath, [...args, "lib/waft.js"], {
       cwd: scratch,

@@ -11,7 +11,7 @@
 import { type AnyNode, type Class, type MethodDefinition, parse, type Property } from "acorn";
 
 /** Whether the function, or the method including its name, at [start, end) of the text is to be compiled eagerly. */
-export type Chosen = (start: number, end: number) => boolean;
+type Chosen = (start: number, end: number) => boolean;
 
 /** A replacement of [start, end). */
 interface Edit {
@@ -26,7 +26,7 @@ type FunctionValue = MethodDefinition["value"];
  * The methods that become functions: all, with private ones as fields, for which modules that create many objects pay
  * in each; public ones; or none, because programs can see that a function is not a method.
  */
-type MovedMethods = "all" | "public" | "none";
+export type MovedMethods = "all" | "public" | "none";
 
 /**
  * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Functions keep

@@ -11,7 +11,7 @@ import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
-import { type Chosen, compileEagerly } from "./eager_functions.ts";
+import { compileEagerly, type MovedMethods } from "./eager_functions.ts";
 import { QUICK_SAMPLES, type QuickSample } from "./quick_samples.ts";
 
 /** V8's coverage report for a script. */
@@ -24,25 +24,39 @@ interface Coverage {
 }
 
 /**
- * The functions of `quick` that the samples call; `files` are a bundle's files, `entry` and `quick` two of its modules.
+ * Makes the functions of the modules `quick` that run when `waft run` finds a module in the cache compile eagerly;
+ * `files` are a bundle's files, `entry` is its entry module.
  */
-export function functionsThatRun(files: ReadonlyMap<string, Uint8Array>, entry: string, quick: string): Chosen {
+export function compileQuickRunsEagerly(
+  files: Map<string, Uint8Array>,
+  entry: string,
+  quick: readonly string[],
+): void {
   const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
   try {
     writeFiles(scratch, files);
-    const called = new Set<string>();
-    for (const [k, sample] of QUICK_SAMPLES.entries()) {
+    const counts = QUICK_SAMPLES.map((sample, k) => {
       const module = join(scratch, `${sample.name}.wasm`);
       writeFileSync(module, encodeModule(parseModule(sample.text)));
       // Fills the cache of compiled modules: `auto` stores nothing for a short first run.
       runSample(scratch, entry, { ...sample, options: ["--tier", "optimizing", ...sample.options] }, module);
-      const counts = join(scratch, `counts${k}`);
-      runSample(scratch, entry, sample, module, counts);
-      addCalled(called, counts, quick);
-    }
-    return (start, end) => called.has(`${start} ${end}`);
+      const folder = join(scratch, `counts${k}`);
+      runSample(scratch, entry, sample, module, folder);
+      requireQuick(folder, quick);
+      return folder;
+    });
+    rewriteCalled(files, scratch, counts, (path) => quick.includes(path) ? "all" : undefined);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Throws an Error if a run loaded other modules than an entry and `quick`, such as a compiler. */
+function requireQuick(counts: string, quick: readonly string[]): void {
+  const loaded = coverage(counts).map(({ url }) => url);
+  const others = loaded.filter((url) => !quick.some((path) => url.endsWith(`/${path}`)));
+  if (others.length > 1 || loaded.length === others.length) {
+    throw new Error(`the bundle's quick run loads ${others.join(", ")}`);
   }
 }
 
@@ -95,17 +109,17 @@ export function compileFirstEagerly(files: Map<string, Uint8Array>): void {
     const counts = join(scratch, "counts");
     const { status, stderr } = runDeno(scratch, [join(scratch, "first_result.js")], counts);
     if (status !== 0) throw new Error(`the package fails on a module: status ${status}\n${stderr}`);
-    rewriteCalled(files, scratch, [counts]);
+    rewriteCalled(files, scratch, [counts], (path) => EXAMINED.test(path) ? "none" : "public");
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
 /**
- * Makes the functions of a bundle that run when `waft run` compiles a module compile eagerly, except in the module
- * `quick`, which has functions of its own for runs from the cache.
+ * Makes the functions of a bundle that run when `waft run` compiles a module compile eagerly, except in the modules
+ * `quick`, which have functions of their own for runs from the cache.
  */
-export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string, quick: string): void {
+export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string, quick: readonly string[]): void {
   const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
   try {
     writeFiles(scratch, files);
@@ -116,7 +130,8 @@ export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string
       runSample(scratch, entry, { ...sample, options: ["--no-cache", ...sample.options] }, module, folder);
       return folder;
     });
-    rewriteCalled(files, scratch, counts, quick);
+    const moved = (path: string) => EXAMINED.test(path) ? "none" : "public";
+    rewriteCalled(files, scratch, counts, (path) => quick.includes(path) ? undefined : moved(path));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
@@ -129,18 +144,21 @@ function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): voi
   }
 }
 
-/** Rewrites the modules of `files`, apart from `left`, whose functions were called according to the counts. */
+/**
+ * Rewrites the modules of `files` whose functions were called according to the counts. `moved` says which methods of a
+ * module become functions; undefined leaves the module as it is.
+ */
 function rewriteCalled(
   files: Map<string, Uint8Array>,
   folder: string,
   counts: readonly string[],
-  left?: string,
+  moved: (path: string) => MovedMethods | undefined,
 ): void {
   const called = new Map<string, Set<string>>();
   const prefix = `${pathToFileURL(realpathSync(folder)).href}/`;
   for (const { url, functions } of counts.flatMap(coverage)) {
     const path = url.startsWith(prefix) ? url.slice(prefix.length) : "";
-    if (!files.has(path) || path === left) continue;
+    if (!files.has(path) || moved(path) === undefined) continue;
     const positions = called.get(path) ?? new Set();
     called.set(path, positions);
     notePositions(positions, functions);
@@ -148,8 +166,7 @@ function rewriteCalled(
   if (called.size === 0) throw new Error("the profile names no module");
   for (const [path, positions] of called) {
     const text = new TextDecoder().decode(files.get(path));
-    const moved = EXAMINED.test(path) ? "none" : "public";
-    const eager = compileEagerly(text, (start, end) => positions.has(`${start} ${end}`), moved);
+    const eager = compileEagerly(text, (start, end) => positions.has(`${start} ${end}`), moved(path));
     files.set(path, new TextEncoder().encode(eager));
   }
 }
@@ -200,13 +217,4 @@ function notePositions(positions: Set<string>, functions: Coverage["functions"])
   for (const { ranges: [whole] } of functions) {
     if (whole.count > 0) positions.add(`${whole.startOffset} ${whole.endOffset}`);
   }
-}
-
-/** Adds the called functions of the quick-run module to `called`. */
-function addCalled(called: Set<string>, counts: string, quick: string): void {
-  const scripts = coverage(counts);
-  // A quick run loads the entry and the module, but not the compiler.
-  const script = scripts.find(({ url }) => url.endsWith(`/${quick}`));
-  if (script === undefined || scripts.length > 2) throw new Error("the bundle's quick run loads more than two modules");
-  notePositions(called, script.functions);
 }

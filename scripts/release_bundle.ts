@@ -6,12 +6,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../project/versions/release_index.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
-import { compileEagerly } from "./eager_functions.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
-import { compileRunsEagerly, functionsThatRun } from "./quick_profile.ts";
+import { compileQuickRunsEagerly, compileRunsEagerly } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
 
 /** Programs started by URL (workers, processes): their name in the bundle and their source. */
@@ -79,10 +78,11 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
 ];
 
 /**
- * The code that runs a module from the cache, in a file of its own: each file, and unused code in it, costs start-up.
+ * The code that runs a module from the cache, in files of its own: each file, and unused code in it, costs start-up.
+ * The second has the code that systems other than Linux share.
  */
 const QUICK = "./quick_run.js";
-const QUICK_FILE = "lib/quick_run.js";
+const QUICK_FILES = ["lib/quick_run.js", "lib/quick_run_base.js"] as const;
 const QUICK_SOURCE = "project/commands/quick_run.ts";
 
 /**
@@ -163,9 +163,11 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
     const rest = names.filter((name) => name !== "first_run.ts");
     run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...rest], tree);
     if (entry !== undefined) return filesBelow(out);
-    run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
+    run(process.execPath, ["bundle", ...options, quick, "--minify", "--code-splitting", QUICK_SOURCE], tree);
+    mergeChunksIn(quick, "quick_run.js");
     const parts = names.filter(isFirst);
     run(process.execPath, ["bundle", ...options, first, "--minify", "--code-splitting", ...parts], tree);
+    mergeChunksIn(first, "first_run.js", LATE.map(([name]) => `${name}.js`));
     const firstFiles = [...filesBelow(first)].map(([path, bytes]) => [FIRST_FOLDER + path, bytes] as const);
     return new Map([...filesBelow(out), ...filesBelow(quick), ...firstFiles]);
   } finally {
@@ -173,6 +175,12 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
     for (const name of names) rmSync(join(tree, name));
     for (const folder of [out, quick, first]) rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Merges the chunks in a folder (merge_chunks.ts). */
+function mergeChunksIn(folder: string, entry: string, kept: readonly string[] = []): void {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/merge_chunks.ts", folder, entry, ...kept], root);
 }
 
 /** Runs `action` while the tree's modules of machine code (scripts/build_native_kernel.ts) have their contents. */
@@ -213,9 +221,8 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   for (const [path, module] of placedModules(tree, version)) {
     files.set(`lib/${path}`, text(loadLate(module)));
   }
-  const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
-  files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
-  compileRunsEagerly(files, "lib/waft.js", QUICK_FILE);
+  compileQuickRunsEagerly(files, "lib/waft.js", QUICK_FILES);
+  compileRunsEagerly(files, "lib/waft.js", QUICK_FILES);
   run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/build_reference.ts"], tree);
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
@@ -244,7 +251,7 @@ function fromFirst(place: string): string {
 
 /** A template without the names of its variables, which a minified module does not keep. */
 function withoutNames(template: string): string {
-  return template.replaceAll(/\$\{\w+\}/g, "${}");
+  return template.replaceAll(/\$\{[\w$]+\}/g, "${}");
 }
 
 /** Rewrites a module's URLs for the flat folder of the bundle; throws an Error for a URL that PLACES does not list. */
@@ -264,5 +271,5 @@ export function placeUrls(module: string, name: string): string {
  * one runs, which takes longer than all of `waft --version`.
  */
 export function loadLate(module: string): string {
-  return module.replace(/\bimport\(("\.\/[\w.-]+")\)/g, "import(String($1))");
+  return module.replace(/\bimport\((["']\.\/[\w.-]+["'])\)/g, "import(String($1))");
 }

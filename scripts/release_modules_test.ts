@@ -113,20 +113,25 @@ Deno.test("the functions of a bundle that run do not depend on time", () => {
     const late = performance.now() - started > 5 ? later() : "";
     Deno.stdout.writeSync(new TextEncoder().encode(outputs[always()] + late));`;
   const files = new Map([["lib/waft.js", new TextEncoder().encode(entry)]]);
-  compileRunsEagerly(files, "lib/waft.js", "lib/quick_run.js");
+  compileRunsEagerly(files, "lib/waft.js", ["lib/quick_run.js"]);
   const text = new TextDecoder().decode(files.get("lib/waft.js"));
   assert.match(text, /always=\(function always/);
   assert.match(text, /\n {4}function later\(\)/);
 });
 
 Deno.test("loadLate() hides the specifiers of the bundle's own modules and leaves other imports unchanged", () => {
-  const module = `await import("./cli-X2.js"); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
+  const module =
+    `await import("./cli-X2.js"); import('./b.js'); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
   const expected =
-    `await import(String("./cli-X2.js")); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
+    `await import(String("./cli-X2.js")); import(String('./b.js')); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
   assert.equal(loadLate(module), expected);
 });
 
 Deno.test("placeUrls() rewrites URLs of files, in minified modules too, and refuses unknown URLs", () => {
+  assert.equal(
+    placeUrls("new URL(`./worker.${x$2}`,import.meta.url)", "m.js"),
+    'new URL("./compile_worker.js", import.meta.url)',
+  );
   assert.equal(placeUrls('new URL("../docs/",import.meta.url)', "m.js"), 'new URL("./docs/", import.meta.url)');
   assert.equal(
     placeUrls("new URL(`./worker.${s}`,import.meta.url)", "m.js"),

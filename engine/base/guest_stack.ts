@@ -16,9 +16,10 @@ interface StackFrame {
 }
 
 /** The prefix of the paths of the engine's files in a host's stack traces. */
-const ENGINE = ((url: string) => url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url)(
-  new URL("../", import.meta.url).href,
-);
+function engineFolder(): string {
+  const url = new URL("../", import.meta.url);
+  return url.protocol === "file:" ? decodeURIComponent(url.pathname) : url.href;
+}
 
 /** The longest recursion, in functions, that is recognized. */
 const MAX_PERIOD = 8;
@@ -64,9 +65,10 @@ function collapsed(frames: readonly StackFrame[]): string[] {
   return lines;
 }
 
-/** True if a line of a host's stack is a frame of the engine. */
-function isOwn(line: string): boolean {
-  return line.includes(ENGINE);
+/** The lines of a host's stack that are frames of the program. */
+function programLines(native: string): string[] {
+  const engine = engineFolder();
+  return native.split("\n").filter((line) => /^\s+at |@/.test(line) && !line.includes(engine));
 }
 
 /**
@@ -140,7 +142,7 @@ function captureNative(): { readonly stack?: string } {
 
 /** The text of a stack: `header`, the guest's frames, and the lines of `native` that are the program's. */
 function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
-  const lines = (native ?? "").split("\n").filter((line) => /^\s+at |@/.test(line) && !isOwn(line));
+  const lines = native === undefined ? [] : programLines(native);
   const most = (Error as Capturing).stackTraceLimit ?? lines.length;
   return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");
 }

@@ -45,6 +45,12 @@ export function bundledScripts(platform: string): readonly (readonly [name: stri
   return [[command, isWindows ? "waft.cmd" : "waft.sh"], [start, isWindows ? "start.cmd" : "start.sh"]];
 }
 
+/** The options of Deno in the scripts of a version, for which installer/start.sh gives the reasons. */
+const DENO_OPTIONS: readonly string[] = [
+  ...["--quiet", "--no-config", "--no-lock", "--no-check", "--no-remote", "--no-npm"],
+  "--v8-flags=--min-semi-space-size=4",
+];
+
 /**
  * The command line that starts the version in a directory: without a shell, because scripts of cmd cannot be started
  * without one.
@@ -52,6 +58,5 @@ export function bundledScripts(platform: string): readonly (readonly [name: stri
 export function startCommand(directory: string, platform: string, args: readonly string[]): [string, string[]] {
   const { command, deno } = bundleLayout(platform);
   if (!platform.startsWith("windows/")) return [join(directory, command), [...args]];
-  const options = ["run", "-A", "--quiet", "--no-config", "--no-lock", "--no-check", "--no-remote", "--no-npm"];
-  return [join(directory, deno), [...options, join(directory, "lib", "waft.js"), ...args]];
+  return [join(directory, deno), ["run", "-A", ...DENO_OPTIONS, join(directory, "lib", "waft.js"), ...args]];
 }
