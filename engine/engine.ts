@@ -15,6 +15,7 @@
  */
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
+import { backendFor } from "./backends.ts";
 import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord, requireTexts } from "./base/arguments.ts";
@@ -121,12 +122,6 @@ export interface Machine {
 
 /** The machines that `compileFor` knows. */
 const TARGET_MACHINES: readonly string[] = ["linux/x64", "linux/arm64", "darwin/x64", "darwin/arm64", "windows/x64"];
-
-async function backendFor(arch: Machine["arch"]): Promise<Target> {
-  return arch === "arm64"
-    ? (await import("./backend_arm64/target.ts")).ARM64
-    : (await import("./backend_x64/target.ts")).X64;
-}
 
 /** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());

@@ -7,6 +7,7 @@
  */
 import type { ArtifactDescription } from "./artifact/description.ts";
 import type { Target } from "./codegen/target.ts";
+import { backendFor } from "./backends.ts";
 import { engineStamp } from "./artifact/engine_stamp.ts";
 import { ArtifactError, readArtifact } from "./artifact/format.ts";
 import { readMetadata } from "./artifact/module_metadata.ts";
@@ -56,12 +57,6 @@ export interface VerifyOptions {
 
 const ARCHITECTURES: readonly Architecture[] = ["x64", "arm64"];
 
-async function backendOf(architecture: Architecture): Promise<Target> {
-  return architecture === "arm64"
-    ? (await import("./backend_arm64/target.ts")).ARM64
-    : (await import("./backend_x64/target.ts")).X64;
-}
-
 /** Compiles a module and verifies the code. Rejects with the errors of the validator and the compiler. */
 export async function verifyModule(
   module: Module,
@@ -70,7 +65,7 @@ export async function verifyModule(
   await prepareBodyCompiler(architecture);
   const isOwn = hostArchitecture() === architecture;
   const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[architecture]);
-  const compileOptions: CompileOptions = { ...options, target: await backendOf(architecture), cpu };
+  const compileOptions: CompileOptions = { ...options, target: await backendFor(architecture), cpu };
   return verified(compileModule(module, compileOptions), compileOptions, options.tier);
 }
 
@@ -108,7 +103,7 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
   const chosen = <Set>(group: string, rows: readonly { readonly name: string }[]): Set =>
     Object.fromEntries(rows.map(({ name }) => [name, enabled.has(`${group}.${name}`)])) as Set;
   return {
-    target: await backendOf(architecture),
+    target: await backendFor(architecture),
     features: chosen<FeatureSet>("features", ALL_FEATURE_ROWS),
     optimizations: chosen<OptimizationSet>("optimizations", OPTIMIZATION_ROWS),
     explicitBounds: explicitBounds === true,
