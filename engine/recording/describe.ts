@@ -5,12 +5,12 @@
 import { decodeModule } from "../binary/decode.ts";
 import type { ByteReader } from "../base/bytes.ts";
 import { shortName } from "../base/guest_stack.ts";
+import { toHex } from "../base/hex.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES } from "./events.ts";
 import { skipChanges } from "./host_changes.ts";
 import { LogReader, sha256 } from "./log_file.ts";
-import { hex } from "./recorder.ts";
 import { listText } from "./value_text.ts";
 import { describeError, describeValue } from "./values.ts";
 
@@ -98,7 +98,7 @@ class Description {
     const { module } = this.#log;
     return {
       bytes: this.#bytes,
-      module: { bytes: module.length, sha256: hex(sha256(module)) },
+      module: { bytes: module.length, sha256: toHex(sha256(module)) },
       metered: this.#metered,
       events: this.#log.count,
       calls: this.#calls,
@@ -158,7 +158,7 @@ class Description {
       }
       case EVENT.END: {
         this.#changed(reader, undefined);
-        this.#end = { fuel: reader.u64BigInt(), hash: hex(reader.take(32)) };
+        this.#end = { fuel: reader.u64BigInt(), hash: toHex(reader.take(32)) };
         return "";
       }
       default:

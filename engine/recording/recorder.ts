@@ -14,6 +14,7 @@ import { looksBinary, sourceOf } from "../artifact/find_module.ts";
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
 import type { ByteWriter } from "../base/bytes.ts";
+import { toHex } from "../base/hex.ts";
 import { isThenable, takesPromise } from "../runtime/boundary/marshal.ts";
 import { Suspension } from "../runtime/suspension/async_call.ts";
 import { type ControlContext, fuelUnits } from "../runtime/suspension/call_limits.ts";
@@ -50,11 +51,6 @@ interface Frame {
 
 function newFrame(call = 0, context: ControlContext = {}): Frame {
   return { call, context, nested: 0n, isOver: false };
-}
-
-/** The hexadecimal digits of `bytes`. */
-export function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** The binary form of a module that is given in binary or text form. */
@@ -148,7 +144,7 @@ export class Recorder implements CallRecorder {
 
   #writeBegin(instance: Instance, limits: Required<InstanceLimits>): void {
     const { module } = instance;
-    if (hex(moduleHash(module)) !== hex(sha256(encodeModule(decodeModule(this.#module))))) {
+    if (toHex(moduleHash(module)) !== toHex(sha256(encodeModule(decodeModule(this.#module))))) {
       throw new TypeError("The recorder was made for another module than the one that is instantiated");
     }
     this.#thread = instance.store.thread;
@@ -189,7 +185,7 @@ export class Recorder implements CallRecorder {
     out.u64BigInt(this.#fuel);
     out.raw(hash);
     this.#changes.end();
-    return { log: this.#log.finish(), hash: hex(hash), fuel: this.#fuel };
+    return { log: this.#log.finish(), hash: toHex(hash), fuel: this.#fuel };
   }
 
   /** @internal */

@@ -11,6 +11,7 @@
 import { THREAD } from "../abi/context_layout.ts";
 import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
+import { toHex } from "../base/hex.ts";
 import { NewEngine } from "../engine.ts";
 import { MalformedError, TrapError } from "../errors.ts";
 import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
@@ -34,7 +35,6 @@ import { type FuncType, I64, isRef } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES } from "./events.ts";
 import { applyChanges, readGlobalValue, stateHash } from "./host_changes.ts";
 import { LogReader, RecordingError } from "./log_file.ts";
-import { hex } from "./recorder.ts";
 import { resultList, Values } from "./values.ts";
 
 const FUEL = THREAD.FUEL >> 3;
@@ -142,7 +142,7 @@ class Replay implements CallRecorder {
     const reader = this.#log.event();
     applyChanges(reader, this.#instance!, this.#values);
     const fuel = reader.u64BigInt();
-    const hash = hex(reader.take(32));
+    const hash = toHex(reader.take(32));
     const end = {
       results: this.#results,
       types: this.#types,
@@ -150,7 +150,7 @@ class Replay implements CallRecorder {
       calls: this.#calls,
       hostCalls: this.#hostCalls,
       fuel: this.#fuel,
-      hash: hex(stateHash(this.#instance!)),
+      hash: toHex(stateHash(this.#instance!)),
     };
     if (!this.#log.isAtEnd) this.#log.fail("events follow the end");
     if (end.fuel !== fuel) this.#depart(`uses ${end.fuel} units of fuel instead of ${fuel}`);
