@@ -8,7 +8,6 @@ import { join } from "node:path";
 /** The files with late imports. */
 export const LATE_FILES: readonly string[] = [
   "cli.ts",
-  "project/commands/project_table.ts",
   "project/commands/table.ts",
 ];
 

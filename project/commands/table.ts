@@ -5,7 +5,6 @@
  */
 import { lateImports } from "../base/late_import.ts";
 import type { CommandModule, CommandRow } from "./command_row.ts";
-import { PROJECT_COMMANDS } from "./project_table.ts";
 
 export type { CommandModule, CommandRow };
 
@@ -55,7 +54,25 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "component", summary: "Make components of core modules", load: late("./component.ts") },
   { name: "compose", summary: "Connect components with each other", load: late("./compose.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: late("./wast.ts") },
-  ...PROJECT_COMMANDS,
+  { name: "init", summary: "Start a project: an application or a plugin", load: late("./init.ts") },
+  { name: "add", summary: "Add plugins, or update the lockfile", load: late("./add.ts") },
+  { name: "rm", summary: "Remove plugins", load: late("./rm.ts") },
+  {
+    name: "plugin",
+    summary: "List, check, plan, update, review and publish plugins",
+    load: late("./plugin.ts"),
+  },
+  { name: "search", summary: "Search the registry for plugins", load: late("./search.ts") },
+  { name: "outdated", summary: "Show plugins with newer versions", load: late("./outdated.ts") },
+  { name: "tree", summary: "Show the dependency tree of plugins", load: late("./tree.ts") },
+  { name: "login", summary: "Store a token for the registry", load: late("./login.ts") },
+  { name: "logout", summary: "Remove the registry's token", load: late("./logout.ts") },
+  { name: "trust", summary: "Accept the lockfile's grants on this machine", load: late("./trust.ts") },
+  { name: "status", summary: "Show runtime, project, lockfile and plugins", load: late("./status.ts") },
+  { name: "version", summary: "Install and choose versions of waft", load: late("./version.ts") },
+  { name: "self", summary: "Install and remove waft itself", load: late("./self.ts") },
+  { name: "opts", summary: "List the compiler's optimizations and their state", load: late("./opts.ts") },
+  { name: "features", summary: "List WebAssembly features and their state", load: late("./features.ts") },
   { name: "completion", summary: "Print completions for a shell", load: late("./completion.ts") },
   { name: "man", summary: "Write the manual pages", load: late("./man.ts") },
 ];

@@ -51,7 +51,8 @@ export function screenPages(text: string, rows: number, columns: number): Page[]
 const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
 
 /**
- * The rows of a text, each within the width of the screen, whatever the terminal takes for the widths of characters.
+ * The rows of a text. Each fits the screen, because every character counts with the greatest width that terminals give
+ * it.
  */
 function screenRows(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => {

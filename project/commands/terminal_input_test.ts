@@ -1,4 +1,4 @@
-/** Paging of reviews: all of a text is shown before a question, whatever it is made of and however small the screen. */
+/** Paging of reviews: all of a text is shown before a question, for all kinds of characters and sizes of screens. */
 import assert from "node:assert/strict";
 import { screenPages } from "./terminal_input.ts";
 
