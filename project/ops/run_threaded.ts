@@ -8,6 +8,9 @@ import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import type { GuestInputs } from "./run_module.ts";
 
+const NARROWED = "a program with threads cannot run where its project narrows WASI: allow all of it with " +
+  "waft add --wasi all, or ignore the project with --bare";
+
 /** Runs the program to its end. Throws GuestExit for a status other than 0. */
 export async function runThreaded(
   file: string,
@@ -19,7 +22,7 @@ export async function runThreaded(
   if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
   const { context, env, preopens, wasiGroups } = inputs;
   if (wasiGroups !== undefined) {
-    throw new FileFailure(file, new Error("a program with threads cannot run where its project narrows WASI"));
+    throw new FileFailure(file, new Error(NARROWED));
   }
   let status: number;
   try {
