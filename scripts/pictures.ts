@@ -39,11 +39,12 @@ const FILTERS = `(module (memory 16)
   (func (export "main") (call $render (i32.const 20))))
 `;
 
-/** A picture: the command that writes the page, which follows it, and the state of the page. */
+/** A picture: the command line that writes the page, around the path of the page, and the preparation of the page. */
 interface Picture {
   readonly name: string;
+  /** The words before the path of the page. */
   readonly command: readonly string[];
-  /** The program and its arguments, where they come after the name of the page. */
+  /** The words after the path of the page: the program and its arguments. */
   readonly program: readonly string[];
   readonly height: number;
   readonly prepare: (page: Page) => Promise<void>;

@@ -3,8 +3,17 @@
  * executable file, written completely or not at all. Invariant: the runtime of an application is never an application
  * itself, so programs do not accumulate.
  */
-import { chmodSync, closeSync, copyFileSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
-import { renameSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { randomHex } from "../../base/integrity.ts";
 import { type Application, MAGIC, partsOf } from "./application.ts";
 
