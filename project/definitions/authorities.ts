@@ -155,9 +155,9 @@ export const ENGINE_CALLS: { readonly [name: string]: FunctionType } = {
   "waft:self@1#init": { params: [], results: [] },
   "waft:self@1#stop": { params: [], results: [] },
   "waft:hooks@1#before-call": { params: [], results: [] },
-  // 0: returned, 1: trapped or threw.
+  // The outcome of the call: 0 if it returned, 1 if it trapped or threw.
   "waft:hooks@1#after-call": { params: ["i32"], results: [] },
-  // 0: let it happen; anything else refuses it.
+  // 0: permits the call; any other result refuses it.
   "waft:hooks@1#intercept-call": { params: [], results: ["i32"] },
   "waft:hooks@1#module-compiled": { params: [], results: [] },
 };
@@ -200,7 +200,7 @@ export function scopeSchema(kind: ScopeKind, form: "request" | "grant"): Schema 
   }
   const item = LISTS[kind]!;
   if (kind === "roots" && form === "grant") {
-    // A host directory: no control characters, not empty; review shows it as it is.
+    // A host directory: no control characters, not empty; reviews show it unchanged.
     const directory: Schema = { type: "string", minLength: 1, maxLength: 1000, pattern: "^[^\\p{Cc}]+$" };
     return closed({ roots: { type: "object", propertyNames: item, additionalProperties: directory } }, ["roots"]);
   }

@@ -10,7 +10,7 @@ import { type ConsumedContract, contractNamespace, type Definition, type Provide
 import type { JsonObject } from "../base/json_read.ts";
 import { formatType, sameType } from "./module_inspector.ts";
 
-/** The part of a plugin that bindings look at. */
+/** The properties of a plugin that decide its bindings. */
 export interface BoundPlugin {
   readonly definition: Definition;
   readonly grants: { readonly [name: string]: JsonObject };

@@ -33,7 +33,7 @@ export interface ContractFunction {
   results: string[];
 }
 
-/** An authority that a plugin asks for. */
+/** An authority that a plugin requests. */
 export interface AuthorityRequest {
   name: string;
   mode: "required" | "optional";

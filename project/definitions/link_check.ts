@@ -84,7 +84,7 @@ class LinkCheck {
     }
     if (listed === undefined) {
       const help = "`waft plugin catalog` shows it";
-      return this.#add("world", `the entry is a component, and its definition does not say its world`, help);
+      return this.#add("world", `the entry is a component, and its definition has no world`, help);
     }
     for (const side of ["imports", "exports"] as const) this.#compareWorld(side, listed[side], world[side]);
     for (const item of world.imports) this.#checkInterface(item);

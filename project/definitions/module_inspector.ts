@@ -2,7 +2,7 @@
  * The interface through which the project inspects a WebAssembly module or component.
  *
  * Input: the bytes of a plugin's entry. Output: the imports and exports of a module with types in the syntax of the
- * text format, or the world of a component in the words of WIT. The decoders and validators provide the implementation;
+ * text format, or the world of a component in the notation of WIT. The decoders and validators provide the implementation;
  * tests use fakes. An inspector throws InspectionError for invalid bytes and never runs code.
  */
 
@@ -47,11 +47,11 @@ export interface InspectedFunction {
   readonly signature: string;
   /** The type with which core modules import it; absent if they cannot. */
   readonly type?: FunctionType;
-  /** Why core modules cannot import it. */
+  /** The reason why core modules cannot import it; absent if they can. */
   readonly fault?: string;
-  /** Its values are in the memory of the module that imports it. */
+  /** True if its values are in the memory of the module that imports it. */
   readonly needsMemory?: boolean;
-  /** Its result is allocated by `cabi_realloc` of the module that imports it. */
+  /** True if its result is allocated by `cabi_realloc` of the module that imports it. */
   readonly needsRealloc?: boolean;
 }
 
