@@ -2,8 +2,8 @@
  * The interface through which the project inspects a WebAssembly module or component.
  *
  * Input: the bytes of a plugin's entry. Output: the imports and exports of a module with types in the syntax of the
- * text format, or the world of a component in the notation of WIT. The decoders and validators provide the implementation;
- * tests use fakes. An inspector throws InspectionError for invalid bytes and never runs code.
+ * text format, or the world of a component in the notation of WIT. The decoders and validators provide the
+ * implementation; tests use fakes. An inspector throws InspectionError for invalid bytes and never runs code.
  */
 
 /** A function type; value types as in the text format. */
