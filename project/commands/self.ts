@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { endProgress } from "../base/progress.ts";
 import { fail } from "../base/diagnostic.ts";
 import { VERSION } from "../base/version_string.ts";
+import type { PathPlan } from "../ops/versions/path_edit.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 
 interface SelfFlags extends GlobalFlags {
@@ -57,28 +58,10 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   const facts = thisMachine();
   const paths = machinePaths(facts);
   const interactive = canAsk && flags.yes !== true;
-  const chosen = flags.dir ?? (process.env.WAFT_INSTALL_DIR || undefined);
-  let bin = chosen ?? paths.bin;
-  if (chosen === undefined && interactive) {
-    const answer = await ask(`Directory of the command [${bin}]: `);
-    if (answer !== "") bin = answer.startsWith("~/") ? join(facts.home, answer.slice(2)) : answer;
-  }
-  if (!isAbsolute(bin)) bin = resolve(bin);
-  const separator = IS_WINDOWS ? ";" : ":";
-  if (/[\n\r]/.test(bin) || bin.includes(separator)) {
-    throw fail("usage.dir", `a directory on the PATH holds no "${separator}" and no line break`);
-  }
+  const bin = await chosenDirectory(flags, interactive, paths.bin, facts.home);
   // Pass the whole environment: the facts hold only the variables that affect paths.
   const plan = await planPath(bin, process.env, facts.home);
-  let path = plan.edits.length > 0 && flags.modifyPath !== false && flags.yes === true ? plan : undefined;
-  if (interactive && flags.modifyPath !== false && plan.edits.length > 0) {
-    process.stderr.write(`${bin} is not on your PATH. These lines can be added:\n`);
-    for (const { file, block } of plan.edits) {
-      process.stderr.write(`  ${file}\n${block.trim().split("\n").map((l) => `    + ${l}`).join("\n")}\n`);
-    }
-    const answer = await ask("Add them? [Y/n] ");
-    if (/^(?:|y|yes)$/i.test(answer)) path = plan;
-  }
+  const path = await maySetPath(flags, interactive, bin, plan) ? plan : undefined;
   const site = flags.base ?? (process.env.WAFT_RELEASE_BASE || undefined);
   const base = site === undefined ? undefined : download.checkReleaseBase(site);
   if (flags.dryRun === true) {
@@ -113,13 +96,54 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
       ...(path === undefined ? {} : { path }),
     },
   );
-  const lines = [`installed waft ${result.version}; the command is ${join(bin, "waft")}`];
-  if (path !== undefined) {
-    lines.push(`${bin} is on the PATH of new shells (${path.edits.map((e) => e.file).join(", ")}); for this one:`);
-    lines.push(`  ${plan.line}`);
-  } else if (!plan.onPath && !IS_WINDOWS) lines.push(`add this line to your shell's start-up file:`, `  ${plan.line}`);
-  for (const reason of plan.refused) lines.push(`not changed: ${reason}`);
+  const lines = [
+    `installed waft ${result.version}; the command is ${join(bin, "waft")}`,
+    ...pathLines(bin, plan, path),
+  ];
   return { data: { ...result, edits: path?.edits ?? [] }, text: lines.join("\n") };
+}
+
+/** The absolute directory of the command: from the flags, the environment, or the answer to a question. */
+async function chosenDirectory(
+  flags: SelfFlags,
+  interactive: boolean,
+  usual: string,
+  home: string,
+): Promise<string> {
+  const chosen = flags.dir ?? (process.env.WAFT_INSTALL_DIR || undefined);
+  let bin = chosen ?? usual;
+  if (chosen === undefined && interactive) {
+    const answer = await ask(`Directory of the command [${bin}]: `);
+    if (answer !== "") bin = answer.startsWith("~/") ? join(home, answer.slice(2)) : answer;
+  }
+  if (!isAbsolute(bin)) bin = resolve(bin);
+  const separator = IS_WINDOWS ? ";" : ":";
+  if (/[\n\r]/.test(bin) || bin.includes(separator)) {
+    throw fail("usage.dir", `a directory on the PATH holds no "${separator}" and no line break`);
+  }
+  return bin;
+}
+
+/** Whether the planned lines are added to the shells' start-up files; asks if the flags leave it open. */
+async function maySetPath(flags: SelfFlags, interactive: boolean, bin: string, plan: PathPlan): Promise<boolean> {
+  if (plan.edits.length === 0 || flags.modifyPath === false) return false;
+  if (!interactive) return flags.yes === true;
+  process.stderr.write(`${bin} is not on your PATH. These lines can be added:\n`);
+  for (const { file, block } of plan.edits) {
+    process.stderr.write(`  ${file}\n${block.trim().split("\n").map((l) => `    + ${l}`).join("\n")}\n`);
+  }
+  return /^(?:|y|yes)$/i.test(await ask("Add them? [Y/n] "));
+}
+
+/** The report about the PATH; `path` is the plan if it was carried out. */
+function pathLines(bin: string, plan: PathPlan, path: PathPlan | undefined): string[] {
+  const refused = plan.refused.map((reason) => `not changed: ${reason}`);
+  if (path !== undefined) {
+    const files = path.edits.map((e) => e.file).join(", ");
+    return [`${bin} is on the PATH of new shells (${files}); for this one:`, `  ${plan.line}`, ...refused];
+  }
+  if (plan.onPath || IS_WINDOWS) return refused;
+  return [`add this line to your shell's start-up file:`, `  ${plan.line}`, ...refused];
 }
 
 /** The root of the bundle that this program is part of. */
