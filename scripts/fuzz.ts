@@ -15,10 +15,13 @@ import {
   COMPILED_FEATURES,
   configurations,
   modulesOf,
+  type ModuleSource,
   runCase,
   type Source,
+  SOURCES,
 } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
+import { SmithModules } from "../tests/fuzz/smith_modules.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
 import { type Tiering, TIERINGS } from "../engine/settings.ts";
 import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
@@ -29,7 +32,7 @@ const task = {
   options: {
     count: { value: "N", help: "number of cases", default: "2000" },
     seed: { value: "S", help: "first seed", default: "1" },
-    source: { value: "NAME", help: "module generator, own or binaryen; both alternate by default" },
+    source: { value: "NAME", help: "module generator: own, binaryen or smith; the first two alternate by default" },
     feature: { value: "A,B…", help: "features that every module uses (own generator; binaryen's may)", default: "" },
     only: { value: "A,B…", help: "features that modules may use; all by default" },
     tier: {
@@ -66,6 +69,7 @@ interface Options {
 interface Totals {
   own: number;
   binaryen: number;
+  smith: number;
   runs: number;
   calls: number;
   traps: number;
@@ -84,6 +88,7 @@ function emptyTotals(): Totals {
   return {
     own: 0,
     binaryen: 0,
+    smith: 0,
     runs: 0,
     calls: 0,
     traps: 0,
@@ -104,7 +109,7 @@ function readOptions(): Options {
   return {
     count: number("count"),
     seed: number("seed"),
-    source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, ["own", "binaryen"]),
+    source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, SOURCES),
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
     forced: featuresOf("--feature", values.feature),
     tier: oneOf(task, "--tier", values.tier, TIERINGS),
@@ -125,6 +130,12 @@ function sourceOf(seed: number, options: Options): Source {
   return options.source ?? (seed % 2 === 0 ? "own" : "binaryen");
 }
 
+/** Opens the generator of `source`, or the one that alternates with our own. */
+async function generatorFor(source: Source | undefined): Promise<ModuleSource | undefined> {
+  if (source === "own") return undefined;
+  return source === "smith" ? new SmithModules() : await BinaryenModules.open();
+}
+
 // ---- the child ------------------------------------------------------------------------------------------------------
 
 const encoder = new TextEncoder();
@@ -135,12 +146,12 @@ function say(line: string): void {
 
 /** Runs its cases; announces each seed to the parent before running it. */
 async function runChild(options: Options): Promise<void> {
-  const binaryen = options.source === "own" ? undefined : await BinaryenModules.open();
+  const generator = await generatorFor(options.source);
   const totals = emptyTotals();
   for (let seed = options.seed; seed < options.seed + options.count; seed++) {
     say(`start ${seed}`);
     const source = sourceOf(seed, options);
-    const result = runCase(seed, source, options.features, binaryen, options.forced, options.tier);
+    const result = runCase(seed, source, options.features, generator, options.forced, options.tier);
     for (const name of result.executed) totals.executed[name] = (totals.executed[name] ?? 0) + 1;
     totals[source]++;
     totals.runs += result.unsupported ? 0 : 2;
@@ -159,7 +170,7 @@ async function runChild(options: Options): Promise<void> {
     writeFileSync(`${name}.txt`, text);
     say(`found ${seed} ${JSON.stringify(result.differences[0].text)}`);
   }
-  binaryen?.close();
+  generator?.close();
   say(`totals ${JSON.stringify(totals)}`);
   Deno.exit(0);
 }
@@ -261,7 +272,7 @@ async function runParent(options: Options): Promise<void> {
   console.log("Own cases that executed an instruction of");
   for (const [name, count] of Object.entries(executed).sort()) console.log(`  ${name.padEnd(28)} ${count}`);
   console.log(
-    `${totals.own + totals.binaryen} cases in ${seconds.toFixed(0)} s (${
+    `${totals.own + totals.binaryen + totals.smith} cases in ${seconds.toFixed(0)} s (${
       (seconds * 1000 / options.count).toFixed(1)
     } ms each), ` +
       `${totals.found} differ, ${totals.crashed} crashed`,
@@ -275,13 +286,11 @@ async function runParent(options: Options): Promise<void> {
 // ---- shrinking ------------------------------------------------------------------------------------------------------
 
 async function runShrink(options: Options): Promise<void> {
-  const binaryen = options.files.length === 0 && sourceOf(options.seed, options) === "binaryen"
-    ? await BinaryenModules.open()
-    : undefined;
+  const generator = options.files.length > 0 ? undefined : await generatorFor(sourceOf(options.seed, options));
   const modules = options.files.length > 0
     ? options.files.map((path) => new Uint8Array(readFileSync(path)))
-    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, binaryen, undefined, options.forced);
-  binaryen?.close();
+    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, generator, undefined, options.forced);
+  generator?.close();
   const failing = configurations(options.seed, options.tier).filter((o) =>
     compareModules(modules, options.seed, [o]).differences.length > 0
   );

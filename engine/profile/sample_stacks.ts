@@ -9,7 +9,7 @@
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { STATUS, TAIL_FRAME } from "../abi/context_layout.ts";
 import { nearSites, type PositionOf } from "../link/code_positions.ts";
-import type { ImageOwner } from "../runtime/traps/trap_error.ts";
+import { callerAt, type ImageOwner } from "../runtime/traps/trap_error.ts";
 import type { RawSample } from "./sampler.ts";
 
 /** A frame of a sample. */
@@ -137,13 +137,13 @@ export class StackReader {
 
   /** The next return address after that in the link register, whose call site gives the frame's size. */
   #afterLink(words: Float64Array, link: number): number {
-    const frame = this.#sources.lookup(link)?.image.callSiteAt(link)?.frame ?? 0;
+    const frame = callerAt(this.#sources.lookup, link)?.image.callSiteAt(link)?.frame ?? 0;
     const at = frame >> 3;
     return at < words.length ? at : -1;
   }
 
   #addCall(address: number): boolean {
-    const owner = this.#sources.lookup(address);
+    const owner = callerAt(this.#sources.lookup, address);
     const site = owner?.image.callSiteAt(address);
     if (owner === undefined || site === undefined) return false;
     const defined = owner.image.functionAt(address - 1);
@@ -157,7 +157,7 @@ export class StackReader {
    * ("no").
    */
   #calls(word: number, entry: number): "this" | "unknown" | "no" {
-    const owner = this.#sources.lookup(word);
+    const owner = callerAt(this.#sources.lookup, word);
     if (owner === undefined || owner.image.callSiteAt(word) === undefined) return "no";
     const target = this.#directTarget(owner, word);
     return target === undefined ? "unknown" : target === entry ? "this" : "no";
@@ -177,7 +177,7 @@ export class StackReader {
   /** Index of the first known return address from word `at` on, in the next `count` words; −1 if there is none. */
   #nextReturn(words: Float64Array, at: number, count: number): number {
     for (let k = at; k < Math.min(words.length, at + count); k++) {
-      if (this.#sources.lookup(words[k])?.image.callSiteAt(words[k]) !== undefined) return k;
+      if (callerAt(this.#sources.lookup, words[k])?.image.callSiteAt(words[k]) !== undefined) return k;
     }
     return -1;
   }
@@ -193,7 +193,7 @@ export class StackReader {
         at += TAIL_FRAME.SIZE >> 3;
         continue;
       }
-      const site = this.#sources.lookup(words[at])?.image.callSiteAt(words[at]);
+      const site = callerAt(this.#sources.lookup, words[at])?.image.callSiteAt(words[at]);
       if (site !== undefined && this.#addCall(words[at])) {
         at += 1 + (site.frame >> 3);
         continue;

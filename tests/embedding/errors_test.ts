@@ -95,6 +95,24 @@ Deno.test("an access out of bounds has its address and the size of the memory", 
   assert.deepEqual(trapOf(() => instance.call({}, "load", 65533)).access, { address: 65533 + 3 & ~0, bytes: 65536 });
 });
 
+Deno.test("a trap at the end of the last function has its frame, whatever follows the code", () => {
+  // The length of the function decides whether its image ends with the call of the trap stub.
+  for (const parameters of ["", "(param f64 f32)", "(param i32 f64)"]) {
+    for (let length = 0; length < 8; length++) {
+      const body = "(global.set 0 (i32.add (global.get 0) (i32.const 7)))".repeat(length);
+      const text =
+        `(module (global (mut i32) (i32.const 0)) (func) (func (export "f") ${parameters} ${body} unreachable))`;
+      for (const tier of ["auto", "baseline", "optimizing"] as const) {
+        const { f } = NewEngine({ tier }).compile(text).instantiate().exports as { f: (a: number, b: number) => void };
+        assert.throws(() => f(1, 2), (error) => {
+          assert.deepEqual((error as TrapError).frames.map(({ funcIndex }) => funcIndex), [1], `${tier}, ${length}`);
+          return true;
+        });
+      }
+    }
+  }
+});
+
 Deno.test("a recursion is shown once", () => {
   for (const [name, functions] of [["again", 2], ["alone", 1]] as const) {
     const { stack, frames, code } = trapOf(() => instance.call({}, name));

@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packageFolder } from "../support/test_packages.ts";
+import type { ModuleSource } from "./compare.ts";
 import { Random } from "./random.ts";
 
 /** binaryen's flags for our features. */
@@ -34,7 +35,7 @@ export const BINARYEN_FEATURES: readonly string[] = Object.keys(FLAGS);
 type Main = (args: string[]) => unknown;
 
 /** Generates modules until it is closed. */
-export class BinaryenModules {
+export class BinaryenModules implements ModuleSource {
   readonly #main: Main;
   readonly #folder: string;
 

@@ -8,7 +8,6 @@ import type { EngineOptions } from "../../engine/engine.ts";
 import { UnsupportedError } from "../../engine/errors.ts";
 import { FEATURE_ROWS } from "../../engine/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
-import type { BinaryenModules } from "./binaryen_modules.ts";
 import { MARKED } from "./generate/plan.ts";
 import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";
@@ -16,7 +15,16 @@ import { UnknownInterface } from "./read_interface.ts";
 import { runScenario, type Trace } from "./scenario.ts";
 import { sameEnd, V8, waft } from "./subject.ts";
 
-export type Source = "own" | "binaryen";
+/** The generators: ours, binaryen's and wasm-smith. */
+export const SOURCES = ["own", "binaryen", "smith"] as const;
+export type Source = (typeof SOURCES)[number];
+
+/** A generator of single modules from outside. */
+export interface ModuleSource {
+  /** The module of a seed; without `nans`, no result depends on the bits of a NaN. */
+  module(seed: number, features: readonly string[], nans: boolean): Uint8Array<ArrayBuffer>;
+  close(): void;
+}
 
 interface Difference {
   readonly options: EngineOptions;
@@ -52,12 +60,12 @@ export function modulesOf(
   seed: number,
   source: Source,
   features: readonly string[],
-  binaryen: BinaryenModules | undefined,
+  generator: ModuleSource | undefined,
   nans = seed % 2 === 0,
   forced: readonly string[] = [],
 ): readonly Uint8Array<ArrayBuffer>[] {
   if (source === "own") return generateModules(seed, features, forced);
-  return [binaryen!.module(seed, features, nans)];
+  return [generator!.module(seed, features, nans)];
 }
 
 /** The two configurations in which a seed runs: the default one, and one drawn at random, of `tier`. */
@@ -92,15 +100,15 @@ export function runCase(
   seed: number,
   source: Source,
   features: readonly string[],
-  binaryen?: BinaryenModules,
+  generator?: ModuleSource,
   forced: readonly string[] = [],
   tier: Tiering = "optimizing",
 ): CaseResult {
-  const modules = modulesOf(seed, source, features, binaryen, undefined, forced);
+  const modules = modulesOf(seed, source, features, generator, undefined, forced);
   const options = configurations(seed, tier);
   const result = compareModules(modules, seed, options);
-  if (result.differences.length > 0 && source === "binaryen" && seed % 2 === 0) {
-    const again = compareModules(modulesOf(seed, source, features, binaryen, false), seed, options);
+  if (result.differences.length > 0 && source !== "own" && seed % 2 === 0) {
+    const again = compareModules(modulesOf(seed, source, features, generator, false), seed, options);
     if (again.differences.length === 0) return { ...result, differences: [], nanOnly: true };
   }
   return result;

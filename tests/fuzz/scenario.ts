@@ -187,6 +187,9 @@ class Scenario {
   #hostTag(name: string, params: readonly TypeName[]): unknown {
     const old = this.#tags.get(name);
     if (old !== undefined) return old;
+    if (!params.every((type) => type === "v128" || HOST_TYPES.has(type))) {
+      throw new UnknownInterface(`an imported tag of ${params}`);
+    }
     const tag = this.#subject.tag(params);
     this.#tags.set(name, tag);
     this.#known.push({ name, tag, params });
@@ -354,7 +357,7 @@ class Scenario {
       const length = Number(table.length);
       if (length === 0) return;
       const at = element(table, random.below(length));
-      const old = table.get(at);
+      const old = readElement(table, at);
       this.#note(`element ${at} of ${name} was ${this.#text(old)}`);
       const next = this.#tabled.length > 0 && typeof old === "function" ? random.pick(this.#tabled) : null;
       try {
@@ -400,7 +403,7 @@ class Scenario {
           const length = Number(table.length);
           const shown = Array.from(
             { length: Math.min(length, 200) },
-            (_, n) => this.#text(table.get(element(table, n))),
+            (_, n) => this.#text(readElement(table, element(table, n))),
           );
           this.#entries.push(`table ${name} = ${length}: ${shown.join(", ")}`);
         }
@@ -423,10 +426,19 @@ function element(table: LiveTable, index: number): number {
   return typeof table.length === "number" ? index : BigInt(index) as unknown as number;
 }
 
-/** The value of a global, or "refused" for a vector, which JavaScript cannot read. */
+/** The value of a global, or "refused" for a vector or an exception, which JavaScript cannot read. */
 function readGlobal(global: LiveGlobal): unknown {
+  return orRefused(() => global.value);
+}
+
+/** The same for an element of a table. */
+function readElement(table: LiveTable, at: number): unknown {
+  return orRefused(() => table.get(at));
+}
+
+function orRefused(read: () => unknown): unknown {
   try {
-    return global.value;
+    return read();
   } catch (error) {
     if (error instanceof TypeError) return "refused";
     throw error;

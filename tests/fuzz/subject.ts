@@ -89,7 +89,7 @@ const V8_TRAPS: readonly (readonly [RegExp, string])[] = [
   [/^array element access out of bounds/, "out of bounds array access"],
   [/^illegal cast/, "cast failure"],
   [/^data segment out of bounds/, "out of bounds memory access"],
-  [/^requested new array is too large/, "allocation size too large"],
+  [/^(WebAssembly\.Instance\(\): )?requested new array is too large/, "allocation size too large"],
   [/^null function$/, "uninitialized element"],
   [/^dereferencing a null pointer/, "null reference"],
   [/^rethrowing null value/, "null exception reference"],

@@ -45,8 +45,9 @@ export function unwindToLandingPad(
       at += TAIL_FRAME.SIZE;
       continue;
     }
-    if (image === undefined || !image.contains(pc)) {
-      image = imageAt(pc);
+    // The call, which may end its image, is before the return address.
+    if (image === undefined || !image.contains(pc - 1)) {
+      image = imageAt(pc - 1);
       if (image !== undefined && thread.code.stubs.unwinds) thread.unwindTable.note(image);
     }
     const site = image?.unwindSiteAt(pc);

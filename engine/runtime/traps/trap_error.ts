@@ -47,6 +47,14 @@ export class GuestStack {
 /** Finds the module that owns a code address. */
 type ImageLookup = (address: number) => ImageOwner | undefined;
 
+/**
+ * The module of the call that returns to `address`. A call of a trap stub may end its function and image, so the return
+ * address itself may belong to the next image or to none.
+ */
+export function callerAt(lookup: ImageLookup, address: number): ImageOwner | undefined {
+  return lookup(address - 1);
+}
+
 /** Makes the core dump of a trap with a stack, for a program. */
 export type StackDump = (stack: GuestStack, program: string) => Uint8Array<ArrayBuffer>;
 
@@ -58,7 +66,8 @@ export function trapError(thread: GuestThread, lookup: ImageLookup, dump?: Stack
   const sp = state.word(THREAD.TRAP_SP);
   const fault = state.word(THREAD.FAULT_ADDRESS);
   let code = state.i32[THREAD.TRAP_CODE >> 2];
-  const owner = lookup(pc);
+  // The program counter of a fault is in the faulting instruction, all others are return addresses of trap stubs.
+  const owner = fault !== 0 ? lookup(pc) : callerAt(lookup, pc);
   const site = owner?.image.trapSiteAt(pc, fault !== 0);
   if (fault !== 0) {
     const low = state.word(THREAD.STACK_LOW);
@@ -72,11 +81,10 @@ export function trapError(thread: GuestThread, lookup: ImageLookup, dump?: Stack
   }
   const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
   if (owner !== undefined && site !== undefined) {
-    // The return address of a call to a trap stub may be past the last instruction of the function.
     addFrames(found, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
     walk(found, thread, sp + site.frame, lookup);
   } else if (owner !== undefined) {
-    const defined = owner.image.functionAt(pc);
+    const defined = owner.image.functionAt(fault !== 0 ? pc : pc - 1);
     if (defined >= 0) {
       found.add(owner, owner.importedFuncCount + defined, 0);
     }
@@ -96,7 +104,7 @@ export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStac
   const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
   for (let i = 0; i < words; i++) {
     const pc = thread.stackWord(sp + i * 8);
-    if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
+    if (callerAt(lookup, pc)?.image.callSiteAt(pc) !== undefined) {
       walk(found, thread, sp + i * 8, lookup);
       break;
     }
@@ -141,7 +149,7 @@ function walk(found: GuestStack, thread: GuestThread, at: number, lookup: ImageL
       at += TAIL_FRAME.SIZE;
       continue;
     }
-    const owner = lookup(pc);
+    const owner = callerAt(lookup, pc);
     const site = owner?.image.callSiteAt(pc);
     if (owner === undefined || site === undefined) return;
     addFrames(found, owner, pc - 1, site.pos, site.site);
