@@ -44,9 +44,8 @@ const LIMITS = [
   "--ensure-termination",
   "--fuel=3000",
   "--export-everything=true",
-  "--min-funcs=3",
+  "--min-funcs=4",
   "--max-types=24",
-  "--max-imports=6",
   "--max-memory32-bytes=262144",
   "--max-memory64-bytes=262144",
   "--memory-max-size-required=true",
@@ -54,6 +53,16 @@ const LIMITS = [
   "--table-max-size-required=true",
   "--allow-invalid-funcs=false",
 ];
+
+/** Imports that modules choose from; the scenario provides them. */
+const IMPORTS = `(module
+  (import "host" "f0" (func (param i32 i64) (result i32)))
+  (import "host" "f1" (func (param f64 f32) (result f64)))
+  (import "host" "f2" (func (param i32)))
+  (import "host" "g0" (global i32))
+  (import "host" "g1" (global (mut i64)))
+  (import "host" "m0" (memory 1 4))
+  (import "host" "t0" (table 4 20 funcref)))`;
 
 /** Installs the program; returns the reason if that is impossible. */
 export function installSmith(): string | undefined {
@@ -74,18 +83,20 @@ export class SmithModules implements ModuleSource {
   constructor() {
     const problem = installSmith();
     if (problem !== undefined) throw new Error(problem);
+    writeFileSync(join(this.#folder, "imports.wat"), IMPORTS);
   }
 
   /** The module of a seed. Without `nans`, instructions replace every NaN by the canonical one. */
   module(seed: number, features: readonly string[], nans: boolean): Uint8Array<ArrayBuffer> {
     const random = new Random(seed ^ 0x51ed270b);
-    const input = Uint8Array.from({ length: random.between(500, 12_000) }, () => random.bits() & 255);
+    const input = Uint8Array.from({ length: random.between(4_000, 60_000) }, () => random.bits() & 255);
     const [from, to] = [join(this.#folder, "in"), join(this.#folder, "out")];
     writeFileSync(from, input);
     const switches = Object.entries(SWITCHES).map(([name, option]) =>
       `--${option}-enabled=${features.includes(name) && random.chance(80)}`
     );
-    const args = [...LIMITS, ...switches, ...OFF.map((option) => `--${option}-enabled=false`)];
+    const imports = `--available-imports=${join(this.#folder, "imports.wat")}`;
+    const args = [...LIMITS, imports, ...switches, ...OFF.map((option) => `--${option}-enabled=false`)];
     if (features.includes("multi-memory")) args.push(`--max-memories=${random.between(1, 3)}`);
     const { status, stderr } = spawnSync(
       PROGRAM,
