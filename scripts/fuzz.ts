@@ -21,6 +21,7 @@ import {
   SOURCES,
 } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
+import { runScenarioCase, SCENARIO_NAMES, type ScenarioName } from "../tests/fuzz/scenarios.ts";
 import { SmithModules } from "../tests/fuzz/smith_modules.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
 import { type Tiering, TIERINGS } from "../engine/settings.ts";
@@ -33,6 +34,7 @@ const task = {
     count: { value: "N", help: "number of cases", default: "2000" },
     seed: { value: "S", help: "first seed", default: "1" },
     source: { value: "NAME", help: "module generator: own, binaryen or smith; the first two alternate by default" },
+    scenario: { value: "A,B…", help: `scenarios in turn, or all: ${SCENARIO_NAMES.join(", ")}`, default: "" },
     feature: { value: "A,B…", help: "features that every module uses (own generator; binaryen's may)", default: "" },
     only: { value: "A,B…", help: "features that modules may use; all by default" },
     tier: {
@@ -58,6 +60,8 @@ interface Options {
   features: readonly string[];
   forced: readonly string[];
   tier: Tiering;
+  /** The scenarios that cases take in turn; none for random modules alone. */
+  scenarios: readonly ScenarioName[];
   jobs: number;
   out: string;
   child: boolean;
@@ -82,6 +86,8 @@ interface Totals {
   crashed: number;
   /** By feature: the number of own cases that executed an instruction of it. */
   readonly executed: Record<string, number>;
+  /** By scenario: the number of cases, and of those that reached it. */
+  readonly scenarios: Record<string, { cases: number; reached: number }>;
 }
 
 function emptyTotals(): Totals {
@@ -100,7 +106,14 @@ function emptyTotals(): Totals {
     found: 0,
     crashed: 0,
     executed: {},
+    scenarios: {},
   };
+}
+
+function addScenario({ scenarios }: Totals, name: string, counts: { cases: number; reached: number }): void {
+  const sums = scenarios[name] ??= { cases: 0, reached: 0 };
+  sums.cases += counts.cases;
+  sums.reached += counts.reached;
 }
 
 function readOptions(): Options {
@@ -113,6 +126,7 @@ function readOptions(): Options {
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
     forced: featuresOf("--feature", values.feature),
     tier: oneOf(task, "--tier", values.tier, TIERINGS),
+    scenarios: scenariosOf(values.scenario),
     jobs: number("jobs"),
     out: values.out,
     child: values.child,
@@ -126,7 +140,17 @@ function featuresOf(option: string, text: string): string[] {
   return text === "" ? [] : text.split(",").map((name) => oneOf(task, option, name, known));
 }
 
+function scenariosOf(text: string): ScenarioName[] {
+  if (text === "all") return SCENARIO_NAMES;
+  return text === "" ? [] : text.split(",").map((name) => oneOf(task, "--scenario", name, SCENARIO_NAMES));
+}
+
+function scenarioOf(seed: number, { scenarios }: Options): ScenarioName | undefined {
+  return scenarios[seed % scenarios.length];
+}
+
 function sourceOf(seed: number, options: Options): Source {
+  if (options.scenarios.length > 0) return "own";
   return options.source ?? (seed % 2 === 0 ? "own" : "binaryen");
 }
 
@@ -146,12 +170,18 @@ function say(line: string): void {
 
 /** Runs its cases; announces each seed to the parent before running it. */
 async function runChild(options: Options): Promise<void> {
-  const generator = await generatorFor(options.source);
+  const generator = options.scenarios.length > 0 ? undefined : await generatorFor(options.source);
   const totals = emptyTotals();
   for (let seed = options.seed; seed < options.seed + options.count; seed++) {
     say(`start ${seed}`);
     const source = sourceOf(seed, options);
-    const result = runCase(seed, source, options.features, generator, options.forced, options.tier);
+    const scenario = scenarioOf(seed, options);
+    const result = scenario === undefined
+      ? runCase(seed, source, options.features, generator, options.forced, options.tier)
+      : await runScenarioCase(scenario, seed, options.features, options.tier);
+    if (scenario !== undefined) {
+      addScenario(totals, scenario, { cases: 1, reached: result.reached > 0 ? 1 : 0 });
+    }
     for (const name of result.executed) totals.executed[name] = (totals.executed[name] ?? 0) + 1;
     totals[source]++;
     totals.runs += result.unsupported ? 0 : 2;
@@ -164,7 +194,7 @@ async function runChild(options: Options): Promise<void> {
     }
     if (result.differences.length === 0) continue;
     totals.found++;
-    const name = join(options.out, `${source}-${seed}`);
+    const name = join(options.out, `${scenario ?? source}-${seed}`);
     result.modules.forEach((bytes, i) => writeFileSync(`${name}.${i}.wasm`, bytes));
     const text = result.differences.map((d) => `${JSON.stringify(d.options)}\n${d.text}\n`).join("\n");
     writeFileSync(`${name}.txt`, text);
@@ -196,7 +226,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
     `${batch.count}`,
   ];
   args.push("--out", options.out, "--only", options.features.join(), "--feature", options.forced.join());
-  args.push("--tier", options.tier);
+  args.push("--tier", options.tier, "--scenario", options.scenarios.join());
   if (options.source !== undefined) args.push("--source", options.source);
   const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" }).spawn();
   const errors = new Response(child.stderr).text();
@@ -228,7 +258,10 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
       } else if (word === "totals") {
         finished = true;
         const part = JSON.parse(line.slice(7)) as Totals;
-        for (const key of Object.keys(totals) as (keyof Totals)[]) if (key !== "executed") totals[key] += part[key];
+        for (const key of Object.keys(totals) as (keyof Totals)[]) {
+          if (key !== "executed" && key !== "scenarios") totals[key] += part[key];
+        }
+        for (const [name, counts] of Object.entries(part.scenarios)) addScenario(totals, name, counts);
         for (const [name, count] of Object.entries(part.executed)) {
           totals.executed[name] = (totals.executed[name] ?? 0) + count;
         }
@@ -267,10 +300,11 @@ async function runParent(options: Options): Promise<void> {
   };
   await Promise.all(Array.from({ length: Math.max(1, options.jobs) }, worker));
   const seconds = (performance.now() - started) / 1000;
-  const { executed, ...counts } = totals;
+  const { executed, scenarios, ...counts } = totals;
   console.log(JSON.stringify(counts));
-  console.log("Own cases that executed an instruction of");
-  for (const [name, count] of Object.entries(executed).sort()) console.log(`  ${name.padEnd(28)} ${count}`);
+  printCounts("Own cases that executed an instruction of", executed);
+  const reached = Object.entries(scenarios).map(([name, { cases, reached }]) => [name, `${reached} of ${cases}`]);
+  printCounts("Cases that reached their scenario", Object.fromEntries(reached));
   console.log(
     `${totals.own + totals.binaryen + totals.smith} cases in ${seconds.toFixed(0)} s (${
       (seconds * 1000 / options.count).toFixed(1)
@@ -281,6 +315,13 @@ async function runParent(options: Options): Promise<void> {
     console.log(`See ${options.out}`);
     Deno.exit(1);
   }
+}
+
+function printCounts(title: string, counts: Readonly<Record<string, number | string>>): void {
+  const rows = Object.entries(counts).sort();
+  if (rows.length === 0) return;
+  console.log(title);
+  for (const [name, count] of rows) console.log(`  ${name.padEnd(28)} ${count}`);
 }
 
 // ---- shrinking ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";
 import { UnknownInterface } from "./read_interface.ts";
 import { runScenario, type Trace } from "./scenario.ts";
-import { sameEnd, V8, waft } from "./subject.ts";
+import { sameEnd, type Subject, V8, waft } from "./subject.ts";
 
 /** The generators: ours, binaryen's and wasm-smith. */
 export const SOURCES = ["own", "binaryen", "smith"] as const;
@@ -26,13 +26,14 @@ export interface ModuleSource {
   close(): void;
 }
 
-interface Difference {
+export interface Difference {
   readonly options: EngineOptions;
   /** The first entries that differ, with the preceding ones. */
   readonly text: string;
 }
 
-interface CaseResult {
+/** The result of one case. */
+export interface CaseResult {
   readonly modules: readonly Uint8Array<ArrayBuffer>[];
   readonly differences: readonly Difference[];
   /** The difference disappears without NaNs: bits of a NaN, which the specification does not determine. */
@@ -48,6 +49,8 @@ interface CaseResult {
   readonly exhausted: boolean;
   /** The names of the features whose instructions were executed. */
   readonly executed: readonly string[];
+  /** The modules' counts of a scenario, the globals "reached". */
+  readonly reached: number;
 }
 
 /** The features that the generator supports and this build compiles. */
@@ -114,7 +117,8 @@ export function runCase(
   return result;
 }
 
-const NOTHING = {
+/** The result of a case without a comparison, but for its modules. */
+export const UNCOMPARED: Omit<CaseResult, "modules"> = {
   differences: [],
   nanOnly: false,
   depthOnly: false,
@@ -124,6 +128,7 @@ const NOTHING = {
   traps: 0,
   exhausted: false,
   executed: [],
+  reached: 0,
 };
 
 /** Compares the scenario of `seed` over `modules`. */
@@ -131,13 +136,14 @@ export function compareModules(
   modules: readonly Uint8Array<ArrayBuffer>[],
   seed: number,
   options: readonly EngineOptions[] = configurations(seed),
+  subjectOf: (option: EngineOptions) => Subject = (option) => waft("waft", option),
 ): CaseResult {
   let expected: Trace;
   try {
     expected = runScenario(modules, seed, V8);
   } catch (error) {
     if (!(error instanceof UnknownInterface || error instanceof WebAssembly.CompileError)) throw error;
-    return { modules, ...NOTHING, unsupported: true };
+    return { modules, ...UNCOMPARED, unsupported: true };
   }
   const differences: Difference[] = [];
   const traces: { option: EngineOptions; trace: Trace }[] = [];
@@ -147,7 +153,7 @@ export function compareModules(
   for (const option of options) {
     let actual: Trace;
     try {
-      actual = runScenario(modules, seed, waft("waft", option));
+      actual = runScenario(modules, seed, subjectOf(option));
     } catch (error) {
       if (error instanceof UnsupportedError) {
         unsupported = true;
@@ -173,7 +179,26 @@ export function compareModules(
   }
   const { calls, traps, exhausted, marks } = expected;
   const executed = MARKED.filter((_, bit) => (marks >>> bit & 1) !== 0);
-  return { modules, differences, nanOnly: false, depthOnly, placeOnly, unsupported, calls, traps, exhausted, executed };
+  const reached = reachedIn(expected);
+  return {
+    modules,
+    differences,
+    nanOnly: false,
+    depthOnly,
+    placeOnly,
+    unsupported,
+    calls,
+    traps,
+    exhausted,
+    executed,
+    reached,
+  };
+}
+
+/** The sum of the final globals "reached". */
+function reachedIn({ entries }: Trace): number {
+  const counts = entries.map((entry) => /^global reached = (\d+)$/.exec(entry)?.[1] ?? "0");
+  return counts.reduce((sum, count) => sum + Number(count), 0);
 }
 
 /** The trace without the offsets of traps; a wrong function stays visible. */

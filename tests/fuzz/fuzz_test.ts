@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import type { EngineOptions } from "../../engine/engine.ts";
 import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
+import { TIERINGS } from "../../engine/settings.ts";
 import { runScript } from "../../engine/script/run_script.ts";
 import { BinaryenModules } from "./binaryen_modules.ts";
 import { COMPILED_FEATURES, runCase } from "./compare.ts";
@@ -13,13 +14,19 @@ import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { MARKED } from "./generate/plan.ts";
 import { Random } from "./random.ts";
 import { runScenario } from "./scenario.ts";
+import { runScenarioCase, SCENARIO_NAMES } from "./scenarios.ts";
+import { installSmith, SmithModules } from "./smith_modules.ts";
 import { join, split } from "./shrink.ts";
 import { V8, waft } from "./subject.ts";
 
 const OWN_CASES = 100;
 const BINARYEN_CASES = 30;
 const MVP_CASES = 20;
+const SMITH_CASES = 30;
+const SCENARIO_CASES = 20;
 const FORCED_CASES = 10;
+/** Why wasm-smith is missing here, if it is. */
+const SMITH_PROBLEM = installSmith();
 
 Deno.test("generated modules behave the same on waft and on V8", () => {
   for (let seed = 0; seed < OWN_CASES; seed++) {
@@ -71,6 +78,37 @@ Deno.test("binaryen's random modules behave the same on waft and on V8", async (
   }
   binaryen.close();
   assert(run > BINARYEN_CASES * 0.9, `only ${run} of ${BINARYEN_CASES} modules ran`);
+});
+
+for (const name of SCENARIO_NAMES) {
+  Deno.test(`fuzzer scenario ${name}: reached, and the same on waft and on V8`, async () => {
+    let reached = 0;
+    for (let seed = 0; seed < SCENARIO_CASES; seed++) {
+      const tier = TIERINGS[seed % TIERINGS.length];
+      const result = await runScenarioCase(name, seed, COMPILED_FEATURES, tier);
+      assert.deepEqual(result.differences, [], `seed ${seed}`);
+      if (result.reached > 0) reached++;
+    }
+    assert(reached >= SCENARIO_CASES * 0.25, `${reached} of ${SCENARIO_CASES} cases reached it`);
+  });
+}
+
+Deno.test({
+  name: SMITH_PROBLEM === undefined
+    ? "wasm-smith's random modules behave the same on waft and on V8"
+    : `wasm-smith's random modules (ignored: ${SMITH_PROBLEM})`,
+  ignore: SMITH_PROBLEM !== undefined,
+  fn() {
+    const smith = new SmithModules();
+    let calls = 0;
+    for (let seed = 0; seed < SMITH_CASES; seed++) {
+      const result = runCase(seed, "smith", COMPILED_FEATURES, smith);
+      assert.deepEqual(result.differences, [], `seed ${seed}`);
+      calls += result.calls;
+    }
+    smith.close();
+    assert(calls > SMITH_CASES * 5, `only ${calls} calls`);
+  },
 });
 
 Deno.test("the comparison detects a changed instruction", () => {

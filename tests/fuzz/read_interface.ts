@@ -24,6 +24,8 @@ export interface ModuleInterface {
   readonly tags: readonly Signature[];
   /** Function types by type index. */
   readonly types: readonly (Signature | undefined)[];
+  /** Whether it has a start function. */
+  readonly start: boolean;
   readonly exports: readonly { name: string; kind: "func" | "table" | "memory" | "global" | "tag"; index: number }[];
 }
 
@@ -48,6 +50,7 @@ class InterfaceReader {
   readonly #bodies: { start: number; end: number }[] = [];
   readonly #exports: { name: string; kind: (typeof KINDS)[number]; index: number }[] = [];
   #importedFunctions = 0;
+  #start = false;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -67,6 +70,7 @@ class InterfaceReader {
       bodies: this.#bodies,
       tags: this.#tags,
       types: this.#signatures,
+      start: this.#start,
       exports: this.#exports,
     };
   }
@@ -76,6 +80,7 @@ class InterfaceReader {
     else if (id === 2) this.#each(() => this.#import());
     else if (id === 3) this.#each(() => this.#functions.push(this.#signature()));
     else if (id === 7) this.#each(() => this.#export());
+    else if (id === 8) this.#start = true;
     else if (id === 10) this.#each((n) => this.#body(n));
     else if (id === 13) {
       this.#each(() => {

@@ -337,7 +337,7 @@ class Scenario {
   #touchExport(exports: Exports, face: ModuleInterface): void {
     const random = this.#random;
     const { name, kind } = random.pick(face.exports);
-    if (name === "marks") return;
+    if (name === "marks" || name === "reached") return;
     if (kind === "memory") {
       this.#note(`grow ${this.#subject.growMemory(exports[name] as LiveMemory, random.below(3))}`);
     } else if (kind === "global") {
