@@ -7,7 +7,7 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
-import { Facts } from "./facts.ts";
+import { Facts, VALUE } from "./facts.ts";
 import { Ranges } from "./ranges.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { tyOf } from "../wasm/ir_types.ts";
@@ -61,6 +61,9 @@ export const FLAGS = {
   /** COMPARED, or the flags in `chainFlags` because the compare was not made. */
   CHAINED: 5,
 } as const;
+
+/** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */
+const UNCHECKED_STACK = 512 + 16;
 
 /** Largest number of tracked slots: of the frame and of the overflow buffer together. */
 const MAX_SLOTS = 8192;
@@ -164,6 +167,31 @@ export class Analysis {
     if (this.reason !== "" || (this.isExploring && PASSED_OVER.includes(reason))) return;
     this.reason = reason;
     this.reasonAt = this.code.at[this.n];
+  }
+
+  /**
+   * The stack pointer moves down by `bytes`, or up. Fails unless the stack has room for the frame and a callee. Slots
+   * that are below it now are forgotten, because calls and signals write there.
+   */
+  moveStack(bytes: number): void {
+    this.depth += bytes;
+    // The stack pointer's name would be that of another address.
+    this.facts.forget(this.machine.stackPointer);
+    if (this.depth < 0 || (this.depth & 3) !== 0) return this.fail(REASON.STACK_POINTER);
+    if (bytes > 0 && this.depth > Math.max(this.fence, 0) + UNCHECKED_STACK) this.fail(REASON.STACK_DEPTH);
+    if (bytes < 0) { for (let key = (this.depth >> 1) + 2; key < this.#slotEnd; key++) this.#forgetKey(key); }
+  }
+
+  /**
+   * The frame of a tail call from another instance, `bytes`, counts as pushed: distances on the stack are counted from
+   * above it, and the return address is that of its caller.
+   */
+  enterTailFrame(bytes: number): void {
+    this.depth = bytes;
+    const { facts } = this;
+    for (let l = 0; l < facts.count; l++) {
+      if (facts.kind[l] === VALUE.RETURN_ADDRESS || facts.kind[l] === VALUE.STACK) facts.forget(l);
+    }
   }
 
   /** The location of the slot of `size` bytes at `position`, 0 if it has none. */

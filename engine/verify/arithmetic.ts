@@ -5,7 +5,7 @@
  * Sums keep their name only where they cannot wrap, so that a bound of one bounds the other.
  */
 import { RECORD } from "../abi/context_layout.ts";
-import { type Analysis, FLAGS, REASON } from "./analysis.ts";
+import { type Analysis, FLAGS } from "./analysis.ts";
 import {
   EXACT,
   type Facts,
@@ -138,12 +138,6 @@ function noteSum(a: Analysis, to: number): void {
   needName(a, x, 2);
   needName(a, y, 3);
   a.ranges.note(facts.name[to], facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
-}
-
-/** The stack pointer moves down by `bytes`. */
-export function moveStack(a: Analysis, bytes: number): void {
-  a.depth += bytes;
-  if (a.depth < 0 || (a.depth & 3) !== 0) a.fail(REASON.STACK_POINTER);
 }
 
 /** Location `to` becomes the sum of its value and that of location `from`, `size` bytes. */

@@ -10,7 +10,7 @@ import { assign, define, needName } from "./arithmetic.ts";
 import { decodeArm64, FIRST_SLOT, registerLocation, STACK, VECTOR_SCRATCH, ZERO } from "./arm64_decoder.ts";
 import * as rules from "./arm64_rules.ts";
 import type { CodeMap } from "./code_map.ts";
-import { checkDepth, nameOfRecord } from "./control.ts";
+import { nameOfRecord } from "./control.ts";
 import { PLACE, VALUE } from "./facts.ts";
 import { ALU, type Instructions, KIND } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
@@ -59,8 +59,7 @@ function moveStack(a: Analysis): void {
 
 function push(a: Analysis): void {
   const { code, facts, n } = a;
-  a.depth -= code.displacement[n];
-  checkDepth(a);
+  a.moveStack(-code.displacement[n]);
   if (a.reason !== "") return;
   for (const [position, from] of [[a.depth, code.reg[n]], [a.depth - 8, code.rn[n]]]) {
     a.forgetSlots(position, 8);
@@ -80,7 +79,7 @@ function pop(a: Analysis): void {
     else define(a, to, 8);
   }
   a.result = 0;
-  a.depth -= code.displacement[n];
+  a.moveStack(-code.displacement[n]);
 }
 
 function branchCondition(a: Analysis): number {
@@ -125,7 +124,7 @@ function checkReturn(a: Analysis): void {
 
 function reuseTailFrame(a: Analysis): void {
   const { facts } = a;
-  a.depth = 16;
+  a.enterTailFrame(16);
   const context = a.newSlot(16, 8), back = a.newSlot(8, 8);
   facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);
   facts.set(back, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);

@@ -16,7 +16,6 @@ import {
   define,
   highOf,
   isJumpTable,
-  moveStack,
   needName,
   or,
   shiftBy,
@@ -26,7 +25,6 @@ import {
 import { EXTEND, EXTENDED, OTHER, SHIFT_KIND, STACK, VECTOR_SCRATCH, WORK, ZERO } from "./arm64_decoder.ts";
 import type { CodeMap } from "./code_map.ts";
 import { testedType } from "./conditions.ts";
-import { checkDepth } from "./control.ts";
 import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
 import { ALU, BASE_RIP, BIT_FIELD, KIND, SHIFT } from "./instructions.ts";
 import { load, modify, store } from "./memory.ts";
@@ -177,9 +175,9 @@ function addPoll({ facts }: Analysis, from: number): boolean {
 function adjustStack(a: Analysis): void {
   const { code, facts, n } = a;
   const from = operandOf(a);
-  if (code.rn[n] !== STACK || code.sub[n] !== ALU.SUB || !facts.isConstant(from)) return a.fail(REASON.STACK_POINTER);
-  moveStack(a, facts.low[from]);
-  checkDepth(a);
+  const isMove = code.rn[n] === STACK && code.sub[n] === ALU.SUB && code.wide[n] !== 0 && facts.isConstant(from);
+  if (!isMove) return a.fail(REASON.STACK_POINTER);
+  a.moveStack(facts.low[from]);
 }
 
 function takeSum(a: Analysis): void {
@@ -193,10 +191,9 @@ function takeSum(a: Analysis): void {
   };
   if (index === EXTENDED) extend(a);
   if (reg === STACK) {
-    const isMove = base === STACK && (index < 0 || facts.isConstant(index));
+    const isMove = base === STACK && size === 8 && (index < 0 || facts.isConstant(index));
     if (!isMove) return a.fail(REASON.STACK_POINTER);
-    moveStack(a, -displacement - (index < 0 ? 0 : facts.low[index] * 2 ** code.scale[n]));
-    return checkDepth(a);
+    return a.moveStack(-displacement - (index < 0 ? 0 : facts.low[index] * 2 ** code.scale[n]));
   }
   if (isJumpPlace(a)) {
     return facts.set(reg, VALUE.JUMP_PLACE, facts.low[base], facts.low[index], facts.high[index], 0);

@@ -23,9 +23,6 @@ import { allocateSlow, forgetSlots } from "./allocation.ts";
 import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
 import { isBelow, recordName } from "./memory.ts";
 
-/** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */
-const UNCHECKED_STACK = 512 + 16;
-
 /** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
 interface Types {
   readonly params: Uint8Array;
@@ -118,11 +115,6 @@ function hasInstanceRegisters(a: Analysis): boolean {
   if (!facts.isStart(context, VALUE.CONTEXT, 0) || !facts.isStart(memoryBase, VALUE.MEMORY, 0)) return false;
   if (!a.module.code.explicitBounds) return true;
   return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === LIMIT.MEMORY;
-}
-
-/** Fails unless the stack has room for the frame and a callee. */
-export function checkDepth(a: Analysis): void {
-  if (a.depth > Math.max(a.fence, 0) + UNCHECKED_STACK) a.fail(REASON.STACK_DEPTH);
 }
 
 /** The current instruction leaves the function. */
@@ -402,5 +394,5 @@ export function land(a: Analysis, isOther: boolean): void {
   for (const l of a.machine.locations) a.facts.forget(l);
   instanceRegisters(a);
   a.forgetOverflow();
-  if (isOther) a.depth -= 8;
+  if (isOther) a.moveStack(-8);
 }

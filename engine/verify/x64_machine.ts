@@ -6,7 +6,6 @@ import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { define } from "./arithmetic.ts";
 import type { CodeMap } from "./code_map.ts";
-import { checkDepth } from "./control.ts";
 import { PLACE, VALUE } from "./facts.ts";
 import { BASE_RIP, type Instructions, KIND, OPERANDS } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
@@ -73,8 +72,7 @@ function step(a: Analysis, map: CodeMap): void {
     case KIND.LEA:
       return rules.loadAddress(a);
     case KIND.ALU:
-      rules.arithmetic(a);
-      return checkDepth(a);
+      return rules.arithmetic(a);
     case KIND.COMPARE:
     case KIND.TEST:
       return rules.compare(a);
@@ -117,8 +115,7 @@ function moveStack(a: Analysis): void {
 
 function push(a: Analysis): void {
   const from = a.code.reg[a.n];
-  a.depth += 8;
-  checkDepth(a);
+  a.moveStack(8);
   if (a.reason !== "") return;
   a.forgetSlots(a.depth, 8);
   const slot = a.newSlot(a.depth, 8);
@@ -131,7 +128,7 @@ function pop(a: Analysis): void {
   if (to === RSP || a.depth < 8) return a.fail(REASON.STACK_POINTER);
   if (slot !== 0) a.facts.copy(to, slot);
   else define(a, to, 8);
-  a.depth -= 8;
+  a.moveStack(-8);
 }
 
 /** JE after the compare of a register with itself. */
@@ -147,7 +144,7 @@ function popReturn(a: Analysis): boolean {
   const next = a.code.at[a.n + 1];
   const { facts } = a;
   const isNext = facts.kind[slot] === VALUE.IMAGE && facts.low[slot] === next && facts.high[slot] === next;
-  a.depth -= 8;
+  a.moveStack(-8);
   return isNext;
 }
 
@@ -157,7 +154,7 @@ function targetsRecord({ code, n }: Analysis): boolean {
 }
 
 function reuseTailFrame(a: Analysis): void {
-  a.depth = 16;
+  a.enterTailFrame(16);
   const stub = a.newSlot(16, 8), context = a.newSlot(8, 8);
   a.facts.set(stub, VALUE.TAIL_RETURN, 0, 0, 0, 0);
   a.facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);

@@ -14,7 +14,6 @@ import {
   define,
   highOf,
   isJumpTable,
-  moveStack,
   needName,
   or,
   shiftBy,
@@ -143,7 +142,7 @@ export function loadAddress(a: Analysis): void {
 function adjustStack(a: Analysis): void {
   const { code, n } = a;
   if (code.base[n] !== RSP || code.index[n] >= 0 || code.wide[n] === 0) return a.fail(REASON.STACK_POINTER);
-  moveStack(a, -code.displacement[n]);
+  a.moveStack(-code.displacement[n]);
 }
 
 export function arithmetic(a: Analysis): void {
@@ -174,8 +173,8 @@ function arithmeticOfStack(a: Analysis): void {
   const { code, n } = a;
   const sub = code.sub[n];
   if (code.hasImmediate[n] === 0 || code.wide[n] === 0) return a.fail(REASON.STACK_POINTER);
-  if (sub === ALU.SUB) moveStack(a, code.immediate[n]);
-  else if (sub === ALU.ADD) moveStack(a, -code.immediate[n]);
+  if (sub === ALU.SUB) a.moveStack(code.immediate[n]);
+  else if (sub === ALU.ADD) a.moveStack(-code.immediate[n]);
   else a.fail(REASON.STACK_POINTER);
 }
 

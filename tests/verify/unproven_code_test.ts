@@ -1,0 +1,206 @@
+/**
+ * Code that no compiler writes: each row has machine code by hand that leaves its sandbox, or lets its handler of faults
+ * do so, and the same code without the fault. The verifier refuses the first for the given reason and proves the second.
+ */
+import { equal } from "node:assert/strict";
+import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
+import { BUILTIN } from "../../engine/abi/builtins.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
+import { STUB } from "../../engine/codegen/machine_code.ts";
+import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
+import type { CompileOptions } from "../../engine/compile_options.ts";
+import { NewEngine } from "../../engine/engine.ts";
+import { featureSet } from "../../engine/features.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { TRAP } from "../../engine/traps.ts";
+import { REASON } from "../../engine/verify/analysis.ts";
+import type { MachineModule } from "../../engine/verify/machine_module.ts";
+import { verifyCode } from "../../engine/verify/verify_code.ts";
+import { machineModuleOf, machineOf } from "../../engine/verify_module.ts";
+
+await prepareBodyCompiler("x64");
+await prepareBodyCompiler("arm64");
+
+/**
+ * One fault. Code is hexadecimal, as llvm-mc prints it; braces hold words that depend on the image: the distances to the
+ * function itself, to the stub of a trap and to that of a builtin, the place of a displacement to the poll page, and
+ * offsets in the context. Parameters are in rax, rcx, rdx, and in x0, x1, x2.
+ */
+interface Row {
+  readonly name: string;
+  readonly arch: "x64" | "arm64";
+  /** A module whose only function, of which the body is left out, has the signature of the code. */
+  readonly module: string;
+  /** Memory 0 has guard pages if it has 32-bit addresses; default: its bounds are explicit. */
+  readonly isGuarded?: true;
+  /** Bytes of the stack that calls leave; default: 0. */
+  readonly frame?: number;
+  readonly refused: string;
+  readonly reason: string;
+  readonly proven: string;
+}
+
+const ROWS: readonly Row[] = [
+  {
+    name: "a frame that LEA makes larger than the stack check allows",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // lea rsp, [rsp - 1048576]; lea rsp, [rsp + 1048576]; ret
+    refused: "488da4240000f0ff488da42400001000c3",
+    // lea rsp, [rsp - 512]; lea rsp, [rsp + 512]; ret
+    proven: "488da42400feffff488da42400020000c3",
+    reason: REASON.STACK_DEPTH,
+  },
+  {
+    name: "a slot that was below the stack pointer for a while",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // sub rsp, 8; mov qword ptr [rsp], 0; add rsp, 8; sub rsp, 8; mov rax, [rsp]; mov eax, [rbx + rax]; add rsp, 8;
+    // ret
+    refused: "4883ec0848c70424000000004883c4084883ec08488b04248b04034883c408c3",
+    // sub rsp, 8; mov qword ptr [rsp], 0; mov rax, [rsp]; mov eax, [rbx + rax]; add rsp, 8; ret
+    proven: "4883ec0848c7042400000000488b04248b04034883c408c3",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "two values of the stack pointer",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // mov rax, rsp; sub rsp, 16; mov rcx, rsp; add rsp, 16; cmp rax, r14; jae trap; movzx ecx, byte ptr [rbx + rcx];
+    // ret
+    refused: "4889e04883ec104889e14883c4104c39f073050fb60c0bc3e8{trap}",
+    // mov rax, rsp; mov rcx, rsp; cmp rax, r14; jae trap; movzx ecx, byte ptr [rbx + rcx]; ret
+    proven: "4889e04889e14c39f073050fb60c0bc3e8{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "an address on the stack from before a tail frame was found",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // mov rdx, rsp; lea rdx, [rsp]; mov rcx, [rsp]; mov r11, [r15 + 56]; cmp r11, rcx; jne trap; mov rax, [rdx - 8];
+    // mov rax, [rax + 24]; add rsp, 16; ret
+    refused: "4889e2488d1424488b0c244d8b5f384939cb750d488b42f8488b40184883c410c3e8{trap}",
+    // mov rcx, [rsp]; mov r11, [r15 + 56]; cmp r11, rcx; jne trap; mov rax, [rsp + 8]; mov rax, [rax + 24]; add rsp,
+    // 16; ret
+    proven: "488b0c244d8b5f384939cb750e488b442408488b40184883c410c3e8{trap}",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a stack pointer that is cut to 32 bits",
+    arch: "arm64",
+    module: "(memory 1) (func (param i64 i64))",
+    // sub sp, sp, #16; add wsp, wsp, #16; ret
+    refused: "ff4300d1ff430011c0035fd6",
+    // sub sp, sp, #16; add sp, sp, #16; ret
+    proven: "ff4300d1ff430091c0035fd6",
+    reason: REASON.STACK_POINTER,
+  },
+  {
+    name: "a stack pointer that is cut to 32 bits by a register",
+    arch: "arm64",
+    module: "(memory 1) (func (param i64 i64))",
+    // mov w9, #16; sub wsp, wsp, w9, uxtw; add sp, sp, #16; ret
+    refused: "09028052ff43294bff430091c0035fd6",
+    // mov w9, #16; sub sp, sp, w9, uxtw; add sp, sp, #16; ret
+    proven: "09028052ff4329cbff430091c0035fd6",
+    reason: REASON.STACK_POINTER,
+  },
+];
+
+/** The module of a row, with an empty function. */
+function moduleOf({ arch, module, isGuarded }: Row): MachineModule {
+  const options: CompileOptions = {
+    target: arch === "arm64" ? ARM64 : X64,
+    features: featureSet(),
+    optimizations: optimizationSet(),
+    explicitBounds: isGuarded !== true,
+    cpu: new Set(),
+  };
+  const source = `(module ${module.slice(0, -1)} unreachable))`;
+  const code = compileModule(NewEngine().parse(source), options);
+  return machineModuleOf(code, options, stubContext(code.valid, options));
+}
+
+/** The bytes of `hex` at `start` of an image, and the tables that belong to them. */
+class Assembled {
+  readonly bytes: Uint8Array;
+  readonly #trapAt: number[] = [];
+  readonly #pollAt: number[] = [];
+  readonly #returns: number[] = [];
+
+  constructor(readonly row: Row, readonly module: MachineModule, hex: string, readonly start: number) {
+    const words: Uint8Array[] = [];
+    let at = start;
+    for (const [, plain, word] of hex.matchAll(/([0-9a-f]+)|\{(\w+)\}/g)) {
+      const bytes = plain !== undefined
+        ? Uint8Array.from(plain.match(/../g) ?? [], (byte) => parseInt(byte, 16))
+        : new Uint8Array(Int32Array.of(this.#wordFor(word, at)).buffer);
+      words.push(bytes);
+      at += bytes.length;
+    }
+    this.bytes = Uint8Array.from(words.flatMap((bytes) => [...bytes]));
+  }
+
+  /** The word that `name` is for, at `at` of the image. */
+  #wordFor(name: string, at: number): number {
+    const { module: { code: { layout }, stubs }, row: { arch }, start } = this;
+    const next = at + 4;
+    switch (name) {
+      case "trap": {
+        this.#trapAt.push(next);
+        const stub = stubs.start[STUB.TRAP + TRAP.MEMORY_OUT_OF_BOUNDS];
+        return arch === "x64" ? stub - next : 0x94000000 | ((stub - at) >> 2 & 0x3ffffff);
+      }
+      case "memory_set":
+        this.#returns.push(next);
+        return stubs.start[STUB.BUILTIN + BUILTIN.memory_set] - next;
+      case "self":
+        this.#returns.push(next);
+        return start - next;
+      case "poll":
+        this.#pollAt.push(at);
+        return 0;
+      case "caughtTag":
+        return THREAD.CAUGHT_TAG;
+      case "tags":
+        return layout.tagsOffset;
+    }
+    throw new Error(`No word ${name}`);
+  }
+
+  /** The module with this code. Calls that may throw continue at the first NOP of three bytes, if there is one. */
+  image(): MachineModule {
+    const { bytes, module, row: { frame = 0 }, start } = this;
+    const image = new Uint8Array(start + bytes.length);
+    image.set(module.bytes.subarray(0, start));
+    image.set(bytes, start);
+    const landing = bytes.findIndex((byte, at) => byte === 0x0f && bytes[at + 1] === 0x1f);
+    const callReturn = Int32Array.from(this.#returns);
+    const tables = {
+      ...module.tables,
+      callReturn,
+      callFrame: callReturn.map(() => frame),
+      callLanding: callReturn.map(() => landing < 0 ? -1 : start + landing),
+      callCross: new Uint8Array(callReturn.length),
+      trapAt: Int32Array.from(this.#trapAt),
+      pollAt: Int32Array.from(this.#pollAt),
+      functionEnd: Int32Array.of(image.length),
+    };
+    return { ...module, bytes: image, tables };
+  }
+}
+
+/** The reason why `hex` is not proven, undefined if it is. */
+function reasonFor(row: Row, module: MachineModule, hex: string): string | undefined {
+  const { image } = { image: new Assembled(row, module, hex, module.tables.functionStart[0]).image() };
+  return verifyCode(machineOf(row.arch === "arm64" ? ARM64 : X64), image)[0]?.reason;
+}
+
+for (const row of ROWS) {
+  Deno.test(`not proven on ${row.arch}: ${row.name}`, () => {
+    const module = moduleOf(row);
+    equal(reasonFor(row, module, row.proven), undefined, "without the fault");
+    equal(reasonFor(row, module, row.refused), row.reason);
+  });
+}
