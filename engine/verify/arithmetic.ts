@@ -290,13 +290,6 @@ export function or(a: Analysis, to: number, from: number, size: number, isExclus
   if (isOdd) facts.id[to] = NUMBER_FACTS.ODD;
 }
 
-/** The register is shifted right by 32: if the result is zero, its value has 32 bits. */
-function noteUpperHalf(a: Analysis, r: number): void {
-  a.flags = FLAGS.UPPER_HALF;
-  a.flagsName = a.facts.name[r];
-  a.flagsDelta = a.facts.delta[r];
-}
-
 function shiftedRight(high: number, count: number): number {
   return high === Infinity ? (count > 11 ? 2 ** (64 - count) - 1 : Infinity) : Math.floor(high / 2 ** count);
 }
@@ -362,7 +355,6 @@ export function shiftBy(a: Analysis, to: number, size: number, operation: number
     case SHIFT.SHL:
       return shiftLeft(a, to, size, count);
     case SHIFT.SHR:
-      if (size === 8 && count === 32) noteUpperHalf(a, to);
       if (size === 8 && count === 3) noteEighth(a, to, a.name());
       return facts.number(to, 0, shiftedRight(high, Math.max(count, 0)), a.name());
     case SHIFT.SAR:

@@ -343,13 +343,13 @@ function decodeSelect(word: number, into: Instructions, n: number): boolean {
   return true;
 }
 
-/** CCMP and CCMN: `scale` has the flags if the condition does not hold. */
+/** CCMP and CCMN: `displacement` has the flags if the condition does not hold. */
 function decodeChain(word: number, into: Instructions, n: number): boolean {
   const condition = word >>> 12 & 15;
   if (condition > 13) return false;
   into.condition[n] = CONDITIONS[condition];
   into.rn[n] = ORDINARY[fieldN(word)];
-  into.scale[n] = word & 15;
+  into.displacement[n] = word & 15;
   if (into.sub[n] === 0) into.rm[n] = ORDINARY[fieldM(word)];
   else {
     into.hasImmediate[n] = 1;

@@ -105,9 +105,7 @@ function operandOf(a: Analysis): number {
   }
   if (code.scale[n] === 0) return rm;
   facts.copy(OTHER, rm);
-  const { flags } = a;
   shiftBy(a, OTHER, code.size[n], SHIFTS[kind], code.scale[n]);
-  a.flags = flags;
   return OTHER;
 }
 
@@ -117,6 +115,7 @@ function arithmetic(a: Analysis): void {
   const { code, n } = a;
   const size = code.size[n];
   if (code.reg[n] === STACK) return adjustStack(a);
+  if (code.setsFlags[n] !== 0) a.flags = FLAGS.NONE;
   if (code.rn[n] === STACK) return writeUnknown(a, code.reg[n], size);
   const { flags } = a;
   const from = operandOf(a);
@@ -260,7 +259,7 @@ function chain(a: Analysis): void {
   }
   compare(a);
   a.flags = FLAGS.CHAINED;
-  a.chainFlags = code.scale[n];
+  a.chainFlags = code.displacement[n];
 }
 
 /** MOVK: 16 bits of a constant change. */
@@ -279,11 +278,9 @@ function keep(a: Analysis): void {
 /** Shifts by constants, extensions, and moves of bits. */
 function moveBits(a: Analysis): void {
   const { code, facts, n } = a;
-  const { flags } = a;
   facts.copy(WORK, code.rn[n]);
   if (code.sub[n] === BIT_FIELD.INSERT) define(a, WORK, code.size[n]);
   else moveField(a, code.immediate[n], code.displacement[n], code.size[n], code.sub[n] === BIT_FIELD.SIGNED);
-  a.flags = flags;
   write(a, code.reg[n], WORK, code.size[n]);
 }
 

@@ -22,7 +22,7 @@ import {
 } from "./arithmetic.ts";
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
-import { ALU, KIND, OPERANDS } from "./instructions.ts";
+import { ALU, KIND, OPERANDS, SHIFT } from "./instructions.ts";
 import { load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
@@ -186,7 +186,15 @@ export function shift(a: Analysis): void {
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
   if (size < 4) return writeLow(a, to, size);
   const count = code.hasImmediate[n] !== 0 ? code.immediate[n] & (size === 8 ? 63 : 31) : -1;
+  if (size === 8 && count === 32 && code.sub[n] === SHIFT.SHR) noteUpperHalf(a, to);
   shiftBy(a, to, size, code.sub[n], count);
+}
+
+/** Register `r` is shifted right by 32: if the result is zero, its value has 32 bits. */
+function noteUpperHalf(a: Analysis, r: number): void {
+  a.flags = FLAGS.UPPER_HALF;
+  a.flagsName = a.facts.name[r];
+  a.flagsDelta = a.facts.delta[r];
 }
 
 export function multiply(a: Analysis): void {

@@ -106,6 +106,42 @@ const ROWS: readonly Row[] = [
     proven: "09028052ff4329cbff430091c0035fd6",
     reason: REASON.STACK_POINTER,
   },
+  {
+    name: "flags that a difference from the stack pointer sets",
+    arch: "arm64",
+    module: "(memory 1) (func (param i64 i64))",
+    // stp x9, x30, [sp, #-16]!; cmp x0, x27; subs x3, sp, #16; b.hs trap; ldrb w2, [x26, x0]; ldp x9, x30, [sp], #16;
+    // ret
+    refused: "e97bbfa91f001bebe34300f182000054426b6038e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; cmp x0, x27; sub x3, sp, #16; b.hs trap; ldrb w2, [x26, x0]; ldp x9, x30, [sp], #16;
+    // ret
+    proven: "e97bbfa91f001bebe34300d182000054426b6038e97bc1a8c0035fd6{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a shift between a sum and the branch on its carry",
+    arch: "arm64",
+    module: "(memory 1) (func (param i64 i64))",
+    // stp x9, x30, [sp, #-16]!; adds x3, x0, #16; lsr x4, x1, #32; b.hs trap; cmp x1, x27; b.hs trap; ldrb w2, [x26,
+    // x3]; ldp x9, x30, [sp], #16; ret
+    refused: "e97bbfa9034000b124fc60d3c20000543f001beb82000054426b6338e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; adds x3, x0, #16; lsr x4, x1, #32; b.hs trap; cmp x3, x27; b.hs trap; ldrb w2, [x26,
+    // x3]; ldp x9, x30, [sp], #16; ret
+    proven: "e97bbfa9034000b124fc60d3c20000547f001beb82000054426b6338e97bc1a8c0035fd6{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "flags of a conditional compare, which are no shift",
+    arch: "arm64",
+    module: "(memory 0) (func (param i64 i64))",
+    // stp x9, x30, [sp, #-16]!; mov x1, #65536; cmp x0, #5; ccmp x27, x1, #1, eq; b.lo trap; mov x5, #65536; ldrb w2,
+    // [x26, x5]; ldp x9, x30, [sp], #16; ret
+    refused: "e97bbfa92100a0d21f1400f1610341faa30000542500a0d2426b6538e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; mov x1, #65536; cmp x0, #5; ccmp x27, x1, #1, eq; b.lo trap; mov x5, #65535; ldrb w2,
+    // [x26, x5]; ldp x9, x30, [sp], #16; ret
+    proven: "e97bbfa92100a0d21f1400f1610341faa3000054e5ff9fd2426b6538e97bc1a8c0035fd6{trap}",
+    reason: REASON.MEMORY,
+  },
 ];
 
 /** The module of a row, with an empty function. */
