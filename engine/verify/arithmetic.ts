@@ -255,8 +255,9 @@ export function addToConstant(a: Analysis, to: number, from: number): void {
 export function subtract(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
   const isExact = facts.isNumber(to) && facts.isNumber(from) && facts.low[to] >= facts.high[from];
-  if (isExact) facts.number(to, facts.low[to] - facts.high[from], facts.high[to] - facts.low[from], a.name());
-  else define(a, to, size);
+  if (isExact && (size === 8 || facts.high[to] - facts.low[from] <= MAX32)) {
+    facts.number(to, facts.low[to] - facts.high[from], facts.high[to] - facts.low[from], a.name());
+  } else define(a, to, size);
 }
 
 /** The largest value of location `l`, of which at most `size` bytes are read. */
@@ -301,7 +302,8 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   }
   if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;
-  if (count < 0 || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
+  const isCut = size === 4 && !facts.isShort(to);
+  if (count < 0 || isCut || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
   const { low, room, of, step } = scaled(facts, to, Math.min(count, 3));
   facts.number(to, count <= 3 ? low : 0, high, a.name());
   if (count <= 3) facts.setStep(to, step);
@@ -368,10 +370,11 @@ export function shiftBy(a: Analysis, to: number, size: number, operation: number
 /** Location `to` becomes its value or that of location `from`. */
 export function choose(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
+  if (size === 4 && !(facts.isShort(to) && facts.isShort(from))) return define(a, to, size);
   for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
   if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);
   if (!facts.isNumber(to) || !facts.isNumber(from)) return define(a, to, size);
   const low = Math.min(facts.low[to], facts.low[from]);
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
-  facts.number(to, size === 4 && high >= MAX32 ? 0 : low, high, a.name());
+  facts.number(to, low, high, a.name());
 }

@@ -142,6 +142,38 @@ const ROWS: readonly Row[] = [
     proven: "e97bbfa92100a0d21f1400f1610341faa3000054e5ff9fd2426b6538e97bc1a8c0035fd6{trap}",
     reason: REASON.MEMORY,
   },
+  {
+    name: "half of a reference",
+    arch: "x64",
+    module: "(type $s (struct (field (mut i32)))) (func (param (ref null $s) (ref null $s) i32) (result i32))",
+    // test edx, edx; cmovne eax, ecx; mov eax, [rax + 8]; ret
+    refused: "85d20f45c18b4008c3",
+    // test edx, edx; cmovne rax, rcx; mov eax, [rax + 8]; ret
+    proven: "85d2480f45c18b4008c3",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a difference of 32 bits from a larger number",
+    arch: "x64",
+    module: "(memory i64 1) (func (param i64 i64))",
+    // movabs rax, 0x200000000; mov ecx, 1; sub eax, ecx; cmp rax, r14; jae trap; movabs rcx, 0x100000000; movzx edx,
+    // byte ptr [rbx + rcx]; ret
+    refused: "48b80000000002000000b90100000029c84c39f0730f48b900000000010000000fb6140bc3e8{trap}",
+    // movabs rax, 0x200000000; mov ecx, 1; sub rax, rcx; cmp rax, r14; jae trap; movabs rcx, 0x100000000; movzx edx,
+    // byte ptr [rbx + rcx]; ret
+    proven: "48b80000000002000000b9010000004829c84c39f0730f48b900000000010000000fb6140bc3e8{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a number whose upper half a shift by 0 clears",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // movabs rax, 0x100000000; shl eax, 0; cmp eax, 5; jb trap; mov eax, [rcx]; ret
+    refused: "48b80000000001000000c1e00083f80572038b01c3e8{trap}",
+    // movabs rax, 0x100000000; shl eax, 0; cmp eax, 5; jb trap; mov eax, [rbx]; ret
+    proven: "48b80000000001000000c1e00083f80572038b03c3e8{trap}",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
