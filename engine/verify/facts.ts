@@ -141,6 +141,20 @@ for (
   ]
 ) NAMES_ID[kind] = 1;
 
+/** By kind of value: 1 if `low`, `high` and `room` are no bounds, so that they must be the same where paths meet. */
+const EXACT_KINDS = new Uint8Array(64);
+for (
+  const kind of [
+    VALUE.ANCESTOR,
+    VALUE.TAG_BITS,
+    VALUE.NEW_ARRAY,
+    VALUE.SIZE_CLASS,
+    VALUE.CLASS_CELL,
+    VALUE.SIZE_CELL,
+    VALUE.TYPE_FLAG,
+  ]
+) EXACT_KINDS[kind] = 1;
+
 /**
  * Facts about a reference, in column `low`. OWN: a function of the own instance; OBJECT: null or an address; FRESH: the
  * object was allocated here, so its type is exactly `id`.
@@ -268,6 +282,7 @@ export class Facts {
     this.name[l] = name;
     this.delta[l] = 0;
     this.step[l] = 1;
+    this.room[l] = 0;
     this.of[l] = -1;
   }
 
@@ -568,19 +583,18 @@ export class SavedFacts {
     const inductions = this.inductions.get(k);
     if (isBack) inductions?.turn(facts, count);
     else inductions?.enter(facts, count);
+    inductions?.eachLost((l) => {
+      this.#loseKind(k, first + l);
+      changed = true;
+    });
     for (let l = 0; l < count; l++) {
       // The bounds of a follower come from those of the counter.
       if (inductions?.isFollower(l) !== true && this.#joinLocation(k, first + l, facts, l)) changed = true;
     }
     if (inductions?.apply() === true) changed = true;
+    for (let l = count; l < this.count[k]; l++) if (this.#loseValue(k, first + l)) changed = true;
     if (this.#joinNames(k, facts, count)) changed = true;
     if (this.#renameReferents(k)) changed = true;
-    for (let l = count; l < this.count[k]; l++) {
-      if (this.#isKnown(first + l)) {
-        this.#facts.forget(first + l);
-        changed = true;
-      }
-    }
     return changed;
   }
 
@@ -597,6 +611,7 @@ export class SavedFacts {
     if (kind !== other) return this.#loseKind(k, n);
     if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, n, facts, l);
     if (kind === VALUE.NUMBER) return this.#joinNumber(k, n, facts, l);
+    if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, n, facts, l)) return this.#loseKind(k, n);
     const isNamed = NAMES_ID[kind] !== 0;
     const isSame = isNamed ? this.#isSameName(k, own.id[n], facts, facts.id[l]) : own.id[n] === facts.id[l];
     if (!isSame && !(isNamed && this.#noteReferent(k, n, facts, l))) return this.#loseKind(k, n);
@@ -604,6 +619,13 @@ export class SavedFacts {
     let changed = this.#joinBounds(k, n, facts, l);
     if (this.#joinRoom(k, n, facts, l)) changed = true;
     return changed;
+  }
+
+  /** Whether the columns of a value whose bounds are not bounds are the same on both paths. */
+  #isSameValue(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    const isSame = own.low[n] === facts.low[l] && own.high[n] === facts.high[l] && own.room[n] === facts.room[l];
+    return isSame && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
   }
 
   #joinNumber(k: number, n: number, facts: Facts, l: number): boolean {
@@ -658,6 +680,12 @@ export class SavedFacts {
     if (facts.room[l] >= own.room[n]) return false;
     own.room[n] = this.visits[k] > NARROW_VISITS ? -Infinity : facts.room[l];
     return true;
+  }
+
+  /** The other path has no value at entry `n`; returns whether a fact was lost, such as that two values are equal. */
+  #loseValue(k: number, n: number): boolean {
+    const changed = this.#facts.name[n] !== this.#ownName(k, n);
+    return this.#loseKind(k, n) || changed;
   }
 
   #loseKind(k: number, n: number): boolean {
@@ -799,7 +827,7 @@ export class SavedFacts {
     const place = own.name[n] - base;
     if (place === l || place === count + l) return true;
     if (place < 0 || place >= count) return own.name[n] === facts.name[l] && own.delta[n] === facts.delta[l];
-    if (own.name[this.first[k] + place] !== own.name[n] || facts.name[l] === 0) return false;
+    if (own.name[this.first[k] + place] !== own.name[n] || facts.name[l] === 0 || place >= facts.count) return false;
     return facts.name[place] === facts.name[l] && facts.delta[l] - facts.delta[place] === own.delta[n];
   }
 }

@@ -39,8 +39,8 @@ export class Inductions {
   /** By location: 1 if its bounds come from the counter. */
   readonly #follows: Uint8Array;
   #turned = false;
-  /** A location has stopped following since the last call of `apply`. */
-  #hasLost = false;
+  /** Locations that have stopped following since the last join: nothing is known of them, for edges were not joined. */
+  readonly #lost: number[] = [];
 
   /** The facts at the head are those of `facts` from `first` on. */
   constructor(facts: Facts, first: number, count: number, hint: Hint | undefined) {
@@ -66,6 +66,11 @@ export class Inductions {
 
   isFollower(l: number): boolean {
     return this.#follows[l] === 1;
+  }
+
+  /** Calls `action` with each location that has stopped following since the last call. */
+  eachLost(action: (l: number) => void): void {
+    while (this.#lost.length > 0) action(this.#lost.pop()!);
   }
 
   /** Joins another edge into the loop. */
@@ -104,11 +109,11 @@ export class Inductions {
     for (let l = 0; l < this.#count; l++) this.#lose(l);
   }
 
-  /** The bounds of location `l` no longer come from the counter: all back edges must be joined again. */
+  /** The bounds of location `l` no longer come from the counter, and the edges joined so far left them out. */
   #lose(l: number): void {
     if (this.#follows[l] === 0) return;
     this.#follows[l] = 0;
-    this.#hasLost = true;
+    this.#lost.push(l);
   }
 
   /** Bounds the locations that follow; returns whether a bound became weaker. */
@@ -116,8 +121,7 @@ export class Inductions {
     const hint = this.#hint;
     if (hint === undefined) return false;
     const turns = this.#turns(hint);
-    let changed = this.#hasLost;
-    this.#hasLost = false;
+    let changed = false;
     for (let l = 0; l < this.#count; l++) if (this.#follows[l] === 1 && this.#bound(l, hint, turns)) changed = true;
     return changed;
   }

@@ -174,6 +174,28 @@ const ROWS: readonly Row[] = [
     proven: "48b80000000001000000c1e00083f80572038b03c3e8{trap}",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "a slot that is written on one of two paths",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i32))",
+    // sub rsp, 8; test ecx, ecx; je 3f; mov [rsp], rax; 2: cmp rax, r14; jae trap; mov rdx, [rsp]; movzx edx, byte ptr
+    // [rbx + rdx]; add rsp, 8; ret; 3: nop; jmp 2b
+    refused: "4883ec0885c9741b488904244c39f0730d488b14240fb614134883c408c3e8{trap}90ebe6",
+    // sub rsp, 8; test ecx, ecx; je 3f; mov [rsp], rax; 2: cmp rax, r14; jae trap; mov rdx, [rsp]; movzx edx, byte ptr
+    // [rbx + rdx]; add rsp, 8; ret; 3: mov [rsp], rax; jmp 2b
+    proven: "4883ec0885c9741b488904244c39f0730d488b14240fb614134883c408c3e8{trap}48890424ebe3",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "bits of a tag under different masks",
+    arch: "x64",
+    module: "(func (param anyref i32) (result i31ref))",
+    // test ecx, ecx; je 3f; mov rdx, rax; and edx, 1; jmp 4f; 3: mov rdx, rax; and edx, 3; 4: cmp edx, 0; je trap; ret
+    refused: "85c974084889c283e201eb064889c283e20383fa007401c3e8{trap}",
+    // test ecx, ecx; je 3f; mov rdx, rax; and edx, 1; jmp 4f; 3: mov rdx, rax; and edx, 1; 4: cmp edx, 0; je trap; ret
+    proven: "85c974084889c283e201eb064889c283e20183fa007401c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
 ];
 
 /** The module of a row, with an empty function. */
