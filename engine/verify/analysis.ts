@@ -162,6 +162,11 @@ export class Analysis {
     return 4 + this.n * 4 + result;
   }
 
+  /** The name of the sum at location `l`, 0 if it is that of an operand to which a constant was added. */
+  sumName(l: number): number {
+    return this.facts.name[l] === this.name() && this.facts.delta[l] === 0 ? this.name() : 0;
+  }
+
   /** The code is not proven. */
   fail(reason: string): void {
     if (this.reason !== "" || (this.isExploring && PASSED_OVER.includes(reason))) return;

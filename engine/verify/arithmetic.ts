@@ -137,7 +137,7 @@ function noteSum(a: Analysis, to: number): void {
   if (to === x || to === y || !facts.isNumber(x) || !facts.isNumber(y)) return;
   needName(a, x, 2);
   needName(a, y, 3);
-  a.ranges.note(facts.name[to], facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
+  a.ranges.note(a.sumName(to), facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
 }
 
 /** Location `to` becomes the sum of its value and that of location `from`, `size` bytes. */
@@ -156,7 +156,7 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   const other = facts.name[RESULT], otherDelta = facts.delta[RESULT];
   addNumber(facts, RESULT, { low, high, name, delta, step, room, of });
   finishSum(a, to, size);
-  if (size === 8 && facts.isNumber(to)) a.ranges.note(facts.name[to], name, delta, other, otherDelta);
+  if (size === 8 && facts.isNumber(to)) a.ranges.note(a.sumName(to), name, delta, other, otherDelta);
 }
 
 /** The address of an array plus a number and a constant. */

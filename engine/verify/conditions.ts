@@ -126,7 +126,8 @@ function isSeen(a: Analysis, place: number): boolean {
 function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   const { facts } = a;
   const kindX = facts.kind[x], kindY = facts.kind[y];
-  if (kindX === VALUE.STACK_LIMIT && kindY === VALUE.STACK && strict === 1) return assumeFence(a, y);
+  const isFence = kindX === VALUE.STACK_LIMIT && kindY === VALUE.STACK;
+  if (isFence && strict === 1 && a.flagsSize === 8) return assumeFence(a, y);
   if (!isSeen(a, x) || !isSeen(a, y)) return;
   if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) return assumeInside(a, x, facts.id[y], strict);
   if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
@@ -140,19 +141,20 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
 function assumeInside({ facts, ranges }: Analysis, x: number, limit: number, room: number): void {
   if (limit < LIMIT.TABLE) facts.boundAbove(x, LONGEST_MEMORY - room);
   facts.boundByLength(x, room, limit);
-  ranges.bound(facts.name[x], limit);
+  if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
   const least = facts.low[x] + room, place = lengthPlace(limit);
   if (place !== 0 && least > facts.low[place]) facts.low[place] = least;
 }
 
 /** The number at `x` plus `room` is at most the length of the array named `name`. */
 function assumeInArray(a: Analysis, x: number, name: number, room: number): void {
+  const { facts, ranges } = a;
   const limit = elementLimit(name, 0);
   if (limit < 0) return;
-  a.facts.boundByLength(x, room, limit);
-  a.ranges.bound(a.facts.name[x], limit);
-  a.ranges.noteBound(a.facts.name[x], a.facts.delta[x], limit);
-  noteLength(a, name, a.facts.low[x] + room);
+  facts.boundByLength(x, room, limit);
+  if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
+  ranges.noteBound(facts.name[x], facts.delta[x], limit);
+  noteLength(a, name, facts.low[x] + room);
 }
 
 /** Register `to` becomes the outcome of the test of a type; returns false if the flags are of something else. */
@@ -185,7 +187,7 @@ function assumeFence(a: Analysis, y: number): void {
 function assumeEqual(a: Analysis): void {
   const { facts } = a;
   if (assumeKinds(a, LEFT, RIGHT) || assumeKinds(a, RIGHT, LEFT)) return;
-  if (facts.isConstant(RIGHT) && assumeReference(a, facts.low[RIGHT], true)) return;
+  if (facts.isConstant(RIGHT) && isSeen(a, RIGHT) && assumeReference(a, facts.low[RIGHT], true)) return;
   if (!facts.isNumber(LEFT) || !facts.isNumber(RIGHT) || !isSeen(a, LEFT) || !isSeen(a, RIGHT)) return;
   const low = Math.max(facts.low[LEFT], facts.low[RIGHT]), high = Math.min(facts.high[LEFT], facts.high[RIGHT]);
   for (const place of [LEFT, RIGHT]) {
@@ -259,7 +261,7 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
 
 function assumeDifferent(a: Analysis): void {
   const { facts } = a;
-  if (facts.isConstant(RIGHT) && assumeReference(a, facts.low[RIGHT], false)) return;
+  if (facts.isConstant(RIGHT) && isSeen(a, RIGHT) && assumeReference(a, facts.low[RIGHT], false)) return;
   if (!facts.isNumber(LEFT) || !facts.isConstant(RIGHT) || !isSeen(a, LEFT)) return;
   if (facts.low[LEFT] === facts.low[RIGHT]) facts.boundBelow(LEFT, facts.low[LEFT] + 1);
   if (facts.high[LEFT] === facts.high[RIGHT]) facts.boundAbove(LEFT, facts.high[LEFT] - 1);

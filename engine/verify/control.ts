@@ -193,6 +193,7 @@ function isProvenRange(a: Analysis, name: string): boolean {
 /** Whether [register, register + count) is inside of the register's memory. */
 function isRange(a: Analysis, register: number, count: number): boolean {
   const { facts, module, ranges } = a;
+  if (!facts.isNumber(count)) return false;
   if (facts.kind[register] === VALUE.ELEMENT) return isElementRange(a, register, count);
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
   const m = facts.id[register];

@@ -160,8 +160,9 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   const room = Math.max(isBounded ? facts.room[index] : -Infinity, least - facts.high[index] / 2 ** limitShift(of));
   const isProduct = of >= LIMIT.PRODUCT;
   if (isProduct && facts.room[index] !== 0) return facts.forget(to);
-  const name = isProduct ? limitName(of) : limitShift(of) === 0 ? facts.name[index] : 0;
-  const delta = isProduct ? 0 : facts.delta[index];
+  const isIndex = !isProduct && limitShift(of) === 0 && facts.name[index] !== 0;
+  const name = isIndex ? facts.name[index] : isProduct ? limitName(of) : a.name();
+  const delta = isIndex ? facts.delta[index] : 0;
   setElement(a, to, type, 0, limit, room);
   facts.name[to] = name;
   facts.delta[to] = delta;
@@ -263,7 +264,8 @@ export function noteTag(a: Analysis, name: number, mask: number, bits: number, i
   if (mask === REF_TAG.I31 && (bits !== 0) === isEqual) return noteType(a, name, HEAP.i31);
   if (mask !== 3) return;
   eachReference(a, name, (l) => {
-    if (isEqual && bits === 0) facts.low[l] |= IS_OBJECT;
+    // The low bits of an exception's reference are zero, too.
+    if (isEqual && bits === 0 && topHeap(facts.id[l]) === HEAP.any) facts.low[l] |= IS_OBJECT;
     if (!isEqual && bits === REF_TAG.HOST && facts.id[l] === HEAP.any) facts.id[l] = HEAP.eq;
   });
 }

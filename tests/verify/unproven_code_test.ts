@@ -196,6 +196,58 @@ const ROWS: readonly Row[] = [
     proven: "85c974084889c283e201eb064889c283e20183fa007401c3e8{trap}",
     reason: REASON.REFERENCE,
   },
+  {
+    name: "a count of bytes that is a pointer",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // mov rax, rbx; mov rdx, r15; call memory_set; ret
+    refused: "4889d84c89fae8{memory_set}c3",
+    // mov rax, rbx; mov edx, 100; call memory_set; ret
+    proven: "4889d8ba64000000e8{memory_set}c3",
+    reason: REASON.BULK,
+  },
+  {
+    name: "a sum that is less than the one of which the bound is needed",
+    arch: "x64",
+    module: "(memory 1) (func (param i32 i32 i32))",
+    // cmp edx, 8; jb trap; lea rsi, [rax + rdx]; sub rsi, 8; cmp rsi, r14; ja trap; add rax, rbx; call memory_set; ret
+    refused: "83fa087216488d34104883ee084c39f677094801d8e8{memory_set}c3e8{trap}",
+    // cmp edx, 8; jb trap; lea rsi, [rax + rdx]; add rsi, 8; cmp rsi, r14; ja trap; add rax, rbx; call memory_set; ret
+    proven: "83fa087216488d34104883c6084c39f677094801d8e8{memory_set}c3e8{trap}",
+    reason: REASON.BULK,
+  },
+  {
+    name: "a range of elements of which start and length are in bounds, but not the end",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref null $n) i32 i32))",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; cmp edx, r8d; ja trap; shl rcx, 2; lea rax, [rax + rcx + 8]; shl rdx,
+    // 2; xor ecx, ecx; call memory_set; ret
+    refused: "448b40044439c1771a4439c2771548c1e102488d44080848c1e20231c9e8{memory_set}c3e8{trap}",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; cmp edx, r8d; ja trap; shl rcx, 2; lea rax, [rax + 8]; shl rdx, 2;
+    // xor ecx, ecx; call memory_set; ret
+    proven: "448b40044439c177194439c2771448c1e102488d400848c1e20231c9e8{memory_set}c3e8{trap}",
+    reason: REASON.BULK,
+  },
+  {
+    name: "a stack limit of which 32 bits are compared",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // mov r11, [r15 + 8]; lea rsi, [rsp - 4096]; cmp esi, r11d; jbe trap; sub rsp, 4096; add rsp, 4096; ret
+    refused: "4d8b5f08488db42400f0ffff4439de760f4881ec001000004881c400100000c3e8{trap}",
+    // mov r11, [r15 + 8]; lea rsi, [rsp - 4096]; cmp rsi, r11; jbe trap; sub rsp, 4096; add rsp, 4096; ret
+    proven: "4d8b5f08488db42400f0ffff4c39de760f4881ec001000004881c400100000c3e8{trap}",
+    reason: REASON.STACK_DEPTH,
+  },
+  {
+    name: "a tag of which 32 bits are compared with a larger number",
+    arch: "x64",
+    module: "(func (param anyref) (result i31ref))",
+    // mov rdx, rax; and edx, 1; movabs rsi, 0x100000000; cmp edx, esi; jne trap; ret
+    refused: "4889c283e20148be000000000100000039f27501c3e8{trap}",
+    // mov rdx, rax; and edx, 1; mov esi, 1; cmp edx, esi; jne trap; ret
+    proven: "4889c283e201be0100000039f27501c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
 ];
 
 /** The module of a row, with an empty function. */
