@@ -7,7 +7,7 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
-import { Facts, VALUE } from "./facts.ts";
+import { Facts, PLACE, VALUE } from "./facts.ts";
 import { Ranges } from "./ranges.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { tyOf } from "../wasm/ir_types.ts";
@@ -41,6 +41,7 @@ export const REASON = {
   SWITCH: "an index of a jump table without a proven bound",
   INSTRUCTION: "an instruction that functions must not contain",
   RETURN: "a return address that is lost, or not where stack walks expect it",
+  POLL: "a word that will hold the displacement to the poll page, in code other than a poll",
   WORK: "more steps than the limit",
 } as const;
 
@@ -199,6 +200,11 @@ export class Analysis {
     }
   }
 
+  /** Fails unless the handler of a fault can find the instance, through the register of the context. */
+  requireContext(): void {
+    if (!this.facts.isStart(this.machine.context, VALUE.CONTEXT, 0)) this.fail(REASON.CONTEXT_LOST);
+  }
+
   /** The location of the slot of `size` bytes at `position`, 0 if it has none. */
   slot(position: number, size: number): number {
     if ((position & 3) !== 0) return 0;
@@ -251,6 +257,7 @@ export class Analysis {
 
   /** Forgets the overflow buffer. */
   forgetOverflow(): void {
+    this.facts.forget(PLACE.PAYLOAD);
     for (let k = 0; k < this.#overflowEnd; k++) {
       const l = this.overflowSlot(k);
       if (l > 0) this.facts.forget(l);

@@ -166,6 +166,7 @@ export const ARM64_MACHINE: Machine = {
   decode: decodeArm64,
   written,
   jumpsInside,
+  isPoll: () => false,
   enter,
   step,
   moveStack,

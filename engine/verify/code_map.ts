@@ -15,7 +15,7 @@ export class CodeMap {
   readonly #callReturn: Int32Array;
   readonly #callLanding: Int32Array;
   readonly #trapAt: Int32Array;
-  readonly #polls: ReadonlySet<number>;
+  readonly #polls: Int32Array;
 
   constructor({ tables, stubs }: MachineModule) {
     const { functionStart, callReturn, callLanding, trapAt, pollAt } = tables;
@@ -28,7 +28,7 @@ export class CodeMap {
     this.#callReturn = callReturn;
     this.#callLanding = callLanding;
     this.#trapAt = trapAt;
-    this.#polls = new Set(pollAt);
+    this.#polls = pollAt.slice().sort();
   }
 
   /** The defined function that begins at `offset`, or −1. */
@@ -61,7 +61,12 @@ export class CodeMap {
 
   /** Whether the word at `offset` is a displacement to the poll page, which placing the image fills in. */
   isPoll(offset: number): boolean {
-    return this.#polls.has(offset);
+    return search(this.#polls, offset) >= 0;
+  }
+
+  /** The first such word at or behind `offset`; Infinity if there is none. */
+  nextPoll(offset: number): number {
+    return this.#polls[firstAfter(this.#polls, offset - 1)] ?? Infinity;
   }
 }
 

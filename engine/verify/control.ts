@@ -15,13 +15,22 @@ import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { RECORD } from "../abi/context_layout.ts";
 import { STUB } from "../codegen/machine_code.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
-import { type FuncType, HEAP, isRef, refType, type ValType } from "../wasm/types.ts";
+import { type FuncType, HEAP, type HeapType, isRef, refType, type ValType } from "../wasm/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { LIMIT, MAX32, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { allocateSlow, forgetSlots } from "./allocation.ts";
-import { areCopied, areFilled, checkReferences, isElementRange, isOfType, passReferences } from "./objects.ts";
-import { isBelow, recordName } from "./memory.ts";
+import {
+  areCopied,
+  areFilled,
+  checkReferences,
+  isElement,
+  isElementRange,
+  isOfType,
+  passReferences,
+} from "./objects.ts";
+import { storageMatches } from "./references.ts";
+import { isBelow, isGuarded, recordName } from "./memory.ts";
 
 /** Types of parameters and results: lists of TY, and the closed types behind them where they are known. */
 interface Types {
@@ -127,7 +136,7 @@ export function leave(a: Analysis, { results, type }: Types): void {
 
 /** Fails unless a trap can find the instance, through the register of the context, and walk the stack. */
 export function checkTrap(a: Analysis): void {
-  if (!a.facts.isStart(a.machine.context, VALUE.CONTEXT, 0)) a.fail(REASON.CONTEXT_LOST);
+  a.requireContext();
   a.machine.checkSavedReturn(a);
 }
 
@@ -205,29 +214,46 @@ function isRange(a: Analysis, register: number, count: number): boolean {
   return ranges.holds(facts, register, count, limit);
 }
 
-/** Whether the references among the arguments of a builtin have the types that it takes. */
+/** Whether references among the arguments of a builtin, and those that it copies, have the types that it takes. */
 function areBuiltinReferences(a: Analysis, name: string): boolean {
   const { facts, machine, module } = a;
   const [first, second, third] = machine.parameters;
   const index = facts.isConstant(first) ? facts.low[first] : -1;
+  const source = facts.isConstant(second) ? facts.low[second] : -1;
+  const table = module.tableElement[index], segment = module.segmentElement[source];
+  const array: HeapType | undefined = module.typeId[index];
   switch (name) {
     case "table_grow":
-      return index >= 0 && isOfType(a, second, module.tableElement[index]);
+      return table !== undefined && isOfType(a, second, table);
     case "table_fill":
-      return index >= 0 && isOfType(a, third, module.tableElement[index]);
+      return table !== undefined && isOfType(a, third, table);
+    case "table_copy":
+      return isSubtype(module.tableElement[source], table);
+    case "table_init":
+      return isSubtype(segment, table);
     case "throw_ref":
       return isOfType(a, first, refType(true, HEAP.exn));
     case "throw":
-      return index >= 0 && isPayload(a, module.tagPayload[index]);
+      return isPayload(a, module.tagPayload[index]);
+    case "array_new_data":
+      return isElement(array, undefined, true);
+    case "array_new_elem":
+      return segment !== undefined && isElement(array, segment, true);
     case "array_init_data":
+      return isElement(array, undefined, false) && isOfType(a, third, refType(true, array));
     case "array_init_elem":
-      return index >= 0 && isOfType(a, third, refType(true, module.typeId[index]));
+      return segment !== undefined && isElement(array, segment, false) && isOfType(a, third, refType(true, array));
   }
   return true;
 }
 
-function isPayload(a: Analysis, types: readonly ValType[]): boolean {
-  return types.every((type, k) => !isRef(type) || (a.overflowSlot(k) > 0 && isOfType(a, a.overflowSlot(k), type)));
+function isSubtype(from: ValType | undefined, to: ValType | undefined): boolean {
+  return from !== undefined && to !== undefined && storageMatches(from, to);
+}
+
+function isPayload(a: Analysis, types: readonly ValType[] | undefined): boolean {
+  return types !== undefined &&
+    types.every((type, k) => !isRef(type) || (a.overflowSlot(k) > 0 && isOfType(a, a.overflowSlot(k), type)));
 }
 
 /** The type of the reference that a builtin returns. */
@@ -258,7 +284,7 @@ export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types):
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
   const { params, results } = BUILTIN_SIGNATURES[builtin];
   checkValues(a, params, undefined, a.machine.parameters);
-  if (!areBuiltinReferences(a, BUILTIN_ROWS[builtin].name)) a.fail(REASON.REFERENCE);
+  if (!areBuiltinReferences(a, BUILTIN_ROWS[builtin].name)) return fail(a, REASON.REFERENCE);
   if (TABLE_WRITERS.has(BUILTIN_ROWS[builtin].name)) noteTable(a);
   return returned(a, map, a.machine.allWritten, { params, results, ...builtinResult(a, builtin) }, false);
 }
@@ -268,13 +294,15 @@ function tailCall(a: Analysis, types: Types, own: Types): number {
   if (a.depth !== 0) a.fail(REASON.STACK_POINTER);
   a.machine.checkReturn(a);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
-  if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
+  if (!returnsFor(types, own)) a.fail(REASON.CALL_TARGET);
   checkValues(a, types.params, types.type?.params, a.machine.parameters);
   return FLOW.ENDS;
 }
 
-function isSameList(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((type, k) => type === b[k]);
+/** Whether all results of a callee are results of the function that it is called in place of. */
+function returnsFor({ type }: Types, { type: own }: Types): boolean {
+  if (type === undefined || own === undefined || type.results.length !== own.results.length) return false;
+  return type.results.every((result, k) => isSubtype(result, own.results[k]));
 }
 
 /** The function record through which the current instruction calls: its types, or undefined after a failure. */
@@ -345,18 +373,18 @@ export function jumpRecord(a: Analysis, map: CodeMap, own: Types): number {
  * return address is that of the stub already, they count as pushed (conditions.ts).
  */
 function tailCallOther(a: Analysis, types: Types, own: Types): number {
-  if (!isSameList(types.results, own.results)) a.fail(REASON.CALL_TARGET);
+  if (!returnsFor(types, own)) a.fail(REASON.CALL_TARGET);
   if (!a.machine.hasTailFrame(a)) a.fail(REASON.STACK_POINTER);
   return FLOW.ENDS;
 }
 
 /** Facts after a call during which memories and tables may move. */
 function returned(a: Analysis, map: CodeMap, mask: number, { results, type }: Types, isOther: boolean): number {
-  const { facts, module } = a;
+  const { facts } = a;
   for (let l = 0; l < facts.count; l++) {
     const kind = facts.kind[l];
     const moves = (kind === VALUE.TABLE && !a.isTableFixed(facts.id[l])) ||
-      (kind === VALUE.MEMORY && (module.code.explicitBounds || facts.id[l] !== 0));
+      (kind === VALUE.MEMORY && !isGuarded(a, facts.id[l])) || kind === VALUE.RECORD_MEMORY;
     if (moves) facts.forget(l);
   }
   continued(a, map, mask, isOther);
@@ -395,5 +423,6 @@ export function land(a: Analysis, isOther: boolean): void {
   for (const l of a.machine.locations) a.facts.forget(l);
   instanceRegisters(a);
   a.forgetOverflow();
+  a.facts.number(PLACE.PAYLOAD, 1, 1, 0);
   if (isOther) a.moveStack(-8);
 }

@@ -213,11 +213,13 @@ export const PLACE = {
   ADDRESS: 19,
   /** Lower bounds of the lengths of the first memories and tables, in `low` (lengthPlace). */
   LENGTHS: 20,
+  /** 1 if the overflow buffer has the payload of the exception that was caught. */
+  PAYLOAD: 28,
   /** The first location that only some architectures have (Machine.firstSlot). */
-  MORE: 28,
+  MORE: 29,
 } as const;
 /** Number of memories, and of tables, whose lengths have lower bounds. */
-export const KNOWN_LENGTHS: number = (PLACE.MORE - PLACE.LENGTHS) / 2;
+export const KNOWN_LENGTHS: number = (PLACE.PAYLOAD - PLACE.LENGTHS) / 2;
 
 /** The location of the lower bound of length `limit`, 0: none. */
 export function lengthPlace(limit: number): number {

@@ -30,6 +30,8 @@ export interface Finding {
 const MAX_VISITS = 64;
 /** Largest number of interpretations of a function, each with a new cut. */
 const MAX_CUTS = 16;
+/** Largest name of a value. */
+const MAX_NAME = 2 ** 31 - 1;
 /** Longest jump table, in entries. */
 const MAX_TABLE = 1 << 16;
 
@@ -101,7 +103,22 @@ export class FunctionVerifier {
     this.#hints = undefined;
     this.#interpretAll();
     if (a.reason === REASON.MEMORY) this.#followLoops();
+    this.#checkPolls();
     return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
+  }
+
+  /** Fails unless the words that placing the image changes are those of polls, or of code that is never reached. */
+  #checkPolls(): void {
+    const a = this.#a;
+    const { at, count } = a.code;
+    for (let poll = this.#map.nextPoll(this.#start - 3), n = 0; poll < this.#end; poll = this.#map.nextPoll(poll + 1)) {
+      while (n < count && at[n + 1] <= poll) n++;
+      for (let k = n; k < count && at[k] < poll + 4; k++) {
+        if (this.#reached[k] === 0 || (at[k + 1] === poll + 4 && this.#machine.isPoll(a.code, k))) continue;
+        a.n = k;
+        return a.fail(REASON.POLL);
+      }
+    }
   }
 
   /**
@@ -266,6 +283,7 @@ export class FunctionVerifier {
       this.#saved.save(k, a.facts, this.#nextName, this.#cut[n] === 2);
       // Two names per location (SavedFacts).
       this.#nextName += 2 * a.facts.count;
+      if (this.#nextName > MAX_NAME) return a.fail(REASON.WORK);
       this.#depth[k] = a.depth;
       this.#fence[k] = a.fence;
     } else {
@@ -407,7 +425,9 @@ export class FunctionVerifier {
     const table = facts.id[register], low = facts.low[register], high = facts.high[register];
     if (facts.kind[register] === VALUE.JUMP_PLACE) return this.#jumpToJump(table, low, high);
     if (facts.kind[register] !== VALUE.JUMP_TARGET || !(high - low < MAX_TABLE)) return this.#fail(REASON.SWITCH);
-    if (low < 0 || table + low * 4 < 0 || table + high * 4 + 4 > bytes.length) return this.#fail(REASON.SWITCH);
+    const first = table + low * 4, end = table + high * 4 + 4;
+    if (low < 0 || first < 0 || end > bytes.length) return this.#fail(REASON.SWITCH);
+    if (this.#map.nextPoll(first - 3) < end) return this.#fail(REASON.POLL);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let k = low; k <= high; k++) {
       const target = table + view.getInt32(table + k * 4, true);
@@ -419,6 +439,7 @@ export class FunctionVerifier {
 
   /** A jump into a table of jumps: control may go to any in the proven range. */
   #jumpToJump(table: number, low: number, high: number): boolean {
+    if (!(low >= 0 && high < MAX_TABLE)) return this.#fail(REASON.SWITCH);
     const { jumpBytes } = this.#machine;
     for (let k = low; k <= high; k++) {
       this.#cutAt(table + k * jumpBytes, this.#a.n);

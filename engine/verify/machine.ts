@@ -41,6 +41,8 @@ export interface Machine {
   written(code: Instructions, n: number): number;
   /** Whether instruction `n`, KIND.JUMP_INDIRECT, jumps among places of its function. */
   jumpsInside(code: Instructions, n: number): boolean;
+  /** Whether instruction `n` may be a poll, whose last four bytes are the displacement to the poll page. */
+  isPoll(code: Instructions, n: number): boolean;
   /** Pseudo-locations at the entry of a function. */
   enter(a: Analysis): void;
   /** Interprets an instruction without control flow. */

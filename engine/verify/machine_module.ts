@@ -59,6 +59,8 @@ export interface MachineModule {
   readonly tableIsPrivate: readonly boolean[];
   readonly tableType: Int32Array;
   readonly tableIsOwn: readonly boolean[];
+  /** The closed type of the elements of each element segment. */
+  readonly segmentElement: readonly ValType[];
   /** By global: the context has the address of the value (imported and mutable), and the closed type of the value. */
   readonly globalIsCell: readonly boolean[];
   readonly globalType: readonly ValType[];
@@ -141,6 +143,7 @@ export function machineModule(
     tableIsPrivate: valid.tableTypes.map((_, t) => isPrivate(valid, t)),
     tableType: Int32Array.from(elements, (functions) => typeOfFunctions(valid, functions)),
     tableIsOwn: elements.map((functions) => functions?.every((func) => func >= valid.importedFuncCount) ?? false),
+    segmentElement: valid.elems.map(({ type }) => closeValType(type, ids)),
     globalIsCell: valid.globalTypes.map(({ mutable }, k) => mutable && k < valid.importedGlobalCount),
     globalType: valid.globalTypes.map(({ type }) => closeValType(type, ids)),
     tagPayload: valid.tagTypes.map(({ params }) => params.map((type) => closeValType(type, ids))),

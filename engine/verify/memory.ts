@@ -50,7 +50,7 @@ import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 /** Reserved bytes from the base of a memory with guard pages on: 2^32 each for index and offset, and a guard. */
 const GUARDED_BYTES = 2 ** 33 + 0x10000;
 const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
-const { ADDRESS, RESULT } = PLACE;
+const { ADDRESS, PAYLOAD, RESULT } = PLACE;
 
 /** Fields of the thread state that code loads and stores: offset, bytes, and whether it may store. */
 const THREAD_FIELDS = [
@@ -59,8 +59,8 @@ const THREAD_FIELDS = [
   { at: THREAD.CAUGHT_TAG, bytes: 8, store: false },
 ] as const;
 
-/** Whether memory `m` is one whose accesses the guard pages bound. */
-function isGuarded(a: Analysis, m: number): boolean {
+/** Whether memory `m` is one whose accesses the guard pages bound. Such a memory never moves. */
+export function isGuarded(a: Analysis, m: number): boolean {
   return m === 0 && !a.module.code.explicitBounds && a.module.memoryIs64[0] === false;
 }
 
@@ -289,7 +289,7 @@ function access(a: Analysis, size: number, isStore: boolean): void {
       return accessElement(a, size, isStore);
     case VALUE.NUMBER:
       if (!isNull(a) || at < 0 || at + size > NULL_PAGE) return a.fail(REASON.ADDRESS);
-      checkContext(a);
+      a.requireContext();
       a.faults = true;
       return;
   }
@@ -334,7 +334,7 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
     case VALUE.DESCRIPTOR:
       return accessDescriptor(a, id, at, size, isStore);
     case VALUE.POLL_PLACE:
-      return at === 4 && size === 4 && !isStore ? undefined : a.fail(REASON.ADDRESS);
+      return at === 4 && size === 4 && !isStore ? a.requireContext() : a.fail(REASON.ADDRESS);
     case VALUE.DISPLAY:
       if (at % 4 !== 0 || at < 0 || size !== 4 || isStore) return a.fail(REASON.OBJECT);
       return facts.set(RESULT, VALUE.ANCESTOR, id, at / 4, at / 4, 0);
@@ -348,12 +348,21 @@ function accessOverflow(a: Analysis, at: number, size: number, isStore: boolean)
   if (at < 0 || at + size > OVERFLOW_BYTES) return a.fail(REASON.THREAD);
   const entry = Math.floor(at / THREAD.SLOT_SIZE);
   const isWhole = at % THREAD.SLOT_SIZE === 0 && size === 8;
-  const l = isStore ? a.newOverflowSlot(entry) : a.overflowSlot(entry);
-  if (l <= 0) return isStore ? a.fail(REASON.WORK) : undefined;
-  if (!isStore) {
-    if (isWhole) facts.copy(RESULT, l);
-  } else if (isWhole && a.stored >= 0) facts.copy(l, a.stored);
-  else facts.forget(l);
+  if (isStore) return storeOverflow(a, at, size, isWhole);
+  if (isWhole && a.overflowSlot(entry) > 0) facts.copy(RESULT, a.overflowSlot(entry));
+}
+
+function storeOverflow(a: Analysis, at: number, size: number, isWhole: boolean): void {
+  const { facts } = a;
+  facts.forget(PAYLOAD);
+  const first = Math.floor(at / THREAD.SLOT_SIZE);
+  for (let entry = first; entry * THREAD.SLOT_SIZE < at + size; entry++) {
+    if (a.overflowSlot(entry) > 0) facts.forget(a.overflowSlot(entry));
+  }
+  if (!isWhole || a.stored < 0) return;
+  const l = a.newOverflowSlot(first);
+  if (l > 0) facts.copy(l, a.stored);
+  else a.fail(REASON.WORK);
 }
 
 /** The value of global `g`, in the context or its cell. */
@@ -380,17 +389,12 @@ function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, is
   facts.set(RESULT, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
 }
 
-/** Fails unless the handler of a fault can find the instance, through the register of the context. */
-function checkContext(a: Analysis): void {
-  if (!a.facts.isStart(a.machine.context, VALUE.CONTEXT, 0)) a.fail(REASON.CONTEXT_LOST);
-}
-
 /** Proves that the address is inside of memory `m`. */
 function accessMemory(a: Analysis, m: number, size: number): void {
   const { facts } = a;
   const last = facts.high[ADDRESS] + size;
   if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
-  if (isGuarded(a, m) && last <= GUARDED_BYTES) return checkContext(a);
+  if (isGuarded(a, m) && last <= GUARDED_BYTES) return a.requireContext();
   if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
   if (last <= a.module.memoryBytes[m]) return;
   if (isBelow(facts, last, LIMIT.MEMORY + m)) return;

@@ -87,6 +87,7 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   const heap = facts.id[referent], known = facts.low[referent];
   if (!isAddress(heap) && (known & IS_OBJECT) === 0 && heap !== bottomOf(heap)) return a.fail(REASON.OBJECT);
   if (at < 0 || ((known & NOT_NULL) === 0 && at + size > NULL_PAGE)) return a.fail(REASON.OBJECT);
+  if ((known & NOT_NULL) === 0) passNull(a, at);
   if (topHeap(heap) === HEAP.func) return accessRecord(a, at, size, isStore);
   if (!isStore && at === OBJECT.TYPE_ID && size === 4) {
     return facts.set(RESULT, VALUE.TYPE_ID, facts.name[referent], 0, 0, a.name());
@@ -106,6 +107,14 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   }
   // A reference of a bottom type is null, and the access faults.
   if (heap !== bottomOf(heap) || at + size > NULL_PAGE) a.fail(REASON.OBJECT);
+}
+
+/** The access at distance `at` of the object in `a.referent` faults for null, so behind it the reference is not null. */
+function passNull(a: Analysis, at: number): void {
+  a.requireContext();
+  noteNull(a, a.facts.name[a.referent], false);
+  // The address has the reference's kind and name, but a distance where that has its facts.
+  a.facts.low[ADDRESS] = at;
 }
 
 /** Whether the distance is that of one of the first `count` elements of `size` bytes. */
@@ -193,6 +202,13 @@ export function areCopied(a: Analysis, to: number, from: number): boolean {
   const target = elementOf(facts.id[to]), source = elementOf(facts.id[from]);
   if (target === undefined || source === undefined) return false;
   return storageMatches(source.storage, target.storage) && isWritable(a, to);
+}
+
+/** Whether values of type `from` may be written to elements of arrays of type `heap`, which are new if `isNew`. */
+export function isElement(heap: HeapType | undefined, from: ValType | undefined, isNew: boolean): boolean {
+  const field = heap === undefined ? undefined : elementOf(heap);
+  if (field === undefined || (!field.mutable && !isNew)) return false;
+  return from === undefined ? !isRef(field.storage) : storageMatches(from, field.storage);
 }
 
 /** Whether bytes may be set at the address of an element in location `to`. */

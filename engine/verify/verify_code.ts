@@ -32,8 +32,8 @@ const STUBS: Finding = { index: -1, at: 0, reason: "the image does not begin wit
 
 /** Verifies code of `machine`. Returns findings, at most one per function; none: every function is proven. */
 export function verifyCode(machine: Machine, module: MachineModule): Finding[] {
-  const { stubs: { bytes: expected }, bytes, tables: { functionStart } } = module;
-  if (!expected.every((byte, at) => bytes[at] === byte)) return [STUBS];
+  const { stubs: { bytes: expected }, bytes, tables: { functionStart, pollAt } } = module;
+  if (!expected.every((byte, at) => bytes[at] === byte) || pollAt.some((at) => at < expected.length)) return [STUBS];
   const verifier = functionVerifier(machine, module);
   const findings = verifyAll(verifier, functionStart);
   // The proofs of all functions relied on tables that one of them writes.

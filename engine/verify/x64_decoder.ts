@@ -77,6 +77,8 @@ function enterForm(text: string): void {
 
 for (const text of X64_FORMS) enterForm(text);
 
+const NOP_OPCODE = 0x90;
+
 /** Prefix (PREFIXES) of a first byte. */
 function prefixOf(byte: number): number {
   return byte === 0x66 ? 1 : byte === 0xf3 ? 2 : byte === 0xf2 ? 3 : 0;
@@ -166,6 +168,8 @@ function decodeOpcode(
   const form = FORM_AT[key + ((bytes[at] >> 3) & 7)];
   if (form === 0) return -1;
   const operands = FORM_OPERANDS[form];
+  // The opcode of a NOP exchanges rax with r8 if the prefix names that.
+  if (opcode === NOP_OPCODE && FORM_KIND[form] === KIND.NOP && (rex & 1) !== 0) return -1;
   const wide = (rex >> 3) & 1;
   into.kind[n] = FORM_KIND[form];
   into.sub[n] = FORM_SUB[form];

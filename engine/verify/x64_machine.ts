@@ -50,10 +50,17 @@ function written(code: Instructions, n: number): number {
   return isRegister ? 1 << reg[n] : own;
 }
 
-/** Whether the instruction is a load from the poll page. Placing the image writes its displacement. */
-function isPoll({ code, n }: Analysis, map: CodeMap): boolean {
-  const isLoad = code.operands[n] === OPERANDS.R_M && code.hasImmediate[n] === 0 && code.reg[n] !== RSP;
-  return isLoad && code.base[n] === BASE_RIP && code.wide[n] === 0 && map.isPoll(code.at[n + 1] - 4);
+/** Whether the instruction may be a load from the poll page. Placing the image writes its displacement. */
+function isPoll({ kind, base, reg, operands, wide }: Instructions, n: number): boolean {
+  return kind[n] === KIND.MOVE && operands[n] === OPERANDS.R_M && base[n] === BASE_RIP && wide[n] === 0 &&
+    reg[n] !== RSP;
+}
+
+function move(a: Analysis, map: CodeMap): void {
+  const { code, n } = a;
+  if (!isPoll(code, n) || !map.isPoll(code.at[n + 1] - 4)) return rules.move(a);
+  a.requireContext();
+  define(a, code.reg[n], 4);
 }
 
 function step(a: Analysis, map: CodeMap): void {
@@ -62,7 +69,7 @@ function step(a: Analysis, map: CodeMap): void {
     case KIND.NOP:
       return;
     case KIND.MOVE:
-      return isPoll(a, map) ? define(a, a.code.reg[a.n], 4) : rules.move(a);
+      return move(a, map);
     case KIND.CONSTANT:
       return rules.loadConstant(a);
     case KIND.ZERO_EXTEND:
@@ -188,6 +195,7 @@ export const X64_MACHINE: Machine = {
   jumpBytes: 5,
   decode: decodeX64,
   written,
+  isPoll,
   jumpsInside: (code, n) => code.rm[n] >= 0,
   enter: nothing,
   step,

@@ -214,6 +214,8 @@ export function multiply(a: Analysis): void {
 export function wideArithmetic(a: Analysis): void {
   const { code, n } = a;
   if (code.rm[n] < 0) load(a, code.size[n]);
+  // A division faults for some operands.
+  a.requireContext();
   a.flags = FLAGS.NONE;
   define(a, RAX, code.size[n]);
   define(a, RDX, code.size[n], 1);
@@ -332,21 +334,21 @@ export function compare(a: Analysis): void {
   else if (rm !== RSP) needName(a, rm, 2); // a name would stay while the stack pointer moves
   if (code.hasImmediate[n] === 0 && reg !== RSP) needName(a, reg, 3);
   facts.copy(isSwapped ? RIGHT : LEFT, rm < 0 ? RESULT : rm);
-  if (rm === RSP || (reg === RSP && code.hasImmediate[n] === 0)) stackOperand(a, rm === RSP, isSwapped);
+  if (rm === RSP) stackOperand(a, isSwapped ? RIGHT : LEFT);
   a.flags = FLAGS.COMPARED;
   a.flagsSize = size;
   if (code.hasImmediate[n] !== 0) {
     constant(a, RIGHT, code.immediate[n], size);
     // The loaded operand has the instruction's name.
     facts.name[RIGHT] = 0;
-  } else if (reg !== RSP) facts.copy(isSwapped ? LEFT : RIGHT, reg);
+  } else if (reg === RSP) stackOperand(a, isSwapped ? LEFT : RIGHT);
+  else facts.copy(isSwapped ? LEFT : RIGHT, reg);
   if (!isTest) return;
   if (code.hasImmediate[n] === 0 && reg === rm) facts.number(RIGHT, 0, 0, 0);
   else a.flags = code.hasImmediate[n] !== 0 ? FLAGS.TESTED : FLAGS.NONE;
 }
 
 /** The stack pointer as an operand of a compare. */
-function stackOperand(a: Analysis, isRm: boolean, isSwapped: boolean): void {
-  const place = isRm === isSwapped ? RIGHT : LEFT;
+function stackOperand(a: Analysis, place: number): void {
   a.facts.set(place, VALUE.STACK, 0, -a.depth, -a.depth, 0);
 }

@@ -248,6 +248,97 @@ const ROWS: readonly Row[] = [
     proven: "4889c283e201be0100000039f27501c3e8{trap}",
     reason: REASON.REFERENCE,
   },
+  {
+    name: "an exchange that is no NOP",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64))",
+    // xchg r8, rax; ret
+    refused: "4990c3",
+    // nop; ret
+    proven: "90c3",
+    reason: REASON.DECODE,
+  },
+  {
+    name: "an access of null without the context",
+    arch: "x64",
+    module: "(type $s (struct (field (mut i32)))) (func (param (ref null $s)) (result i32))",
+    // mov rcx, r15; xor r15d, r15d; mov eax, [rax + 8]; mov r15, rcx; ret
+    refused: "4c89f94531ff8b40084989cfc3",
+    // mov rcx, r15; xor r15d, r15d; mov r15, rcx; mov eax, [rax + 8]; ret
+    proven: "4c89f94531ff4989cf8b4008c3",
+    reason: REASON.CONTEXT_LOST,
+  },
+  {
+    name: "a division without the context",
+    arch: "x64",
+    module: "(func (param i32 i32) (result i32))",
+    // mov rsi, r15; xor r15d, r15d; xor edx, edx; div ecx; mov r15, rsi; ret
+    refused: "4c89fe4531ff31d2f7f14989f7c3",
+    // xor edx, edx; div ecx; ret
+    proven: "31d2f7f1c3",
+    reason: REASON.CONTEXT_LOST,
+  },
+  {
+    name: "a poll without the context",
+    arch: "x64",
+    module: "(func)",
+    // mov rsi, r15; xor r15d, r15d; mov ecx, [rip + POLL]; mov r15, rsi; ret
+    refused: "4c89fe4531ff8b0d{poll}4989f7c3",
+    // mov ecx, [rip + POLL]; mov r15, r15; ret
+    proven: "8b0d{poll}4d89ffc3",
+    reason: REASON.CONTEXT_LOST,
+  },
+  {
+    name: "an operand that placing the image changes",
+    arch: "x64",
+    module: "(func)",
+    // mov ecx, POLL; ret
+    refused: "b9{poll}c3",
+    // mov ecx, [rip + POLL]; ret
+    proven: "8b0d{poll}c3",
+    reason: REASON.POLL,
+  },
+  {
+    name: "the base of a memory that may have moved",
+    arch: "x64",
+    module: "(memory i64 1) (func)",
+    isGuarded: true,
+    frame: 8,
+    // sub rsp, 8; cmp rsp, [r15 + 8]; jbe trap; mov [rsp], rbx; call self; mov rcx, [rsp]; mov ecx, [rcx]; add rsp, 8;
+    // ret
+    refused: "4883ec08493b6708761448891c24e8{self}488b0c248b094883c408c3e8{trap}",
+    // sub rsp, 8; cmp rsp, [r15 + 8]; jbe trap; mov [rsp], rbx; call self; mov rcx, rbx; mov ecx, [rcx]; add rsp, 8;
+    // ret
+    proven: "4883ec08493b6708761348891c24e8{self}4889d98b094883c408c3e8{trap}",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a reference of which a store of 16 bytes changes half",
+    arch: "x64",
+    module: "(type $s (struct (field (mut i32)))) (func (param (ref $s)) (result (ref $s)))",
+    // mov rcx, [r15 + 24]; mov [rcx + 16], rax; movups [rcx + 8], xmm0; mov rax, [rcx + 16]; ret
+    refused: "498b4f18488941100f114108488b4110c3",
+    // mov rcx, [r15 + 24]; mov [rcx + 16], rax; movups [rcx + 32], xmm0; mov rax, [rcx + 16]; ret
+    proven: "498b4f18488941100f114120488b4110c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a payload that was overwritten before the tag was compared",
+    arch: "x64",
+    module: "(type $s (struct (field (mut i32)))) (tag (param (ref null $s))) (func (result (ref null $s)))",
+    frame: 8,
+    // sub rsp, 8; cmp rsp, [r15 + 8]; jbe trap; call self; add rsp, 8; ret; nop dword ptr [rax]; mov rcx, [r15]; mov
+    // rdx, [rcx + CAUGHT_TAG]; mov rsi, [r15 + 24]; mov qword ptr [rsi], 5; cmp rdx, [r15 + TAGS]; jne trap; mov rax,
+    // [rsi]; add rsp, 8; ret
+    refused:
+      "4883ec08493b67087633e8{self}4883c408c30f1f00498b0f488b91{caughtTag}498b771848c70605000000493b97{tags}7508488b064883c408c3e8{trap}",
+    // sub rsp, 8; cmp rsp, [r15 + 8]; jbe trap; call self; add rsp, 8; ret; nop dword ptr [rax]; mov rcx, [r15]; mov
+    // rdx, [rcx + CAUGHT_TAG]; mov rsi, [r15 + 24]; nop; cmp rdx, [r15 + TAGS]; jne trap; mov rax, [rsi]; add rsp, 8;
+    // ret
+    proven:
+      "4883ec08493b6708762de8{self}4883c408c30f1f00498b0f488b91{caughtTag}498b771890493b97{tags}7508488b064883c408c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
 ];
 
 /** The module of a row, with an empty function. */

@@ -317,6 +317,47 @@ Deno.test("objects are accessed by their types", () => {
   }
 });
 
+Deno.test("a tail call returns what its caller returns", () => {
+  const code = compiled(`(module (type $a (struct)) (type $b (array i32))
+    (func (result (ref null $a)) (return_call $g))
+    (func $g (result (ref null $a)) unreachable)
+    (func (result (ref null $b)) unreachable)
+    (func (result (ref $a)) unreachable))`);
+  const module = viewOf(code);
+  const reasonWith = (callee: number) => {
+    const functionSignature = module.functionSignature.with(1, module.functionSignature[callee]);
+    return functionVerifier(X64_MACHINE, { ...module, functionSignature }).verify(0)?.reason;
+  };
+  equal(reasonWith(1), undefined);
+  equal(reasonWith(2), REASON.CALL_TARGET);
+  equal(reasonWith(3), undefined);
+});
+
+Deno.test("tables, segments and arrays that the runtime copies between have elements of one type", () => {
+  const code = compiled(`(module (table $a 2 funcref) (table 2 externref) (elem $s func 0) (elem externref)
+    (type $r (array (mut funcref))) (type $c (array funcref)) (type $n (array (mut i32))) (data $d "")
+    (func (table.copy $a $a (i32.const 0) (i32.const 1) (i32.const 1)))
+    (func (table.init $a $s (i32.const 0) (i32.const 0) (i32.const 1)))
+    (func (param i32) (result (ref $r)) (array.new_elem $r $s (local.get 0) (local.get 0)))
+    (func (param (ref $r) i32)
+      (array.init_elem $r $s (local.get 0) (local.get 1) (local.get 1) (local.get 1)))
+    (func (param (ref $n) i32)
+      (array.init_data $n $d (local.get 0) (local.get 1) (local.get 1) (local.get 1))))`);
+  const module = viewOf(code);
+  const reasonOf = (index: number, changed: Partial<MachineModule>) =>
+    functionVerifier(X64_MACHINE, { ...module, ...changed }).verify(index)?.reason;
+  for (let index = 0; index < 5; index++) equal(reasonOf(index, {}), undefined);
+  const [, external] = module.tableElement;
+  const [references, constants, numbers] = module.typeId;
+  const segments = { segmentElement: module.segmentElement.with(0, external) };
+  equal(reasonOf(0, { tableElement: [] }), REASON.REFERENCE);
+  for (let index = 1; index < 4; index++) equal(reasonOf(index, segments), REASON.REFERENCE);
+  const types = (...ids: number[]) => ({ typeId: Int32Array.from([...ids, ...module.typeId.slice(ids.length)]) });
+  equal(reasonOf(2, types(numbers)), REASON.REFERENCE);
+  equal(reasonOf(3, types(constants)), REASON.REFERENCE);
+  equal(reasonOf(4, types(references, constants, references)), REASON.REFERENCE);
+});
+
 Deno.test("the operands of a compare with a constant have names of their own", () => {
   // If they shared one, a bound of the loaded value would make the branch impossible, and the access stay unseen.
   const code = compiled(program("bench/wasm/refs_dispatch.wasm"));
@@ -348,6 +389,8 @@ Deno.test("changed stubs are found", () => {
   const bytes = code.bytes.slice();
   bytes[200] ^= 1;
   equal(findingsOf({ ...code, bytes }, OPTIONS)[0].index, -1);
+  const tables = { ...code.tables, pollAt: Int32Array.of(200) };
+  equal(findingsOf({ ...code, tables }, OPTIONS)[0].index, -1, "the place of a poll");
 });
 
 Deno.test("a table that the code writes is not taken to be constant", () => {
