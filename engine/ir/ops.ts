@@ -4,17 +4,17 @@
  *
  * Operand columns a, b, c of an instruction (ir/function.ts) are described by `operands`, one letter per column:
  *
- *     v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the
- *     list e edge id · k plain integer · . unused
+ *     v value id · l first index of a list of value ids in the pool (its length is the next column)
+ *     n length of the list · e edge id · k plain integer · . unused
  *
  * `result` is a type letter (i i32, I i64, f f32, F f64, v v128, r ref), `t` for the instruction's own `ty` column, `a`
  * for the type of operand a, or `_` for none.
  *
  * `flags`:
  *
- *     p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its
- *     region t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a
- *     block c commutative
+ *     p pure (no effects, may be removed, merged and moved) · r reads memory of its region
+ *     w writes memory of its region · t may trap · z ends a block · c commutative
+ *     x calls or leaves compiled code (reads and writes everything, may grow memory)
  */
 
 import { VECTOR_ROWS } from "./vector_ops.ts";

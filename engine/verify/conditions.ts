@@ -225,7 +225,7 @@ function noteOwn(a: Analysis, name: number): void {
   eachReference(a, name, (l) => a.facts.low[l] |= REFERENCE_FACTS.OWN);
 }
 
-/** The exception that was caught has tag `tag`: the payload is in the overflow buffer, unless that was written since. */
+/** The caught exception has tag `tag`: its payload is in the overflow buffer, unless that was written since. */
 function notePayload(a: Analysis, tag: number): void {
   if (a.facts.low[PLACE.PAYLOAD] !== 1) return;
   a.module.tagPayload[tag].forEach((type, k) => {

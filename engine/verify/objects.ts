@@ -109,7 +109,7 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   if (heap !== bottomOf(heap) || at + size > NULL_PAGE) a.fail(REASON.OBJECT);
 }
 
-/** The access at distance `at` of the object in `a.referent` faults for null, so behind it the reference is not null. */
+/** The access at distance `at` of the object in `a.referent` faults for null, so the reference is not null after it. */
 function passNull(a: Analysis, at: number): void {
   a.requireContext();
   noteNull(a, a.facts.name[a.referent], false);

@@ -1,6 +1,7 @@
 /**
- * Code that no compiler writes: each row has machine code by hand that leaves its sandbox, or lets its handler of faults
- * do so, and the same code without the fault. The verifier refuses the first for the given reason and proves the second.
+ * The verifier on machine code written by hand. Each row has code that may leave its sandbox, or make the handler of
+ * faults do so, and the same code without the fault. The verifier refuses the first for the given reason and proves the
+ * second.
  */
 import { equal } from "node:assert/strict";
 import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
@@ -23,9 +24,9 @@ await prepareBodyCompiler("x64");
 await prepareBodyCompiler("arm64");
 
 /**
- * One fault. Code is hexadecimal, as llvm-mc prints it; braces hold words that depend on the image: the distances to the
- * function itself, to the stub of a trap and to that of a builtin, the place of a displacement to the poll page, and
- * offsets in the context. Parameters are in rax, rcx, rdx, and in x0, x1, x2.
+ * One fault. Code is hexadecimal, as llvm-mc assembles it. Braces hold words that depend on the image: the distances
+ * to the function itself, to the stub of a trap and to that of a builtin, the place of a displacement to the poll page,
+ * and offsets in the context. Parameters are in rax, rcx, rdx, and in x0, x1, x2.
  */
 interface Row {
   readonly name: string;
@@ -426,8 +427,8 @@ class Assembled {
 
 /** The reason why `hex` is not proven, undefined if it is. */
 function reasonFor(row: Row, module: MachineModule, hex: string): string | undefined {
-  const { image } = { image: new Assembled(row, module, hex, module.tables.functionStart[0]).image() };
-  return verifyCode(machineOf(row.arch === "arm64" ? ARM64 : X64), image)[0]?.reason;
+  const code = new Assembled(row, module, hex, module.tables.functionStart[0]);
+  return verifyCode(machineOf(row.arch === "arm64" ? ARM64 : X64), code.image())[0]?.reason;
 }
 
 for (const row of ROWS) {
