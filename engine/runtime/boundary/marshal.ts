@@ -37,9 +37,9 @@ export interface HostService {
 export interface CallInEnv {
   state: NativeRegion;
   boundary: Boundary;
-  /** If `closed` or `attention` is set, `enter` must be called first. */
+  /** If `closed` is set, or `attention` and `needsEntry` says so, `enter` must be called first. */
   instance: { readonly closed: boolean };
-  thread: { readonly attention: boolean };
+  thread: { readonly attention: boolean; needsEntry(): boolean };
   /** Throws if the instance is closed or may not be called now; sweeps if a sweep is due; advances pending work. */
   enter: () => void;
   /** `call` of the guest thread. */
@@ -288,7 +288,7 @@ function callInSource(type: FuncType): string {
   const code = wordAsDouble(env.code), context = wordAsDouble(env.context);
   const thunk = wordAsDouble(env.thunk), record = wordAsDouble(env.record);
   return { call(${names.join(", ")}) {
-    if (instance.closed || thread.attention) enter();
+    if (instance.closed || thread.attention && thread.needsEntry()) enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
     ${put(CALL_CODE, "code")} ${put(CALL_CONTEXT, "context")} ${put(CALL_THUNK, "thunk")} ${put(CALL_RECORD, "record")}

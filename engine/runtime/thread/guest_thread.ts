@@ -84,8 +84,13 @@ export interface PendingWork {
   readonly eager?: boolean;
 }
 
-/** Number of calls between two advances of pending work, each of which reads the clock. */
+/**
+ * Number of calls between two advances of pending work, each of which reads the clock. It is doubled while the calls
+ * take less than SHORT_LOOK_MS together, up to MOST_CALLS_PER_LOOK; polls show when a call takes longer than before.
+ */
 const CALLS_PER_LOOK = 32;
+const MOST_CALLS_PER_LOOK = 512;
+const SHORT_LOOK_MS = 0.05;
 
 /** The shortest delay before processor time is read again, in milliseconds. */
 const LEAST_WATCH_MS = 0.1;
@@ -140,7 +145,9 @@ export class GuestThread {
   readonly resume: () => number;
   /** Frames of suspended and preempted calls; their words are conservative roots. */
   readonly suspended: Set<SuspendedFrames> = new Set();
-  /** Set if a call from JavaScript must first call `enter`: a sweep is due, a call is preempted, or work is pending. */
+  /**
+   * Set if a sweep is due, a call is preempted, or work is pending. A call from JavaScript must then ask `needsEntry`.
+   */
   attention = false;
   readonly #stackTop: NativeRegion;
   #stack: NativeRegion | undefined;
@@ -148,6 +155,11 @@ export class GuestThread {
   #preempted = 0;
   readonly #pending = new Set<PendingWork>();
   #callsToLook = 1;
+  #callsPerLook = CALLS_PER_LOOK;
+  /** The time of the last advance of pending work. */
+  #advancedAt = -Infinity;
+  /** The number of calls that need not `enter`, because pending work alone has the attention and advanced lately. */
+  #freeCalls = 0;
   #eager = false;
   /** The length of a slice in milliseconds: how long an asynchronous call runs before the event loop gets a turn. */
   sliceMs = 8;
@@ -321,7 +333,20 @@ export class GuestThread {
   }
 
   #updateAttention(): void {
-    this.attention = this.#sweepDue || this.#preempted > 0 || this.#pending.size > 0;
+    this.attention = this.#needsEveryCall || this.#pending.size > 0;
+    if (this.#needsEveryCall) this.#freeCalls = 0;
+  }
+
+  /** True if every call must `enter`, not only one of CALLS_PER_LOOK. */
+  get #needsEveryCall(): boolean {
+    return this.#sweepDue || this.#preempted > 0 || this.#eager;
+  }
+
+  /** Counts a call while `attention` is set; returns true if it must `enter`. */
+  needsEntry(): boolean {
+    if (this.#freeCalls === 0) return true;
+    this.#freeCalls--;
+    return false;
   }
 
   /** Registers `work`, which advances while JavaScript is in control of this thread until it is finished. */
@@ -329,6 +354,9 @@ export class GuestThread {
     this.#pending.add(work);
     this.#eager ||= work.eager === true;
     this.#callsToLook = 1; // the next call may run for a long time, so it must arm its polls
+    this.#callsPerLook = CALLS_PER_LOOK;
+    this.#freeCalls = 0;
+    this.#advancedAt = -Infinity;
     this.#updateAttention();
   }
 
@@ -338,11 +366,12 @@ export class GuestThread {
   }
 
   /**
-   * Called for calls in both directions: advances pending work once per CALLS_PER_LOOK calls, or at each if some is
-   * eager.
+   * Called for calls in both directions that `needsEntry`: advances pending work once per CALLS_PER_LOOK calls or more,
+   * or at each if some is eager.
    */
   lookForWork(): void {
-    if (--this.#callsToLook > 0 && !this.#eager) return;
+    if (!this.#needsEveryCall) this.#freeCalls = this.#callsPerLook - 1;
+    else if (--this.#callsToLook > 0 && !this.#eager) return;
     this.#callsToLook = CALLS_PER_LOOK;
     this.advanceWork();
   }
@@ -350,6 +379,9 @@ export class GuestThread {
   /** Advances all pending work, and arms the polls of running code for the time of its next call. */
   advanceWork(atPoll = false): void {
     const now = performance.now();
+    const isShort = now - this.#advancedAt < SHORT_LOOK_MS && !this.#isUnwatched;
+    this.#callsPerLook = isShort ? Math.min(2 * this.#callsPerLook, MOST_CALLS_PER_LOOK) : CALLS_PER_LOOK;
+    this.#advancedAt = now;
     let next = Infinity;
     for (const work of this.#pending) {
       const wanted = work.advance(now, atPoll);
@@ -458,7 +490,7 @@ export class GuestThread {
         try {
           do {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
-              if (this.attention && this.hasWork) this.lookForWork();
+              if (this.attention && this.needsEntry() && this.hasWork) this.lookForWork();
               const service = hostServices[i32[PARK_INDEX]];
               const promise = service();
               if (promise !== undefined) refusePromise(service, promise);
