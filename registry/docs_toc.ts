@@ -15,6 +15,7 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference",
   "reference-wasi",
   "reference-threads",
+  "reference-counts",
   "reference-recording",
   "reference-node-wasi",
   "reference-webassembly",

@@ -40,7 +40,7 @@ export function compileQuickRunsEagerly(
       writeFileSync(module, encodeModule(parseModule(sample.text)));
       // Fills the cache of compiled modules: `auto` stores nothing for a short first run.
       runSample(scratch, entry, { ...sample, options: ["--tier", "optimizing", ...sample.options] }, module);
-      const folder = join(scratch, `counts${k}`);
+      const folder = join(scratch, `coverage${k}`);
       runSample(scratch, entry, sample, module, folder);
       requireQuick(folder, quick);
       return folder;
@@ -106,7 +106,7 @@ export function compileFirstEagerly(files: Map<string, Uint8Array>): void {
       writeFileSync(join(scratch, `${name}.wasm`), encodeModule(parseModule(text)));
     }
     writeFileSync(join(scratch, "first_result.js"), FIRST_RESULT);
-    const counts = join(scratch, "counts");
+    const counts = join(scratch, "coverage");
     const { status, stderr } = runDeno(scratch, [join(scratch, "first_result.js")], counts);
     if (status !== 0) throw new Error(`the package fails on a module: status ${status}\n${stderr}`);
     rewriteCalled(files, scratch, [counts], (path) => EXAMINED.test(path) ? "none" : "public");
@@ -126,7 +126,7 @@ export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string
     const counts = QUICK_SAMPLES.map((sample, k) => {
       const module = join(scratch, `${sample.name}.wasm`);
       writeFileSync(module, encodeModule(parseModule(sample.text)));
-      const folder = join(scratch, `counts${k}`);
+      const folder = join(scratch, `coverage${k}`);
       runSample(scratch, entry, { ...sample, options: ["--no-cache", ...sample.options] }, module, folder);
       return folder;
     });

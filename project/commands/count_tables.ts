@@ -3,7 +3,7 @@
  * first. Invariant: names from a module are escaped.
  */
 import { safe } from "../base/terminal.ts";
-import type { RunCounts } from "../ops/count_run.ts";
+import type { RunCounts } from "@waft/engine/counts";
 import type { CountTable } from "../pages/counts_page.ts";
 
 /** Rows of a table in the terminal. */

@@ -32,8 +32,8 @@ import {
   V128,
   type ValType,
 } from "@waft/engine/internal/wasm/types";
-import { Assembler } from "../instrument/assembler.ts";
-import { requireBodySize } from "../instrument/body_limit.ts";
+import { Assembler } from "@waft/engine/internal/instrument/assembler";
+import { requireBodySize } from "@waft/engine/internal/instrument/body_limit";
 
 /** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
 export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { type Memory, NewEngine } from "@waft/engine";
-import { countModule, readCounter } from "../../project/instrument/count_module.ts";
+import { countModule, readCounter } from "../../engine/instrument/count_module.ts";
 
 /** The counters of `text` after a call of its export `run`: rows of kind, function, and the site's counters. */
 function countsOf(text: string, ...args: unknown[]): (string | number)[][] {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { instrument } from "../../project/debug/instrument.ts";
-import { countModule } from "../../project/instrument/count_module.ts";
+import { countModule } from "../../engine/instrument/count_module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 import { runScenario } from "../fuzz/scenario.ts";

@@ -59,6 +59,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "Programs that use wasi-threads: each thread is a Worker.",
   },
   {
+    page: "reference-counts",
+    specifier: "@waft/engine/counts",
+    package: "engine",
+    entry: "./counts",
+    title: "API reference: counts",
+    about: "Exact counts of runs: calls, turns of loops, allocations, growth of memories and calls of the host.",
+  },
+  {
     page: "reference-recording",
     specifier: "@waft/engine/recording",
     package: "engine",

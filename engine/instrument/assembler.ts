@@ -2,10 +2,10 @@
  * A writer of the instructions that instrumentation adds. In: mnemonics and indices. Out: bytes of a function body.
  * Invariant: accesses are to one memory, that of the instrumentation, and assume no alignment.
  */
-import { ByteWriter } from "@waft/engine/internal/base/bytes";
-import { writeValType } from "@waft/engine/internal/binary/types";
-import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes";
-import type { ValType } from "@waft/engine/internal/wasm/types";
+import { ByteWriter } from "../base/bytes.ts";
+import { writeValType } from "../binary/types.ts";
+import { idOf, type Mnemonic, OPCODES } from "../wasm/opcodes.ts";
+import type { ValType } from "../wasm/types.ts";
 
 /** A writer of instructions. */
 export class Assembler extends ByteWriter {

@@ -6,12 +6,12 @@
  * changes. Every site has one or two counters of 64 bits. Invariant: a counter changes only where control passes its
  * site; the stack of operands is the same before and after.
  */
-import { decodeModule } from "@waft/engine/internal/binary/decode";
-import { encodeModule } from "@waft/engine/internal/binary/encode";
-import { CodeReader } from "@waft/engine/internal/wasm/code_reader";
-import type { Module, RawBytes } from "@waft/engine/internal/wasm/module";
-import { idOf, type Mnemonic, OPCODES } from "@waft/engine/internal/wasm/opcodes";
-import { type FuncType, I32, type ValType } from "@waft/engine/internal/wasm/types";
+import { decodeModule } from "../binary/decode.ts";
+import { encodeModule } from "../binary/encode.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import type { Module, RawBytes } from "../wasm/module.ts";
+import { idOf, type Mnemonic, OPCODES } from "../wasm/opcodes.ts";
+import { type FuncType, I32, type ValType } from "../wasm/types.ts";
 import { Assembler } from "./assembler.ts";
 import { requireBodySize } from "./body_limit.ts";
 

@@ -3,7 +3,7 @@
  * instrumentation. Out: nothing, or an Error with the function and the size of its own body, which a user can compare
  * with the module.
  */
-import { MAX_BODY_BYTES } from "@waft/engine/internal/wasm/limits";
+import { MAX_BODY_BYTES } from "../wasm/limits.ts";
 
 /** Throws an Error if the instrumented body of function `func` is too large; sizes are in bytes. */
 export function requireBodySize(func: number, ownBytes: number, instrumentedBytes: number): void {
