@@ -2,10 +2,13 @@
  * Standard streams that are files: descriptors that the program opened with `node:fs`, and keeps.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ERRNO, FILETYPE } from "../../engine/wasi/abi.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 import { removeFolder } from "../support/remove_folder.ts";
 import { BUFFER, RawGuest } from "./raw_guest.ts";
 
@@ -62,14 +65,7 @@ Deno.test("files as standard streams: vectors, status, wrong directions, closing
 });
 
 Deno.test("files as standard streams: a descriptor that the program has closed is refused", () => {
-  const folder = mkdtempSync(join(tmpdir(), "waft-files-"));
-  try {
-    const closed = openSync(join(folder, "out"), "w");
-    const guest = new RawGuest({ stdio: [0, closed, 2] });
-    closeSync(closed);
-    assert.equal(guest.write(1, "x"), ERRNO.badf);
-    guest.close();
-  } finally {
-    removeFolder(folder);
-  }
+  const [program, first] = hostCommand(fileURLToPath(new URL("./closed_stream_program.ts", import.meta.url)));
+  const { stdout, stderr } = spawnSync(program, first, { encoding: "utf8", timeout: CHILD_TIMEOUT });
+  assert.equal(stdout, `${ERRNO.badf}\n`, stderr);
 });

@@ -1,0 +1,20 @@
+/**
+ * Closes the file that is a guest's standard output, and lets the guest write to it: in a separate process, because
+ * another thread could open a file at the same descriptor. Out: the guest's error number.
+ */
+import { closeSync, mkdtempSync, openSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { removeFolder } from "../support/remove_folder.ts";
+import { RawGuest } from "./raw_guest.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "waft-files-"));
+try {
+  const output = openSync(join(folder, "out"), "w");
+  const guest = new RawGuest({ stdio: [0, output, 2] });
+  closeSync(output);
+  console.log(guest.write(1, "x"));
+  guest.close();
+} finally {
+  removeFolder(folder);
+}
