@@ -39,7 +39,10 @@ export function compileComponent(engine: Engine, source: Uint8Array | ArrayBuffe
 
 function binaryOf(source: Uint8Array | ArrayBuffer | string): Uint8Array {
   if (typeof source === "string") return componentToBinary(source);
-  const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
-  if (!(bytes instanceof Uint8Array)) throw new TypeError("A component is given as bytes or as text");
+  if (!(source instanceof Uint8Array) && !(source instanceof ArrayBuffer)) {
+    throw new TypeError("A component is given as bytes or as text");
+  }
+  // A copy: its core modules are instantiated and optimized later, and the caller may change the buffer.
+  const bytes = new Uint8Array(source);
   return !isComponent(bytes) && isComponentText(bytes) ? componentToBinary(bytes) : bytes;
 }

@@ -63,7 +63,7 @@ export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode 
   return undefined;
 }
 
-/** Offers this code to later modules with the same bytes and settings. */
+/** Offers this code to later modules with the same bytes, which no program can change, and settings. */
 export function rememberCode(
   bytes: Uint8Array,
   settings: string,
@@ -71,7 +71,7 @@ export function rememberCode(
 ): void {
   if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
   const key = keyOf(bytes, settings);
-  const entry: Entry = { bytes: bytes.slice(), code: new WeakRef(compiled), statistics };
+  const entry: Entry = { bytes, code: new WeakRef(compiled), statistics };
   ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry].slice(-MOST_ENTRIES));
   GONE.register(compiled, key);
 }

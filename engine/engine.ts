@@ -344,14 +344,14 @@ export class Engine implements Settings {
    * the implementation limits, and TypeError if `source` is neither bytes nor text.
    */
   compile(source: Uint8Array | ArrayBuffer | string): Module {
-    const given = sourceOf(source);
+    const given = privateSource(source);
     if (this.#cache !== undefined && typeof given !== "string" && looksBinary(given)) {
       return this.#compileCached(given, this.#cache);
     }
     if (this.tier === "optimizing") prepareHelpers(this.#threads, given.length);
     const places = new TextPlaces();
     const isText = typeof given === "string" || !looksBinary(given);
-    return withPlaces(places, () => this.compileParsed(this.#parse(given, places), isText ? places : undefined));
+    return withPlaces(places, () => this.compileParsed(parsePrivate(given, places), isText ? places : undefined));
   }
 
   /**
@@ -699,8 +699,8 @@ export class Engine implements Settings {
   }
 
   /**
-   * Decodes a module in binary form (`\0asm…`) or parses its text; `bytes` of the result is the binary form. Throws
-   * MalformedError.
+   * Decodes a module in binary form (`\0asm…`) or parses its text; `bytes` of the result is the binary form, in memory
+   * of its own. Throws MalformedError.
    *
    * @internal
    */
@@ -709,10 +709,22 @@ export class Engine implements Settings {
   }
 
   #parse(source: Uint8Array | ArrayBuffer | string, places: TextPlaces): WasmModule {
-    const given = sourceOf(source);
-    const isBinary = typeof given !== "string" && looksBinary(given);
-    return isBinary ? decodeModule(given) : parseModule(given, { places });
+    return parsePrivate(privateSource(source), places);
   }
+}
+
+/**
+ * The text of a module, or a copy of its bytes, which no program can change: the module reads them again when its code
+ * is optimized, and the caller's buffer may be shared with threads or be the memory of a guest.
+ */
+function privateSource(source: unknown): Uint8Array<ArrayBuffer> | string {
+  const given = sourceOf(source);
+  return typeof given === "string" ? given : new Uint8Array(given);
+}
+
+function parsePrivate(source: Uint8Array | string, places: TextPlaces): WasmModule {
+  const isBinary = typeof source !== "string" && looksBinary(source);
+  return isBinary ? decodeModule(source) : parseModule(source, { places });
 }
 
 formatAs(Engine.prototype, (engine) => {
