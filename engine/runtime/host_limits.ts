@@ -1,11 +1,12 @@
 /**
  * The limits of the running call, for host functions that block or do work proportional to their arguments. Out: the
- * deadline, the trap for passing it, and a function that charges fuel. Invariant: outside of calls there is no
+ * deadline, whether time is up, the trap that follows, and a function that charges fuel. Invariant: outside of calls there is no
  * deadline, and fuel is unlimited.
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { realmStore } from "./realm_store.ts";
+import { UNLIMITED_FUEL } from "./thread/guest_thread.ts";
 
 /** Bytes per unit of fuel, as for bulk instructions. */
 const BYTES_PER_FUEL = 64;
@@ -15,7 +16,20 @@ export function callDeadline(): number {
   return realmStore().thread.deadline;
 }
 
-/** The trap of a call whose deadline passes in a host function. */
+/** Whether the deadline or the processor time of the running call has passed. */
+export function callIsOver(): boolean {
+  const { thread } = realmStore();
+  return performance.now() >= thread.deadline || thread.processorTimeIsUp;
+}
+
+/** Whether the running call has a deadline, or limited processor time or fuel. */
+export function callIsBounded(): boolean {
+  const { thread } = realmStore();
+  return thread.deadline !== Infinity || thread.processorDeadline !== Infinity ||
+    thread.state.i64[THREAD.FUEL >> 3] < UNLIMITED_FUEL / 2n;
+}
+
+/** The trap of a call whose time is up in a host function. */
 export function interruptedCall(): Error {
   return realmStore().trapInBuiltin(TRAP_MESSAGES[TRAP.INTERRUPTED]);
 }

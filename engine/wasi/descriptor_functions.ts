@@ -9,7 +9,7 @@ import { readClock } from "./clock_functions.ts";
 import { type Descriptor, type DirectoryEntry, isNonblocking } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
 import { readStatus, writeStatus } from "./status.ts";
-import { POLL, requireReady } from "./waits.ts";
+import { PIECE_BYTES, POLL, requireReady } from "./waits.ts";
 import { checked, WasiError } from "./wasi_error.ts";
 
 /** Maximum number of vectors in one scatter or gather call (Linux's IOV_MAX). */
@@ -162,8 +162,10 @@ export class DescriptorFunctions {
     if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.IN);
     const { sys, scratch, waits } = this.#state;
     const n = this.#vectors(at >>> 0, count >>> 0);
-    const { address } = scratch.out;
-    const got = mayWait(descriptor) ? waits.read(descriptor.fd, address, n) : sys("readv", descriptor.fd, address, n);
+    const { fd } = descriptor;
+    const got = mayWait(descriptor)
+      ? this.#paid(waits.read(fd, scratch.out.address, this.#firstPiece(n)))
+      : this.#inPieces(n, (address, vectors) => sys("readv", fd, address, vectors));
     return this.#transferred(got, gotAt);
   }
 
@@ -172,12 +174,12 @@ export class DescriptorFunctions {
     if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.OUT);
     const { sys, scratch, waits } = this.#state;
     const n = this.#vectors(at >>> 0, count >>> 0);
-    const { address } = scratch.out;
+    const { fd } = descriptor;
     const done = !mayWait(descriptor)
-      ? sys("writev", descriptor.fd, address, n)
-      : waits.isLimited
-      ? this.#writeClipped(descriptor.fd, n)
-      : waits.writeVectors(descriptor.fd, address, n);
+      ? this.#inPieces(n, (address, vectors) => sys("writev", fd, address, vectors))
+      : waits.isBounded
+      ? checked(this.#writeClipped(fd, n))
+      : this.#paid(waits.writeVectors(fd, scratch.out.address, n));
     return this.#transferred(done, doneAt);
   }
 
@@ -262,7 +264,56 @@ export class DescriptorFunctions {
     return count;
   }
 
-  /** Writes `count` vectors of the scratch buffer, each of them no further than the deadline allows. */
+  /**
+   * Moves the bytes of `count` vectors of the scratch buffer by system calls, `move`, of vectors at an address after a
+   * number of bytes: by one, or, where a limit has to end it, by many. Charges and returns the bytes moved; throws the
+   * error of the first call.
+   */
+  #inPieces(count: number, move: (address: number, vectors: number, before: number) => number): number {
+    const { scratch: { out }, waits } = this.#state;
+    if (!waits.isBounded || this.#bytesOf(count) <= PIECE_BYTES) return this.#paid(move(out.address, count, 0));
+    let done = 0;
+    for (let at = 0; at < count * VECTOR_BYTES; at += VECTOR_BYTES) {
+      const [start, length] = [out.word(at), out.word(at + 8)];
+      for (let moved = 0; moved < length;) {
+        waits.check();
+        const piece = Math.min(length - moved, PIECE_BYTES);
+        out.setWord(at, start + moved);
+        out.setWord(at + 8, piece);
+        const result = move(out.address + at, 1, done);
+        if (result < 0 && done > 0) return done;
+        done += this.#paid(result);
+        moved += result;
+        if (result < piece) return done;
+      }
+    }
+    return done;
+  }
+
+  /** The vectors of the scratch buffer, of `count`, that a call with limits reads into at once; the last is clipped. */
+  #firstPiece(count: number): number {
+    const { scratch: { out }, waits } = this.#state;
+    if (!waits.isBounded) return count;
+    let bytes = 0;
+    for (let k = 0; k < count; k++) {
+      const length = out.word(k * VECTOR_BYTES + 8);
+      if (bytes + length >= PIECE_BYTES) {
+        out.setWord(k * VECTOR_BYTES + 8, PIECE_BYTES - bytes);
+        return k + 1;
+      }
+      bytes += length;
+    }
+    return count;
+  }
+
+  #bytesOf(count: number): number {
+    const { out } = this.#state.scratch;
+    let bytes = 0;
+    for (let k = 0; k < count; k++) bytes += out.word(k * VECTOR_BYTES + 8);
+    return bytes;
+  }
+
+  /** Writes `count` vectors of the scratch buffer, each of them no further than the limits allow, and charges them. */
   #writeClipped(fd: number, count: number): number {
     const { scratch: { out }, waits } = this.#state;
     let done = 0;
@@ -291,7 +342,7 @@ export class DescriptorFunctions {
     offset: bigint,
     doneAt: number,
   ): number {
-    const { sys, scratch, descriptors } = this.#state;
+    const { sys, descriptors } = this.#state;
     const descriptor = descriptors.get(index);
     if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.isdir);
     requireSeekable(descriptor);
@@ -299,13 +350,22 @@ export class DescriptorFunctions {
     const n = this.#vectors(at >>> 0, count >>> 0);
     const place = BigInt.asUintN(64, offset);
     if (place >= 1n << 63n) throw new WasiError(ERRNO.inval);
-    return this.#transferred(sys(call, descriptor.fd, scratch.out.address, n, place, 0), doneAt);
+    const done = this.#inPieces(
+      n,
+      (address, vectors, before) => sys(call, descriptor.fd, address, vectors, place + BigInt(before), 0),
+    );
+    return this.#transferred(done, doneAt);
   }
 
-  /** Ends a transfer: charges its bytes, and writes their number to the guest. */
-  #transferred(result: number, at: number): number {
+  /** The number of bytes that a system call moved, after charging them; throws its error. */
+  #paid(result: number): number {
     const done = checked(result);
     this.#state.waits.charge(done);
+    return done;
+  }
+
+  /** Ends a transfer: writes the number of its bytes to the guest. */
+  #transferred(done: number, at: number): number {
     this.#state.memory.setU32(at >>> 0, done);
     return 0;
   }

@@ -9,7 +9,7 @@ import { currentHost } from "../host/current.ts";
 import { fileCalls } from "../host/file_calls.ts";
 import type { Instance } from "../engine.ts";
 import { Memory } from "../runtime/memory/memory.ts";
-import { callDeadline, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
+import { callDeadline, callIsBounded, callIsOver, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import {
   ALL_RIGHTS,
   DIRECTORY_RIGHTS,
@@ -57,7 +57,13 @@ export interface WasiOptions {
 }
 
 /** Waits end at the deadline of the call that runs now in this realm. */
-const CALL_LIMITS: CallLimits = { deadline: callDeadline, interrupted: interruptedCall, charge: chargeBytes };
+const CALL_LIMITS: CallLimits = {
+  deadline: callDeadline,
+  isOver: callIsOver,
+  isBounded: callIsBounded,
+  interrupted: interruptedCall,
+  charge: chargeBytes,
+};
 
 /** One guest's WASI. */
 export class Wasi {

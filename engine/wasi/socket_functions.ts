@@ -76,12 +76,16 @@ export class SocketFunctions {
     const [address, length] = this.#vector(at, count);
     const put = (options: number) => (at: number, bytes: number) => sys("sendto", descriptor.fd, at, bytes, options);
     const nowait = put(MSG_NOSIGNAL | MSG_DONTWAIT);
+    const atOnce = () => {
+      const sent = nowait(address, length);
+      waits.charge(Math.max(sent, 0));
+      return sent;
+    };
     const sent = checked(
       isNonblocking(descriptor)
-        ? nowait(address, length)
+        ? atOnce()
         : waits.write(descriptor.fd, address, length, waits.isLimited ? nowait : put(MSG_NOSIGNAL)),
     );
-    waits.charge(sent);
     memory.setU32(lengthAt >>> 0, sent);
     return 0;
   }

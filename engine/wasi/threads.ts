@@ -136,6 +136,8 @@ class GuestProcess {
     const end = until === undefined ? Infinity : monotonic(until);
     this.#wasi = new Wasi({ ...own, ...strings }, {
       deadline: () => end,
+      isOver: () => performance.now() >= end,
+      isBounded: () => end !== Infinity,
       interrupted: () => new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED]),
       charge: () => {},
     });

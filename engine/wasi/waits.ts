@@ -2,7 +2,7 @@
  * Waits of WASI functions, clipped to the deadline of the call. In: descriptors of the process and the events to wait
  * for. Out: the ready ones; past the deadline, the trap `interrupted` is thrown through the guest.
  *
- * Invariant: while a deadline is set, no system call of a guest blocks beyond it. Reads and writes on streams follow a
+ * Invariant: while a deadline is set, no system call of a guest blocks beyond it, however often it is ready. Reads and writes on streams follow a
  * poll and move no more than the poll promised; if another process takes the data or the room first, they wait again
  * where the kernel supports RWF_NOWAIT.
  */
@@ -18,12 +18,18 @@ export const POLL = { IN: 1, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
 export interface CallLimits {
   /** The deadline on the clock of performance.now(); Infinity for none. */
   deadline(): number;
-  /** The error that ends a wait at the deadline. */
+  /** Whether the call has used up its time: the deadline has passed, or its processor time. */
+  isOver(): boolean;
+  /** Whether time, processor time or fuel of the call are limited at all. */
+  isBounded(): boolean;
+  /** The error that ends a call whose time is up. */
   interrupted(): Error;
   /** Charges the fuel of bytes moved. Throws the trap when there is too little. */
   charge(bytes: number): void;
 }
 
+/** Bytes that a call with limits moves at once; the limits are checked in between. */
+export const PIECE_BYTES = 1 << 20;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1_000_000_000n;
 /** The maximum number of bytes that a pipe accepts without blocking once it is ready (Linux's PIPE_BUF). */
@@ -52,9 +58,14 @@ export class Waits {
     return this.#limits.deadline() !== Infinity;
   }
 
-  /** Throws the trap when the deadline has passed. */
+  /** Whether work has to be divided, so that a limit ends it. */
+  get isBounded(): boolean {
+    return this.#limits.isBounded();
+  }
+
+  /** Throws the trap when the call's time is up. */
   check(): void {
-    if (performance.now() >= this.#limits.deadline()) throw this.#limits.interrupted();
+    if (this.#limits.isOver()) throw this.#limits.interrupted();
   }
 
   /** Charges the fuel of `bytes` moved. */
@@ -98,6 +109,7 @@ export class Waits {
   read(fd: number, vectors: number, count: number): number {
     if (!this.isLimited) return this.#blocking("readv", fd, vectors, count, POLL.IN);
     for (;;) {
+      this.check();
       this.untilReady(fd, POLL.IN);
       const got = this.#sys("preadv2", fd, vectors, count, -1, 0, RWF_NOWAIT);
       const errno = errnoOf(got);
@@ -132,16 +144,19 @@ export class Waits {
   }
 
   /**
-   * Writes `length` bytes at `address` to a stream; `put` makes a single write. May wait. Returns the result of a
-   * system call.
+   * Writes `length` bytes at `address` to a stream; `put` makes a single write. May wait. Charges the bytes written, and
+   * returns the result of a system call.
    */
   write(fd: number, address: number, length: number, put: (address: number, length: number) => number): number {
-    if (!this.isLimited) return put(address, length);
+    const most = this.isLimited ? PIPE_BYTES : this.isBounded ? PIECE_BYTES : Infinity;
     let done = 0;
     do {
-      this.untilReady(fd, POLL.OUT);
-      const written = put(address + done, Math.min(length - done, PIPE_BYTES));
-      if (written < 0 && errnoOf(written) !== ERRNO.again) return done > 0 ? done : written;
+      this.check();
+      if (this.isLimited) this.untilReady(fd, POLL.OUT);
+      const written = put(address + done, Math.min(length - done, most));
+      if (errnoOf(written) === ERRNO.again) this.untilReady(fd, POLL.OUT);
+      else if (written < 0) return done > 0 ? done : written;
+      this.charge(Math.max(written, 0));
       done += Math.max(written, 0);
     } while (done < length);
     return done;
@@ -152,6 +167,7 @@ export class Waits {
     if (!this.isLimited) return this.#sys("recvfrom", fd, address, length, all ? flags | MSG_WAITALL : flags);
     let done = 0;
     for (;;) {
+      this.check();
       this.untilReady(fd, POLL.IN);
       const got = this.#sys("recvfrom", fd, address + done, length - done, flags | MSG_DONTWAIT);
       if (got < 0 && errnoOf(got) === ERRNO.again) continue;

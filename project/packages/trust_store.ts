@@ -76,9 +76,9 @@ export class TrustStore {
     const path = await this.#fileOf(root);
     const bytes = await this.#files.read(path, MAX_RECORD_BYTES);
     if (bytes === undefined) return {};
-    requireOwnFile(path);
     requireOwn(this.#directory, await this.#files.status(this.#directory), 0o022);
     requireOwn(path, await this.#files.status(path), 0o077);
+    requireOwnFile(path);
     const reading = readJson(bytes, { file: path, codes: "trust", maxBytes: MAX_RECORD_BYTES });
     const value = reading.ok ? reading.document.value : undefined;
     // A record that cannot be read, or that was made for another project, accepts nothing; the next decision replaces

@@ -3,10 +3,13 @@
  * below ends by itself, so a wait that ignores the deadline hangs the test.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Buffer } from "node:buffer";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Context, NewEngine } from "../../engine/mod.ts";
+import { type Context, host, NewEngine } from "../../engine/mod.ts";
+import { RIGHT } from "../../engine/wasi/abi.ts";
+import { Wasi } from "../../engine/wasi/mod.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
 import { BUFFER, RawGuest, type WasiName } from "./raw_guest.ts";
 import { withSandbox } from "./sandbox.ts";
@@ -187,6 +190,84 @@ Deno.test("records that WASI reads cost fuel, also where no byte reaches the gue
     rmSync(root, { recursive: true });
   }
 });
+
+const MIB = 1 << 20;
+const MOVED = 8 * MIB;
+/** No zeros, and a length that no power of two is a multiple of. */
+const PATTERN = Buffer.alloc(MOVED, Uint8Array.from({ length: 251 }, (_, k) => k + 1));
+
+/** Moves 8 MiB between a file and a memory, under limits whose time is up after some checks. */
+function transfer(
+  name: "fd_read" | "fd_pread" | "fd_write" | "fd_pwrite",
+  { checks = Infinity, vectors = 1, isBounded = true }: {
+    readonly checks?: number;
+    readonly vectors?: number;
+    readonly isBounded?: boolean;
+  },
+): { readonly error?: string; readonly moved: number; readonly calls: number } {
+  const root = mkdtempSync(join(tmpdir(), "waft-wasi-pieces-"));
+  const file = join(root, "file");
+  const writes = name.endsWith("write");
+  writeFileSync(file, writes ? "" : PATTERN);
+  let left = checks, charged = 0, calls = 0;
+  const wasi = new Wasi({ preopens: [{ host: root, guest: "/" }] }, {
+    deadline: () => Infinity,
+    isOver: () => left-- <= 0,
+    isBounded: () => isBounded,
+    interrupted: () => new Error("interrupted"),
+    charge: (bytes) => {
+      charged += bytes;
+      calls++;
+    },
+  });
+  const memory = host.memory(9 * 16);
+  wasi.attachMemory(memory);
+  const bytes = new Uint8Array(memory.buffer);
+  const call = (wanted: string, ...args: (number | bigint)[]) =>
+    (wasi.imports[wanted]! as (...a: unknown[]) => number)(...args);
+  try {
+    bytes.set(new TextEncoder().encode("file"));
+    const rights = writes ? RIGHT.fd_write | RIGHT.fd_seek : RIGHT.fd_read | RIGHT.fd_seek;
+    assert.equal(call("path_open", 3, 0, 0, 4, 0, BigInt(rights), 0n, 0, 8), 0);
+    const [fd] = new Uint32Array(memory.buffer, 8, 1);
+    const words = new Uint32Array(memory.buffer, 1024, vectors * 2);
+    for (let k = 0; k < vectors; k++) words.set([MIB + k * MOVED / vectors, MOVED / vectors], k * 2);
+    if (writes) bytes.set(PATTERN, MIB);
+    charged = calls = 0;
+    let error: string | undefined;
+    try {
+      assert.equal(call(name, fd!, 1024, vectors, ...(/_p/.test(name) ? [0n] : []), 16), 0);
+      assert.equal(new Uint32Array(memory.buffer, 16, 1)[0], MOVED);
+    } catch (failure) {
+      error = (failure as Error).message;
+    }
+    const moved = charged - vectors * 16;
+    const arrived = writes ? readFileSync(file) : Buffer.from(memory.buffer, MIB, MOVED);
+    if (writes) assert.equal(arrived.length, moved);
+    else assert.equal(arrived.indexOf(0) >>> 0, moved === MOVED ? 0xffff_ffff : moved);
+    assert.equal(Buffer.compare(arrived.subarray(0, moved), PATTERN.subarray(0, moved)), 0);
+    return { ...(error === undefined ? {} : { error }), moved, calls };
+  } finally {
+    wasi.close();
+    memory.close();
+    rmSync(root, { recursive: true });
+  }
+}
+
+for (const name of ["fd_read", "fd_pread", "fd_write", "fd_pwrite"] as const) {
+  Deno.test(`${name}: limits are checked between the pieces of a large transfer`, () => {
+    for (const vectors of [1, 4, 128]) {
+      const whole = transfer(name, { vectors });
+      assert.deepEqual([whole.error, whole.moved], [undefined, MOVED]);
+      assert.ok(whole.calls >= MOVED / MIB, "each piece is charged before the next one moves");
+      const ended = transfer(name, { checks: 3, vectors });
+      assert.equal(ended.error, "interrupted");
+      assert.ok(ended.moved <= 3 * MIB, `${ended.moved} bytes`);
+      const free = transfer(name, { vectors, isBounded: false });
+      assert.deepEqual([free.error, free.moved, free.calls], [undefined, MOVED, 2], "one system call without limits");
+    }
+  });
+}
 
 /** A multithreaded program whose first thread runs `start`; its standard input never receives data. */
 function program(start: string) {
