@@ -1,7 +1,7 @@
 /**
  * The limits of the running call, for host functions that block or do work proportional to their arguments. Out: the
- * deadline, whether time is up, the trap that follows, and a function that charges fuel. Invariant: outside of calls there is no
- * deadline, and fuel is unlimited.
+ * deadline, whether time is up, the trap that follows, and a function that charges fuel. Invariant: outside of calls
+ * there is no deadline, and fuel is unlimited.
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";

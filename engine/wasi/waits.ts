@@ -2,9 +2,9 @@
  * Waits of WASI functions, clipped to the deadline of the call. In: descriptors of the process and the events to wait
  * for. Out: the ready ones; past the deadline, the trap `interrupted` is thrown through the guest.
  *
- * Invariant: while a deadline is set, no system call of a guest blocks beyond it, however often it is ready. Reads and writes on streams follow a
- * poll and move no more than the poll promised; if another process takes the data or the room first, they wait again
- * where the kernel supports RWF_NOWAIT.
+ * Invariant: while a deadline is set, no system call of a guest blocks beyond it, however often it is ready. Reads and
+ * writes on streams follow a poll and move no more than the poll promised; if another process takes the data or the
+ * room first, they wait again where the kernel supports RWF_NOWAIT.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
@@ -144,8 +144,8 @@ export class Waits {
   }
 
   /**
-   * Writes `length` bytes at `address` to a stream; `put` makes a single write. May wait. Charges the bytes written, and
-   * returns the result of a system call.
+   * Writes `length` bytes at `address` to a stream; `put` makes a single write. May wait. Charges the bytes written,
+   * and returns the result of a system call.
    */
   write(fd: number, address: number, length: number, put: (address: number, length: number) => number): number {
     const most = this.isLimited ? PIPE_BYTES : this.isBounded ? PIECE_BYTES : Infinity;
