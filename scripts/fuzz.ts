@@ -3,12 +3,13 @@
  * (`--help` lists them). Cases run in child processes, so that a crash or a hang of compiled code is attributed to a
  * seed. Out: for each difference the modules and a description in the output folder; progress and totals on stdout.
  *
+ * `--hours H` runs everything in turn, resumes, and adds reduced modules to the corpus that the tests replay.
  * `--shrink` with `--seed S` reduces the modules of one seed while they still differ; with `--files A.wasm,B.wasm` it
  * reduces the modules in those files. Exit status: 0 no difference, 1 difference or crash, 2 usage error.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { BINARYEN_FEATURES, BinaryenModules } from "../tests/fuzz/binaryen_modules.ts";
 import {
   compareModules,
@@ -20,11 +21,13 @@ import {
   type Source,
   SOURCES,
 } from "../tests/fuzz/compare.ts";
+import { writeCorpus } from "../tests/fuzz/corpus.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { runScenarioCase, SCENARIO_NAMES, type ScenarioName } from "../tests/fuzz/scenarios.ts";
 import { SmithModules } from "../tests/fuzz/smith_modules.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
 import { type Tiering, TIERINGS } from "../engine/settings.ts";
+import { replaceFile } from "../project/base/replace_file.ts";
 import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
@@ -43,6 +46,12 @@ const task = {
       default: "optimizing",
     },
     jobs: { value: "J", help: "number of parallel processes", default: "2" },
+    hours: {
+      value: "H",
+      help: "run all generators, scenarios and tiers in turn for H hours, from where the last such run stopped; " +
+        "reduce what differs and add it to tests/fuzz/corpus",
+    },
+    state: { value: "FILE", help: "with --hours: seeds and totals of earlier runs", default: ".cache/fuzz/state.json" },
     out: { value: "DIR", help: "folder for modules that differ", default: join(tmpdir(), "waft-fuzz-findings") },
     shrink: { help: "reduce the modules of --seed while they still differ" },
     files: { value: "A.wasm,…", help: "with --shrink: reduce these modules", default: "" },
@@ -67,6 +76,8 @@ interface Options {
   child: boolean;
   shrink: boolean;
   files: readonly string[];
+  hours: number | undefined;
+  state: string;
 }
 
 /** The sums of the children's reports. */
@@ -132,7 +143,16 @@ function readOptions(): Options {
     child: values.child,
     shrink: values.shrink,
     files: values.files === "" ? [] : values.files.split(","),
+    hours: values.hours === undefined ? undefined : hoursOf(values.hours),
+    state: values.state,
   };
+}
+
+function hoursOf(text: string): number {
+  const hours = Number(text);
+  if (hours > 0 && Number.isFinite(hours)) return hours;
+  console.error(`deno ${task.name}: --hours takes a positive number, not ${JSON.stringify(text)}`);
+  Deno.exit(2);
 }
 
 function featuresOf(option: string, text: string): string[] {
@@ -213,7 +233,12 @@ interface Batch {
 }
 
 /** Runs a batch in a child; returns the remaining cases if the child crashed or hung. */
-async function runBatch(batch: Batch, options: Options, totals: Totals): Promise<Batch | undefined> {
+async function runBatch(
+  batch: Batch,
+  options: Options,
+  totals: Totals,
+  onFound: (seed: number) => void = () => {},
+): Promise<Batch | undefined> {
   const args = [
     "run",
     "-A",
@@ -252,6 +277,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
       if (word === "start") current = Number(first);
       else if (word === "soft") console.log(line);
       else if (word === "found") {
+        onFound(Number(first));
         console.log(
           `seed ${first} (${sourceOf(Number(first), options)}) differs:\n${JSON.parse(line.slice(7 + first.length))}`,
         );
@@ -299,22 +325,24 @@ async function runParent(options: Options): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, options.jobs) }, worker));
-  const seconds = (performance.now() - started) / 1000;
+  report(totals, (performance.now() - started) / 1000);
+  if (totals.found + totals.crashed > 0) {
+    console.log(`See ${options.out}`);
+    Deno.exit(1);
+  }
+}
+
+function report(totals: Totals, seconds: number): void {
   const { executed, scenarios, ...counts } = totals;
   console.log(JSON.stringify(counts));
   printCounts("Own cases that executed an instruction of", executed);
   const reached = Object.entries(scenarios).map(([name, { cases, reached }]) => [name, `${reached} of ${cases}`]);
   printCounts("Cases that reached their scenario", Object.fromEntries(reached));
+  const cases = totals.own + totals.binaryen + totals.smith;
+  const each = (seconds * 1000 / cases).toFixed(1);
   console.log(
-    `${totals.own + totals.binaryen + totals.smith} cases in ${seconds.toFixed(0)} s (${
-      (seconds * 1000 / options.count).toFixed(1)
-    } ms each), ` +
-      `${totals.found} differ, ${totals.crashed} crashed`,
+    `${cases} cases in ${seconds.toFixed(0)} s (${each} ms each), ${totals.found} differ, ${totals.crashed} crashed`,
   );
-  if (totals.found + totals.crashed > 0) {
-    console.log(`See ${options.out}`);
-    Deno.exit(1);
-  }
 }
 
 function printCounts(title: string, counts: Readonly<Record<string, number | string>>): void {
@@ -322,6 +350,85 @@ function printCounts(title: string, counts: Readonly<Record<string, number | str
   if (rows.length === 0) return;
   console.log(title);
   for (const [name, count] of rows) console.log(`  ${name.padEnd(28)} ${count}`);
+}
+
+// ---- running for hours ----------------------------------------------------------------------------------------------
+
+/** The kinds of cases that take turns, each with the same seeds. */
+const TURNS: readonly Partial<Options>[] = [
+  { source: "own", tier: "optimizing" },
+  { source: "own", tier: "baseline" },
+  { source: "own", tier: "auto" },
+  { source: "binaryen", tier: "auto" },
+  { source: "smith", tier: "auto" },
+  { source: "own", tier: "auto", scenarios: SCENARIO_NAMES },
+];
+/** Cases per turn, and the time limit for reducing one difference. */
+const TURN = 100;
+const SHRINK_MS = 1_200_000;
+
+/** The progress of all runs for hours. */
+interface State {
+  /** The first seed of the current turns, and the number of turns done. */
+  seed: number;
+  turns: number;
+  seconds: number;
+  totals: Totals;
+}
+
+function readState(options: Options): State {
+  if (!existsSync(options.state)) return { seed: options.seed, turns: 0, seconds: 0, totals: emptyTotals() };
+  return JSON.parse(readFileSync(options.state, "utf8")) as State;
+}
+
+async function runHours(options: Options, hours: number): Promise<void> {
+  mkdirSync(options.out, { recursive: true });
+  mkdirSync(dirname(options.state), { recursive: true });
+  const state = readState(options);
+  const { totals } = state;
+  const faults = totals.found + totals.crashed;
+  const end = Date.now() + hours * 3_600_000;
+  while (Date.now() < end) {
+    const started = performance.now();
+    const turn = { ...options, ...TURNS[state.turns % TURNS.length] };
+    const found: number[] = [];
+    for (let left: Batch | undefined = { seed: state.seed, count: TURN }; left !== undefined;) {
+      left = await runBatch(left, turn, totals, (seed) => found.push(seed));
+    }
+    for (const seed of found) await keepFinding(seed, turn);
+    if (++state.turns % TURNS.length === 0) state.seed += TURN;
+    state.seconds += (performance.now() - started) / 1000;
+    replaceFile(options.state, `${JSON.stringify(state, null, 2)}\n`);
+  }
+  report(totals, state.seconds);
+  if (totals.found + totals.crashed > faults) Deno.exit(1);
+}
+
+/** Reduces the modules of a difference in a process of its own, and adds them to the corpus. */
+async function keepFinding(seed: number, options: Options): Promise<void> {
+  const scenario = scenarioOf(seed, options);
+  const files = filesNamed(join(options.out, `${scenario ?? sourceOf(seed, options)}-${seed}`));
+  const small = join(options.out, `small-${seed}`);
+  for (const file of filesNamed(small)) rmSync(file);
+  const args = ["run", "-A", "--no-check", import.meta.filename!, "--shrink", "--seed", `${seed}`];
+  args.push("--files", files.join(), "--tier", options.tier, "--out", options.out);
+  const child = new Deno.Command(Deno.execPath(), { args, stdout: "null", stderr: "null" }).spawn();
+  const timer = setTimeout(() => child.kill("SIGKILL"), SHRINK_MS);
+  await child.status;
+  clearTimeout(timer);
+  const reduced = filesNamed(small);
+  const modules = (reduced.length === files.length ? reduced : files).map((file) => new Uint8Array(readFileSync(file)));
+  const about = `found by deno task fuzz --hours: ${sourceOf(seed, options)}, tier ${options.tier}`;
+  const name = `found-${scenario ?? sourceOf(seed, options)}-${seed}.json`;
+  writeCorpus(name, [{ about, seed, ...(scenario === undefined ? {} : { scenario }), modules }]);
+  console.log(`seed ${seed}: ${modules.map(({ length }) => length).join(" + ")} bytes, tests/fuzz/corpus/${name}`);
+}
+
+/** The modules `NAME.0.wasm`, `NAME.1.wasm`, … */
+function filesNamed(name: string): string[] {
+  const files: string[] = [];
+  while (existsSync(`${name}.${files.length}.wasm`)) files.push(`${name}.${files.length}.wasm`);
+  return files;
 }
 
 // ---- shrinking ------------------------------------------------------------------------------------------------------
@@ -360,4 +467,5 @@ async function runShrink(options: Options): Promise<void> {
 const options = readOptions();
 if (options.child) await runChild(options);
 else if (options.shrink) await runShrink(options);
+else if (options.hours !== undefined) await runHours(options, options.hours);
 else await runParent(options);

@@ -10,6 +10,7 @@ import { TIERINGS } from "../../engine/settings.ts";
 import { runScript } from "../../engine/script/run_script.ts";
 import { BinaryenModules } from "./binaryen_modules.ts";
 import { COMPILED_FEATURES, runCase } from "./compare.ts";
+import { readCorpus, replayEntry } from "./corpus.ts";
 import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { MARKED } from "./generate/plan.ts";
 import { Random } from "./random.ts";
@@ -150,6 +151,13 @@ const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
   "baseline": { tier: "baseline" },
   "baseline, explicit bounds": { tier: "baseline", bounds: "explicit" },
 };
+
+for (const [name, entries] of readCorpus()) {
+  Deno.test(`fuzzer corpus ${name}: the same on waft and on V8`, async () => {
+    assert(entries.length > 0);
+    for (const entry of entries) assert.deepEqual(await replayEntry(entry), [], `${entry.about}, seed ${entry.seed}`);
+  });
+}
 
 const REGRESSIONS = new URL("./regressions/", import.meta.url);
 for (const name of readdirSync(REGRESSIONS).filter((name) => name.endsWith(".wast"))) {

@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
-import { CodeReader } from "../../engine/wasm/code_reader.ts";
 import { OPCODES } from "../../engine/wasm/opcodes.ts";
 import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { opcodesOf } from "./opcodes.ts";
 
 /** Seeds per forced feature; each opcode occurs in many of them. */
 const SEEDS = 60;
@@ -18,22 +18,13 @@ const NOT_GENERATED: Readonly<Record<string, string>> = {
 
 const engine = NewEngine();
 
-/** The mnemonics in the bodies of a module. */
-function* mnemonics(binary: Uint8Array<ArrayBuffer>): Generator<string> {
-  for (const { body: { bytes, offset } } of engine.parse(binary).funcs) {
-    const reader = new CodeReader(bytes, 0, bytes.length, offset);
-    reader.locals([]);
-    while (!reader.done) yield OPCODES[reader.next()].mnemonic;
-  }
-}
-
 /** The number of generated modules that have each opcode. */
 function countOpcodes(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const feature of GENERATED_FEATURES) {
     for (let seed = 0; seed < SEEDS; seed++) {
       const found = new Set(
-        generateModules(seed, GENERATED_FEATURES, [feature]).flatMap((bytes) => [...mnemonics(bytes)]),
+        generateModules(seed, GENERATED_FEATURES, [feature]).flatMap((bytes) => [...opcodesOf(engine.parse(bytes))]),
       );
       for (const name of found) counts.set(name, (counts.get(name) ?? 0) + 1);
     }

@@ -85,15 +85,16 @@ interface ScenarioResult extends CaseResult {
   readonly reached: number;
 }
 
-/** Runs one case of a scenario. */
+/** Runs one case of a scenario, over its modules or those `given`. */
 export async function runScenarioCase(
   name: ScenarioName,
   seed: number,
   features: readonly string[],
   tier: Tiering = "optimizing",
+  given?: readonly Binary[],
 ): Promise<ScenarioResult> {
   const row: ScenarioRow = SCENARIOS[name];
-  const modules = row.modules(seed, features);
+  const modules = given ?? row.modules(seed, features);
   const options = configurations(seed, tier);
   if (row.isAsync) return await compareAsync(modules[0], seed, options);
   let reached = 0;
