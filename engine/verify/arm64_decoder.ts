@@ -39,7 +39,7 @@ const WITH_STACK = Uint8Array.from({ length: 32 }, (_, r) => r === 31 ? STACK : 
 const CONDITIONS = Uint8Array.of(4, 5, 3, 2, 8, 9, 0, 1, 7, 6, 13, 12, 15, 14);
 
 /** Values of column `extend`: kinds of shifts, or EXTEND + the option of an extension. */
-export const SHIFT_KIND = { LEFT: 0, RIGHT: 1, ARITHMETIC: 2, ROTATE: 3 } as const;
+const SHIFT_KIND = { LEFT: 0, RIGHT: 1, ARITHMETIC: 2, ROTATE: 3 } as const;
 export const EXTEND = 4;
 
 // Columns of forms.

@@ -22,7 +22,7 @@ import {
   subtract,
   takeAddress,
 } from "./arithmetic.ts";
-import { EXTEND, EXTENDED, OTHER, SHIFT_KIND, STACK, VECTOR_SCRATCH, WORK, ZERO } from "./arm64_decoder.ts";
+import { EXTEND, EXTENDED, OTHER, STACK, VECTOR_SCRATCH, WORK, ZERO } from "./arm64_decoder.ts";
 import type { CodeMap } from "./code_map.ts";
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
@@ -61,13 +61,16 @@ function nameRegister(a: Analysis, r: number, operand: number): void {
   if (r !== ZERO && r !== STACK) needName(a, r, operand);
 }
 
+/** Options of an extension: log2 of the bytes without sign, from SIGNED on with it. */
+const WORD = 2, WHOLE = 3, SIGNED = 4;
+
 /** Makes the extended register of the instruction. */
 function extend(a: Analysis): void {
   const { code, facts, n } = a;
   const option = code.extend[n] - EXTEND, rm = code.rm[n];
-  if (option >= EXTEND) return facts.forget(EXTENDED);
+  if (option >= SIGNED) return facts.forget(EXTENDED);
   const high = largest(1 << option);
-  const isInside = option === SHIFT_KIND.ROTATE || (option === 2 ? facts.isShort(rm) : isAtMost(a, rm, high));
+  const isInside = option === WHOLE || (option === WORD ? facts.isShort(rm) : isAtMost(a, rm, high));
   if (isInside) facts.copy(EXTENDED, rm);
   else facts.number(EXTENDED, 0, high, 0);
 }

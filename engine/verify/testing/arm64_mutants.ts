@@ -2,49 +2,32 @@
  * Mutants of arm64 code, for tests of the verifier; mutants.ts has those of x64. In: proven code. Out: words that
  * replace an instruction, by kind.
  */
-import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
-import { isSubtypeId } from "../../wasm/subtype.ts";
 import { decodeArm64, registerLocation, STACK, ZERO } from "../arm64_decoder.ts";
 import { Instructions, KIND } from "../instructions.ts";
 import type { MachineModule } from "../machine_module.ts";
-
-/** One mutant: `bytes` replace those at offset `at` of the image, in function `index`. */
-interface Arm64Mutant {
-  readonly kind: Arm64MutantKind;
-  readonly index: number;
-  readonly at: number;
-  readonly bytes: Uint8Array;
-}
+import {
+  callsOthers,
+  isNativeCallNext,
+  isRecordCallNext,
+  type Mutant,
+  nextTransfer,
+  otherType,
+  type Place as CommonPlace,
+  SANDBOX_TRAPS,
+  trapCalls,
+} from "./mutant_places.ts";
 
 const NOP = 0xd503201f;
 const MEMORY_BASE = registerLocation(26), CONTEXT = registerLocation(28), SCRATCH = registerLocation(16);
-const LINK = registerLocation(30);
+const LINK = registerLocation(30), RECORD = 15;
 
-/** An instruction in its function. */
-interface Place {
-  readonly module: MachineModule;
-  readonly code: Instructions;
-  readonly n: number;
+interface Place extends CommonPlace {
   readonly word: number;
-  /** The trap to whose stub the branch at this place leads, 0: none. */
-  readonly trap: number;
-  /** The function calls others. */
-  readonly calls: boolean;
 }
 
 /** The word that replaces the instruction, or undefined if the fault is not possible there. */
 type Mutate = (place: Place) => number | undefined;
-
-/** Traps whose checks keep code in its sandbox. */
-const SANDBOX_TRAPS: ReadonlySet<number> = new Set([
-  TRAP.MEMORY_OUT_OF_BOUNDS,
-  TRAP.UNDEFINED_ELEMENT,
-  TRAP.INDIRECT_CALL_TYPE,
-  TRAP.STACK_EXHAUSTED,
-  TRAP.CAST_FAILURE,
-  TRAP.ARRAY_OUT_OF_BOUNDS,
-]);
 
 /** Field d becomes register `r`. */
 function withD(word: number, r: number): number {
@@ -121,35 +104,12 @@ function isCheck(place: Place): boolean {
     case TRAP.STACK_EXHAUSTED:
       return calls;
     case TRAP.INDIRECT_CALL_TYPE:
-      return isRecordCallNext(place);
+      // The types of functions in a table that nothing writes are known without the test.
+      return module.tableType.every((type) => type === 0) && isRecordCallNext(place, RECORD);
     case TRAP.MEMORY_OUT_OF_BOUNDS:
       return !isConstant && (module.code.explicitBounds || isNativeCallNext(place));
   }
   return !isConstant;
-}
-
-/** The next instruction that always transfers control. */
-function nextTransfer({ code, n }: Place): number {
-  let k = n + 1;
-  while (k < code.count - 1 && !(code.kind[k] >= KIND.JUMP && code.kind[k] <= KIND.RETURN)) k++;
-  return k;
-}
-
-/** Whether the record that was tested is called, not that of an import. */
-function isRecordCallNext(place: Place): boolean {
-  const { module, code, n } = place;
-  // The types of functions in a table that nothing writes are known without the test.
-  if (module.tableType.some((type) => type !== 0)) return false;
-  const end = nextTransfer(place);
-  for (let k = n; k < end; k++) if (code.kind[k] === KIND.LEA && code.reg[k] === 15) return false;
-  return code.kind[end] === KIND.CALL_INDIRECT || code.kind[end] === KIND.JUMP_INDIRECT;
-}
-
-/** Whether a routine of the image is called next. */
-function isNativeCallNext(place: Place): boolean {
-  const { module, code } = place;
-  const k = nextTransfer(place);
-  return code.kind[k] === KIND.CALL && module.stubs.start.includes(code.at[k + 1] + code.immediate[k]);
 }
 
 /** B.HS to a trap that becomes B.HI. */
@@ -224,14 +184,6 @@ function isHeaderType(place: Place): boolean {
   return false;
 }
 
-/** Offset in the context of the id of an unrelated type of the module, −1: there is none. */
-function otherType({ module, code, n }: Place): number {
-  const { typeIdsOffset } = module.code.layout;
-  const own = module.typeId[(code.displacement[n] - typeIdsOffset) / 4];
-  const other = module.typeId.findIndex((id) => !isSubtypeId(id, own) && !isSubtypeId(own, id));
-  return other < 0 ? -1 : typeIdsOffset + 4 * other;
-}
-
 /** Whether a field or a header is accessed. */
 function isField(place: Place): boolean {
   const { code, n } = place;
@@ -302,33 +254,8 @@ function isRecordCode(place: Place): boolean {
   return isLoad && code.reg[n] !== ZERO && code.rm[end] === code.reg[n];
 }
 
-/** Traps by the offset of the call of their stub, or of the push in front of it. */
-function trapCalls({ stubs }: MachineModule, code: Instructions): ReadonlyMap<number, number> {
-  const traps = new Map<number, number>(), numbers = new Map<number, number>();
-  stubs.start.forEach((start, number) => {
-    if (number > STUB.TRAP && start >= 0) numbers.set(start, number - STUB.TRAP);
-  });
-  for (let n = 0; n < code.count; n++) {
-    const trap = code.kind[n] === KIND.CALL ? numbers.get(code.at[n + 1] + code.immediate[n]) : undefined;
-    if (trap === undefined) continue;
-    traps.set(code.at[n], trap);
-    if (n > 0 && code.kind[n - 1] === KIND.PUSH) traps.set(code.at[n - 1], trap);
-  }
-  return traps;
-}
-
-/** Whether the code calls functions of modules. */
-function callsOthers({ tables }: MachineModule, code: Instructions): boolean {
-  const functions = new Set(tables.functionStart);
-  for (let n = 0; n < code.count; n++) {
-    if (code.kind[n] === KIND.CALL_INDIRECT) return true;
-    if (code.kind[n] === KIND.CALL && functions.has(code.at[n + 1] + code.immediate[n])) return true;
-  }
-  return false;
-}
-
 /** All mutants of function `index` of proven code. */
-export function* arm64MutantsOf(module: MachineModule, index: number): Generator<Arm64Mutant> {
+export function* arm64MutantsOf(module: MachineModule, index: number): Generator<Mutant<Arm64MutantKind>> {
   const { functionStart, functionEnd } = module.tables;
   const code = new Instructions();
   code.begin(functionStart[index], functionEnd[index]);

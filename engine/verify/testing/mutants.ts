@@ -3,48 +3,31 @@
  * sandbox. In: proven code. Out: patches of bytes, by kind. The faults are those that a compiler could make: a check
  * left out or off by one, a wrong frame size or offset, a changed register of the convention, a wrong target.
  */
-import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
-import { isSubtypeId } from "../../wasm/subtype.ts";
 import type { MachineModule } from "../machine_module.ts";
 import { decodeX64 } from "../x64_decoder.ts";
 import { ALU, Instructions, KIND, OPERANDS } from "../instructions.ts";
-
-/** One mutant: `bytes` replace those at offset `at` of the image, in function `index`. */
-interface Mutant {
-  readonly kind: MutantKind;
-  readonly index: number;
-  readonly at: number;
-  readonly bytes: Uint8Array;
-}
+import {
+  callsOthers,
+  isIndirect,
+  isNativeCallNext,
+  isRecordCallNext,
+  type Mutant,
+  otherType as unrelatedType,
+  type Place as CommonPlace,
+  SANDBOX_TRAPS,
+  trapCalls,
+} from "./mutant_places.ts";
 
 const RSP = 4, RBX = 3, RAX = 0, R10 = 10, R11 = 11, R15 = 15;
 const NOP = 0x90;
 
-/** An instruction in its function. */
-interface Place {
-  readonly module: MachineModule;
-  readonly code: Instructions;
-  readonly n: number;
-  /** The trap to whose stub the branch at this place leads, 0: none. */
-  readonly trap: number;
+interface Place extends CommonPlace {
   readonly frame: number;
-  /** The function calls others. */
-  readonly calls: boolean;
 }
 
 /** The patched bytes of the instruction, or undefined if the fault is not possible there. */
 type Mutate = (place: Place) => Uint8Array | undefined;
-
-/** Traps whose checks keep code in its sandbox. */
-const SANDBOX_TRAPS: ReadonlySet<number> = new Set([
-  TRAP.MEMORY_OUT_OF_BOUNDS,
-  TRAP.UNDEFINED_ELEMENT,
-  TRAP.INDIRECT_CALL_TYPE,
-  TRAP.STACK_EXHAUSTED,
-  TRAP.CAST_FAILURE,
-  TRAP.ARRAY_OUT_OF_BOUNDS,
-]);
 
 function bytesOf({ module, code, n }: Place): Uint8Array {
   return module.bytes.slice(code.at[n], code.at[n + 1]);
@@ -161,17 +144,9 @@ function isStored({ code, n }: Place, r: number): boolean {
   return false;
 }
 
-/** Offset in the context of the id of another type of the module. */
-function otherType({ module, code, n }: Place): number {
-  const { typeIdsOffset } = module.code.layout;
-  const type = (code.displacement[n] - typeIdsOffset) / 4;
-  const other = module.typeId.findIndex((id) => !areRelated(id, module.typeId[type]));
-  return typeIdsOffset + 4 * Math.max(other, 0);
-}
-
-/** Whether an object of one type may be used as one of the other. */
-function areRelated(x: number, y: number): boolean {
-  return isSubtypeId(x, y) || isSubtypeId(y, x);
+/** Offset in the context of the id of an unrelated type, or of the first one. */
+function otherType(place: Place): number {
+  return Math.max(unrelatedType(place), place.module.code.layout.typeIdsOffset);
 }
 
 /** An access with a displacement of one byte through another register than those of the convention. */
@@ -232,38 +207,12 @@ function isCheck(place: Place): boolean {
     case TRAP.STACK_EXHAUSTED:
       return calls;
     case TRAP.INDIRECT_CALL_TYPE:
-      return isRecordCallNext(place);
+      return isRecordCallNext(place, R10);
     case TRAP.MEMORY_OUT_OF_BOUNDS:
       if (code.hasImmediate[n - 1] !== 0) return false;
       return module.code.explicitBounds || isNativeCallNext(place);
   }
   return code.hasImmediate[n - 1] === 0;
-}
-
-function isIndirect(kind: number): boolean {
-  return kind === KIND.CALL_INDIRECT || kind === KIND.JUMP_INDIRECT;
-}
-
-/** The next instruction that always transfers control. */
-function nextTransfer({ code, n }: Place): number {
-  let k = n + 1;
-  while (k < code.count - 1 && !(code.kind[k] >= KIND.JUMP && code.kind[k] <= KIND.RETURN)) k++;
-  return k;
-}
-
-/** Whether the record that was tested is called, not that of an import. */
-function isRecordCallNext(place: Place): boolean {
-  const { code, n } = place;
-  const end = nextTransfer(place);
-  for (let k = n; k < end; k++) if (code.kind[k] === KIND.LEA && code.reg[k] === R10) return false;
-  return isIndirect(code.kind[end]);
-}
-
-/** Whether a routine of the image is called next. */
-function isNativeCallNext(place: Place): boolean {
-  const { module, code } = place;
-  const k = nextTransfer(place);
-  return code.kind[k] === KIND.CALL && module.stubs.start.includes(code.at[k + 1] + code.immediate[k]);
 }
 
 /** JAE to a trap that becomes JA. */
@@ -332,30 +281,6 @@ function withDisplacement8(place: Place): Uint8Array {
   return bytes;
 }
 
-/** Traps by the offset of the call of their stub. */
-function trapCalls({ stubs }: MachineModule, code: Instructions): ReadonlyMap<number, number> {
-  const traps = new Map<number, number>();
-  const numbers = new Map<number, number>();
-  stubs.start.forEach((start, number) => {
-    if (number > STUB.TRAP && start >= 0) numbers.set(start, number - STUB.TRAP);
-  });
-  for (let n = 0; n < code.count; n++) {
-    const trap = code.kind[n] === KIND.CALL ? numbers.get(code.at[n + 1] + code.immediate[n]) : undefined;
-    if (trap !== undefined) traps.set(code.at[n], trap);
-  }
-  return traps;
-}
-
-/** Whether the code calls functions of modules. */
-function callsOthers({ tables }: MachineModule, code: Instructions): boolean {
-  const functions = new Set(tables.functionStart);
-  for (let n = 0; n < code.count; n++) {
-    if (code.kind[n] === KIND.CALL_INDIRECT) return true;
-    if (code.kind[n] === KIND.CALL && functions.has(code.at[n + 1] + code.immediate[n])) return true;
-  }
-  return false;
-}
-
 /** Largest frame of the function. */
 function frameOf(code: Instructions): number {
   let frame = 0;
@@ -367,7 +292,7 @@ function frameOf(code: Instructions): number {
 }
 
 /** All mutants of function `index` of proven code. */
-export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant> {
+export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant<MutantKind>> {
   const { functionStart, functionEnd } = module.tables;
   const code = new Instructions();
   code.begin(functionStart[index], functionEnd[index]);
