@@ -6,7 +6,7 @@
  * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): with its own VM context and stack, also while
  * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
  */
-import { CONTEXT, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
+import { CONTEXT, GUARD_RESERVATION, MEMORY, STATUS, THREAD } from "./abi/context_layout.ts";
 import { fromBase64 } from "./base/base64.ts";
 import type { Kernel } from "./baseline/kernel_forms.ts";
 import { MODULE, MOVES, OPCODES } from "./baseline/kernel/layout.ts";
@@ -16,7 +16,6 @@ import type { NativeKernel } from "./baseline/native_code.ts";
 import type { KernelMemory } from "./baseline/module_tables.ts";
 import { Bug } from "./errors.ts";
 import { type Host, PROT } from "./host/host.ts";
-import { GUARD_RESERVATION } from "./runtime/memory/memory_range.ts";
 import type { ContextBlock } from "./runtime/memory/context_arena.ts";
 import type { GuestThread } from "./runtime/thread/guest_thread.ts";
 

@@ -77,6 +77,11 @@ export const RECORD = {
 
 /** A memory in the VM context: base address and length in bytes (u64). */
 export const MEMORY = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
+/**
+ * Size in bytes of the reservation of a guarded memory, from its base on: 4 GiB for the index, 4 GiB for the offset,
+ * and the widest access.
+ */
+export const GUARD_RESERVATION: number = 2 ** 33 + 0x10000;
 /** Size of an entry of `sharedLengths`. */
 export const SHARED_LENGTH_SIZE = 8;
 /** A table in the VM context: base address of its elements and length in elements (u64). */

@@ -13,6 +13,7 @@
 import {
   CONTEXT,
   GLOBAL_SIZE,
+  GUARD_RESERVATION,
   MEMORY,
   RECORD,
   SHARED_LENGTH_SIZE,
@@ -47,8 +48,6 @@ import { accessElement, accessReference, isOfType, makeElement, NULL_PAGE, setRe
 import { isRef } from "../wasm/types.ts";
 import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 
-/** Reserved bytes from the base of a memory with guard pages on: 2^32 each for index and offset, and a guard. */
-const GUARDED_BYTES = 2 ** 33 + 0x10000;
 const OVERFLOW_BYTES = THREAD.SLOT_COUNT * THREAD.SLOT_SIZE;
 const { ADDRESS, PAYLOAD, RESULT } = PLACE;
 
@@ -394,7 +393,7 @@ function accessMemory(a: Analysis, m: number, size: number): void {
   const { facts } = a;
   const last = facts.high[ADDRESS] + size;
   if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
-  if (isGuarded(a, m) && last <= GUARDED_BYTES) return a.requireContext();
+  if (isGuarded(a, m) && last <= GUARD_RESERVATION) return a.requireContext();
   if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
   if (last <= a.module.memoryBytes[m]) return;
   if (isBelow(facts, last, LIMIT.MEMORY + m)) return;

@@ -3,7 +3,7 @@
  * addresses, VM contexts, references. Out: the module of a code address, the instance of a context, and the JavaScript
  * value of a reference and vice versa.
  */
-import { CONTEXT, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
+import { CONTEXT, GUARD_RESERVATION, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
@@ -28,7 +28,6 @@ import { SystemError } from "../../host/system_error.ts";
 import type { ImageReferences } from "../code/image_references.ts";
 import { ModuleMap } from "../code/module_map.ts";
 import type { Memory } from "../memory/memory.ts";
-import { GUARD_RESERVATION } from "../memory/memory_range.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
 import { writeCoredump } from "../traps/coredump.ts";

@@ -14,7 +14,8 @@ import { inWords } from "../../base/arguments.ts";
 import type { Host } from "../../host/host.ts";
 import { I32, I64, type MemoryType } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
-import { GUARD_RESERVATION, inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
+import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
+import { inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 import { formatAs } from "../../host/inspect.ts";
 

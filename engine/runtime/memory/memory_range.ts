@@ -9,6 +9,7 @@
  * The address space is a resource of the process, so its state belongs to the realm (SPACE) and not to an engine or
  * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
  */
+import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
 import { hasAddressSpace } from "../../host/address_space.ts";
 import { type Host, PROT } from "../../host/host.ts";
 
@@ -20,11 +21,6 @@ export interface RangeImage {
   map(address: number): void;
 }
 
-/**
- * Size in bytes of the reservation of a guarded memory: 4 GiB for the index, 4 GiB for the offset, and the widest
- * access.
- */
-export const GUARD_RESERVATION: number = 2 ** 33 + 0x10000;
 /**
  * Ranges of up to this many bytes are cleared by writing zeros; larger ones by discarding their pages, at a cost
  * proportional to the pages used.
