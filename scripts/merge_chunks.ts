@@ -11,6 +11,7 @@ import { type AnyNode, parse, type Program } from "acorn";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { type OutputChunk, rollup } from "@rollup/wasm-node";
+import { awaits, closureOf, isNode, moduleAt, reachesAwait, refuseWarnings } from "./module_graph.ts";
 
 /** One module of the folder: its text, the names of the modules that it imports, and whether it awaits. */
 interface Chunk {
@@ -27,15 +28,12 @@ function nameOf(specifier: unknown): string | undefined {
   return typeof specifier === "string" && specifier.startsWith("./") ? posix.normalize(specifier) : undefined;
 }
 
-function isNode(value: unknown): value is AnyNode {
-  return typeof value === "object" && value !== null && "type" in value;
-}
-
-function* nodesOf(node: AnyNode | Program, enters: (node: AnyNode) => boolean): Generator<AnyNode> {
+/** All nodes inside of a node. */
+function* nodesOf(node: AnyNode | Program): Generator<AnyNode> {
   for (const part of Object.values(node).flat()) {
-    if (!isNode(part) || !enters(part)) continue;
+    if (!isNode(part)) continue;
     yield part;
-    yield* nodesOf(part, enters);
+    yield* nodesOf(part);
   }
 }
 
@@ -43,35 +41,20 @@ function readChunk(text: string): Chunk {
   const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
   const imports: string[] = [];
   const late: string[] = [];
-  for (const node of nodesOf(program, () => true)) {
+  for (const node of nodesOf(program)) {
     if (!("source" in node) || !isNode(node.source) || !("value" in node.source)) continue;
     const name = nameOf(node.source.value);
     if (name !== undefined) (node.type === "ImportExpression" ? late : imports).push(name);
   }
-  const outside = nodesOf(program, ({ type }) => !type.includes("Function"));
-  return { text, imports, late, hasAwait: outside.some(({ type }) => type === "AwaitExpression") };
-}
-
-function chunkAt(chunks: Chunks, name: string): Chunk {
-  const chunk = chunks.get(name);
-  if (chunk === undefined) throw new Error(`"${name}" is imported, but not in the bundle`);
-  return chunk;
-}
-
-/** The chunks that `name` imports statically, directly or not, and itself. */
-function closureOf(chunks: Chunks, name: string): Set<string> {
-  const closure = new Set([name]);
-  for (const member of closure) for (const imported of chunkAt(chunks, member).imports) closure.add(imported);
-  return closure;
+  return { text, imports, late, hasAwait: awaits(program) };
 }
 
 /** The names of the merged chunks: of each chunk that `entry` loads and shares with one of `others`. */
 function mergedNames(chunks: Chunks, entry: string, others: readonly string[]): Map<string, string> {
   const stem = entry.replace(/\.js$/, "");
   const shared = new Set(others.flatMap((name) => [...closureOf(chunks, name)]));
-  const awaits = (name: string) => [...closureOf(chunks, name)].some((member) => chunkAt(chunks, member).hasAwait);
   const names = [...closureOf(chunks, entry)].filter((name) => name !== entry && shared.has(name));
-  return new Map(names.map((name) => [name, awaits(name) ? `${stem}_shared` : `${stem}_base`]));
+  return new Map(names.map((name) => [name, reachesAwait(chunks, name) ? `${stem}_shared` : `${stem}_base`]));
 }
 
 /** Merges the chunks of the modules in `texts`, by name; `kept` lists modules that keep their names. */
@@ -90,13 +73,9 @@ export async function mergeChunks(
       name: "chunks",
       resolveId: (specifier, importer) =>
         importer === undefined ? specifier : nameOf(specifier) ?? { id: specifier, external: true },
-      load: (name) => chunkAt(chunks, name).text,
+      load: (name) => moduleAt(chunks, name).text,
     }],
-    onLog(level, { code, message }) {
-      if (level === "warn" && code !== "CIRCULAR_DEPENDENCY" && code !== "EMPTY_BUNDLE") {
-        throw new Error(`merging chunks: ${message}`);
-      }
-    },
+    onLog: refuseWarnings,
   });
   const { output } = await bundle.generate({
     format: "esm",

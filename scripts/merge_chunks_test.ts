@@ -48,5 +48,5 @@ Deno.test("mergeChunks() leaves an entry with at most two other modules, which b
 
 Deno.test("mergeChunks() refuses modules that are not in the bundle", async () => {
   const chunks = new Map([["entry.js", `export*from"./absent.js";`]]);
-  await assert.rejects(mergeChunks(chunks, "entry.js", []), /"absent\.js" is imported, but not in the bundle/);
+  await assert.rejects(mergeChunks(chunks, "entry.js", []), /"absent\.js" is imported, but not in the package/);
 });

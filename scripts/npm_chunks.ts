@@ -6,9 +6,10 @@
  * Invariants: every export keeps its path; a class exists once, whichever modules are imported; a module that is
  * loaded by `require` imports no chunk with a top-level `await`.
  */
-import { type AnyNode, parse, type Program } from "acorn";
+import { parse } from "acorn";
 import { posix } from "node:path";
 import { type OutputChunk, rollup } from "@rollup/wasm-node";
+import { awaits, closureOf, moduleAt, reachesAwait, refuseWarnings } from "./module_graph.ts";
 import type { Files } from "./npm_package.ts";
 
 /** A chunk: the modules that every root reaches by static imports, or any root. */
@@ -42,9 +43,6 @@ const CHUNKS: readonly ChunkRow[] = [
 /** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
 const PACKAGE = "package-of-waft:";
 
-/** Rollup's warnings about modules that import each other, which ranks limit, and about modules of types only. */
-const ACCEPTED: ReadonlySet<string | undefined> = new Set(["CIRCULAR_DEPENDENCY", "EMPTY_BUNDLE"]);
-
 /** One module: its static imports, and its source with URLs relative to the package. */
 interface SourceModule {
   readonly source: string;
@@ -55,17 +53,6 @@ interface SourceModule {
 /** The path of a specifier of the module at `path`; undefined if it is not in the package. */
 function resolved(path: string, specifier: string): string | undefined {
   return specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : undefined;
-}
-
-/** Whether code outside of functions contains an `await`. */
-function awaits(node: AnyNode | Program): boolean {
-  if (node.type.includes("Function")) return false;
-  if (node.type === "AwaitExpression") return true;
-  return Object.values(node).flat().some((part) => isNode(part) && awaits(part));
-}
-
-function isNode(value: unknown): value is AnyNode {
-  return typeof value === "object" && value !== null && "type" in value;
 }
 
 /**
@@ -103,19 +90,6 @@ function readModule(path: string, text: string, located: Set<string>): SourceMod
 
 type Modules = ReadonlyMap<string, SourceModule>;
 
-function moduleAt(modules: Modules, path: string): SourceModule {
-  const module = modules.get(path);
-  if (module === undefined) throw new Error(`"${path}" is imported, but not in the package`);
-  return module;
-}
-
-/** The modules that `path` imports statically, directly or not, and itself. */
-function closureOf(modules: Modules, path: string): Set<string> {
-  const closure = new Set([path]);
-  for (const member of closure) for (const imported of moduleAt(modules, member).imports) closure.add(imported);
-  return closure;
-}
-
 /** The modules that all roots of a row reach, or any. */
 function reached(modules: Modules, { roots, reachedFrom }: ChunkRow): Set<string> {
   const closures = roots.map((root) => closureOf(modules, root));
@@ -127,11 +101,9 @@ function reached(modules: Modules, { roots, reachedFrom }: ChunkRow): Set<string
 /** The chunk of each module that has one by `CHUNKS`. */
 export function chunkNames(modules: Modules): Map<string, string> {
   const chunks = new Map<string, string>();
-  const isSynchronous = (path: string) =>
-    [...closureOf(modules, path)].every((member) => !moduleAt(modules, member).hasAwait);
   for (const row of CHUNKS) {
     for (const path of reached(modules, row)) {
-      if (!chunks.has(path) && (row.synchronous !== true || isSynchronous(path))) chunks.set(path, row.name);
+      if (!chunks.has(path) && (row.synchronous !== true || !reachesAwait(modules, path))) chunks.set(path, row.name);
     }
   }
   return chunks;
@@ -172,9 +144,7 @@ export async function bundleModules(files: Files, exports: unknown, kept: readon
       },
       load: (path) => moduleAt(modules, path).source,
     }],
-    onLog(level, { code, message }) {
-      if (level === "warn" && !ACCEPTED.has(code)) throw new Error(`bundling the engine: ${message}`);
-    },
+    onLog: refuseWarnings,
   });
   const { output } = await bundle.generate({
     format: "esm",
