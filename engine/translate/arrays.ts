@@ -78,20 +78,21 @@ function fill(
     for (let k = 0; k < f.imm[count]; k++) b.emit(op, NONE, first, value, word, OBJECT.FIELDS + (k << shift));
     return;
   }
+  const from = b.binary(OP.ADD, I64, first, b.i64(OBJECT.FIELDS, 0));
   if (shift === 0) {
-    const bytes = b.binary(OP.ADD, I64, first, b.i64(OBJECT.FIELDS, 0));
-    callBuiltin(t, "memory_set", bytes, value, b.unary(OP.EXTEND_U, I64, count));
+    callBuiltin(t, "memory_set", from, value, b.unary(OP.EXTEND_U, I64, count));
     return;
   }
-  const end = b.binary(OP.ADD, I64, first, scaled(t, count, shift));
+  const end = b.binary(OP.ADD, I64, from, scaled(t, count, shift));
   const size = b.i64(1 << shift, 0);
-  const enter = jumpAhead(t, first);
+  const enter = jumpAhead(t, from);
   b.depth++;
   const header = b.openBlock(BLOCK_LOOP, false);
   f.edgeTo[enter] = header;
   const at = b.param(I64);
-  const leave = branchAhead(t, b.binary(OP.EQ, I32, at, end));
-  b.emit(op, NONE, at, value, word, OBJECT.FIELDS);
+  // Not EQ: the address is below the end in each iteration, which the verifier of machine code reads.
+  const leave = branchAhead(t, b.binary(OP.GE_U, I32, at, end));
+  b.emit(op, NONE, at, value, word, 0);
   f.edgeTo[jumpAhead(t, b.binary(OP.ADD, I64, at, size))] = header;
   b.depth--;
   f.edgeTo[leave] = b.openBlock(0, false);

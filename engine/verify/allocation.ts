@@ -14,6 +14,7 @@
 import { CELLS, OBJECT, SIZE_CLASSES } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
 import {
+  elementLimit,
   type Facts,
   LIMIT,
   limitName,
@@ -196,7 +197,9 @@ export function accessNewArray(a: Analysis, at: number, size: number, isStore: b
   const isLength = facts.isNumber(stored) && limitName(of) === facts.name[stored] && facts.delta[stored] === 0 &&
     limitShift(of) === shift && facts.room[referent] === -HEADER_BYTES && facts.name[stored] !== 0;
   if (!isConstant && !isLength) return a.fail(REASON.OBJECT);
+  const { name } = facts, length = elementLimit(name[referent], 0);
   becomeReference(a, facts.id[referent], isConstant ? facts.low[stored] : 0);
+  if (!isConstant && length >= 0) a.ranges.noteBound(name[stored], 0, length);
 }
 
 /** The slot has its header: an object of type `type`, an array with at least `length` elements. */

@@ -73,7 +73,8 @@ export class Analysis {
   readonly machine: Machine;
   readonly module: MachineModule;
   readonly code: Instructions = new Instructions();
-  readonly facts: Facts = new Facts();
+  /** Those of the current path; another object while the other way of a branch is followed. */
+  facts: Facts = new Facts();
   readonly ranges: Ranges = new Ranges();
   /** By table: 1 if its elements are taken to be those of its segments; and 1 if the code may write to it. */
   readonly constantTables: Uint8Array;
@@ -105,6 +106,9 @@ export class Analysis {
   eighthRoom = 0;
   /** The current instruction always faults: control does not continue. */
   faults = false;
+  /** Words of the frame that are filled with zeros become slots, and there are such words. */
+  keepsZeros = false;
+  hasZeros = false;
   /** Reasons that bounds of loops may remove are passed over. */
   isExploring = false;
   /** First reason, and the offset of its instruction in the image. */
@@ -138,6 +142,7 @@ export class Analysis {
     this.#overflowAt.fill(0, 0, this.#overflowEnd);
     this.#overflowEnd = 0;
     this.reason = "";
+    this.keepsZeros = this.hasZeros = false;
   }
 
   /** Whether the elements of table `t` cannot move. */
@@ -270,6 +275,17 @@ export class Analysis {
     for (let word = first; word * 4 <= position + 7; word++) {
       if (word * 4 <= position + 3) this.#forgetKey(word * 2);
       this.#forgetKey(word * 2 + 1);
+    }
+  }
+
+  /** `bytes` bytes at `position` become zero: null references. */
+  fillSlots(position: number, bytes: number): void {
+    this.forgetSlots(position, bytes);
+    this.hasZeros = true;
+    if (!this.keepsZeros) return;
+    for (let at = 0; at + 8 <= bytes; at += 8) {
+      const slot = this.newSlot(position - at, 8);
+      if (slot !== 0) this.facts.number(slot, 0, 0, 0);
     }
   }
 

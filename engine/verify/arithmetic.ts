@@ -22,7 +22,7 @@ import {
 import { addCells, noteEighth } from "./allocation.ts";
 import { SHIFT } from "./instructions.ts";
 import { addNumber, evaluateAddress, hasDistance, scaled } from "./memory.ts";
-import { makeElement } from "./objects.ts";
+import { makeElement, moveElement } from "./objects.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
 /** Kinds of addresses that may be moved although their columns hold no distance. */
@@ -60,15 +60,16 @@ function nameLocation(a: Analysis, l: number): void {
 
 /** Names the value of location `l` if it has no name: with the names 2 and 3 of the instruction, for its operands. */
 export function needName(a: Analysis, l: number, operand: number): void {
-  if (a.facts.name[l] !== 0) return;
+  // Without a name, the index of an element is a constant.
+  if (a.facts.name[l] !== 0 || a.facts.kind[l] === VALUE.ELEMENT) return;
   a.facts.name[l] = a.name(operand);
   a.facts.delta[l] = 0;
 }
 
-/** Location `l` becomes the constant `value`, as `size` bytes see it. */
+/** Location `l` becomes the constant `value`, as `size` bytes see it; a negative one is at least 2^63. */
 export function constant(a: Analysis, l: number, value: number, size: number): void {
   const seen = size === 4 ? value >>> 0 : size === 2 ? value & 0xffff : size === 1 ? value & 0xff : value;
-  if (seen < 0 || seen === Infinity) define(a, l, 8);
+  if (seen < 0 || seen === Infinity) a.facts.number(l, EXACT, Infinity, a.name());
   else a.facts.number(l, seen, seen, a.name());
 }
 
@@ -147,7 +148,7 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   const pointer = facts.isNumber(to) ? from : to, number = pointer === to ? from : to;
   if (size === 8 && facts.kind[pointer] === VALUE.REFERENCE) return addToArray(a, to, pointer, number);
   if (size === 8 && facts.kind[pointer] === VALUE.CELLS) return addCells(a, to, pointer, number);
-  if (facts.kind[pointer] === VALUE.ELEMENT) return define(a, to, size);
+  if (size === 8 && facts.kind[pointer] === VALUE.ELEMENT) return addToElement(a, to, pointer, number);
   if (size === 8 && addToTable(a, to, pointer, number)) return;
   if (!facts.isNumber(number) || !hasDistance(facts, pointer)) return define(a, to, size);
   const sum = scaled(facts, number, 0);
@@ -164,6 +165,15 @@ function addToArray(a: Analysis, to: number, array: number, number: number, amou
   makeElement(a, RESULT, array, number, 0);
   if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.shift(RESULT, amount);
   if (a.facts.kind[RESULT] === VALUE.ELEMENT) a.facts.copy(to, RESULT);
+  else define(a, to, 8);
+}
+
+/** The address of an element plus a number of bytes. */
+function addToElement(a: Analysis, to: number, element: number, number: number): void {
+  const { facts } = a;
+  facts.copy(RESULT, element);
+  moveElement(a, RESULT, number, 0);
+  if (facts.kind[RESULT] === VALUE.ELEMENT) facts.copy(to, RESULT);
   else define(a, to, 8);
 }
 
@@ -297,15 +307,17 @@ function shiftedRight(high: number, count: number): number {
 
 function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   const { facts } = a;
-  if (count === 6 && facts.kind[to] === VALUE.TYPE_ID && size === 8) {
-    return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
+  if (count === 6 && size === 8) {
+    if (facts.kind[to] === VALUE.TYPE_ID) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
+    // No reference has the name of the type of the module.
+    if (facts.kind[to] === VALUE.EXPECTED_TYPE) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, a.name(), 0, 0, 0);
   }
   if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;
   const isCut = size === 4 && !facts.isShort(to);
   if (count < 0 || isCut || high > (size === 4 ? MAX32 : EXACT)) return define(a, to, size);
-  const { low, room, of, step } = scaled(facts, to, Math.min(count, 3));
-  facts.number(to, count <= 3 ? low : 0, high, a.name());
+  const { room, of, step } = scaled(facts, to, Math.min(count, 3));
+  facts.number(to, facts.isNumber(to) ? facts.low[to] * 2 ** count : 0, high, a.name());
   if (count <= 3) facts.setStep(to, step);
   if (count === 3 && of >= 0) {
     facts.room[to] = room;

@@ -27,7 +27,7 @@ import type { CodeMap } from "./code_map.ts";
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
 import { ALU, BASE_RIP, BIT_FIELD, KIND, SHIFT } from "./instructions.ts";
-import { load, modify, store } from "./memory.ts";
+import { isNumberOrLength, load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT } = PLACE;
 /** Longest table of jumps, in entries. */
@@ -87,9 +87,9 @@ function immediateOf({ code, n }: Analysis): number {
   return value <= EXACT ? value : Infinity;
 }
 
-/** Location `l` becomes the constant `value`, or a number if that is Infinity. */
+/** Location `l` becomes the constant `value`, or a large number if that is Infinity. */
 function constant(a: Analysis, l: number, value: number, name: number): void {
-  if (value === Infinity) a.facts.number(l, 0, Infinity, name);
+  if (value === Infinity) a.facts.number(l, EXACT, Infinity, name);
   else a.facts.number(l, value, value, name);
 }
 
@@ -215,7 +215,7 @@ function isJumpPlace({ code, facts, n }: Analysis): boolean {
   if (base < 0 || base === STACK || index < 0 || code.scale[n] !== 2 || code.kind[n + 1] !== KIND.JUMP_INDIRECT) {
     return false;
   }
-  return facts.kind[base] === VALUE.IMAGE && facts.low[base] === facts.high[base] && facts.isNumber(index) &&
+  return facts.kind[base] === VALUE.IMAGE && facts.low[base] === facts.high[base] && isNumberOrLength(facts, index) &&
     facts.high[index] < MAX_JUMPS && code.wide[n] !== 0;
 }
 
@@ -407,7 +407,7 @@ function fill(a: Analysis, place: number, count: number): void {
   const isFrame = facts.kind[place] === VALUE.STACK && facts.low[place] === facts.high[place] &&
     facts.isConstant(count) && facts.low[count] > 0;
   if (!isFrame || position > a.depth || bytes > position) return a.fail(REASON.FRAME);
-  a.forgetSlots(position, bytes);
+  a.fillSlots(position, bytes);
   define(a, place, 8);
   define(a, count, 8, 1);
   a.flags = FLAGS.NONE;

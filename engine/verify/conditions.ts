@@ -13,8 +13,9 @@
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
-import { elementLimit, lengthPlace, LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { elementLimit, EXACT, lengthPlace, LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { noteSlot } from "./allocation.ts";
+import { elementBytes } from "./references.ts";
 import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
@@ -89,12 +90,22 @@ function isSmall({ facts, flagsSize }: Analysis, place: number): boolean {
 function assumeAdded(a: Analysis, condition: number): void {
   if (condition !== CONDITION.BELOW + 1) return;
   const { facts } = a;
-  const name = facts.name[LEFT];
+  const name = facts.name[LEFT], low = leastOf(a, a.flagsName) + a.flagsDelta;
   for (let l = 0; l < facts.count; l++) {
     if (facts.name[l] !== name || facts.delta[l] !== 0) continue;
     facts.name[l] = a.flagsName;
     facts.delta[l] = a.flagsDelta;
+    if (facts.isNumber(l)) facts.low[l] = Math.max(facts.low[l], Math.min(low, EXACT));
   }
+}
+
+/** The largest lower bound that is known of the number with this name. */
+function leastOf({ facts }: Analysis, name: number): number {
+  let least = 0;
+  for (let l = 0; l < facts.count; l++) {
+    if (facts.name[l] === name && facts.isNumber(l)) least = Math.max(least, facts.low[l] - facts.delta[l]);
+  }
+  return least;
 }
 
 /** The low bits of a reference are zero, or not. */
@@ -128,21 +139,43 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   const kindX = facts.kind[x], kindY = facts.kind[y];
   const isFence = kindX === VALUE.STACK_LIMIT && kindY === VALUE.STACK;
   if (isFence && strict === 1 && a.flagsSize === 8) return assumeFence(a, y);
+  if (kindX === VALUE.ELEMENT && kindY === VALUE.ELEMENT) return assumeElements(a, x, y, strict);
   if (!isSeen(a, x) || !isSeen(a, y)) return;
   if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) return assumeInside(a, x, facts.id[y], strict);
   if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
+  if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
   const high = facts.high[y] - strict, low = facts.low[x] + strict;
   facts.boundAbove(x, high);
   facts.boundBelow(y, low);
 }
 
+/** The address of an element is below that of another of its array, or of the array's end. */
+function assumeElements(a: Analysis, x: number, y: number, strict: number): void {
+  const { facts } = a;
+  // Their distances from elements are constants (VALUE.ELEMENT).
+  const size = elementBytes(facts.id[x]), steps = (facts.low[y] - facts.low[x]) / size;
+  if (a.flagsSize !== 8 || facts.of[x] !== facts.of[y] || !Number.isInteger(steps)) return;
+  const room = facts.room[y] - steps + strict;
+  if (facts.name[x] !== 0) return facts.boundByLength(x, room, facts.of[x]);
+  for (let l = 0; l < facts.count; l++) {
+    const isFirst = facts.kind[l] === VALUE.ELEMENT && facts.name[l] === 0 && facts.of[l] === facts.of[x];
+    if (isFirst) facts.room[l] = Math.max(facts.room[l], room);
+  }
+}
+
 /** The number at `x` plus `room` is at most a length. */
-function assumeInside({ facts, ranges }: Analysis, x: number, limit: number, room: number): void {
+function assumeInside(a: Analysis, x: number, limit: number, room: number): void {
+  const { facts, ranges } = a;
   if (limit < LIMIT.TABLE) facts.boundAbove(x, LONGEST_MEMORY - room);
   facts.boundByLength(x, room, limit);
   if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
-  const least = facts.low[x] + room, place = lengthPlace(limit);
+  noteLeast(a, limit, facts.low[x] + room);
+}
+
+/** Length `limit` is at least `least`. */
+function noteLeast({ facts }: Analysis, limit: number, least: number): void {
+  const place = lengthPlace(limit);
   if (place !== 0 && least > facts.low[place]) facts.low[place] = least;
 }
 
@@ -263,7 +296,9 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
 function assumeDifferent(a: Analysis): void {
   const { facts } = a;
   if (facts.isConstant(RIGHT) && isSeen(a, RIGHT) && assumeReference(a, facts.low[RIGHT], false)) return;
-  if (!facts.isNumber(LEFT) || !facts.isConstant(RIGHT) || !isSeen(a, LEFT)) return;
+  if (!facts.isConstant(RIGHT) || !isSeen(a, LEFT)) return;
+  if (facts.kind[LEFT] === VALUE.LENGTH && facts.low[RIGHT] === 0) noteLeast(a, facts.id[LEFT], 1);
+  if (!facts.isNumber(LEFT)) return;
   if (facts.low[LEFT] === facts.low[RIGHT]) facts.boundBelow(LEFT, facts.low[LEFT] + 1);
   if (facts.high[LEFT] === facts.high[RIGHT]) facts.boundAbove(LEFT, facts.high[LEFT] - 1);
 }

@@ -20,7 +20,7 @@
 import { grown } from "../base/columns.ts";
 import { HEAP } from "../wasm/types.ts";
 import { type Hint, Inductions } from "./inductions.ts";
-import { commonHeap } from "./references.ts";
+import { commonHeap, elementBytes } from "./references.ts";
 
 /** Kinds of values. */
 export const VALUE = {
@@ -228,6 +228,8 @@ export function lengthPlace(limit: number): number {
   return table >= 0 && table < KNOWN_LENGTHS ? PLACE.LENGTHS + KNOWN_LENGTHS + table : 0;
 }
 
+/** Kinds of values that a compare with a length bounds. */
+const HAVE_LIMITS: readonly number[] = [VALUE.NUMBER, VALUE.MEMORY, VALUE.ARRAY_LENGTH];
 /** Kinds of values that always have 32 bits. */
 const SHORT_KINDS: readonly number[] = [
   VALUE.TYPE_ID,
@@ -348,7 +350,7 @@ export class Facts {
     if (bound < this.high[x]) this.#lowerTo(x, bound);
     if (name === 0) return;
     for (let l = 0; l < this.count; l++) {
-      if (this.name[l] !== name || this.kind[l] !== VALUE.NUMBER) continue;
+      if (this.name[l] !== name || (this.kind[l] !== VALUE.NUMBER && this.kind[l] !== VALUE.LENGTH)) continue;
       const own = bound + this.delta[l] - delta;
       if (own < this.high[l]) this.#lowerTo(l, own);
     }
@@ -397,7 +399,7 @@ export class Facts {
         this.room[l] = Math.max(this.room[l], room + delta - this.delta[l]);
         continue;
       }
-      if (this.kind[l] !== VALUE.NUMBER && this.kind[l] !== VALUE.MEMORY) continue;
+      if (!HAVE_LIMITS.includes(this.kind[l])) continue;
       const own = room + delta - this.delta[l];
       if (this.of[l] === limit && this.room[l] >= own) continue;
       this.room[l] = own;
@@ -412,6 +414,9 @@ export class SavedFacts {
   #end = 0;
   /** During one join: pairs of an entry whose facts refer to a name, and the entry that has the name. */
   readonly #referents: number[] = [];
+  /** The outcome of #compare. */
+  #differing: Int32Array = new Int32Array(64);
+  #haveSameNames = true;
   /** Per block: first entry, −1 until a path reaches it, and number of locations. */
   first: Int32Array = new Int32Array(64);
   count: Int32Array = new Int32Array(64);
@@ -426,6 +431,8 @@ export class SavedFacts {
   hints: ReadonlyMap<number, Hint> | undefined;
   /** Inductions are found or used. */
   followsLoops = false;
+  /** The heap type of the function whose record is at a distance in the context; undefined: no record. */
+  recordType: (distance: number) => number | undefined = () => undefined;
 
   reset(blocks: number): void {
     this.#end = 0;
@@ -533,9 +540,21 @@ export class SavedFacts {
    * there is no such place.
    */
   #noteReferent(k: number, n: number, facts: Facts, l: number): boolean {
-    const { name, delta, id } = this.#facts;
+    return this.#notePlace(k, n, this.#facts.id[n], facts, facts.id[l]);
+  }
+
+  /** The same for the arrays whose lengths are the limits of location `n` on both paths. */
+  #noteLimit(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts.of[n], other = facts.of[l];
+    const areArrays = own >= LIMIT.ELEMENTS && own < LIMIT.PRODUCT && other >= LIMIT.ELEMENTS && other < LIMIT.PRODUCT;
+    return areArrays && limitShift(own) === limitShift(other) &&
+      this.#notePlace(k, n, limitName(own), facts, limitName(other));
+  }
+
+  /** Location `n` refers to the value named `old` here, and to that named `other` on the path. */
+  #notePlace(k: number, n: number, old: number, facts: Facts, other: number): boolean {
+    const { name, delta } = this.#facts;
     const first = this.first[k], count = Math.min(this.count[k], facts.count);
-    const old = id[n], other = facts.id[l];
     if (this.#referents.length >= MAX_REFERENTS) return false;
     for (let place = 0; place < count; place++) {
       if (name[first + place] !== old || facts.name[place] !== other) continue;
@@ -548,12 +567,14 @@ export class SavedFacts {
 
   /** Facts that refer to a place have its new name; returns whether there are any. */
   #renameReferents(k: number): boolean {
-    const { name, delta, id } = this.#facts;
+    const { name, delta, kind, id, of } = this.#facts;
     const rows = this.#referents;
     for (let at = 0; at < rows.length; at += 2) {
       const n = rows[at], place = rows[at + 1];
-      if (delta[place] === 0 && name[place] !== 0) id[n] = name[place];
-      else this.#loseKind(k, n);
+      if (delta[place] !== 0 || name[place] === 0) this.#loseKind(k, n);
+      else if (kind[n] === VALUE.ELEMENT) of[n] = elementLimit(name[place], limitShift(of[n]));
+      else id[n] = name[place];
+      if (kind[n] === VALUE.ELEMENT && of[n] < 0) this.#loseKind(k, n);
     }
     const any = rows.length > 0;
     rows.length = 0;
@@ -589,15 +610,43 @@ export class SavedFacts {
       this.#loseKind(k, first + l);
       changed = true;
     });
-    for (let l = 0; l < count; l++) {
+    const differing = this.#compare(k, facts, count);
+    for (let d = 0; d < differing; d++) {
+      const l = this.#differing[d];
       // The bounds of a follower come from those of the counter.
       if (inductions?.isFollower(l) !== true && this.#joinLocation(k, first + l, facts, l)) changed = true;
     }
     if (inductions?.apply() === true) changed = true;
     for (let l = count; l < this.count[k]; l++) if (this.#loseValue(k, first + l)) changed = true;
-    if (this.#joinNames(k, facts, count)) changed = true;
+    // A location that lost facts may have lost the name that others are known by.
+    if ((changed || !this.#haveSameNames) && this.#joinNames(k, facts, count)) changed = true;
     if (this.#renameReferents(k)) changed = true;
     return changed;
+  }
+
+  /**
+   * Compares the first `count` locations of block `k` with `facts`: notes those whose facts may not hold, apart from
+   * their names, and returns their number; notes whether all names hold.
+   */
+  #compare(k: number, facts: Facts, count: number): number {
+    const { kind, id, low, high, name, of, step } = this.#facts;
+    const first = this.first[k], base = this.nameBase[k], names = this.count[k];
+    if (count > this.#differing.length) this.#differing = new Int32Array(count * 2);
+    let differing = 0;
+    this.#haveSameNames = true;
+    for (let l = 0, n = first; l < count; l++, n++) {
+      const own = kind[n], place = name[n] - base;
+      if (place !== l && place !== names + l && this.#haveSameNames) {
+        this.#haveSameNames = this.#isStable(k, n, facts, l);
+      }
+      // Values without references to names and limits, whose bounds hold.
+      const isPlain = own === facts.kind[l] && NAMES_ID[own] === 0 && of[n] < 0 && id[n] === facts.id[l];
+      const holds = own === VALUE.NUMBER
+        ? facts.low[l] >= low[n] && facts.high[l] <= high[n] && step[n] === 1
+        : facts.low[l] === low[n] && facts.high[l] === high[n];
+      if (!isPlain || !holds) this.#differing[differing++] = l;
+    }
+    return differing;
   }
 
   #isKnown(n: number): boolean {
@@ -609,6 +658,7 @@ export class SavedFacts {
     const own = this.#facts;
     const kind = own.kind[n], other = facts.kind[l];
     if (kind === VALUE.REFERENCE || other === VALUE.REFERENCE) return this.#joinReference(k, n, facts, l);
+    if (this.#areRecords(n, facts, l)) return this.#joinReference(k, n, facts, l);
     if (kind === VALUE.TYPE_TEST || other === VALUE.TYPE_TEST) return this.#joinTest(k, n, facts, l);
     if (kind !== other) return this.#loseKind(k, n);
     if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, n, facts, l);
@@ -674,13 +724,18 @@ export class SavedFacts {
     return true;
   }
 
-  /** Element addresses at one distance, in one array. */
+  /** Element addresses in one array, at distances that differ by whole elements. */
   #joinElement(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    const isSame = own.low[n] === facts.low[l] && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
-    if (!isSame) return this.#loseKind(k, n);
+    const steps = (facts.low[l] - own.low[n]) / elementBytes(own.id[n]);
+    const isAhead = steps === 0 || (Number.isInteger(steps) && steps > 0 && facts.name[l] !== 0);
+    const isSame = isAhead && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
+    if (!isSame && !(isAhead && this.#noteLimit(k, n, facts, l))) return this.#loseKind(k, n);
+    if (steps > 0) moveIndex(facts, l, steps);
     if (facts.room[l] >= own.room[n]) return false;
-    own.room[n] = this.visits[k] > NARROW_VISITS ? -Infinity : facts.room[l];
+    const room = facts.room[l];
+    // A room that keeps shrinking around a loop: one element, none.
+    own.room[n] = this.visits[k] <= NARROW_VISITS ? room : room >= 1 ? 1 : room >= 0 ? 0 : -Infinity;
     return true;
   }
 
@@ -703,10 +758,24 @@ export class SavedFacts {
     return this.nameBase[k] + this.count[k] + n - this.first[k];
   }
 
-  /** Null and i31 references are numbers where they are constants. */
+  /** Whether both values are addresses of different records, or one is null. */
+  #areRecords(n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts;
+    if (own.kind[n] !== VALUE.CONTEXT && facts.kind[l] !== VALUE.CONTEXT) return false;
+    if (own.kind[n] === facts.kind[l] && own.low[n] === facts.low[l] && own.high[n] === facts.high[l]) return false;
+    return this.#heapAt(own, n) !== undefined && this.#heapAt(facts, l) !== undefined;
+  }
+
+  /** The heap type of the reference at location `l`, which may be the address of a record in the context. */
+  #heapAt(facts: Facts, l: number): number | undefined {
+    const isRecord = facts.kind[l] === VALUE.CONTEXT && facts.low[l] === facts.high[l];
+    return isRecord ? this.recordType(facts.low[l]) : referenceHeap(facts, l);
+  }
+
+  /** Null and i31 references are numbers where they are constants, those of imported functions addresses. */
   #joinReference(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    const heap = referenceHeap(own, n), other = referenceHeap(facts, l);
+    const heap = this.#heapAt(own, n), other = this.#heapAt(facts, l);
     const id = heap === undefined || other === undefined ? undefined : commonHeapOf(heap, other);
     if (id === undefined) return this.#loseKind(k, n);
     const low = referenceFacts(own, n) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
@@ -825,8 +894,8 @@ export class SavedFacts {
   /** Whether the name of location `l` holds on the other path, too. */
   #isStable(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
-    const base = this.nameBase[k], count = this.count[k];
-    const place = own.name[n] - base;
+    const count = this.count[k];
+    const place = own.name[n] - this.nameBase[k];
     if (place === l || place === count + l) return true;
     if (place < 0 || place >= count) return own.name[n] === facts.name[l] && own.delta[n] === facts.delta[l];
     if (own.name[this.first[k] + place] !== own.name[n] || facts.name[l] === 0 || place >= facts.count) return false;
@@ -848,6 +917,15 @@ function referenceHeap({ kind, id, low, high }: Facts, l: number): number | unde
   return isOdd && high[l] <= MAX32 ? HEAP.i31 : undefined;
 }
 
+/** The address of an element at location `l` is described by the index of one that is `steps` elements further on. */
+function moveIndex(facts: Facts, l: number, steps: number): void {
+  const bytes = steps * elementBytes(facts.id[l]);
+  facts.low[l] -= bytes;
+  facts.high[l] -= bytes;
+  facts.delta[l] += steps;
+  facts.room[l] -= steps;
+}
+
 function isZero(facts: Facts, l: number): boolean {
   return facts.isNumber(l) && facts.high[l] === 0;
 }
@@ -864,11 +942,13 @@ function commonHeapOf(x: number, y: number): number | undefined {
 
 function referenceFacts({ kind, low, high }: Facts, l: number): number {
   if (kind[l] === VALUE.REFERENCE) return low[l];
+  if (kind[l] === VALUE.CONTEXT) return REFERENCE_FACTS.NOT_NULL;
   return high[l] === 0 ? REFERENCE_FACTS.OBJECT | REFERENCE_FACTS.OWN : REFERENCE_FACTS.NOT_NULL;
 }
 
 function leastLength({ kind, high }: Facts, l: number): number {
-  return kind[l] === VALUE.REFERENCE ? high[l] : high[l] === 0 ? Infinity : 0;
+  if (kind[l] === VALUE.REFERENCE) return high[l];
+  return kind[l] === VALUE.NUMBER && high[l] === 0 ? Infinity : 0;
 }
 
 /** Location `to` becomes one of the references in `to` and `from`, without a name; false if they are not references. */
@@ -903,8 +983,12 @@ export function commonDivisor(x: number, y: number): number {
   return x;
 }
 
+/** Number of locations from which on whole columns are copied faster than one location after the other. */
+const COLUMNS_PAY = 72;
+
 /** Copies `count` locations of `from` from `first` on to those of `to` from `at` on. */
 export function copyFacts(to: Facts, at: number, from: Facts, first: number, count: number): void {
+  if (count >= COLUMNS_PAY) return copyColumns(to, at, from, first, first + count);
   for (let k = 0; k < count; k++, at++, first++) {
     to.kind[at] = from.kind[first];
     to.id[at] = from.id[first];
@@ -916,4 +1000,16 @@ export function copyFacts(to: Facts, at: number, from: Facts, first: number, cou
     to.room[at] = from.room[first];
     to.of[at] = from.of[first];
   }
+}
+
+function copyColumns(to: Facts, at: number, from: Facts, first: number, end: number): void {
+  to.kind.set(from.kind.subarray(first, end), at);
+  to.id.set(from.id.subarray(first, end), at);
+  to.low.set(from.low.subarray(first, end), at);
+  to.high.set(from.high.subarray(first, end), at);
+  to.name.set(from.name.subarray(first, end), at);
+  to.delta.set(from.delta.subarray(first, end), at);
+  to.step.set(from.step.subarray(first, end), at);
+  to.room.set(from.room.subarray(first, end), at);
+  to.of.set(from.of.subarray(first, end), at);
 }

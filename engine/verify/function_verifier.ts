@@ -6,6 +6,7 @@
  * interpreted again when it loses facts, lowest offset first. Targets of jump tables become known during
  * interpretation; if one is found in the middle of a block, the function is interpreted again with the new cut.
  */
+import { RECORD } from "../abi/context_layout.ts";
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
@@ -32,6 +33,8 @@ const MAX_VISITS = 64;
 const MAX_CUTS = 16;
 /** Largest name of a value. */
 const MAX_NAME = 2 ** 31 - 1;
+/** Reasons that null references in the frame may remove. */
+const OF_REFERENCES: readonly string[] = [REASON.ADDRESS, REASON.OBJECT, REASON.REFERENCE, REASON.CALL_TARGET];
 /** Longest jump table, in entries. */
 const MAX_TABLE = 1 << 16;
 
@@ -68,6 +71,9 @@ export class FunctionVerifier {
     this.#a = new Analysis(machine, module);
     this.#map = map;
     this.#masks = masks;
+    const { layout } = module.code;
+    this.#saved.recordType = (at) =>
+      at < layout.typeIdsOffset ? module.functionTypeId[(at - layout.importsOffset) / RECORD.SIZE] : undefined;
   }
 
   /** No longer takes tables to be constant that the verified code writes; returns whether there are any. */
@@ -102,6 +108,7 @@ export class FunctionVerifier {
     this.#findCuts();
     this.#hints = undefined;
     this.#interpretAll();
+    if (a.hasZeros && OF_REFERENCES.includes(a.reason)) this.#keepZeros();
     if (a.reason === REASON.MEMORY) this.#followLoops();
     this.#checkPolls();
     return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
@@ -119,6 +126,14 @@ export class FunctionVerifier {
         return a.fail(REASON.POLL);
       }
     }
+  }
+
+  /** Interprets the function again with the references that are null at its start. */
+  #keepZeros(): void {
+    const a = this.#a;
+    a.keepsZeros = true;
+    a.reason = "";
+    this.#interpretAll();
   }
 
   /**
@@ -371,13 +386,13 @@ export class FunctionVerifier {
       return true;
     }
     const { depth, fence } = a;
-    const other = this.#scratch;
-    copyAll(other, a.facts);
+    const { facts } = a;
+    this.#useCopy();
     a.ranges.isOpen = false;
     const isPossible = assume(a, condition);
     a.ranges.isOpen = true;
     if (isPossible) this.#reachOffset(this.#target());
-    copyAll(a.facts, other);
+    a.facts = facts;
     a.depth = depth;
     a.fence = fence;
     a.ownRecord = 0;
@@ -409,13 +424,24 @@ export class FunctionVerifier {
     const landing = this.#landingOf(a.n);
     if (landing < 0) return true;
     const isOther = !a.facts.isStart(this.#machine.context, VALUE.CONTEXT, 0);
-    copyAll(this.#scratch, a.facts);
-    const { depth } = a;
+    const { depth, facts } = a;
+    this.#useCopy();
     control.land(a, isOther);
     this.#reachOffset(landing);
-    copyAll(a.facts, this.#scratch);
+    a.facts = facts;
     a.depth = depth;
     return true;
+  }
+
+  /** The analysis goes on with a copy of the facts; the caller brings them back. */
+  #useCopy(): void {
+    const a = this.#a;
+    const copy = this.#scratch, { count, hasSteps } = a.facts;
+    copy.reserve(count);
+    copy.count = count;
+    copy.hasSteps = hasSteps;
+    copyFacts(copy, 0, a.facts, 0, count);
+    a.facts = copy;
   }
 
   /** A jump through a jump table: control may go to the code that any entry in the proven range names. */
@@ -463,10 +489,4 @@ function thresholdsOf({ count, hasImmediate, immediate, kind }: Instructions): n
     bounds.add(immediate[n] - 1).add(immediate[n]);
   }
   return [...bounds].sort((x, y) => x - y);
-}
-
-function copyAll(to: Facts, from: Facts): void {
-  to.reserve(from.count);
-  to.count = from.count;
-  copyFacts(to, 0, from, 0, from.count);
 }

@@ -44,7 +44,15 @@ import {
   accessSlotHeader,
   addToCells,
 } from "./allocation.ts";
-import { accessElement, accessReference, isOfType, makeElement, NULL_PAGE, setReference } from "./objects.ts";
+import {
+  accessElement,
+  accessReference,
+  isOfType,
+  makeElement,
+  moveElement,
+  NULL_PAGE,
+  setReference,
+} from "./objects.ts";
 import { isRef } from "../wasm/types.ts";
 import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 
@@ -75,6 +83,7 @@ export function evaluateAddress(a: Analysis, more = 0): void {
   if (base === a.machine.stackPointer) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
   else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
   else facts.copy(ADDRESS, base);
+  if (isLength(facts, ADDRESS)) becomeNumber(facts, ADDRESS);
   const kind = facts.kind[ADDRESS];
   if (kind === VALUE.REFERENCE) evaluateReference(a, base, index, code.scale[n]);
   else if (kind === VALUE.FREE_SLOT || kind === VALUE.NEW_ARRAY) evaluateSlot(a, base, index);
@@ -107,6 +116,10 @@ function addIndex(a: Analysis, index: number, scale: number): void {
   if (number === VALUE.REFERENCE && scale === 0 && code.base[n] >= 0) {
     return makeElement(a, ADDRESS, index, code.base[n], 0);
   }
+  if (number === VALUE.ELEMENT && scale === 0 && code.base[n] >= 0) {
+    facts.copy(ADDRESS, index);
+    return moveElement(a, ADDRESS, code.base[n], 0);
+  }
   if (facts.kind[ADDRESS] === VALUE.NUMBER && number !== VALUE.NUMBER && scale === 0) {
     // The index is the pointer: the sum is the same.
     const low = facts.low[ADDRESS], high = facts.high[ADDRESS];
@@ -116,14 +129,31 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     addNumber(facts, ADDRESS, { low, high, name, delta, step, room, of });
     return;
   }
-  if (number !== VALUE.NUMBER) {
+  if (!isNumberOrLength(facts, index)) {
     const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : number === VALUE.TYPE_ID && scale === 6;
     if (isOffset && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
       facts.set(ADDRESS, VALUE.DESCRIPTOR, facts.id[index], 0, 0, 0);
     } else facts.forget(ADDRESS);
     return;
   }
-  addNumber(facts, ADDRESS, scaled(facts, index, scale));
+  if (facts.kind[ADDRESS] === VALUE.ELEMENT) moveElement(a, ADDRESS, index, scale);
+  else addNumber(facts, ADDRESS, scaled(facts, index, scale));
+}
+
+function isLength({ kind }: Facts, l: number): boolean {
+  return kind[l] === VALUE.LENGTH || kind[l] === VALUE.ARRAY_LENGTH;
+}
+
+/** The meaning of the length at location `l` is forgotten; its bounds stay. */
+function becomeNumber({ kind, id, of }: Facts, l: number): void {
+  kind[l] = VALUE.NUMBER;
+  id[l] = 0;
+  of[l] = -1;
+}
+
+/** Whether the value of location `l` is a number, with bounds; a length is one that has a meaning, too. */
+export function isNumberOrLength(facts: Facts, l: number): boolean {
+  return facts.isNumber(l) || isLength(facts, l);
 }
 
 /** Whether the value of location `l` is a number or an address, to which a number can be added. */
@@ -246,6 +276,16 @@ export function store(a: Analysis, size: number, from: number, more = 0): void {
   if (slot === 0) return;
   if (size === 8 || facts.isShort(from)) facts.copy(slot, from);
   else facts.number(slot, 0, MAX32, 0);
+  if (size === 4 && facts.isConstant(from) && facts.low[from] === 0) joinHalves(a, position + 4);
+}
+
+/** The upper half of the word at `position` is zero now: a number of 32 bits in the lower half is that of the word. */
+function joinHalves(a: Analysis, position: number): void {
+  const { facts } = a;
+  const half = a.slot(position, 4);
+  if (half === 0 || !facts.isNumber(half) || facts.high[half] > MAX32) return;
+  const word = a.newSlot(position, 8);
+  if (word !== 0) facts.copy(word, half);
 }
 
 /** Proves a read-modify-write access of `size` bytes. */

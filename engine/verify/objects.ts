@@ -169,12 +169,40 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   const room = Math.max(isBounded ? facts.room[index] : -Infinity, least - facts.high[index] / 2 ** limitShift(of));
   const isProduct = of >= LIMIT.PRODUCT;
   if (isProduct && facts.room[index] !== 0) return facts.forget(to);
-  const isIndex = !isProduct && limitShift(of) === 0 && facts.name[index] !== 0;
-  const name = isIndex ? facts.name[index] : isProduct ? limitName(of) : a.name();
-  const delta = isIndex ? facts.delta[index] : 0;
-  setElement(a, to, type, 0, limit, room);
-  facts.name[to] = name;
-  facts.delta[to] = delta;
+  const { name, delta } = countOf(a, index, limitShift(of));
+  const isLength = name !== 0 && a.ranges.holdsNames(ZERO_NAME, 0, name, delta, limit);
+  setElement(a, to, type, 0, limit, isLength ? Math.max(room, 0) : room);
+  // Only the index of an element at a constant distance has no name.
+  facts.name[to] = name || a.name();
+  facts.delta[to] = name === 0 ? 0 : delta;
+}
+
+/**
+ * Location `to`, the address of an element, grows by the number in location `index`, shifted left by `scale`; it is
+ * forgotten unless that is the address of an element, or of the end of the array.
+ */
+export function moveElement(a: Analysis, to: number, index: number, scale: number): void {
+  const { facts, ranges } = a;
+  const type = facts.id[to], limit = facts.of[to], at = facts.low[to];
+  const field = elementOf(type);
+  if (field === undefined || !facts.isNumber(index)) return facts.forget(to);
+  if (facts.isConstant(index)) return facts.shift(to, facts.low[index] * 2 ** scale);
+  const shift = elementShift(field.storage), { name, delta } = countOf(a, index, shift - scale);
+  const start = facts.name[to] || ZERO_NAME, startDelta = facts.name[to] === 0 ? 0 : facts.delta[to];
+  const isEnd = name !== 0 && ranges.holdsNames(start, startDelta, name, delta, limit);
+  if (!isEnd) return facts.forget(to);
+  setElement(a, to, type, at, limit, 0);
+  facts.name[to] = a.name();
+}
+
+/** The name and delta of the number of elements whose bytes, 1 << `shift` for each, are in location `l`; name 0: none. */
+function countOf({ facts, ranges }: Analysis, l: number, shift: number): { name: number; delta: number } {
+  const of = facts.of[l];
+  if (shift === 0) return { name: facts.name[l], delta: facts.delta[l] };
+  if (of >= LIMIT.PRODUCT) {
+    return { name: limitShift(of) === shift && facts.room[l] === 0 ? limitName(of) : 0, delta: 0 };
+  }
+  return { name: facts.delta[l] === 0 ? ranges.indexOf(facts.name[l], shift) : 0, delta: 0 };
 }
 
 function setElement({ facts }: Analysis, to: number, type: number, at: number, limit: number, room: number): void {

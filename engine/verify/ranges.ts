@@ -20,9 +20,9 @@ export class Ranges {
   isOpen = true;
 
   clear(): void {
-    this.#next = 0;
-    this.#rows.fill(0);
-    this.#products.fill(0);
+    if (this.#next > 0) this.#rows.fill(0);
+    if (this.#nextProduct > 0) this.#products.fill(0);
+    this.#next = this.#nextProduct = 0;
   }
 
   /** Value `sum` is the sum of two numbers. */

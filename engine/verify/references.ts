@@ -56,6 +56,12 @@ export function elementShift(storage: ValType): number {
   return Math.log2(byteSize(storage));
 }
 
+/** Bytes of an element of array type `heap`, 0 for other types. */
+export function elementBytes(heap: HeapType): number {
+  const field = elementOf(heap);
+  return field === undefined ? 0 : byteSize(field.storage);
+}
+
 /** Offsets of fields by structure type; layouts are the same for the whole process. */
 const LAYOUTS = new Map<HeapType, ReturnType<typeof layoutFields>>();
 

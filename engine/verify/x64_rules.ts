@@ -23,7 +23,7 @@ import {
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
 import { ALU, KIND, OPERANDS, SHIFT } from "./instructions.ts";
-import { load, modify, store } from "./memory.ts";
+import { isNumberOrLength, load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
 const RAX = 0, RCX = 1, RDX = 2, RSP = 4, RDI = 7;
@@ -124,7 +124,7 @@ export function extend(a: Analysis, isSigned: boolean): void {
 function isJumpOffset({ code, facts, n }: Analysis): boolean {
   const index = code.base[n];
   const isProduct = index >= 0 && code.index[n] === index && code.scale[n] === 2 && code.displacement[n] === 0;
-  return isProduct && code.wide[n] !== 0 && facts.isNumber(index) && facts.high[index] < MAX_JUMPS;
+  return isProduct && code.wide[n] !== 0 && isNumberOrLength(facts, index) && facts.high[index] < MAX_JUMPS;
 }
 
 export function loadAddress(a: Analysis): void {
@@ -153,7 +153,7 @@ export function arithmetic(a: Analysis): void {
   if (to < 0) return modify(a, code.size[n]);
   const size = code.size[n];
   const from = sourceOf(a);
-  if (size < 4) return writeLow(a, to, size);
+  if (size < 4) return combineLow(a, to, from, size);
   const isImmediate = code.hasImmediate[n] !== 0;
   switch (code.sub[n]) {
     case ALU.ADD:
@@ -167,6 +167,16 @@ export function arithmetic(a: Analysis): void {
       return or(a, to, from, size, code.sub[n] === ALU.XOR);
   }
   a.fail(REASON.INSTRUCTION);
+}
+
+/** Arithmetic on the low bytes of register `to`: AND and OR of two bytes that are 0 or 1 give such a byte. */
+function combineLow(a: Analysis, to: number, from: number, size: number): void {
+  const { code, facts, n } = a;
+  const isBit = (l: number) => facts.kind[l] === VALUE.LOW_FLAG || (facts.isNumber(l) && facts.high[l] <= 1);
+  const isLogical = code.sub[n] === ALU.AND || code.sub[n] === ALU.OR;
+  if (size !== 1 || !isLogical || !isBit(to) || !isBit(from)) return writeLow(a, to, size);
+  if (facts.isNumber(to)) facts.number(to, 0, 1, a.name());
+  else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
 }
 
 function arithmeticOfStack(a: Analysis): void {
@@ -300,7 +310,8 @@ export function fill(a: Analysis): void {
   const position = -facts.low[RDI];
   const isFrame = facts.kind[RDI] === VALUE.STACK && facts.low[RDI] === facts.high[RDI] && facts.isConstant(RCX);
   if (!isFrame || position > a.depth || bytes > position) return a.fail(REASON.FRAME);
-  a.forgetSlots(position, bytes);
+  if (code.size[n] === 8 && facts.isConstant(RAX) && facts.low[RAX] === 0) a.fillSlots(position, bytes);
+  else a.forgetSlots(position, bytes);
   define(a, RDI, 8);
   define(a, RCX, 8, 1);
 }

@@ -267,7 +267,8 @@ function fill(start: i32, s: i32, count: i32): void {
   machine.binary(op.ADD, 1, count, count, start);
   const header = code.at;
   machine.compare(1, start, count);
-  const done = machine.shortBranch(cond.EQ);
+  // Not EQ: the address is below the end in each iteration, which the verifier of machine code reads.
+  const done = machine.shortBranch(cond.GE_U);
   machine.prepareField(start, 0);
   storeField(storage, s);
   machine.binaryImmediate(op.ADD, 1, start, start, 1 << shift);
