@@ -6,7 +6,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { type CompiledCode, compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
+import { type CompiledCode, compileModule, stubContext } from "../../engine/compile.ts";
 import type { CompileOptions } from "../../engine/compile_options.ts";
 import { NewEngine } from "../../engine/engine.ts";
 import { featureSet } from "../../engine/features.ts";
@@ -21,11 +21,9 @@ import type { Finding } from "../../engine/verify/verify_code.ts";
 import type { MachineModule } from "../../engine/verify/machine_module.ts";
 import { STUB } from "../../engine/codegen/machine_code.ts";
 import { TRAP } from "../../engine/traps.ts";
-import { COMPILED_FEATURES } from "../fuzz/compare.ts";
-import { generateModules } from "../fuzz/generate_module.ts";
+import { prepareRandom, verifyRandom } from "./random_code.ts";
 
-await prepareBodyCompiler("x64");
-await prepareBodyCompiler("arm64");
+await prepareRandom();
 
 const OPTIONS: CompileOptions = {
   target: X64,
@@ -84,29 +82,73 @@ Deno.test("baseline code of programs is proven, with guard pages and with explic
   }
 });
 
-/**
- * Features whose code the verifier cannot always prove: fills of arrays are loops that count addresses, and baseline
- * code of large functions loses the types of some references where paths meet.
- */
-const UNPROVEN_FEATURES = ["gc", "reference-types", "typed-function-references"];
-
 Deno.test("code of random modules is proven", () => {
-  const features = COMPILED_FEATURES.filter((name) => !UNPROVEN_FEATURES.includes(name));
   let functions = 0;
   for (let seed = 1; seed <= 12; seed++) {
-    const control = { interruptible: seed % 3 === 0, fuel: seed % 4 === 0 };
-    for (const bytes of generateModules(seed, features)) {
-      for (const tier of ["optimizing", "baseline"] as const) {
-        for (const architecture of ARCHITECTURES) {
-          const options: CompileOptions = { ...architecture, ...control, tier };
-          const code = compiled(bytes, options);
-          functions += code.tables.functionStart.length;
-          deepEqual(findingsOf(code, options), [], `seed ${seed}, ${options.target.name}, ${tier}`);
-        }
+    const result = verifyRandom(seed);
+    deepEqual(result.unproven, []);
+    functions += result.functions;
+  }
+  ok(functions > 500);
+});
+
+const FILLED = [
+  "(array.new $n (local.get 2) (local.get 1))",
+  "(array.new $n (local.get 2) (i32.const 9))",
+  "(array.fill $n (local.get 0) (local.get 1) (local.get 2) (i32.const 9)) (local.get 0)",
+  "(array.fill $n (local.get 0) (local.get 1) (local.get 2) (local.get 3)) (local.get 0)",
+];
+
+/** A module with array type $n and a function that leaves an array. */
+function fillOf(body: string): string {
+  return `(module (type $n (array (mut i32))) (func (param (ref null $n) i32 i32 i32) (result (ref null $n)) ${body}))`;
+}
+
+Deno.test("fills of arrays are proven, and not beyond their ends", () => {
+  for (const body of FILLED) {
+    for (const tier of ["optimizing", "baseline"] as const) {
+      for (const architecture of ARCHITECTURES) {
+        const options: CompileOptions = { ...architecture, tier };
+        deepEqual(findingsOf(compiled(fillOf(body), options), options), [], `${body} ${tier} ${options.target.name}`);
       }
+      const code = compiled(fillOf(body), { ...OPTIONS, tier });
+      const bytes = code.bytes.slice();
+      const start = code.tables.functionStart[0];
+      // The loop ends where both addresses are equal: ja, jae -> jne, je; the end may have been passed.
+      const isLoopEnd = (_: number, at: number) =>
+        at > start && (bytes[at] & 0xfb) === 0x73 && isCompare(bytes, at - 3);
+      const at = bytes.findLastIndex(isLoopEnd);
+      ok(at > start, body);
+      bytes[at] = bytes[at] === 0x73 ? 0x74 : 0x75;
+      const reason = functionVerifier(X64_MACHINE, { ...viewOf(code), bytes }).verify(0)?.reason;
+      equal(reason, REASON.OBJECT, `${body} ${tier}`);
     }
   }
-  ok(functions > 50);
+});
+
+/** Whether the instruction at `at` is CMP of two registers of 64 bits. */
+function isCompare(bytes: Uint8Array, at: number): boolean {
+  return (bytes[at] & 0xf8) === 0x48 && (bytes[at + 1] === 0x39 || bytes[at + 1] === 0x3b) && bytes[at + 2] >= 0xc0;
+}
+
+Deno.test("a range that begins at an index is not taken for one that begins at the first element", () => {
+  // Both numbers are below the length of the array, but their sum is not compared with it.
+  const code = compiled(
+    `(module (type $n (array (mut i32))) (func (param (ref $n) i32 i32)
+      (drop (array.get $n (local.get 0) (local.get 1))) (drop (array.get $n (local.get 0) (local.get 2)))
+      (array.copy $n $n (local.get 0) (local.get 1) (local.get 0) (i32.const 0) (local.get 2))))`,
+    { ...OPTIONS, tier: "baseline" },
+  );
+  const bytes = code.bytes.slice();
+  const verify = () => functionVerifier(X64_MACHINE, { ...viewOf(code), bytes }).verify(0)?.reason;
+  equal(verify(), undefined);
+  // lea r11, [rdx + rax]; cmp r11, length; ja: the first range's sum, now compared with itself.
+  const start = code.tables.functionStart[0];
+  const isSum = (_: number, at: number) => at > start && bytes[at] === 0x4c && bytes[at + 2] === 0x1c;
+  const at = bytes.findIndex(isSum);
+  ok(at > start);
+  bytes.set([0x4d, 0x39, 0xdb], at + 4); // cmp r11, r11
+  equal(verify(), REASON.BULK);
 });
 
 /** Programs with loops whose bounds are checked once, in front of them, for a constant number of turns. */

@@ -1,0 +1,68 @@
+/**
+ * Verification of random modules. In: a seed of the generator. Out: the functions that are not proven, in both tiers,
+ * both ways of bounds checking, and on both architectures. Invariant: a seed always gives the same modules and options.
+ */
+import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
+import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
+import type { CompileOptions } from "../../engine/compile_options.ts";
+import { NewEngine } from "../../engine/engine.ts";
+import { featureSet } from "../../engine/features.ts";
+import { CPU_FEATURES } from "../../engine/host/cpu.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { verifyCompiled } from "../../engine/verify_module.ts";
+import { COMPILED_FEATURES } from "../fuzz/compare.ts";
+import { generateModules } from "../fuzz/generate_module.ts";
+
+/** The verification of one seed's modules. */
+interface RandomResult {
+  readonly modules: number;
+  readonly functions: number;
+  readonly bytes: number;
+  /** A line per function that is not proven. */
+  readonly unproven: string[];
+}
+
+const ARCHITECTURES = [OPTIMIZING_X64, OPTIMIZING_ARM64];
+const TIERS = ["optimizing", "baseline"] as const;
+
+/** Loads the baseline compilers; verifyRandom needs them. */
+export async function prepareRandom(): Promise<void> {
+  for (const { name } of ARCHITECTURES) await prepareBodyCompiler(name);
+}
+
+/** The configurations of a seed: every third seed polls, every fourth counts fuel, every fifth has the oldest CPU. */
+function configurationsOf(seed: number): CompileOptions[] {
+  const shared = {
+    features: featureSet(),
+    optimizations: optimizationSet(),
+    interruptible: seed % 3 === 0,
+    fuel: seed % 4 === 0,
+  };
+  return ARCHITECTURES.flatMap((target) => {
+    const cpu = new Set(seed % 5 === 0 ? [] : CPU_FEATURES[target.name]);
+    return TIERS.flatMap((tier) =>
+      [false, true].map((explicitBounds): CompileOptions => ({ ...shared, target, cpu, tier, explicitBounds }))
+    );
+  });
+}
+
+/** Verifies the modules of `seed` in all configurations. */
+export function verifyRandom(seed: number, features: readonly string[] = COMPILED_FEATURES): RandomResult {
+  const modules = generateModules(seed, features);
+  const unproven: string[] = [];
+  let functions = 0, bytes = 0;
+  for (const [k, module] of modules.entries()) {
+    for (const options of configurationsOf(seed)) {
+      const code = compileModule(NewEngine().parse(module), options);
+      functions += code.tables.functionStart.length;
+      bytes += code.bytes.length;
+      const { target, tier, explicitBounds } = options;
+      const where = `seed ${seed}, module ${k}, ${target.name}, ${tier}, ${explicitBounds ? "explicit" : "guard"}`;
+      for (const { index, at, reason } of verifyCompiled(code, options, stubContext(code.valid, options))) {
+        unproven.push(`${where}: function ${index} at ${at - (code.tables.functionStart[index] ?? 0)}: ${reason}`);
+      }
+    }
+  }
+  return { modules: modules.length, functions, bytes, unproven };
+}
