@@ -195,7 +195,7 @@ export function moveElement(a: Analysis, to: number, index: number, scale: numbe
   facts.name[to] = a.name();
 }
 
-/** The name and delta of the number of elements whose bytes, 1 << `shift` for each, are in location `l`; name 0: none. */
+/** The name and delta of the number of elements whose bytes, 1 << `shift` each, are in location `l`; name 0: none. */
 function countOf({ facts, ranges }: Analysis, l: number, shift: number): { name: number; delta: number } {
   const of = facts.of[l];
   if (shift === 0) return { name: facts.name[l], delta: facts.delta[l] };
