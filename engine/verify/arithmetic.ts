@@ -125,9 +125,9 @@ export function takeAddress(a: Analysis, to: number, isWhole = true): void {
 }
 
 /** Whether the sum of numbers in PLACE.ADDRESS did not wrap: it is small, or inside of a memory. */
-function isExact({ code, facts, isExploring, n }: Analysis): boolean {
+function isExact({ facts, isExploring }: Analysis): boolean {
   if (facts.low[ADDRESS] < 0) return false;
-  return facts.high[ADDRESS] <= EXACT || (code.index[n] < 0 && hasRoom(facts, ADDRESS, 0)) || isExploring;
+  return facts.high[ADDRESS] <= EXACT || hasRoom(facts, ADDRESS, 0) || isExploring;
 }
 
 /** Notes the two numbers whose sum an address is. */

@@ -141,7 +141,10 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   if (isFence && strict === 1 && a.flagsSize === 8) return assumeFence(a, y);
   if (kindX === VALUE.ELEMENT && kindY === VALUE.ELEMENT) return assumeElements(a, x, y, strict);
   if (!isSeen(a, x) || !isSeen(a, y)) return;
-  if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) return assumeInside(a, x, facts.id[y], strict);
+  if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) {
+    facts.boundAbove(x, facts.high[y] - strict);
+    return assumeInside(a, x, facts.id[y], strict);
+  }
   if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
   if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;

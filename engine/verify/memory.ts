@@ -210,7 +210,8 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   const isConstant = constant === most;
   if (low === high && !(isConstant && of >= 0)) return shiftExactly(facts, l, low);
   const sumLow = constant + low, sumHigh = most + high;
-  if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT)) return facts.forget(l);
+  const isInside = facts.of[l] >= 0 && facts.of[l] < LIMIT.TABLE && facts.room[l] >= high;
+  if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT) && !isInside) return facts.forget(l);
   facts.setStep(l, commonDivisor(facts.stepOf(l), step));
   const own = facts.of[l];
   facts.low[l] = sumLow;
