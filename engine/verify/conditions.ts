@@ -13,14 +13,14 @@
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
-import { elementLimit, EXACT, lengthPlace, LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { elementLimit, EXACT, lengthPlace, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { noteSlot } from "./allocation.ts";
 import { elementBytes } from "./references.ts";
 import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
-/** No memory is longer, in bytes: the address spaces of processes end below this. */
-const LONGEST_MEMORY = 2 ** 52;
+/** No memory is longer, in bytes, and no table: the address spaces of processes end below this. */
+const LONGEST = 2 ** 52;
 
 /** Condition codes of the hardware; bit 0 inverts. */
 const CONDITION = {
@@ -170,7 +170,7 @@ function assumeElements(a: Analysis, x: number, y: number, strict: number): void
 /** The number at `x` plus `room` is at most a length. */
 function assumeInside(a: Analysis, x: number, limit: number, room: number): void {
   const { facts, ranges } = a;
-  if (limit < LIMIT.TABLE) facts.boundAbove(x, LONGEST_MEMORY - room);
+  facts.boundAbove(x, LONGEST - room);
   facts.boundByLength(x, room, limit);
   if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
   noteLeast(a, limit, facts.low[x] + room);

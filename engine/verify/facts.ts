@@ -660,7 +660,7 @@ export class SavedFacts {
     if (kind === VALUE.REFERENCE || other === VALUE.REFERENCE) return this.#joinReference(k, n, facts, l);
     if (this.#areRecords(n, facts, l)) return this.#joinReference(k, n, facts, l);
     if (kind === VALUE.TYPE_TEST || other === VALUE.TYPE_TEST) return this.#joinTest(k, n, facts, l);
-    if (kind !== other) return this.#loseKind(k, n);
+    if (kind !== other) return own.isShort(n) && facts.isShort(l) ? this.#joinShort(k, n) : this.#loseKind(k, n);
     if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, n, facts, l);
     if (kind === VALUE.NUMBER) return this.#joinNumber(k, n, facts, l);
     if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, n, facts, l)) return this.#loseKind(k, n);
@@ -706,6 +706,14 @@ export class SavedFacts {
       }
     }
     return this.#loseKind(k, n);
+  }
+
+  /** Values of different kinds that have 32 bits on both paths. */
+  #joinShort(k: number, n: number): boolean {
+    const own = this.#facts;
+    if (own.isNumber(n) && own.low[n] === 0 && own.high[n] === MAX32 && own.of[n] < 0 && own.id[n] === 0) return false;
+    own.number(n, 0, MAX32, this.#ownName(k, n));
+    return true;
   }
 
   /** Slots of the heap: the bytes that both have. */
