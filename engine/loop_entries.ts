@@ -95,7 +95,7 @@ export class LoopEntries {
     if (atPoll && this.enterLoop(now)) this.#pause = FIRST_MS;
     if (this.#waiting > 0) return now + LOOK_MS;
     if (now < this.#next) return this.#next;
-    if (!this.#isRunning()) return undefined;
+    if (!this.#store.thread.holdsAddressIn(this.#baseline.image.base, this.#baseline.image.size)) return undefined;
     this.#pause = Math.min(this.#pause * 2, LONGEST_MS);
     this.#next = now + this.#pause;
     return this.#next;
@@ -200,17 +200,5 @@ export class LoopEntries {
     if (behind !== 0 && behind !== this.#target.pollBytes) return;
     stack.setWord(at, address);
     this.entered++;
-  }
-
-  /** Whether frames of the baseline code may exist. Their return addresses are on a stack, most likely at its start. */
-  #isRunning(): boolean {
-    const { base, size } = this.#baseline.image;
-    for (const { region: { u32 }, offset, bytes } of this.#store.thread.guestFrames()) {
-      for (let at = ((offset + bytes) >> 2) - 2; at >= offset >> 2; at -= 2) {
-        const distance = u32[at] + u32[at + 1] * 0x1_0000_0000 - base;
-        if (distance >= 0 && distance < size) return true;
-      }
-    }
-    return false;
   }
 }

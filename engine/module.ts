@@ -278,6 +278,15 @@ export class Module {
   }
 
   /**
+   * The number of bytes of baseline code whose memory was given back.
+   *
+   * @internal
+   */
+  get givenBack(): number {
+    return this.#tierUp?.givenBack ?? 0;
+  }
+
+  /**
    * True if the module starts with baseline code that optimized code replaces.
    *
    * @internal

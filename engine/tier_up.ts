@@ -23,7 +23,7 @@ import { JOB, type OptimizedCode, RequestedJob } from "./parallel/optimize_job.t
 import { PlacingJob } from "./parallel/placing_job.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
 import { PollSteps } from "./poll_steps.ts";
-import { replaceCode } from "./runtime/instance/replace_code.ts";
+import { dropReplaced, replaceCode } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 
@@ -42,6 +42,10 @@ const READY_START_MS = 30;
 const THREAD_START_MS = 250;
 /** Milliseconds for which a program may run without returning to its event loop before a call starts the thread. */
 const LONGEST_WAIT_MS = 5000;
+/** Milliseconds between two checks whether frames of replaced code are left, where loops are not entered. */
+const GIVE_BACK_MS = 100;
+/** Functions whose pages are given back at once: some 20 microseconds each. */
+const GIVEN_BACK_AT_ONCE = 32;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
 /**
@@ -127,6 +131,9 @@ export class TierUp {
   readonly #request: Request = { job: undefined };
   #binary: SharedArrayBuffer | undefined;
   #loops: LoopEntries | undefined;
+  /** Large baseline functions that begin with a jump to optimized code, whose pages are to be given back. */
+  #replaced: readonly number[] = [];
+  #givenBack = 0;
   #optimized: CompiledModule | undefined;
   #statistics: Readonly<Record<string, number>> | undefined;
 
@@ -145,6 +152,11 @@ export class TierUp {
   /** Frames that continue in optimized code at a loop header, so far. */
   get loopsEntered(): number {
     return this.#loops?.entered ?? 0;
+  }
+
+  /** Bytes of baseline code that were given back. */
+  get givenBack(): number {
+    return this.#givenBack;
   }
 
   /** Applications by optimization key, once there is optimized code. */
@@ -196,6 +208,7 @@ export class TierUp {
     if (this.#stage !== STAGE.DONE) {
       this.#abandon();
       this.#compileHere();
+      this.#giveBack(0, Infinity);
     }
     return this.current;
   }
@@ -245,14 +258,26 @@ export class TierUp {
 
   #countCall(afterCalls: number): number | undefined {
     if (this.#stage === STAGE.WARMING && ++this.#calls > afterCalls) this.#tryHere();
-    return this.#stage === STAGE.DONE ? undefined : Infinity;
+    return this.#stage === STAGE.DONE ? this.#giveBack(Infinity) : Infinity;
   }
 
   /** Lets frames that are in loops continue in optimized code, while there are any. */
   #enterLoops(now: number, atPoll: boolean): number | undefined {
     const next = this.#loops?.advance(now, atPoll);
-    if (next === undefined) this.#binary = undefined;
-    return next;
+    if (next !== undefined) return next;
+    this.#binary = undefined;
+    return this.#giveBack(now);
+  }
+
+  /** Gives back the memory of `most` replaced functions, unless there are frames. Returns the time of the next call. */
+  #giveBack(now: number, most = GIVEN_BACK_AT_ONCE): number | undefined {
+    if (this.#replaced.length === 0) return undefined;
+    const { base, size } = this.#baseline.image;
+    if (this.#store.thread.holdsAddressIn(base, size)) return now + GIVE_BACK_MS;
+    const dropped = dropReplaced(this.#store, this.#baseline, this.#replaced.slice(0, most));
+    this.#givenBack += dropped;
+    this.#replaced = dropped === 0 ? [] : this.#replaced.slice(most);
+    return this.#replaced.length === 0 ? undefined : now + LOOK_MS;
   }
 
   /** Switches to optimized code at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
@@ -266,7 +291,7 @@ export class TierUp {
     if (atPoll) this.#steps.step();
     if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.suspended.size === 0) {
       this.#steps.open();
-      return undefined;
+      return this.#giveBack(Infinity);
     }
     this.#steps.close();
     return Infinity;
@@ -338,7 +363,8 @@ export class TierUp {
     const optimized = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
     optimized.internal = baseline.internal;
     this.#store.addModule(optimized);
-    replaceCode(this.#store, baseline, optimized, this.#replaceable, this.#compiler.target.writeEntryJump);
+    const { writeEntryJump } = this.#compiler.target;
+    this.#replaced = replaceCode(this.#store, baseline, optimized, this.#replaceable, writeEntryJump);
     this.#optimized = optimized;
     this.#statistics = statistics;
     this.#stage = STAGE.DONE;

@@ -12,6 +12,7 @@
  * pages. Only the realm that placed the image can reuse its address range. The retained modules belong to the realm,
  * because other realms may adopt them after the engine that shared them is gone.
  */
+import { Bug } from "../errors.ts";
 import type { CodeDescription } from "../link/code_description.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
@@ -70,6 +71,7 @@ export function shareModule(module: CompiledModule, owner: object, features: Fea
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
   const { image, references, valid: { bytes } } = module;
+  if (!image.isComplete) throw new Bug("The code of the module has been replaced");
   const metadata = module.codeOffset === undefined ? metadataOf(bytes) : { bytes, codeOffset: module.codeOffset };
   const tables = Object.fromEntries(Object.entries(image.tables).map(([name, column]) => [name, sharedColumn(column)]));
   const token: SharedModuleToken = {

@@ -2,6 +2,7 @@
  * Writes artifacts. In: a CompiledModule, or code compiled for another machine, and the code options. Out: the bytes of
  * an artifact (format.ts).
  */
+import { Bug } from "../errors.ts";
 import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { toHex } from "../base/hex.ts";
@@ -27,6 +28,7 @@ export function serializeModule(
   statistics: Readonly<Record<string, number>>,
 ): Uint8Array<ArrayBuffer> {
   const { thread, image } = module;
+  if (!image.isComplete) throw new Bug("The code of the module has been replaced");
   const { host } = thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process: thread.code };
   const metadata = module.codeOffset === undefined

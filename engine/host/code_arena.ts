@@ -8,6 +8,7 @@
  * Code of an image file is mapped, not copied. A compiler may write code to its place: it opens a chunk that is large
  * enough for any code of the module, and gives the rest back.
  */
+import { Bug } from "../errors.ts";
 import { FreeRanges } from "./free_ranges.ts";
 import { type Host, PROT } from "./host.ts";
 
@@ -15,6 +16,13 @@ const SIZES = [1 << 30, 1 << 28, 1 << 26];
 const LARGE_PAGE = 1 << 21;
 /** Minimum size in bytes of a chunk that is aligned to large pages; alignment wastes at most a third of the arena. */
 const LARGE_FROM = 2 * LARGE_PAGE;
+
+/**
+ * The maximum number of ranges that are dropped within chunks: of one chunk, and of all. Each one splits a mapping, of
+ * which a process has 65,530.
+ */
+const MOST_DROPPED = 128;
+const MOST_DROPPED_OF_ALL = 4096;
 
 /** Makes stores to [first, end) visible to instruction fetch on all processors. */
 export type CacheMaintenance = (first: number, end: number) => void;
@@ -94,6 +102,9 @@ export class CodeArena {
   #next: number;
   /** Freed parts of the arena before `#next`. */
   readonly #free = new FreeRanges();
+  /** The number of dropped ranges by the addresses of their chunks. */
+  readonly #dropped = new Map<number, number>();
+  #droppedCount = 0;
 
   constructor(host: Host, maintain?: CacheMaintenance) {
     this.#host = host;
@@ -185,6 +196,7 @@ export class CodeArena {
    * protection of their neighbours, so that no mapping is split.
    */
   patch(address: number, bytes: number, change: (placed: Uint8Array) => void): void {
+    if (this.#dropped.has(address)) throw new Bug("Pages of the code were dropped");
     const size = this.chunkSize(bytes);
     this.#host.protect(address, size, PROT.READ | PROT.WRITE);
     change(new Uint8Array(this.#host.view(address, size)));
@@ -217,10 +229,39 @@ export class CodeArena {
     }
   }
 
+  /**
+   * Drops the whole pages in `ranges` (first, end) of the chunk at `address`, in this order. Access to them faults from
+   * now on, and they are not used again before the chunk is freed; it cannot be patched any more. Nothing may execute
+   * or read them. Returns the number of bytes dropped: 0 on systems other than Linux, and when too many ranges were
+   * dropped.
+   */
+  dropPages(address: number, ranges: readonly (readonly [first: number, end: number])[]): number {
+    if (this.#host.os !== "linux") return 0;
+    const before = this.#dropped.get(address) ?? 0;
+    const most = Math.min(MOST_DROPPED - before, MOST_DROPPED_OF_ALL - this.#droppedCount);
+    const whole = this.#wholePages(ranges).slice(0, most);
+    if (whole.length > 0) this.#dropped.set(address, before + whole.length);
+    this.#droppedCount += whole.length;
+    let bytes = 0;
+    for (const { at, size } of whole) if (this.#revoke(at, size)) bytes += size;
+    return bytes;
+  }
+
+  /** The whole pages in `ranges`. */
+  #wholePages(ranges: readonly (readonly [first: number, end: number])[]): { at: number; size: number }[] {
+    const { pageSize } = this.#host;
+    return ranges.map(([first, end]) => {
+      const at = Math.ceil(first / pageSize) * pageSize;
+      return { at, size: Math.floor(end / pageSize) * pageSize - at };
+    }).filter(({ size }) => size > 0);
+  }
+
   /** Frees a chunk of `bytes` and drops its pages. Where the system refuses, the chunk is never reused. */
   release(address: number, bytes: number): void {
     const size = this.chunkSize(bytes);
     if (!this.#revoke(address, size)) return;
+    this.#droppedCount -= this.#dropped.get(address) ?? 0;
+    this.#dropped.delete(address);
     this.#free.add(address, size);
     this.#next = this.#free.takeEnd(this.#next);
   }

@@ -1,7 +1,7 @@
 /**
  * The code arena: placement of code, cache maintenance, and empty pages in reused chunks.
  */
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { CodeArena } from "./code_arena.ts";
 import { currentHost } from "./current.ts";
 import { type Host, PROT } from "./host.ts";
@@ -78,4 +78,48 @@ Deno.test("no chunk is opened where the system refuses memory that is not used",
   const arena = new CodeArena(strict);
   equal(arena.open(10 * host.pageSize), undefined);
   equal(arena.allocate(1), arena.start + host.pageSize, "the chunk is free again");
+});
+
+Deno.test({
+  name: "whole pages within a chunk are dropped until it is freed",
+  ignore: currentHost().os !== "linux", // elsewhere they stay
+  fn() {
+    const host = currentHost();
+    const page = host.pageSize;
+    const revoked: number[] = [];
+    const arena = new CodeArena(
+      new Proxy(host, {
+        get(target, name: keyof Host) {
+          const value = target[name];
+          if (typeof value !== "function") return value;
+          if (name !== "replace") return value.bind(target);
+          return (address: number, bytes: number, prot: number) => {
+            equal(prot, PROT.NONE);
+            revoked.push((address - at) / page, bytes / page);
+            host.replace(address, bytes, prot);
+          };
+        },
+      }),
+    );
+    const pages = 800;
+    const at = arena.allocate(pages * page);
+    arena.publish(at, new Uint8Array(pages * page).fill(0xcc));
+    const range = (first: number, end: number) => [at + first, at + end] as const;
+    const small = [range(1, page), range(page + 1, 3 * page - 1), range(page, 2 * page)];
+    equal(arena.dropPages(at, [...small, range(3 * page - 1, 6 * page + 5)]), 4 * page);
+    deepEqual(revoked, [1, 1, 3, 3], "no page that is in a range in part");
+    deepEqual([...new Uint8Array(host.view(at, page))].slice(-2), [0xcc, 0xcc]);
+    throws(() => arena.patch(at, page, () => {}), /dropped/);
+    ok(arena.allocate(page) >= at + pages * page, "dropped pages are not used again");
+    arena.release(at, pages * page);
+    equal(arena.allocate(page), at);
+    arena.release(at, page);
+    revoked.length = 0;
+    equal(arena.allocate(pages * page), at);
+    arena.publish(at, new Uint8Array(pages * page));
+    const many = Array.from({ length: pages / 2 }, (_, k) => range(2 * k * page, (2 * k + 1) * page));
+    const dropped = many.reduce((sum, one) => sum + arena.dropPages(at, [one]), 0);
+    ok(dropped > 0 && dropped < many.length * page, "each range is a mapping, of which a process has few");
+    equal(arena.dropPages(at, many), 0);
+  },
 });

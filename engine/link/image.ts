@@ -132,6 +132,8 @@ export class CodeImage {
   /** Bytes of code. */
   readonly size: number;
   readonly tables: CodeTables;
+  /** False once pages of replaced functions have been dropped: the code must not be read any more. */
+  isComplete = true;
 
   constructor(base: number, size: number, tables: CodeTables) {
     this.base = base;

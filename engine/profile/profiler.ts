@@ -114,7 +114,8 @@ class RealmCode {
     }
   };
 
-  readonly codeOf = ({ image }: ImageOwner): DataView => {
+  readonly codeOf = ({ image }: ImageOwner): DataView | undefined => {
+    if (!image.isComplete) return undefined;
     const known = this.#code.get(image);
     if (known !== undefined) return known;
     const view = new DataView(this.#store.thread.host.view(image.base, image.size));

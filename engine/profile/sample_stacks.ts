@@ -36,7 +36,7 @@ interface StackSources {
   /** Positions in a function's code, if they are known exactly. */
   readonly positionsOf: (owner: ImageOwner, defined: number) => PositionOf | undefined;
   /** Bytes of code of an image. */
-  readonly codeOf: (owner: ImageOwner) => DataView;
+  readonly codeOf: (owner: ImageOwner) => DataView | undefined;
 }
 
 /** Largest number of frames of a sample. */
@@ -166,6 +166,7 @@ export class StackReader {
   /** The target of the direct call before a return address. */
   #directTarget(owner: ImageOwner, word: number): number | undefined {
     const code = this.#sources.codeOf(owner);
+    if (code === undefined) return undefined;
     const at = word - owner.image.base;
     if (this.#sources.arch === "arm64") {
       const instruction = at < 4 ? 0 : code.getUint32(at - 4, true);

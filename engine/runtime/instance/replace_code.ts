@@ -2,6 +2,7 @@
  * Replaces the code of a module while it is in use. In: a compiled module, and another compilation of the same module
  * whose code is placed. Out: all instances call the new code. Invariant: code on the stack, and code addresses held by
  * JavaScript or other instances, remain valid: the old image stays, and its functions begin with jumps to the new ones.
+ * Pages behind the entries are dropped once no frame can return there.
  *
  * JavaScript must be in control, so that no thread executes the first instructions of a function. An image that other
  * realms use is not patched.
@@ -11,9 +12,13 @@ import type { Target } from "../../codegen/target.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { Store } from "./store.ts";
 
+/** Bytes at the start of a replaced function that stay: more than any jump. */
+const ENTRY_BYTES = 16;
+
 /**
  * Replaces the code of `old`, or throws RangeError and changes nothing where the system refuses access to it.
- * `replaceable` is 1 for each defined function whose start a jump may overwrite.
+ * `replaceable` is 1 for each defined function whose start a jump may overwrite. Returns the functions of at least a
+ * page that begin with a jump now, the largest first: none of an image that other realms use.
  */
 export function replaceCode(
   store: Store,
@@ -21,27 +26,48 @@ export function replaceCode(
   code: CompiledModule,
   replaceable: Uint8Array,
   writeEntryJump: Target["writeEntryJump"],
-): void {
+): readonly number[] {
   requireSameLayout(old, code);
-  if (!old.references.isShared) patchEntries(store, old, code, replaceable, writeEntryJump);
+  const replaced = old.references.isShared ? [] : patchEntries(store, old, code, replaceable, writeEntryJump);
   for (const instance of store.instancesOf(old)) instance.adoptCode(code);
+  return replaced;
 }
 
-/** Makes the functions of `old` jump to those of `code`. */
+/**
+ * Drops the pages of `replaced` functions, except for their entries. The functions must have no frames: their return
+ * addresses are the only addresses within functions that anything holds. Returns the number of bytes dropped.
+ */
+export function dropReplaced(store: Store, { image, references }: CompiledModule, replaced: readonly number[]): number {
+  if (references.isShared || replaced.length === 0) return 0;
+  const { base, tables: { functionStart, functionEnd } } = image;
+  const dropped = store.thread.arena.dropPages(
+    base,
+    replaced.map((k) => [base + functionStart[k] + ENTRY_BYTES, base + functionEnd[k]]),
+  );
+  if (dropped > 0) image.isComplete = false;
+  return dropped;
+}
+
+/** Makes the functions of `old` jump to those of `code`; returns the large ones that do, the largest first. */
 function patchEntries(
   store: Store,
   { image: from }: CompiledModule,
   { image: to }: CompiledModule,
   replaceable: Uint8Array,
   writeEntryJump: Target["writeEntryJump"],
-): void {
-  store.thread.arena.patch(from.base, from.size, (placed) => {
+): number[] {
+  const { arena, host } = store.thread;
+  const large: number[] = [];
+  const sizeOf = (k: number) => from.tables.functionEnd[k] - from.tables.functionStart[k];
+  arena.patch(from.base, from.size, (placed) => {
     for (let k = 0; k < replaceable.length; k++) {
       if (replaceable[k] === 0) continue;
       const at = from.tables.functionStart[k];
-      writeEntryJump(placed, at, to.base + to.tables.functionStart[k] - (from.base + at));
+      const distance = to.base + to.tables.functionStart[k] - (from.base + at);
+      if (writeEntryJump(placed, at, distance) && sizeOf(k) >= host.pageSize) large.push(k);
     }
   });
+  return large.sort((a, b) => sizeOf(b) - sizeOf(a));
 }
 
 /** Throws unless both compilations lay out VM contexts alike; the tables that they assume to be constant may differ. */

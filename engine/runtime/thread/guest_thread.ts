@@ -465,6 +465,18 @@ export class GuestThread {
     return false;
   }
 
+  /** True if a word in the guest frames may be an address in [start, start + bytes). */
+  holdsAddressIn(start: number, bytes: number): boolean {
+    for (const { region: { u32 }, offset, bytes: length } of this.guestFrames()) {
+      // Return addresses of code that has run for long are most likely in the oldest frames.
+      for (let at = ((offset + length) >> 2) - 2; at >= offset >> 2; at -= 2) {
+        const distance = u32[at] + u32[at + 1] * 0x1_0000_0000 - start;
+        if (distance >= 0 && distance < bytes) return true;
+      }
+    }
+    return false;
+  }
+
   /**
    * All guest frames, for conservative scanning: the parked frames on the stack and the saved frames of suspended
    * calls.
