@@ -10,7 +10,7 @@ import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { STATUS, TAIL_FRAME } from "../abi/context_layout.ts";
 import { nearSites, type PositionOf } from "../link/code_positions.ts";
 import { callerAt, type ImageOwner } from "../runtime/traps/trap_error.ts";
-import type { RawSample } from "./sampler.ts";
+import { COPIED_BYTES, type RawSample } from "./sampler.ts";
 
 /** A frame of a sample. */
 export type SampleFrame =
@@ -45,8 +45,8 @@ const MAX_FRAMES = 256;
 const PARKED_WORDS = 48;
 /** Largest innermost frame, in words. */
 const FRAME_WORDS = 512;
-/** Largest copy of a stack, in words (sampler.ts: COPIED_BYTES). */
-const COPIED_WORDS = 512;
+/** Largest copy of a stack, in words. */
+const COPIED_WORDS = COPIED_BYTES / 8;
 
 const JAVASCRIPT: SampleFrame = { kind: "host", name: "JavaScript" };
 const DEEPER: SampleFrame = { kind: "engine", name: "(outer frames)" };

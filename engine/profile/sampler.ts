@@ -51,7 +51,7 @@ const SAMPLE = {
 } as const;
 
 /** Largest part of the stack that the handler copies, in bytes. */
-const COPIED_BYTES = 4096;
+export const COPIED_BYTES = 4096;
 /** Reserved bytes of the buffer; pages are committed as samples arrive. */
 const BUFFER_BYTES = 1 << 28;
 /** Real-time signals from the first down are tried for one without a handler; emulators lack the last ones. */

@@ -16,6 +16,7 @@ import { checked, WasiError } from "./wasi_error.ts";
 const MAX_VECTORS = 1024;
 const VECTOR_BYTES = 16;
 const UTIME_OMIT = 0x3ffffffen;
+/** The command of fcntl that sets the flags of a descriptor. */
 export const F_SETFL = 4;
 /** Linux's advice by WASI's; two of them swap. */
 const ADVICE = [0, 2, 1, 3, 4, 5];

@@ -27,6 +27,7 @@ export interface Descriptor {
   borrowed: boolean;
 }
 
+/** Whether calls on the descriptor fail with `again` where they would wait. */
 export function isNonblocking({ flags }: Descriptor): boolean {
   return (flags & FDFLAG.nonblock) !== 0;
 }
