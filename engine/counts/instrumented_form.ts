@@ -22,8 +22,7 @@ export function instrumenting<T>(done: string, action: () => T): T {
     return action();
   } catch (error) {
     if (!(error instanceof InvalidError || error instanceof MalformedError)) throw error;
-    // Its places are those of the instrumented form.
-    const limit = error.message.replace(/ \(at offset 0x[0-9a-f]+\)$/, "");
-    throw new Error(`it is too large to be ${done}: its instrumented form has ${limit}`);
+    // Without the place, which is one in the instrumented form.
+    throw new Error(`it is too large to be ${done}: its instrumented form has ${error.message}`);
   }
 }
