@@ -1,10 +1,11 @@
 /**
  * The pictures of the documentation: `deno task pictures`. In: the pages that `waft explore` and `waft profile` write
- * for two programs. Out: registry/site/static/NAME.png, the first screen of each page in Chromium.
+ * for two programs, and the output of other commands. Out: registry/site/static/NAME.png, the first screen of each page
+ * in Chromium, and NAME.svg, a terminal with a command's output.
  */
 import { strict as assert } from "node:assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -12,6 +13,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium, type Page } from "playwright-core";
 import { CHROMIUM } from "../tests/browser/browser.ts";
 import { readTaskLine } from "./task_options.ts";
+import { terminalPicture } from "./terminal_picture.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -72,6 +74,58 @@ const PICTURES: readonly Picture[] = [
   },
 ];
 
+/** The program of the recording: it reads random bytes, prints a line and traps. */
+const ROLL = `(module
+  (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "rolling\\n")
+  (func (export "_start")
+    (drop (call $random (i32.const 8) (i32.const 4)))
+    (i32.store (i32.const 0) (i32.const 16))
+    (i32.store (i32.const 4) (i32.const 8))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 12)))
+    (drop (i32.div_u (i32.const 1) (i32.and (i32.load (i32.const 8)) (i32.const 0))))))
+`;
+
+/** A picture of a terminal: commands of waft, each with its input. */
+interface TerminalPicture {
+  readonly name: string;
+  readonly commands: readonly { readonly args: readonly string[]; readonly input?: string }[];
+}
+
+const TERMINAL_PICTURES: readonly TerminalPicture[] = [
+  { name: "inspect", commands: [{ args: ["inspect", "filters.wat"] }] },
+  {
+    name: "debug",
+    commands: [{
+      args: ["debug", "fib.wat", "3"],
+      input: "break fib if $n == 2\nrun\nbacktrace\nlocals\nprint $n * 21\nstep\nquit\n",
+    }],
+  },
+  {
+    name: "record",
+    commands: [{ args: ["run", "--record", "log", "roll.wat"] }, { args: ["replay", "log"] }, {
+      args: ["inspect", "log"],
+    }],
+  },
+];
+
+/** Runs waft in `folder`; returns its output, errors last. */
+function outputOf(args: readonly string[], input = ""): string {
+  const run = ["run", "-A", join(ROOT, "cli.ts"), ...args];
+  const { stdout, stderr } = spawnSync(process.execPath, run, { cwd: folder, input, encoding: "utf8" });
+  return stdout + stderr;
+}
+
+function writeTerminalPicture({ name, commands }: TerminalPicture): void {
+  const lines = commands.flatMap(({ args, input }) => [
+    `$ waft ${args.join(" ")}`,
+    ...outputOf(args, input).trimEnd().split("\n"),
+  ]);
+  writeFileSync(join(target, `${name}.svg`), terminalPicture(lines, ["$ ", "(waft) "]));
+}
+
 readTaskLine({
   name: "task pictures",
   about: "Makes the pictures of the documentation anew, with Chromium.",
@@ -81,6 +135,9 @@ assert.ok(CHROMIUM !== undefined, "there is no Chromium: install it, or set CHRO
 const folder = mkdtempSync(join(tmpdir(), "pictures-"));
 writeFileSync(join(folder, "filters.wat"), FILTERS);
 const target = join(ROOT, "registry/site/static");
+copyFileSync(join(ROOT, "examples/fib.wat"), join(folder, "fib.wat"));
+writeFileSync(join(folder, "roll.wat"), ROLL);
+for (const picture of TERMINAL_PICTURES) writeTerminalPicture(picture);
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 try {
   for (const { name, command, program, height, prepare } of PICTURES) {

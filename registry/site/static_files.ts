@@ -29,7 +29,10 @@ export const CARD = load("card.png", "image/png");
 
 /** The pictures of docs/, which scripts/pictures.ts makes, by their addresses in the pages there. */
 const PICTURES = new Map(
-  ["explore.png", "profile.png"].map((name) => [`../registry/site/static/${name}`, load(name, "image/png")]),
+  ["explore.png", "profile.png", "inspect.svg", "debug.svg", "record.svg"].map((name) => [
+    `../registry/site/static/${name}`,
+    load(name, name.endsWith(".svg") ? "image/svg+xml" : "image/png"),
+  ]),
 );
 
 const FILES = [STYLE_SHEET, SCRIPT, ICON, CARD, ...PICTURES.values()];
@@ -46,9 +49,18 @@ interface Picture {
 export function pictureOf(source: string): Picture | undefined {
   const file = PICTURES.get(source);
   if (file === undefined) return undefined;
-  // The header chunk of a PNG file.
-  const header = new DataView(file.bytes.buffer, 16, 8);
-  return { path: file.path, width: header.getUint32(0), height: header.getUint32(4) };
+  return { path: file.path, ...(file.type === "image/png" ? sizeOfPng(file.bytes) : sizeOfSvg(file.bytes)) };
+}
+
+function sizeOfPng(bytes: Uint8Array<ArrayBuffer>): Omit<Picture, "path"> {
+  const header = new DataView(bytes.buffer, 16, 8);
+  return { width: header.getUint32(0), height: header.getUint32(4) };
+}
+
+/** The size of a picture that scripts/terminal_picture.ts made. */
+function sizeOfSvg(bytes: Uint8Array): Omit<Picture, "path"> {
+  const [, width, height] = /^<svg [^>]*width="(\d+)" height="(\d+)"/.exec(new TextDecoder().decode(bytes)) ?? [];
+  return { width: Number(width), height: Number(height) };
 }
 
 /** The file at a path. */
