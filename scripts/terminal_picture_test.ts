@@ -8,9 +8,9 @@ Deno.test("lines are text, markup is escaped, long lines are cut, prompts have a
   const svg = terminalPicture(["$ waft <a> & b", "  1 < 2", "x".repeat(100)], ["$ "]);
   const rows = [...svg.matchAll(/<text [^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)];
   equal(rows.length, 3);
-  equal(rows[0]![2], "$ waft &lt;a&gt; &amp; b");
-  equal(rows[1]![2], "  1 &lt; 2");
-  equal(rows[2]![2], `${"x".repeat(87)}…`);
-  equal(rows[0]![1] !== rows[1]![1] && rows[1]![1] === rows[2]![1], true);
+  equal(rows[0][2], "$ waft &lt;a&gt; &amp; b");
+  equal(rows[1][2], "  1 &lt; 2");
+  equal(rows[2][2], `${"x".repeat(87)}…`);
+  equal(rows[0][1] !== rows[1][1] && rows[1][1] === rows[2][1], true);
   match(svg, /^<svg [^>]*width="774" height="92" /);
 });
