@@ -130,9 +130,11 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     return;
   }
   if (!isNumberOrLength(facts, index)) {
-    const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : number === VALUE.TYPE_ID && scale === 6;
+    const isKnown = number === VALUE.EXPECTED_TYPE, isType = number === VALUE.TYPE_ID || isKnown;
+    const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : isType && scale === 6;
     if (isOffset && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
-      facts.set(ADDRESS, VALUE.DESCRIPTOR, facts.id[index], 0, 0, 0);
+      // No reference has the name of the type of the module.
+      facts.set(ADDRESS, VALUE.DESCRIPTOR, isKnown ? a.name() : facts.id[index], 0, 0, 0);
     } else facts.forget(ADDRESS);
     return;
   }
