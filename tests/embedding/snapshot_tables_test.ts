@@ -56,3 +56,18 @@ for (const bounds of ["guard", "explicit"] as const) {
     }
   });
 }
+
+Deno.test("a snapshot keeps an i31 that is an external reference", () => {
+  const module = NewEngine().compile(`(module
+    (global $g (mut externref) (ref.null extern))
+    (table $t 2 externref)
+    (func (export "set")
+      (global.set $g (extern.convert_any (ref.i31 (i32.const 41))))
+      (table.set $t (i32.const 1) (global.get $g)))
+    (func (export "get") (result i32)
+      (i32.add (i31.get_s (ref.cast (ref i31) (any.convert_extern (global.get $g))))
+        (i31.get_s (ref.cast (ref i31) (any.convert_extern (table.get $t (i32.const 1))))))))`);
+  const instance = module.instantiate();
+  instance.call({}, "set");
+  assert.equal(module.restore(instance.snapshot()).call({}, "get"), 82);
+});

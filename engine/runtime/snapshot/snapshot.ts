@@ -299,7 +299,8 @@ function readReference(reader: ByteReader, { valid }: CompiledModule, type: ValT
   }
   if (kind === REFERENCE.I31) {
     const payload = reader.u32();
-    const fits = heap === HEAP.i31 || heap === HEAP.eq || heap === HEAP.any;
+    // extern.convert_any keeps the word.
+    const fits = heap === HEAP.i31 || heap === HEAP.eq || heap === HEAP.any || heap === HEAP.extern;
     if (!fits || payload >= 2 ** 31) refuse(`an i31 does not have type ${valTypeName(type)}`, reader.offset);
     return { kind: "word", word: payload * 2 + 1 };
   }
