@@ -54,6 +54,8 @@ export class FaultyFfi implements Ffi {
   readonly #errno: Int32Array;
   /** Starts of ranges that have been made executable. */
   readonly #executable = new Set<number>();
+  /** Signal handlers that calls of sigaction have returned. */
+  readonly #handlers = new Set<bigint>();
   readonly #numbers: ReadonlyMap<number, LinuxCall>;
 
   constructor(ffi: Ffi) {
@@ -109,10 +111,28 @@ export class FaultyFfi implements Ffi {
     const refusal = REFUSED_FUNCTIONS[name];
     if (refusal === undefined) return call;
     return (...args) => {
-      if (this.refuses(name)) return this.#refuse(refusal.errno, refusal.returned ? refusal.errno : -1);
+      const earlier = name === "sigaction" && this.#isEarlier(args);
+      if (this.refuses(earlier ? "sigaction of an earlier handler" : name)) {
+        return this.#refuse(refusal.errno, refusal.returned ? refusal.errno : -1);
+      }
       if (name === "pthread_create") this.threads++;
-      return call(...args);
+      const result = call(...args);
+      const old = name === "sigaction" && !earlier ? this.#handlerAt(args[2]) : undefined;
+      if (old !== undefined) this.#handlers.add(old);
+      return result;
     };
+  }
+
+  /** Whether a call of sigaction installs a handler that was there before the engine's: it gives the engine's back. */
+  #isEarlier(args: Parameters<ForeignFunction>): boolean {
+    const handler = this.#handlerAt(args[1]);
+    return handler !== undefined && this.#handlers.has(handler);
+  }
+
+  /** The handler in an action, which is given by its address; undefined for none. */
+  #handlerAt(action: Parameters<ForeignFunction>[number]): bigint | undefined {
+    const address = Number(action);
+    return address === 0 ? undefined : new DataView(this.#ffi.view(address, 8)).getBigUint64(0, true);
   }
 
   #systemCall(call: ForeignFunction, args: Parameters<ForeignFunction>): number | bigint {
