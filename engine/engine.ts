@@ -699,8 +699,8 @@ export class Engine implements Settings {
   }
 
   /**
-   * Decodes a module in binary form (`\0asm…`) or parses its text; `bytes` of the result is the binary form, in memory
-   * of its own. Throws MalformedError.
+   * Decodes a module in binary form (`\0asm…`) or parses its text; `bytes` of the result is a private copy
+   * of the binary form. Throws MalformedError.
    *
    * @internal
    */

@@ -404,7 +404,7 @@ async function runHours(options: Options, hours: number): Promise<void> {
   if (totals.found + totals.crashed > faults) Deno.exit(1);
 }
 
-/** Reduces the modules of a difference in a process of its own, and adds them to the corpus. */
+/** Reduces the modules of a difference in a child process, and adds them to the corpus. */
 async function keepFinding(seed: number, options: Options): Promise<void> {
   const scenario = scenarioOf(seed, options);
   const files = filesNamed(join(options.out, `${scenario ?? sourceOf(seed, options)}-${seed}`));

@@ -78,7 +78,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
 ];
 
 /**
- * The code that runs a module from the cache, in files of its own: each file, and unused code in it, costs start-up.
+ * The code that runs a module from the cache, in separate files: each file, and unused code in it, costs start-up.
  * The second has the code that systems other than Linux share.
  */
 const QUICK = "./quick_run.js";

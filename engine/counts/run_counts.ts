@@ -1,6 +1,6 @@
 /**
  * The counts of a run, by function and source line. In: the sites of an instrumented module, their counters, and the
- * module itself. Out: lists of what occurred. Invariant: names and lines are those of the module without
+ * module itself. Out: lists without zero entries. Invariant: names and lines are those of the module without
  * instrumentation.
  */
 import { decodeModule } from "../binary/decode.ts";
@@ -22,7 +22,7 @@ export interface CountedPlace {
   readonly line?: number;
 }
 
-/** The counts of a run. Lists have only what occurred, the most frequent first. */
+/** The counts of a run. Lists are sorted by count, the largest first, and omit entries with a count of zero. */
 export interface RunCounts {
   readonly functions: readonly (CountedPlace & { readonly calls: number })[];
   readonly loops: readonly (CountedPlace & { readonly turns: number })[];

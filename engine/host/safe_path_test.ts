@@ -34,7 +34,7 @@ Deno.test({
   assert.equal(judged((root) => chmodSync(join(root, "a"), 0o777)), "/a can be written by every user");
   assert.equal(judged((root) => chmodSync(join(root, "a"), 0o1777)), "");
   assert.equal(judged((root) => chmodSync(root, 0o777)), " can be written by every user");
-  // Every link on the way leads through directories of its own.
+  // Each symbolic link on the path adds directories that have to be checked.
   assert.equal(
     judged((root) => {
       mkdirSync(join(root, "open"), { mode: 0o777 });

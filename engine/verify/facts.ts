@@ -119,41 +119,42 @@ export const VALUE = {
   POLL_PLACE: 47,
 } as const;
 
+/** By kind of value: 1 for the given kinds. */
+function flagsOf(kinds: readonly number[]): Uint8Array {
+  const flags = new Uint8Array(64);
+  for (const kind of kinds) flags[kind] = 1;
+  return flags;
+}
+
 /** By kind of value: 1 if column `id` is a name. */
-const NAMES_ID = new Uint8Array(64);
-for (
-  const kind of [
-    VALUE.RECORD_CONTEXT,
-    VALUE.RECORD_MEMORY,
-    VALUE.RECORD_LENGTH,
-    VALUE.TYPE_ID,
-    VALUE.DESCRIPTOR,
-    VALUE.DESCRIPTOR_OFFSET,
-    VALUE.ANCESTOR,
-    VALUE.DISPLAY,
-    VALUE.TAG_BITS,
-    VALUE.TYPE_KIND,
-    VALUE.ARRAY_LENGTH,
-    VALUE.FREE_LINK,
-    VALUE.TYPE_TEST,
-    VALUE.TYPE_FLAG,
-    VALUE.RECORD_CODE,
-  ]
-) NAMES_ID[kind] = 1;
+const NAMES_ID = flagsOf([
+  VALUE.RECORD_CONTEXT,
+  VALUE.RECORD_MEMORY,
+  VALUE.RECORD_LENGTH,
+  VALUE.TYPE_ID,
+  VALUE.DESCRIPTOR,
+  VALUE.DESCRIPTOR_OFFSET,
+  VALUE.ANCESTOR,
+  VALUE.DISPLAY,
+  VALUE.TAG_BITS,
+  VALUE.TYPE_KIND,
+  VALUE.ARRAY_LENGTH,
+  VALUE.FREE_LINK,
+  VALUE.TYPE_TEST,
+  VALUE.TYPE_FLAG,
+  VALUE.RECORD_CODE,
+]);
 
 /** By kind of value: 1 if `low`, `high` and `room` are no bounds, so that they must be the same where paths meet. */
-const EXACT_KINDS = new Uint8Array(64);
-for (
-  const kind of [
-    VALUE.ANCESTOR,
-    VALUE.TAG_BITS,
-    VALUE.NEW_ARRAY,
-    VALUE.SIZE_CLASS,
-    VALUE.CLASS_CELL,
-    VALUE.SIZE_CELL,
-    VALUE.TYPE_FLAG,
-  ]
-) EXACT_KINDS[kind] = 1;
+const EXACT_KINDS = flagsOf([
+  VALUE.ANCESTOR,
+  VALUE.TAG_BITS,
+  VALUE.NEW_ARRAY,
+  VALUE.SIZE_CLASS,
+  VALUE.CLASS_CELL,
+  VALUE.SIZE_CELL,
+  VALUE.TYPE_FLAG,
+]);
 
 /**
  * Facts about a reference, in column `low`. OWN: a function of the own instance; OBJECT: null or an address; FRESH: the

@@ -1,10 +1,10 @@
 /**
- * Refuses files of the machine that other users could have written: configuration, policy and records decide about
- * authority.
+ * Refuses configuration files, policies and trust records that another user of the machine could have written: they
+ * decide which authority a plugin gets.
  *
  * Input: absolute paths. Output: nothing, or a ProjectError that names the file or directory and its owner. Invariant:
- * the directories above a file are judged, too, because their owners can replace what is in them. Directories that the
- * user's environment declares safe are exempt.
+ * a file passes only if its parent directories pass as well, because the owner of a directory can rename or replace its
+ * entries. Directories listed in WAFT_SAFE_DIRECTORIES are exempt.
  */
 import { environmentVariable } from "@waft/engine/internal/host/process";
 import { replaceableBy, writableBy } from "@waft/engine/internal/host/safe_path";

@@ -248,7 +248,7 @@ async function compareAsync(
   return { ...UNCOMPARED, modules, differences, calls, traps, depthOnly, reached: expected.suspended };
 }
 
-/** V8's message for failed float conversions stands for two of ours. */
+/** V8 has one message for failed float conversions where waft has two. */
 function isSame(v8: string, other: string | undefined): boolean {
   return v8 === other ||
     (v8 === "trap float unrepresentable" &&

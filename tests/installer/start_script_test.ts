@@ -1,5 +1,5 @@
 /**
- * The scripts that start an installed version: a home directory that is no absolute path, and a cache of another user.
+ * The scripts that start an installed version: a relative home directory, and a cache of another user.
  * In: launcher.sh and start.sh with a Deno that prints its arguments.
  */
 import assert from "node:assert/strict";

@@ -47,7 +47,7 @@ interface Scenario {
   readonly varying?: RegExp;
 }
 
-/** Stands for the content of a file that varies. */
+/** Replaces the content of files that vary between runs. */
 const VARYING = "(varying)";
 
 type Snapshot = ReadonlyMap<string, string>;

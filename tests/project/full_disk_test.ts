@@ -1,6 +1,6 @@
 /**
  * Disks without space: every operation that writes files fails with one clear error and leaves old or new files
- * (full_disk_program.ts has the scenarios). The disk is a tmpfs in a mount namespace of its own, which needs no
+ * (full_disk_program.ts has the scenarios). The disk is a tmpfs in a separate mount namespace, which needs no
  * privileges where the system permits user namespaces.
  */
 import assert from "node:assert/strict";
