@@ -63,7 +63,7 @@ export function reusableCode(bytes: Uint8Array, settings: string): ReusableCode 
   return undefined;
 }
 
-/** Offers this code to later modules with the same bytes, which no program can change, and settings. */
+/** Offers this code to later modules with the same bytes and settings. No program may be able to change `bytes`. */
 export function rememberCode(
   bytes: Uint8Array,
   settings: string,

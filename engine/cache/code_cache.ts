@@ -2,13 +2,14 @@
  * A directory of artifacts, so that a module is compiled only once. In: the directory, the bytes of a module and the
  * other inputs that determine its code. Out: the stored artifact, or undefined on a miss.
  *
- * An artifact is machine code, so the directory is private to the user: it is created with mode 0700, and a directory
- * or file that is a symbolic link, is owned by another user or is writable by others is ignored, and so is a directory
- * that others can rename, because a directory above it is theirs. Invariants: a file has
- * its final name only when it is complete (it is written under a temporary name and renamed), so processes need no
- * locks and a killed process leaves at most a temporary file that a later process removes; every failure of the cache
- * is a miss, never an error of the program. A file ends with the key that it was written for, so a file renamed to
- * another key is ignored.
+ * An artifact is machine code, so the directory is private to the user: it is created with mode 0700. A directory or
+ * file is ignored if it is a symbolic link, belongs to another user or is writable by others, and so is a directory
+ * that another user can rename because that user owns, or can write, one of its parent directories.
+ *
+ * Invariants: a file has its final name only when it is complete (it is written under a temporary name and renamed), so
+ * processes need no locks and a killed process leaves at most a temporary file that a later process removes; every
+ * failure of the cache is a miss, never an error of the program. A file ends with the key that it was written for, so a
+ * file renamed to another key is ignored.
  */
 import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { fingerprint } from "../base/fingerprint.ts";

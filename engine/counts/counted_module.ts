@@ -28,7 +28,7 @@ const OPTION_NAMES: Readonly<Record<keyof CountOptions, true>> = { engine: true,
 
 /** An instance that counts. */
 export interface CountedInstance {
-  /** The instance of the instrumented form. It has an export more: the memory with the counters. */
+  /** The instance of the instrumented form. It has one additional export: the memory with the counters. */
   readonly instance: Instance;
   /** The counts since the instantiation; also after a trap, until the instance is closed. */
   counts(): RunCounts;
@@ -36,8 +36,8 @@ export interface CountedInstance {
 
 /**
  * A module in an instrumented form that counts calls of functions, turns of loops, allocated objects, growth of
- * memories and calls of the host. It works on every system. Its code is slower, so of times it has those of the host's
- * functions only.
+ * memories and calls of the host. It works on every system. Only host functions are timed, because the instrumented
+ * code is slower than the original.
  *
  * @example
  * ```ts

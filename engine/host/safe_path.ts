@@ -1,9 +1,9 @@
 /**
- * Decides whether other users of the machine can change a file, or replace it by another one. In: metadata, or a
- * path. Out: the reason, in words that follow a path; undefined if only the user and root can. Invariant: the
- * whole way to a file is judged, symbolic links included, because the owner of a directory can rename its entries.
- * Nothing is judged on Windows, whose permissions are lists. Access control lists of other systems count as far as the
- * permission bits show them.
+ * Checks whether other users of the machine can change a file, or replace it by another one. In: metadata, or a path.
+ * Out: the reason, as text that follows the path in a message; undefined if only the user and root can. Invariant:
+ * every directory and symbolic link on a path is checked, because the owner of a directory can rename its entries.
+ * Windows has access control lists in place of permission bits, so nothing is checked there; lists of other systems
+ * count only as far as the permission bits show them.
  */
 import { type FileFacts, linkFacts, linkTarget } from "./files.ts";
 import { currentDirectory, currentUser } from "./process.ts";

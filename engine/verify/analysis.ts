@@ -106,8 +106,9 @@ export class Analysis {
   eighthRoom = 0;
   /** The current instruction always faults: control does not continue. */
   faults = false;
-  /** Words of the frame that are filled with zeros become slots, and there are such words. */
+  /** Whether words of the frame that the code fills with zeros are tracked as slots. */
   keepsZeros = false;
+  /** Whether the code fills words of the frame with zeros. */
   hasZeros = false;
   /** Reasons that bounds of loops may remove are passed over. */
   isExploring = false;

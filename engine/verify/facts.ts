@@ -145,7 +145,7 @@ const NAMES_ID = flagsOf([
   VALUE.RECORD_CODE,
 ]);
 
-/** By kind of value: 1 if `low`, `high` and `room` are no bounds, so that they must be the same where paths meet. */
+/** By kind of value: 1 if `low`, `high` and `room` are not bounds; a join keeps them only if they are equal. */
 const EXACT_KINDS = flagsOf([
   VALUE.ANCESTOR,
   VALUE.TAG_BITS,
@@ -674,7 +674,7 @@ export class SavedFacts {
     return changed;
   }
 
-  /** Whether the columns of a value whose bounds are not bounds are the same on both paths. */
+  /** Whether `low`, `high` and `room` of a value of EXACT_KINDS are equal on both paths. */
   #isSameValue(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     const isSame = own.low[n] === facts.low[l] && own.high[n] === facts.high[l] && own.room[n] === facts.room[l];
@@ -743,7 +743,7 @@ export class SavedFacts {
     if (steps > 0) moveIndex(facts, l, steps);
     if (facts.room[l] >= own.room[n]) return false;
     const room = facts.room[l];
-    // A room that keeps shrinking around a loop: one element, none.
+    // Widening: a room that shrinks in each interpretation of a loop becomes one element, then zero.
     own.room[n] = this.visits[k] <= NARROW_VISITS ? room : room >= 1 ? 1 : room >= 0 ? 0 : -Infinity;
     return true;
   }
@@ -854,7 +854,7 @@ export class SavedFacts {
       }
       if (facts.room[l] >= own.room[n]) return false;
       own.room[n] = facts.room[l];
-      // A room that keeps shrinking around a loop is given up.
+      // Widening: a room that shrinks in each interpretation of a loop is dropped.
       if (this.visits[k] > NARROW_VISITS) own.of[n] = -1;
       return true;
     }

@@ -58,7 +58,7 @@ export class Waits {
     return this.#limits.deadline() !== Infinity;
   }
 
-  /** Whether work has to be divided, so that a limit ends it. */
+  /** Whether a transfer must be split, so that a limit can end it between two parts. */
   get isBounded(): boolean {
     return this.#limits.isBounded();
   }

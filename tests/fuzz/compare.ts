@@ -117,7 +117,7 @@ export function runCase(
   return result;
 }
 
-/** The result of a case without a comparison, but for its modules. */
+/** The result of a case before its comparison, without the modules. */
 export const UNCOMPARED: Omit<CaseResult, "modules"> = {
   differences: [],
   nanOnly: false,

@@ -12,7 +12,7 @@ import type { Target } from "../../codegen/target.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { Store } from "./store.ts";
 
-/** Bytes at the start of a replaced function that stay: more than any jump. */
+/** Bytes kept at the start of a replaced function. Every entry jump is shorter. */
 const ENTRY_BYTES = 16;
 
 /**
