@@ -46,8 +46,9 @@ export function replaceableBy(path: string): { readonly path: string; readonly r
     if (name === "..") at = at.slice(0, Math.max(at.lastIndexOf("/"), 0));
     if (name === "." || name === "..") continue;
     const next = name === "" ? at || "/" : `${at}/${name}`;
-    const target = targetOf(next);
-    const reason = reasonAt(next, target !== undefined, names.length > 0);
+    const facts = factsOf(next);
+    const target = facts?.kind === "other" ? targetOf(next) : undefined;
+    const reason = facts && reasonAt(facts, target !== undefined, names.length > 0);
     if (reason !== undefined) return { path: next, reason };
     if (target === undefined) at = next === "/" ? "" : next;
     else if (links++ === MAX_LINKS) return { path: next, reason: "is one of too many symbolic links" };
@@ -59,11 +60,8 @@ export function replaceableBy(path: string): { readonly path: string; readonly r
   return undefined;
 }
 
-function reasonAt(path: string, isLink: boolean, isAbove: boolean): string | undefined {
+function reasonAt({ uid, gid, mode }: FileFacts, isLink: boolean, isAbove: boolean): string | undefined {
   if (!isLink && !isAbove) return undefined;
-  const facts = factsOf(path);
-  if (facts === undefined) return undefined;
-  const { uid, gid, mode } = facts;
   return ownedBy(uid) ?? (isLink || (mode & STICKY) !== 0 ? undefined : openTo(uid, gid, mode));
 }
 
@@ -76,9 +74,10 @@ function factsOf(path: string): FileFacts | undefined {
   }
 }
 
+/** The target of a symbolic link; undefined for other paths. */
 function targetOf(path: string): string | undefined {
   try {
-    return linkFacts(path).kind === "other" ? linkTarget(path) : undefined;
+    return linkTarget(path);
   } catch {
     return undefined;
   }
