@@ -71,15 +71,20 @@ export function modulesOf(
   return [generator!.module(seed, features, nans)];
 }
 
-/** The two configurations in which a seed runs: the default one, and one drawn at random, of `tier`. */
+/**
+ * The two configurations in which a seed runs: one with the default optimizations, in one of the tiers by turns, and
+ * one drawn at random, of `tier`. Neither starts a thread unless `tier` is "auto": its code would come too late for a
+ * case of some milliseconds.
+ */
 export function configurations(seed: number, tier: Tiering = "optimizing"): EngineOptions[] {
   const random = new Random(seed ^ 0x1b873593);
   const keys = OPTIMIZATION_ROWS.map((row) => row.name);
   const optimizations: Partial<Record<OptimizationName, boolean>> = {};
   const style = random.below(3);
+  const first = (seed & 2) === 0 ? "baseline" : "optimizing";
   if (style > 0) { for (const key of keys) optimizations[key] = style === 1 ? false : random.chance(50); }
   return [
-    { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit" },
+    { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit", tier: first },
     {
       optimizations,
       verify: random.chance(8),
