@@ -15,7 +15,7 @@ import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { branchAhead, jumpAhead } from "./block_parameters.ts";
-import { callBuiltin } from "./memory.ts";
+import { callBuiltin } from "./builtin_calls.ts";
 import type { ObjectType } from "./object_types.ts";
 import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";
 

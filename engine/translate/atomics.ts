@@ -14,7 +14,8 @@ import type { Immediates } from "../wasm/immediates.ts";
 import { THREADS_ROWS } from "../wasm/opcodes_threads.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { takePool } from "./block_parameters.ts";
-import { callBuiltin, checkBounds, checkedAddress, staticOffset } from "./memory.ts";
+import { callBuiltin } from "./builtin_calls.ts";
+import { checkBounds, checkedAddress, staticOffset } from "./memory.ts";
 
 const { I32, I64, NONE } = TY;
 

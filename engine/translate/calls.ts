@@ -18,7 +18,7 @@ import { isSubtypeId } from "../wasm/subtype.ts";
 import { typeMatches } from "./casts.ts";
 import { returnResults, trapHere } from "./control.ts";
 import { leaveDepth } from "./deterministic.ts";
-import { watchCall } from "./exceptions.ts";
+import { branchOnUnwind } from "./exceptions.ts";
 import type { Translation } from "./translation.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./block_parameters.ts";
@@ -70,7 +70,7 @@ function emitCall(
     t.reserve(count);
     for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k], call, 0, 0, k);
   }
-  watchCall(t);
+  branchOnUnwind(t);
   if (tail) returnResults(t);
 }
 
@@ -139,7 +139,7 @@ function callKnownTable(
   typeIndex: number,
   table: number,
   index: number,
-  { content, hasNull, own, single }: TableFacts,
+  { content, hasNull, allDefined, soleFunction }: TableFacts,
   tail: boolean,
 ): void {
   const { b, env, f } = t;
@@ -150,16 +150,16 @@ function callKnownTable(
     return;
   }
   // A function of a subtype matches too, unless the type has no subtypes.
-  const exact = env.valid.types[typeIndex].final || single.size === 1;
-  const target = exact ? single.get(env.valid.canonicalIds[typeIndex]) : undefined;
+  const exact = env.valid.types[typeIndex].final || soleFunction.size === 1;
+  const target = exact ? soleFunction.get(env.valid.canonicalIds[typeIndex]) : undefined;
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table], 0);
-  const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"];
+  const untyped = target !== undefined && soleFunction.size === 1 && env.optimizations["immutable-table-type"];
   if (untyped) env.statistics.count("immutable-table-type");
   else checkRecordType(t, record, typeIndex);
   if (target === undefined || target < 0) {
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
-    const known = own && env.optimizations["immutable-poly-fastpath"];
+    const known = allDefined && env.optimizations["immutable-poly-fastpath"];
     if (known) env.statistics.count("immutable-poly-fastpath");
     emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex], record, tail);
     return;

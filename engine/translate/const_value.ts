@@ -7,6 +7,7 @@ import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
+import { TY_OF_LETTER } from "../wasm/ir_types.ts";
 import type { Expr } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 
@@ -18,8 +19,6 @@ export interface ConstValue {
   /** Function index of a function reference, else −1. */
   func: number;
 }
-
-const TY_OF_LETTER: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, F: TY.F64 };
 
 /** Evaluates `expr`; `globals[i]` is the value of global i when it is known. */
 export function constValue(expr: Expr, globals: readonly (ConstValue | undefined)[]): ConstValue | undefined {

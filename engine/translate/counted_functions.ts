@@ -8,7 +8,7 @@
  * passed, can come back, and belongs to a cycle.
  *
  * Invariants: a function that calls a function that counts, counts too. The activations that do not count take at most
- * MOST_UNCOUNTED units at a time. The result depends on the bytes of the module alone, so it is the same in both tiers
+ * MAX_UNCOUNTED units at a time. The result depends on the bytes of the module alone, so it is the same in both tiers
  * and on every processor.
  */
 import { doubled } from "../base/columns.ts";
@@ -23,7 +23,7 @@ import { skipLocals } from "./summaries.ts";
 export const ACTIVATION_UNITS = 64;
 export const LOCAL_UNITS = 16;
 /** The units that a chain of activations may take without counting. */
-const MOST_UNCOUNTED = 1 << 16;
+const MAX_UNCOUNTED = 1 << 16;
 
 interface CallForm {
   /** Whether the call names a function; others go through a reference. */
@@ -206,7 +206,7 @@ class CallGraph {
         }
       }
     }
-    counts ||= own + callees > MOST_UNCOUNTED;
+    counts ||= own + callees > MAX_UNCOUNTED;
     for (const member of members) {
       path[member] = own + callees;
       counted[member] = counts ? 1 : 0;

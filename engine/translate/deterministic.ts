@@ -62,12 +62,12 @@ function counts({ env }: Translation, funcIndex: number): boolean {
 export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
   if (!counts(t, t.funcIndex)) return;
-  if (inlined) t.depthGot = t.depthLeft;
+  if (inlined) t.depthReceived = t.depthLeft;
   else {
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
-    t.depthGot = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
+    t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
-  t.depthLeft = b.binary(OP.SUB, I32, t.depthGot, b.i32(ACTIVATION_UNITS + locals * LOCAL_UNITS));
+  t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(ACTIVATION_UNITS + locals * LOCAL_UNITS));
   b.trapIf(b.binary(OP.LT_S, I32, t.depthLeft, b.i32(0)), TRAP.STACK_EXHAUSTED);
 }
 
@@ -78,5 +78,5 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
 export function leaveDepth(t: Translation, callee: number, tail: boolean): void {
   const { b, env } = t;
   if (!counts(t, callee < 0 ? t.funcIndex : callee)) return;
-  b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthGot : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
+  b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthReceived : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
 }

@@ -25,7 +25,7 @@ import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { edgeToTry, openJoin } from "./block_parameters.ts";
-import { callBuiltin } from "./memory.ts";
+import { callBuiltin } from "./builtin_calls.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { BODY } from "./summaries.ts";
 
@@ -58,7 +58,7 @@ export function enterTry(
  * After a call and its results: if a try is open, branches to its landing pad for exceptions, and opens the normal
  * successor.
  */
-export function watchCall(t: Translation): void {
+export function branchOnUnwind(t: Translation): void {
   const { frames, f, b } = t;
   if (frames.tryFrame < 0) return;
   const condition = b.emit(OP.UNWOUND, I32, 0, 0, 0, 0);
@@ -73,12 +73,12 @@ export function watchCall(t: Translation): void {
 /** Calls a routine that throws; the code after it is unreachable. */
 function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
   callBuiltin(t, name, ...args);
-  watchCall(t);
+  branchOnUnwind(t);
   trapHere(t, TRAP.UNREACHABLE);
 }
 
 /** Passes the current exception on to try `n`, or to the caller if `n` is −1. */
-function passOn(t: Translation, n: number): void {
+function resumeUnwinding(t: Translation, n: number): void {
   if (n < 0) {
     callBuiltin(t, "rethrow");
     trapHere(t, TRAP.UNREACHABLE);
@@ -94,7 +94,7 @@ function passOn(t: Translation, n: number): void {
  * Opens the landing pad of try `n`, with the locals of the exceptions that reach it; normal control flow has been
  * joined already.
  */
-function openLanding(t: Translation, n: number): void {
+function openLandingPad(t: Translation, n: number): void {
   const { frames } = t;
   frames.undo(frames.trailStart[n]);
   frames.swapPending(n);
@@ -162,7 +162,7 @@ export function endTryTable(t: Translation, n: number): void {
   frames.tryFrame = frames.outerTry[n];
   if (frames.thrownCount[n] === 0) return;
   if (t.reachable) jumpToFrame(t, n);
-  openLanding(t, n);
+  openLandingPad(t, n);
   const caught = caughtTag(t);
   // Labels of clauses are relative to the frame outside the try_table.
   frames.count = n;
@@ -178,7 +178,7 @@ export function endTryTable(t: Translation, n: number): void {
     branch(t, label);
     openAt(t, other, n);
   }
-  if (t.reachable) passOn(t, frames.tryFrame);
+  if (t.reachable) resumeUnwinding(t, frames.tryFrame);
   frames.count = n + 1;
 }
 
@@ -192,7 +192,7 @@ export function enterCatch(t: Translation, tag: number): void {
     frames.tryFrame = frames.outerTry[n];
     frames.elseEdge[n] = NOTHING_LEFT;
     if (frames.thrownCount[n] === 0) return;
-    openLanding(t, n);
+    openLandingPad(t, n);
     frames.landingTag[n] = caughtTag(t);
     frames.landingTrail[n] = frames.floor = frames.trailCount;
   } else {
@@ -213,13 +213,13 @@ export function endTry(t: Translation, n: number, delegate: number): void {
     frames.tryFrame = frames.outerTry[n];
     if (frames.thrownCount[n] === 0) return;
     if (t.reachable) jumpToFrame(t, n);
-    openLanding(t, n);
-    passOn(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
+    openLandingPad(t, n);
+    resumeUnwinding(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
   } else if (frames.elseEdge[n] !== NOTHING_LEFT) {
     if (t.reachable) jumpToFrame(t, n);
     frames.undo(frames.landingTrail[n]);
     openAt(t, frames.elseEdge[n], n);
-    passOn(t, frames.tryFrame);
+    resumeUnwinding(t, frames.tryFrame);
   }
 }
 

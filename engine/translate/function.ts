@@ -22,6 +22,7 @@ import { validateBody } from "../validate/code.ts";
 import { FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
+import { TY_OF_LETTER } from "../wasm/ir_types.ts";
 import type { ValType } from "../wasm/types.ts";
 import { ARRAY_HANDLERS } from "./arrays.ts";
 import { ATOMIC_HANDLERS } from "./atomics.ts";
@@ -54,7 +55,7 @@ import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
 import { WIDE_HANDLERS } from "./wide.ts";
 
-/** The translation of a row: the cases of {@linkcode FunctionTranslator.instruction}; 0 for rows with a handler. */
+/** The translation of a row: a case of `#common` or `#rare` below; 0 for rows with a handler. */
 const BINARY = 1;
 const UNARY = 2;
 const DIVIDE = 3;
@@ -112,7 +113,19 @@ const NAMED_CASES: Readonly<Record<string, number>> = {
   "return_call_ref": RETURN_CALL_REF,
 };
 
-const TY_OF_LETTER: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, F: TY.F64, v: TY.V128 };
+/** The handlers of all topics, by mnemonic. */
+const HANDLER_BY_MNEMONIC: Readonly<Record<string, Handler>> = {
+  ...ARRAY_HANDLERS,
+  ...ATOMIC_HANDLERS,
+  ...CAST_HANDLERS,
+  ...EXCEPTION_HANDLERS,
+  ...MEMORY_HANDLERS,
+  ...OBJECT_HANDLERS,
+  ...REFERENCE_HANDLERS,
+  ...TABLE_HANDLERS,
+  ...VECTOR_HANDLERS,
+  ...WIDE_HANDLERS,
+};
 
 /** By row id: the case, the IR operation and its result type, the handler. */
 const CASE: Uint8Array = new Uint8Array(OPCODES.length);
@@ -123,12 +136,7 @@ const HANDLERS: (Handler | undefined)[] = [];
 for (const row of OPCODES) {
   const { id, mnemonic, params, results } = row;
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
-  HANDLERS.push(
-    MEMORY_HANDLERS[mnemonic] ?? REFERENCE_HANDLERS[mnemonic] ?? TABLE_HANDLERS[mnemonic] ??
-      EXCEPTION_HANDLERS[mnemonic] ??
-      VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic] ?? OBJECT_HANDLERS[mnemonic] ?? ARRAY_HANDLERS[mnemonic] ??
-      CAST_HANDLERS[mnemonic] ?? WIDE_HANDLERS[mnemonic],
-  );
+  HANDLERS.push(HANDLER_BY_MNEMONIC[mnemonic]);
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);
   const division = /^i(32|64)\.(div|rem)_([su])$/.exec(mnemonic);
@@ -164,12 +172,13 @@ export class FunctionTranslator extends Translation {
     }
     if (!this.reachable) return;
     if (this.deterministic && MAKES_NAN[id] !== 0) {
-      this.#one(id, imm, at);
+      this.#common(id, imm, at);
       canonicalize(this, id);
-    } else this.#one(id, imm, at);
+    } else this.#common(id, imm, at);
   }
 
-  #one(id: number, imm: Immediates, at: number): void {
+  /** The most frequent instructions. */
+  #common(id: number, imm: Immediates, at: number): void {
     const b = this.b;
     const stack = this.stack;
     switch (CASE[id]) {

@@ -41,7 +41,7 @@ function growthBudget(bytes: number): number {
 }
 
 /** True if the current instruction, a plain call, is followed by `unreachable`. */
-function isLastCall(t: Translation): boolean {
+function precedesUnreachable(t: Translation): boolean {
   const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount];
   const { bytes, offset } = body;
   let at = t.b.pos - offset;
@@ -73,7 +73,7 @@ export function shouldInline(t: Translation, funcIndex: number): boolean {
   if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
   const params = valid.funcTypes[funcIndex].params.length;
   for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k])) limit += CONSTANT_BONUS;
-  if (bytes > limit || isLastCall(t)) return false;
+  if (bytes > limit || precedesUnreachable(t)) return false;
   if (loops) env.statistics.count("inline-loop-callees");
   return true;
 }
@@ -83,7 +83,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   const { env, f, b, loops } = t;
   env.statistics.count("inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount];
-  const { charge, price, depthGot, depthLeft } = t;
+  const { charge, price, depthReceived, depthLeft } = t;
   t.charge = 0;
   t.price = 0;
   const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
@@ -94,7 +94,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   t.inlineDepth++;
   validateBody(env.valid, funcIndex, t);
   t.inlineDepth--;
-  t.depthGot = depthGot;
+  t.depthReceived = depthReceived;
   t.depthLeft = depthLeft;
   t.charge = charge;
   t.price = price;

@@ -35,7 +35,7 @@ import type { ModuleEnv } from "./module_env.ts";
  * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a
  * multiple of the body's bytes.
  */
-const LEAST_LIMIT = 50_000;
+const MIN_LIMIT = 50_000;
 const LIMIT_PER_BYTE = 3;
 
 const ACTION = {
@@ -74,6 +74,7 @@ const ACTION_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic, immediates }
   return immediates.includes("label") || immediates.includes("casttypes") ? ACTION.LABEL : ACTION.PLAIN;
 });
 const KIND_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => KINDS.get(mnemonic) ?? 0);
+
 /**
  * Translates defined function `definedIndex` from the loop at offset `at` on into `f`. Returns false if the loop cannot
  * be entered: there is none, it is unreachable, or it is in a legacy catch. Throws UnsupportedError if the result is
@@ -121,7 +122,7 @@ class LoopReplay {
     this.#state = state;
     const { bytes, offset } = t.env.valid.funcs[definedIndex].body;
     this.#reader = new CodeReader(bytes, 0, bytes.length, offset);
-    this.#left = Math.max(LEAST_LIMIT, bytes.length * LIMIT_PER_BYTE);
+    this.#left = Math.max(MIN_LIMIT, bytes.length * LIMIT_PER_BYTE);
   }
 
   run(): void {
@@ -132,7 +133,7 @@ class LoopReplay {
       this.#openEnclosing(frame);
       this.#push(operands[n + 1]);
     });
-    this.#construct(this.#at);
+    this.#loop(this.#at);
     for (const frame of enclosing.toReversed()) this.#closeEnclosing(frame);
     this.#rest();
     this.#t.end(this.#reader.at, -1);
@@ -178,7 +179,7 @@ class LoopReplay {
     const { imm } = this.#read(at);
     const t = this.#t;
     if (kind === FRAME.TRY_TABLE || kind === FRAME.TRY) {
-      if (kind === FRAME.TRY_TABLE) this.#moveClauses();
+      if (kind === FRAME.TRY_TABLE) this.#relabelClauses();
       t.enter(kind, [], results, imm, at);
     } else {
       t.enter(FRAME.BLOCK, [], results, imm, at);
@@ -203,7 +204,7 @@ class LoopReplay {
       t.b.pos = end;
       if (t.reachable) branch(t, 1);
       t.end(end, -1);
-      this.#construct(at);
+      this.#loop(at);
       this.#reader.pos = pos;
       this.#depth--;
     }
@@ -218,8 +219,8 @@ class LoopReplay {
     return reader;
   }
 
-  /** Translates the whole construct at offset `at`. */
-  #construct(at: number): void {
+  /** Translates the whole loop at offset `at`. */
+  #loop(at: number): void {
     this.#read(at);
     this.#enter(FRAME.LOOP, at);
     this.#rest();
@@ -228,7 +229,7 @@ class LoopReplay {
 
   #enter(kind: number, at: number): void {
     const { params, results } = this.#state.frameTypes.get(at)!;
-    if (kind === FRAME.TRY_TABLE) this.#moveClauses();
+    if (kind === FRAME.TRY_TABLE) this.#relabelClauses();
     this.#t.enter(kind, params, results, this.#reader.imm, at);
     this.#labels.push(this.#depth++);
   }
@@ -249,7 +250,7 @@ class LoopReplay {
     for (let inside = 0;;) {
       const id = reader.next();
       const { at } = reader;
-      if (--this.#left < 0) throw tooRepetitive(at);
+      if (--this.#left < 0) throw loopsTooLarge(at);
       switch (ACTION_OF[id]) {
         case ACTION.ENTER:
           this.#enter(KIND_OF[id], at);
@@ -307,12 +308,12 @@ class LoopReplay {
   }
 
   /** Replaces the labels of the clauses that have been read by the translator's. */
-  #moveClauses(): void {
+  #relabelClauses(): void {
     const { imm } = this.#reader;
     imm.catches = imm.catches.map((clause) => ({ ...clause, label: this.#label(clause.label) }));
   }
 }
 
-function tooRepetitive(offset: number): UnsupportedError {
-  return new UnsupportedError("function size", "the loops around a loop are too large to be repeated", { offset });
+function loopsTooLarge(offset: number): UnsupportedError {
+  return new UnsupportedError("function size", "the enclosing loops are too large to translate twice", { offset });
 }

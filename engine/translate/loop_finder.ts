@@ -68,7 +68,7 @@ export class LoopFinder implements CodeVisitor {
   /** Kinds of the open frames, of the whole body; number of open legacy tries, and its maximum. */
   readonly #kinds: number[] = [];
   #tries = 0;
-  #mostTries = 0;
+  #maxTries = 0;
 
   constructor(t: Translation, at: number) {
     this.#t = t;
@@ -88,7 +88,7 @@ export class LoopFinder implements CodeVisitor {
       return located;
     };
     const locals = this.#locals.map((type) => withHome({ ty: tyOf(type), home: 0 }));
-    home += this.#mostTries * 8; // baseline code keeps the exceptions of legacy catches here
+    home += this.#maxTries * 8; // baseline code keeps the exceptions of legacy catches here
     const operands = this.#state.operands.map((list) => list.map(withHome));
     return {
       locals,
@@ -112,7 +112,7 @@ export class LoopFinder implements CodeVisitor {
   enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void {
     this.#kinds.push(kind);
     this.#frameTypes.set(at, { params, results });
-    if (kind === FRAME.TRY) this.#mostTries = Math.max(this.#mostTries, ++this.#tries);
+    if (kind === FRAME.TRY) this.#maxTries = Math.max(this.#maxTries, ++this.#tries);
     if (this.#found) return;
     if (at === this.#at && kind === FRAME.LOOP) {
       this.#found = true;

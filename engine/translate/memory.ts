@@ -7,7 +7,6 @@
  * then cannot fault. Bulk operations compare in 64-bit arithmetic before they write anything; 32-bit addresses and
  * lengths cannot overflow it, and 64-bit ones are checked for overflow.
  */
-import { BUILTIN, type BuiltinName } from "../abi/builtins.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { ACCESS_BYTES, OP } from "../ir/ops.ts";
@@ -15,7 +14,7 @@ import { TY, TY_BYTES } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Handler, Translation } from "./translation.ts";
-import { takePool } from "./block_parameters.ts";
+import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
 
 const { I32, I64, NONE } = TY;
 const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
@@ -86,32 +85,13 @@ export function translateStore(t: Translation, op: number, imm: Immediates): voi
   t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], staticOffset);
 }
 
-/** Calls a runtime routine. Returns its result, or 0. */
-export function callBuiltin(t: Translation, name: BuiltinName, ...args: number[]): number {
-  const { env, b } = t;
-  const list = takePool(t, args.length);
-  t.keptCalls++;
-  for (let k = 0; k < args.length; k++) t.f.pool[list + k] = args[k];
-  const number = BUILTIN[name];
-  const signature = env.builtinSignature[number];
-  const { results } = env.signatures[signature];
-  return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0] : NONE, list, args.length, number, signature);
-}
-
 /** Byte length of a memory, i64; that of a shared memory is reloaded each time, since any thread may grow it. */
 function byteLength(t: Translation, memory: number): number {
-  if (t.env.memoryIsShared[memory]) {
-    const at = t.b.emit(
-      OP.LOAD,
-      I64,
-      0,
-      0,
-      CONSTANT_CONTEXT,
-      t.env.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE,
-    );
-    return t.b.emit(OP.ATOMIC_LOAD, I64, at, 0, atomicWord(t.env.sharedLengthRegion, 3), 0);
-  }
-  return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory] + MEMORY.LENGTH);
+  const { b, env } = t;
+  if (!env.memoryIsShared[memory]) return b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory] + MEMORY.LENGTH);
+  const offset = env.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE;
+  const address = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, offset);
+  return b.emit(OP.ATOMIC_LOAD, I64, address, 0, atomicWord(env.sharedLengthRegion, 3), 0);
 }
 
 function memorySize(t: Translation, imm: Immediates): void {
@@ -216,10 +196,7 @@ function memoryFill(t: Translation, imm: Immediates): void {
 }
 
 function memoryInit(t: Translation, imm: Immediates): void {
-  const count = t.wide(t.pop());
-  const source = t.wide(t.pop());
-  const target = t.wide(t.pop());
-  callBuiltin(t, "memory_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
+  callRangeCopy(t, "memory_init", imm.index2, imm.index);
 }
 
 function dataDrop(t: Translation, imm: Immediates): void {

@@ -31,7 +31,7 @@ const { I32, I64, REF } = TY;
  * The fast path of a builtin, given its arguments: uses `leave` for conditions that require the call, and returns the
  * result.
  */
-type InLine = (t: Translation, args: readonly number[], leave: (condition: number) => void) => number;
+type FastPath = (t: Translation, args: readonly number[], leave: (condition: number) => void) => number;
 
 /** Address of a reference's entry; that of entry 0 for references other than host handles. */
 function entryOf(t: Translation, reference: number): number {
@@ -64,7 +64,7 @@ function unitOf(t: Translation, entry: number, index: number, leave: (condition:
   return b.emit(OP.LOAD16_U, I32, b.binary(OP.ADD, I64, units, offset), 0, env.stringRegion, 0);
 }
 
-const IN_LINE: Partial<Record<StringBuiltin, InLine>> = {
+const FAST_PATHS: Partial<Record<StringBuiltin, FastPath>> = {
   length: (t, [string], leave) => lengthOf(t, entryOf(t, string), leave),
   cast: (t, [string], leave) => {
     lengthOf(t, entryOf(t, string), leave);
@@ -100,18 +100,18 @@ export function translateStringCall(t: Translation, funcIndex: number, call: (in
   if (k < 0) return false;
   const name = STRING_BUILTIN_NAMES[k];
   const index = stringBuiltinIndex(env.layout, k);
-  const inLine = IN_LINE[name];
-  if (inLine === undefined) {
+  const fastPath = FAST_PATHS[name];
+  if (fastPath === undefined) {
     call(index);
     return true;
   }
   const params = env.signatures[env.funcSignature[funcIndex]].params.length;
   const args = Array.from(stack.subarray(t.sp - params, t.sp));
-  const left: number[] = [];
-  const known = inLine(t, args, (condition) => left.push(branchAhead(t, condition)));
+  const exits: number[] = [];
+  const known = fastPath(t, args, (condition) => exits.push(branchAhead(t, condition)));
   const ends = [jumpAhead(t, known)];
   const cold = b.openBlock(BLOCK_COLD, false);
-  for (const e of left) f.edgeTo[e] = cold;
+  for (const e of exits) f.edgeTo[e] = cold;
   call(index);
   ends.push(jumpAhead(t, stack[t.sp - 1]));
   stack[t.sp - 1] = joinEdges(t, ends, resultType(name));

@@ -20,10 +20,10 @@ export interface TableFacts {
   readonly content: Int32Array;
   /** Some element is null. */
   readonly hasNull: boolean;
-  /** All functions are the module's own, not imported. */
-  readonly own: boolean;
+  /** All functions are defined by the module, not imported. */
+  readonly allDefined: boolean;
   /** By canonical type id: the only function of that type, −1 if there are several. */
-  readonly single: ReadonlyMap<number, number>;
+  readonly soleFunction: ReadonlyMap<number, number>;
 }
 
 /** Facts by table, undefined for tables whose content is not known. `globals` holds the values of known globals. */
@@ -75,18 +75,18 @@ function functionOf(value: ConstValue | undefined): number {
 }
 
 function factsOf(valid: ValidModule, content: Int32Array): TableFacts {
-  const single = new Map<number, number>();
+  const soleFunction = new Map<number, number>();
   let hasNull = false;
-  let own = true;
+  let allDefined = true;
   for (const func of content) {
     if (func < 0) {
       hasNull = true;
       continue;
     }
-    if (func < valid.importedFuncCount) own = false;
+    if (func < valid.importedFuncCount) allDefined = false;
     const typeId = valid.canonicalIds[valid.funcTypeIndices[func]];
-    const known = single.get(typeId);
-    single.set(typeId, known === undefined || known === func ? func : -1);
+    const known = soleFunction.get(typeId);
+    soleFunction.set(typeId, known === undefined || known === func ? func : -1);
   }
-  return { content, hasNull, own, single };
+  return { content, hasNull, allDefined, soleFunction };
 }

@@ -8,7 +8,7 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { I64 as INDEX64 } from "../wasm/types.ts";
-import { callBuiltin } from "./memory.ts";
+import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
 import type { Handler, Translation } from "./translation.ts";
 
 const { I32, I64, NONE, REF } = TY;
@@ -82,17 +82,11 @@ function tableFill(t: Translation, imm: Immediates): void {
 }
 
 function tableCopy(t: Translation, imm: Immediates): void {
-  const count = t.wide(t.pop());
-  const source = t.wide(t.pop());
-  const target = t.wide(t.pop());
-  callBuiltin(t, "table_copy", t.b.i32(imm.index), t.b.i32(imm.index2), target, source, count);
+  callRangeCopy(t, "table_copy", imm.index, imm.index2);
 }
 
 function tableInit(t: Translation, imm: Immediates): void {
-  const count = t.wide(t.pop());
-  const source = t.wide(t.pop());
-  const target = t.wide(t.pop());
-  callBuiltin(t, "table_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
+  callRangeCopy(t, "table_init", imm.index2, imm.index);
 }
 
 function elemDrop(t: Translation, imm: Immediates): void {

@@ -78,7 +78,7 @@ export abstract class Translation implements CodeVisitor {
   // callees.
   deterministic = false;
   depthThread = 0;
-  depthGot = 0;
+  depthReceived = 0;
   depthLeft = 0;
   /** Number of the last br_table, whose labels share a snapshot (block_parameters.ts). */
   tableStamp = 0;
@@ -168,7 +168,7 @@ export abstract class Translation implements CodeVisitor {
 }
 
 /** The error for a valid instruction without a handler: this build does not compile its feature. */
-export function notCompiled(feature: string, what: string, offset: number): UnsupportedError {
-  const name = feature === "mvp" ? what : feature;
-  return new UnsupportedError(name, `${what} is not compiled by this build (feature ${name})`, { offset });
+export function notCompiled(feature: string, mnemonic: string, offset: number): UnsupportedError {
+  const name = feature === "mvp" ? mnemonic : feature;
+  return new UnsupportedError(name, `${mnemonic} is not compiled by this build (feature ${name})`, { offset });
 }
