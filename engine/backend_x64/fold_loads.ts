@@ -5,6 +5,19 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 
+/**
+ * Whether folding must keep the width of load `id`: with guard pages, only an access of all its bytes is certain to
+ * fault where the load must trap, because a narrower one may end in front of the guard pages.
+ */
+export function keepsWidth(s: X64Lowering, id: number): boolean {
+  return (s.c[id] & 15) === REGION.MEMORY0 && !s.explicit;
+}
+
+/** Whether `id` is the constant 0xffffffff of 64 bits. */
+export function isLowHalf(s: X64Lowering, id: number): boolean {
+  return s.op[id] === OP.CONST && s.ty[id] === TY.I64 && s.imm[id] === -1 && s.c[id] === 0;
+}
+
 /** Whether load `id` may trap. */
 function mayTrap(s: X64Lowering, id: number): boolean {
   const kind = s.c[id] & 0xff;

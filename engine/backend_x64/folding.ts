@@ -7,7 +7,7 @@
  * other loads only; past a trap only if it cannot trap itself. The selection rules (select_*.ts) check `folded` and
  * match the same shapes again.
  */
-import { canMoveTo, foldLoad } from "./fold_loads.ts";
+import { canMoveTo, foldLoad, isLowHalf, keepsWidth } from "./fold_loads.ts";
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { OP } from "../ir/ops.ts";
@@ -205,7 +205,7 @@ const RULES = foldRules<X64Lowering>([
   [[OP.POPCNT], (s, id) => s.popcnt && foldOwnLoad(s, id)],
   [[OP.EXTEND8_S, OP.EXTEND16_S], (s, id) => foldWrap(s, s.a[id], id)],
   [[OP.EXTEND_S], (s, id) => foldLoad(s, s.a[id], id, TY.I32) || foldWrap(s, s.a[id], id)],
-  [[OP.WRAP], (s, id) => s.folded[id] === FOLD.NO && foldLoad(s, s.a[id], id, TY.I64)],
+  [[OP.WRAP], (s, id) => s.folded[id] === FOLD.NO && !keepsWidth(s, s.a[id]) && foldLoad(s, s.a[id], id, TY.I64)],
   [operationRange(OP.EQ, OP.GE_U), (s, id) => s.folded[id] !== FOLD.REPEATED && foldIntegerCompare(s, id)],
   [[OP.FADD, OP.FMUL], foldCommutingFloat],
   [[OP.FSUB, OP.FDIV], (s, id) => foldFloatLoad(s, s.b[id], id, s.ty[id])],
@@ -248,6 +248,8 @@ function foldArithmetic(s: X64Lowering, id: number): void {
     return;
   }
   if (s.isImmediate(x)) return;
+  // A load that must keep its width takes a mask of the low half as a move between registers.
+  if (op[id] === OP.AND && ty[id] === TY.I64 && isLowHalf(s, y) && keepsWidth(s, x)) return;
   if (!foldLoad(s, y, id, ty[id])) foldLoad(s, x, id, ty[id]);
 }
 

@@ -21,6 +21,7 @@ import {
   STORE_CONDITION,
 } from "./machine_ops.ts";
 import { foldAddress } from "./addressing.ts";
+import { keepsWidth } from "./fold_loads.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import { testedVector } from "./select_lanes.ts";
 import { source, sourceFloat } from "./source_operands.ts";
@@ -93,12 +94,13 @@ function resolveTest(s: X64Lowering, id: number): void {
   s.compare.sourceFirst = true;
   if (s.op[y] === OP.CONST && (wide === 0 || s.c[y] === 0 || s.isImmediate(y))) {
     const mask = s.imm[y];
-    const byte = (wide === 0 || s.c[y] === 0) && mask >= 0 && mask <= 0xff;
     const narrow = wide === 0 || s.c[y] === 0;
+    const byte = narrow && mask >= 0 && mask <= 0xff;
     source(s, x, true);
     s.compare.imm = mask;
-    if (s.isFoldedLoad(x) && s.op[x] === OP.LOAD8_U) s.compare.row = X.TEST8_I;
-    else s.compare.row = byte ? X.TEST8_I : narrow ? X.TEST32_I : X.TEST64_I;
+    if (!s.isFoldedLoad(x) || !keepsWidth(s, x)) {
+      s.compare.row = byte ? X.TEST8_I : narrow ? X.TEST32_I : X.TEST64_I;
+    } else s.compare.row = s.op[x] === OP.LOAD8_U ? X.TEST8_I : X.TEST32_I + wide;
     return;
   }
   if (s.isFoldedLoad(y)) [x, y] = [y, x];

@@ -7,6 +7,7 @@ import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { DIVISION } from "./divide_constant.ts";
+import { isLowHalf, keepsWidth } from "./fold_loads.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
@@ -157,7 +158,7 @@ export function selectAnd(s: X64Lowering, id: number): void {
     // A mask of the low 8, 16 or 32 bits is a move, to any register.
     if (high === 0 && imm[y] === 0xff) return unary(s, X.MOVZX32_8, id, x);
     if (high === 0 && imm[y] === 0xffff) return unary(s, X.MOVZX32_16, id, x);
-    if (s.wide(id) === 1 && high === 0 && imm[y] === -1) return unary(s, X.MOV32_L, id, x);
+    if (isLowHalf(s, y) && !(s.isFoldedLoad(x) && keepsWidth(s, x))) return unary(s, X.MOV32_L, id, x);
     // A mask without high bits needs no 64-bit operation.
     if (s.wide(id) === 1 && high === 0 && !s.isFoldedLoad(x)) return tiedImmediate(s, X.AND32_I, id, x, imm[y]);
     if (s.isImmediate(y)) return tiedImmediate(s, X.AND32_I + s.wide(id), id, x, imm[y]);
