@@ -1,14 +1,15 @@
 /**
  * Soak test of instances: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes). Each cycle creates an
  * instance, calls it, lets it trap, resets it, calls it again and closes it; every 16th cycle also suspends and aborts
- * a call, uses a pool, restores a snapshot and views a memory. Fails if memory, descriptors, mappings or the runtime's
- * own counts are higher at the end than after the first tenth. The task keeps V8's own heap small: otherwise closed
+ * a call, uses a pool, restores a snapshot and views a memory; every 64th compiles another module, which moves from
+ * baseline to optimized code during its second call. Fails if memory, descriptors, mappings or the runtime's own counts
+ * are higher at the end than after the first tenth. The task keeps V8's own heap small: otherwise closed
  * instances accumulate until V8 collects them, and the pages of its heap hide any other growth.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
+import { type Engine, type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
 import { settle } from "../tests/support/collect_garbage.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
@@ -66,6 +67,24 @@ export async function cycle(module: Module, number: number, special: () => Promi
   if (number % 16 === 0) await special();
 }
 
+/** Compiles a module of its own, whose frames are in baseline code when the optimized code takes its place. */
+function moveUp(engine: Engine, number: number): void {
+  const module = engine.compile(`(module
+    (func $add (param i32) (result i32) (i32.add (local.get 0) (i32.const ${number})))
+    (func (export "sum") (param $n i32) (result i32) (local $sum i32)
+      (loop $again
+        (local.set $sum (call $add (local.get $sum)))
+        (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $sum)))`);
+  const baseline = module.codeSize;
+  const instance = module.instantiate();
+  for (let call = 0; call < 3; call++) {
+    check(instance.call({}, "sum", 100), Math.imul(100, number), "a call of a module that moves up");
+  }
+  if (module.codeSize === baseline) throw new Error("The module did not move up");
+  instance.close();
+}
+
 /** Runs `cycles` cycles; `report` receives the usage after each tenth. */
 export async function soak(cycles: number, report: (done: number, usage: Usage) => void): Promise<void> {
   const module = NewEngine({ interruptible: true }).compile(TEXT);
@@ -73,6 +92,7 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
   const waiting = module.instantiate({}, IMPORTS);
   const snapshot = waiting.snapshot();
   const { thread } = waiting.internal.store;
+  const tiered = NewEngine({ tier: "auto", tierUpCalls: 1 });
   const special = async () => {
     const controller = new AbortController();
     const call = waiting.callAsync({ signal: controller.signal }, "wait", {});
@@ -91,6 +111,7 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
   const every = Math.max(1, Math.floor(cycles / 10));
   for (let done = 1; done <= cycles; done++) {
     await cycle(module, done, special);
+    if (done % 64 === 0) moveUp(tiered, done);
     // Finalizers run in macrotasks of the event loop.
     if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
     if (done % every !== 0) continue;
