@@ -61,10 +61,15 @@ export const FLAGS = {
   TESTED: 4,
   /** COMPARED, or the flags in `chainFlags` because the compare was not made. */
   CHAINED: 5,
+  /** An addition of constants whose sum has more than 64 bits: the carry is set. */
+  CARRIED: 6,
 } as const;
 
 /** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */
 const UNCHECKED_STACK = 512 + 16;
+
+/** Names per instruction; those of the first follow as many others. */
+export const NAMES = 4;
 
 /** Largest number of tracked slots: of the frame and of the overflow buffer together. */
 const MAX_SLOTS = 8192;
@@ -166,7 +171,7 @@ export class Analysis {
 
   /** A name for the first or another result of the current instruction. */
   name(result: number = this.result): number {
-    return 4 + this.n * 4 + result;
+    return NAMES + this.n * NAMES + result;
   }
 
   /** The name of the sum at location `l`, 0 if it is that of an operand to which a constant was added. */

@@ -5,7 +5,7 @@
  * Sums keep their name only where they cannot wrap, so that a bound of one bounds the other.
  */
 import { RECORD } from "../abi/context_layout.ts";
-import { type Analysis, FLAGS } from "./analysis.ts";
+import { type Analysis, FLAGS, NAMES } from "./analysis.ts";
 import {
   EXACT,
   type Facts,
@@ -14,6 +14,7 @@ import {
   limitShift,
   MAX32,
   NUMBER_FACTS,
+  numberFacts,
   PLACE,
   productLimit,
   REFERENCE_FACTS,
@@ -188,8 +189,11 @@ function addToTable(a: Analysis, to: number, x: number, y: number): boolean {
       facts.set(to, VALUE.JUMP_TARGET, at, facts.low[entry], facts.high[entry], 0);
       return true;
     }
-    if (kind === VALUE.JUMP_OFFSET && facts.kind[table] === VALUE.IMAGE && facts.low[table] === facts.high[table]) {
-      facts.set(to, VALUE.JUMP_PLACE, facts.low[table], facts.low[entry], facts.high[entry], 0);
+    const isOffset = kind === VALUE.NUMBER && (facts.id[entry] & NUMBER_FACTS.ENTRIES) !== 0;
+    if (isOffset && facts.kind[table] === VALUE.IMAGE && facts.low[table] === facts.high[table]) {
+      const { jumpBytes } = a.machine;
+      const first = Math.ceil(facts.low[entry] / jumpBytes), last = Math.floor(facts.high[entry] / jumpBytes);
+      facts.set(to, VALUE.JUMP_PLACE, facts.low[table], first, last, 0);
       return true;
     }
     if (kind === VALUE.DESCRIPTOR_OFFSET && facts.isStart(table, VALUE.DESCRIPTORS, 0)) {
@@ -261,6 +265,17 @@ export function addToConstant(a: Analysis, to: number, from: number): void {
   facts.copy(LEFT, to);
 }
 
+/**
+ * Whether the sum of the value at location `l` and the constant `amount`, 64 bits, sets the carry: the last instruction
+ * made that value, which is negative as a signed number, and no further from zero.
+ */
+export function carries(a: Analysis, l: number, amount: number): boolean {
+  const { code, facts, machine, n } = a;
+  if (n === 0 || facts.name[l] !== a.name(0) - NAMES || facts.delta[l] !== 0) return false;
+  const value = machine.constantOf(code, n - 1);
+  return value < 0 && value >= -EXACT && value + amount >= 0;
+}
+
 /** Location `to` becomes the difference of its value and that of location `from`, `size` bytes. */
 export function subtract(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
@@ -298,7 +313,7 @@ export function or(a: Analysis, to: number, from: number, size: number, isExclus
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
   const isOdd = !isExclusive && facts.isConstant(from) && facts.low[from] % 2 === 1;
   facts.number(to, 0, high > MAX32 ? Infinity : 2 ** (32 - Math.clz32(high)) - 1, a.name());
-  if (isOdd) facts.id[to] = NUMBER_FACTS.ODD;
+  if (isOdd) facts.id[to] = NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
 }
 
 function shiftedRight(high: number, count: number): number {
@@ -388,5 +403,7 @@ export function choose(a: Analysis, to: number, from: number, size: number): voi
   if (!facts.isNumber(to) || !facts.isNumber(from)) return define(a, to, size);
   const low = Math.min(facts.low[to], facts.low[from]);
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
+  const common = numberFacts(facts, to) & numberFacts(facts, from);
   facts.number(to, low, high, a.name());
+  facts.id[to] = common;
 }

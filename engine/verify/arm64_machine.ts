@@ -39,6 +39,10 @@ function written(code: Instructions, n: number): number {
   return code.writes[n] | (isScratch ? SCRATCH_VECTOR : 0);
 }
 
+function constantOf({ kind, immediate, immediateHigh, wide }: Instructions, n: number): number {
+  return kind[n] === KIND.CONSTANT && wide[n] !== 0 ? immediateHigh[n] * 2 ** 32 + (immediate[n] >>> 0) : 0;
+}
+
 /** The jump goes to a sum: the entry of a table. */
 function jumpsInside({ kind, reg, rm, sub }: Instructions, n: number): boolean {
   if (n === 0 || reg[n - 1] !== rm[n]) return false;
@@ -82,13 +86,17 @@ function pop(a: Analysis): void {
   a.moveStack(-code.displacement[n]);
 }
 
+function isSum(flags: number): boolean {
+  return flags === FLAGS.ADDED || flags === FLAGS.CARRIED;
+}
+
 function branchCondition(a: Analysis): number {
   const { code, facts, n } = a;
   const condition = code.condition[n], rn = code.rn[n];
   switch (code.sub[n]) {
     case 0:
       // A carry of an addition is the opposite of that of a compare, to which the codes refer.
-      return a.flags === FLAGS.ADDED && (condition & ~1) === BELOW ? condition ^ 1 : condition;
+      return isSum(a.flags) && (condition & ~1) === BELOW ? condition ^ 1 : condition;
     case 1:
       if (rn !== ZERO) needName(a, rn, 2);
       facts.number(RIGHT, 0, 0, 0);
@@ -165,6 +173,7 @@ export const ARM64_MACHINE: Machine = {
   jumpBytes: 4,
   decode: decodeArm64,
   written,
+  constantOf,
   jumpsInside,
   isPoll: () => false,
   enter,

@@ -12,6 +12,7 @@ import {
   addToConstant,
   and,
   assign,
+  carries,
   choose,
   define,
   highOf,
@@ -158,6 +159,10 @@ function compute(a: Analysis, from: number, size: number): void {
 function addWithCarry(a: Analysis, x: number, y: number): void {
   const { facts } = a;
   if (!facts.isConstant(x) && !facts.isConstant(y)) return add(a, WORK, y, 8);
+  if (facts.isConstant(y) && carries(a, x, facts.low[y])) {
+    a.flags = FLAGS.CARRIED;
+    return define(a, WORK, 8);
+  }
   const other = facts.isConstant(x) ? y : x;
   nameRegister(a, other, 2);
   facts.copy(OTHER, other);

@@ -13,7 +13,17 @@
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
-import { elementLimit, EXACT, lengthPlace, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import {
+  elementLimit,
+  EXACT,
+  lengthPlace,
+  MAX32,
+  NUMBER_FACTS,
+  numberFacts,
+  PLACE,
+  REFERENCE_FACTS,
+  VALUE,
+} from "./facts.ts";
 import { noteSlot } from "./allocation.ts";
 import { elementBytes } from "./references.ts";
 import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
@@ -36,7 +46,19 @@ const CONDITION = {
 /** Condition `condition` holds. Returns false if it cannot, by the bounds of a compared number. */
 export function assume(a: Analysis, condition: number): boolean {
   refine(a, condition);
+  if (a.flags === FLAGS.TESTED) return condition !== CONDITION.EQUAL || !isOddUnder(a);
   return a.flags !== FLAGS.COMPARED || !(isEmpty(a, LEFT) || isEmpty(a, RIGHT));
+}
+
+/** Whether the number that was tested is odd, and the mask includes its lowest bit. */
+function isOddUnder({ facts }: Analysis): boolean {
+  const isOdd = facts.isNumber(LEFT) && (numberFacts(facts, LEFT) & NUMBER_FACTS.ODD) !== 0;
+  return isOdd && facts.isConstant(RIGHT) && facts.low[RIGHT] % 2 === 1;
+}
+
+/** Whether `condition` holds in any case. */
+export function isCertain({ flags }: Analysis, condition: number): boolean {
+  return flags === FLAGS.CARRIED && condition === CONDITION.BELOW;
 }
 
 /** No number is within the bounds of location `l`. */
@@ -146,7 +168,8 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
     return assumeInside(a, x, facts.id[y], strict);
   }
   if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
-  if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
+  const isLength = kindX === VALUE.LENGTH || kindX === VALUE.ARRAY_LENGTH;
+  if (isLength && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
   const high = facts.high[y] - strict, low = facts.low[x] + strict;
   facts.boundAbove(x, high);

@@ -75,11 +75,7 @@ export const VALUE = {
   /** Address of the complete display of the type of the record named `id`. */
   DISPLAY: 26,
   RETURN_ADDRESS: 27,
-  /**
-   * A number that is Machine.jumpBytes times one in low … high, and the address of such a jump in the code at offset
-   * `id`.
-   */
-  JUMP_OFFSET: 28,
+  /** The address of one of the jumps low … high in the code at offset `id`, each of Machine.jumpBytes. */
   JUMP_PLACE: 29,
   /** The low byte is 0 or 1; nothing is known of the others. */
   LOW_FLAG: 30,
@@ -163,8 +159,11 @@ const EXACT_KINDS = flagsOf([
 export const REFERENCE_FACTS = { NOT_NULL: 1, OWN: 2, OBJECT: 4, FRESH: 8 } as const;
 /** Facts about a slot of the heap, in column `low`. */
 export const SLOT_FACTS = { NOT_NULL: 1, TAKEN: 2 } as const;
-/** Facts about a number, in column `id`. */
-export const NUMBER_FACTS = { ODD: 1 } as const;
+/**
+ * Facts about a number, in column `id`. ZERO_OR_ODD: of every odd number, too; ENTRIES: a multiple of
+ * Machine.jumpBytes.
+ */
+export const NUMBER_FACTS = { ODD: 1, ZERO_OR_ODD: 2, ENTRIES: 4 } as const;
 
 /**
  * Lengths: of memory n, in bytes; of table n, in elements and in bytes; of arrays (elementLimit). A number with the
@@ -231,6 +230,8 @@ export function lengthPlace(limit: number): number {
 
 /** Kinds of values that a compare with a length bounds. */
 const HAVE_LIMITS: readonly number[] = [VALUE.NUMBER, VALUE.MEMORY, VALUE.ARRAY_LENGTH];
+/** Kinds of values that are bounded above with the others that have their name. */
+const BOUNDED_KINDS: readonly number[] = [VALUE.NUMBER, VALUE.LENGTH, VALUE.ARRAY_LENGTH];
 /** Kinds of values that always have 32 bits. */
 const SHORT_KINDS: readonly number[] = [
   VALUE.TYPE_ID,
@@ -351,7 +352,7 @@ export class Facts {
     if (bound < this.high[x]) this.#lowerTo(x, bound);
     if (name === 0) return;
     for (let l = 0; l < this.count; l++) {
-      if (this.name[l] !== name || (this.kind[l] !== VALUE.NUMBER && this.kind[l] !== VALUE.LENGTH)) continue;
+      if (this.name[l] !== name || !BOUNDED_KINDS.includes(this.kind[l])) continue;
       const own = bound + this.delta[l] - delta;
       if (own < this.high[l]) this.#lowerTo(l, own);
     }
@@ -683,11 +684,13 @@ export class SavedFacts {
 
   #joinNumber(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
+    // The bounds of a constant imply facts that the joined number has to state.
+    const known = numberFacts(own, n), common = known & numberFacts(facts, l);
     let changed = this.#joinBounds(k, n, facts, l);
     if (this.#joinRoom(k, n, facts, l)) changed = true;
-    if ((own.id[n] & ~facts.id[l]) === 0) return changed;
-    own.id[n] &= facts.id[l];
-    return true;
+    if (known !== common) changed = true;
+    if (changed) own.id[n] = common;
+    return changed;
   }
 
   /** A type test, joined with the same test or with the constant 0: the outcome of a test that failed. */
@@ -918,12 +921,24 @@ export const NO_CLASS = 0x7fffffff;
 const NULL_HEAP = 0;
 
 /** The heap type of the reference at location `l`; undefined for other values. */
-function referenceHeap({ kind, id, low, high }: Facts, l: number): number | undefined {
+function referenceHeap(facts: Facts, l: number): number | undefined {
+  const { kind, id, low, high } = facts;
   if (kind[l] === VALUE.REFERENCE) return id[l];
   if (kind[l] !== VALUE.NUMBER) return undefined;
   if (low[l] === 0 && high[l] === 0) return NULL_HEAP;
-  const isOdd = (id[l] & NUMBER_FACTS.ODD) !== 0 || (low[l] === high[l] && low[l] % 2 === 1);
-  return isOdd && high[l] <= MAX32 ? HEAP.i31 : undefined;
+  return isInteger31(facts, l) ? HEAP.i31 : undefined;
+}
+
+/** What is known of the number at location `l` (NUMBER_FACTS). */
+export function numberFacts({ id, low, high }: Facts, l: number): number {
+  const { ODD, ZERO_OR_ODD } = NUMBER_FACTS;
+  if (low[l] !== high[l]) return id[l];
+  return id[l] | (low[l] === 0 ? ZERO_OR_ODD : low[l] % 2 === 1 ? ODD | ZERO_OR_ODD : 0);
+}
+
+/** Whether the number at location `l` is a reference to an integer, or null. */
+function isInteger31(facts: Facts, l: number): boolean {
+  return facts.high[l] <= MAX32 && (numberFacts(facts, l) & NUMBER_FACTS.ZERO_OR_ODD) !== 0;
 }
 
 /** The address of an element at location `l` is described by the index of one that is `steps` elements further on. */
@@ -949,10 +964,12 @@ function commonHeapOf(x: number, y: number): number | undefined {
   return x === NULL_HEAP ? y : y === NULL_HEAP ? x : commonHeap(x, y);
 }
 
-function referenceFacts({ kind, low, high }: Facts, l: number): number {
+function referenceFacts(facts: Facts, l: number): number {
+  const { kind, low, high } = facts;
   if (kind[l] === VALUE.REFERENCE) return low[l];
   if (kind[l] === VALUE.CONTEXT) return REFERENCE_FACTS.NOT_NULL;
-  return high[l] === 0 ? REFERENCE_FACTS.OBJECT | REFERENCE_FACTS.OWN : REFERENCE_FACTS.NOT_NULL;
+  if (high[l] === 0) return REFERENCE_FACTS.OBJECT | REFERENCE_FACTS.OWN;
+  return (numberFacts(facts, l) & NUMBER_FACTS.ODD) !== 0 ? REFERENCE_FACTS.NOT_NULL : 0;
 }
 
 function leastLength({ kind, high }: Facts, l: number): number {

@@ -11,7 +11,7 @@ import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
-import { assume } from "./conditions.ts";
+import { assume, isCertain } from "./conditions.ts";
 import * as control from "./control.ts";
 import type { Hint } from "./inductions.ts";
 import { type Instructions, KIND } from "./instructions.ts";
@@ -376,7 +376,7 @@ export class FunctionVerifier {
     const a = this.#a;
     const isTrap = this.#leadsToTrap();
     if (isTrap) control.checkTrap(a);
-    if (this.#machine.isTaken(a, condition)) {
+    if (isCertain(a, condition) || this.#machine.isTaken(a, condition)) {
       if (!isTrap) this.#reachOffset(this.#target());
       return false;
     }

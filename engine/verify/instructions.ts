@@ -80,7 +80,7 @@ export const KIND = {
   STORE_EXCLUSIVE: 47,
   /** Changes the flags only. */
   COMPARE_FLOATS: 48,
-  /** A vector register becomes the value of general register `rn`. */
+  /** A vector register becomes the value of a general register, `rn`, on x64 r/m, or of memory there. */
   VECTOR_MOVE: 49,
 } as const;
 

@@ -39,6 +39,8 @@ export interface Machine {
   decode(bytes: Uint8Array, start: number, end: number, into: Instructions): void;
   /** The mask of general registers that instruction `n`, no call, writes. */
   written(code: Instructions, n: number): number;
+  /** The constant of 64 bits that instruction `n` moves to a register, with sign; 0 for other instructions. */
+  constantOf(code: Instructions, n: number): number;
   /** Whether instruction `n`, KIND.JUMP_INDIRECT, jumps among places of its function. */
   jumpsInside(code: Instructions, n: number): boolean;
   /** Whether instruction `n` may be a poll, whose last four bytes are the displacement to the poll page. */

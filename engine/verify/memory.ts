@@ -215,6 +215,8 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   const isInside = facts.of[l] >= 0 && facts.of[l] < LIMIT.TABLE && facts.room[l] >= high;
   if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT) && !isInside) return facts.forget(l);
   facts.setStep(l, commonDivisor(facts.stepOf(l), step));
+  // An odd number plus another need not be odd.
+  if (facts.kind[l] === VALUE.NUMBER) facts.id[l] = 0;
   const own = facts.of[l];
   facts.low[l] = sumLow;
   facts.high[l] = sumHigh;
@@ -248,7 +250,8 @@ function addDisplacement(facts: Facts, displacement: number): void {
   facts.low[ADDRESS] += displacement;
   facts.high[ADDRESS] += displacement;
   const kind = facts.kind[ADDRESS];
-  if (kind !== VALUE.NUMBER && !hasDistance(facts, ADDRESS)) return;
+  if (kind === VALUE.NUMBER) facts.id[ADDRESS] = 0;
+  else if (!hasDistance(facts, ADDRESS)) return;
   facts.delta[ADDRESS] += displacement;
   facts.moveRoom(ADDRESS, displacement);
 }

@@ -16,11 +16,13 @@ import { type Analysis, REASON } from "./analysis.ts";
 import { ZERO_NAME } from "./ranges.ts";
 import {
   elementLimit,
+  type Facts,
   LIMIT,
   limitName,
   limitShift,
   MAX32,
   NUMBER_FACTS,
+  numberFacts,
   PLACE,
   REFERENCE_FACTS,
   VALUE,
@@ -53,7 +55,7 @@ export function isOfType(a: Analysis, l: number, type: ValType): boolean {
   switch (facts.kind[l]) {
     case VALUE.NUMBER:
       if (facts.high[l] === 0) return isNullable(type);
-      return isOdd(a, l) && facts.high[l] <= MAX32 && heapMatches(HEAP.i31, heap);
+      return isInteger31(facts, l, isNullable(type)) && heapMatches(HEAP.i31, heap);
     case VALUE.REFERENCE:
       return heapMatches(facts.id[l], heap) && (isNullable(type) || (facts.low[l] & NOT_NULL) !== 0);
     case VALUE.CONTEXT:
@@ -62,8 +64,10 @@ export function isOfType(a: Analysis, l: number, type: ValType): boolean {
   return false;
 }
 
-function isOdd({ facts }: Analysis, l: number): boolean {
-  return (facts.id[l] & NUMBER_FACTS.ODD) !== 0 || (facts.isConstant(l) && facts.low[l] % 2 === 1);
+/** Whether the number at location `l` is a reference to an integer, which may be null with `orNull`. */
+function isInteger31(facts: Facts, l: number, orNull: boolean): boolean {
+  const wanted = orNull ? NUMBER_FACTS.ZERO_OR_ODD : NUMBER_FACTS.ODD;
+  return facts.high[l] <= MAX32 && (numberFacts(facts, l) & wanted) !== 0;
 }
 
 /** Whether the location is the address of the record of a function of type `heap`. */

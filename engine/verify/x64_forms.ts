@@ -106,7 +106,7 @@ export const X64_FORMS: readonly string[] = [
   "v-,66 0f 11 VECTOR_STORE m,r 16",
   "vf3,66 0f 6f VECTOR r,m 16",
   "vf3,66 0f 7f VECTOR_STORE m,r 16",
-  "v66 0f 6e VECTOR_FROM_GENERAL r,m d",
+  "v66 0f 6e VECTOR_MOVE r,m d",
   "v66 0f 7e VECTOR_TO_GENERAL m,r d",
   "vf3 0f 7e VECTOR r,m 8",
   "v66 0f d6 VECTOR_STORE m,r 8",

@@ -6,7 +6,7 @@ import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { define } from "./arithmetic.ts";
 import type { CodeMap } from "./code_map.ts";
-import { PLACE, VALUE } from "./facts.ts";
+import { VALUE } from "./facts.ts";
 import { BASE_RIP, type Instructions, KIND, OPERANDS } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
 import { decodeX64 } from "./x64_decoder.ts";
@@ -16,8 +16,10 @@ const RSP = 4, RECORD_REGISTER = 10, CONTEXT_REGISTER = 15;
 /** Condition code of JE. */
 const JUMP_EQUAL = 4;
 
+/** Bit of the vector scratch register in masks. */
+const SCRATCH_VECTOR = 1 << 16;
 /** Mask of the registers that a call may change: all but rsp, rbx (memory base) and r15 (context). */
-const ALL_WRITTEN = 0xffff & ~((1 << 4) | (1 << 3) | (1 << 15));
+const ALL_WRITTEN = (0xffff & ~((1 << 4) | (1 << 3) | (1 << 15))) | SCRATCH_VECTOR;
 
 /** The general registers that instruction `n` writes itself. */
 function written(code: Instructions, n: number): number {
@@ -29,7 +31,9 @@ function written(code: Instructions, n: number): number {
     case KIND.PUSH:
     case KIND.VECTOR:
     case KIND.VECTOR_FROM_GENERAL:
+    case KIND.VECTOR_MOVE:
     case KIND.VECTOR_STORE:
+      return rules.writesScratch(code, n) ? SCRATCH_VECTOR : 0;
     case KIND.NOP:
     case KIND.DATA:
       return 0;
@@ -61,6 +65,12 @@ function move(a: Analysis, map: CodeMap): void {
   if (!isPoll(code, n) || !map.isPoll(code.at[n + 1] - 4)) return rules.move(a);
   a.requireContext();
   define(a, code.reg[n], 4);
+}
+
+function constantOf({ kind, hasImmediate, immediate, immediateHigh, rm, wide }: Instructions, n: number): number {
+  if (wide[n] === 0) return 0;
+  if (kind[n] === KIND.CONSTANT) return immediateHigh[n] * 2 ** 32 + (immediate[n] >>> 0);
+  return kind[n] === KIND.MOVE && hasImmediate[n] !== 0 && rm[n] >= 0 ? immediate[n] : 0;
 }
 
 function step(a: Analysis, map: CodeMap): void {
@@ -111,7 +121,8 @@ function step(a: Analysis, map: CodeMap): void {
     case KIND.CONDITIONAL_MOVE:
       return rules.conditionalMove(a);
   }
-  if (kind >= KIND.VECTOR && kind <= KIND.VECTOR_TO_GENERAL) return rules.vector(a);
+  const isVector = kind >= KIND.VECTOR && kind <= KIND.VECTOR_TO_GENERAL;
+  if (isVector || kind === KIND.VECTOR_MOVE) return rules.vector(a);
   a.fail(kind === KIND.DATA ? REASON.DECODE : REASON.INSTRUCTION);
 }
 
@@ -177,9 +188,9 @@ function hasTailFrame(a: Analysis): boolean {
 const nothing = () => {};
 
 export const X64_MACHINE: Machine = {
-  locations: Uint8Array.from({ length: 16 }, (_, r) => r),
+  locations: Uint8Array.from({ length: 17 }, (_, r) => r < 16 ? r : rules.VECTOR_SCRATCH),
   stackPointer: RSP,
-  firstSlot: PLACE.MORE,
+  firstSlot: rules.VECTOR_SCRATCH + 1,
   context: CONTEXT_REGISTER,
   memoryBase: 3,
   memoryLength: 14,
@@ -189,12 +200,13 @@ export const X64_MACHINE: Machine = {
   parameters: [0, 1, 2, 6, 7, 8, 9],
   results: [0, 1],
   allWritten: ALL_WRITTEN,
-  nativeWrites: 0b1111000111,
-  allocateWrites: 1 << 11,
+  nativeWrites: 0b1111000111 | SCRATCH_VECTOR,
+  allocateWrites: (1 << 11) | SCRATCH_VECTOR,
   siteBytes: 0,
   jumpBytes: 5,
   decode: decodeX64,
   written,
+  constantOf,
   isPoll,
   jumpsInside: (code, n) => code.rm[n] >= 0,
   enter: nothing,

@@ -9,6 +9,7 @@ import {
   addAmount,
   and,
   assign,
+  carries,
   choose,
   constant,
   define,
@@ -21,8 +22,8 @@ import {
   takeAddress,
 } from "./arithmetic.ts";
 import { testedType } from "./conditions.ts";
-import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
-import { ALU, KIND, OPERANDS, SHIFT } from "./instructions.ts";
+import { EXACT, MAX32, NUMBER_FACTS, PLACE, VALUE } from "./facts.ts";
+import { ALU, type Instructions, KIND, OPERANDS, SHIFT } from "./instructions.ts";
 import { isNumberOrLength, load, modify, store } from "./memory.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
@@ -132,8 +133,10 @@ export function loadAddress(a: Analysis): void {
   const to = code.reg[n];
   if (to === RSP) return adjustStack(a);
   if (isJumpOffset(a)) {
-    const index = code.base[n];
-    return facts.set(to, VALUE.JUMP_OFFSET, 0, facts.low[index], facts.high[index], 0);
+    const { jumpBytes } = a.machine, index = code.base[n];
+    facts.number(to, facts.low[index] * jumpBytes, facts.high[index] * jumpBytes, a.name());
+    facts.id[to] = NUMBER_FACTS.ENTRIES;
+    return;
   }
   takeAddress(a, to);
 }
@@ -157,6 +160,7 @@ export function arithmetic(a: Analysis): void {
   const isImmediate = code.hasImmediate[n] !== 0;
   switch (code.sub[n]) {
     case ALU.ADD:
+      if (isImmediate && size === 8 && carries(a, to, code.immediate[n])) a.flags = FLAGS.CARRIED;
       return isImmediate ? addAmount(a, to, code.immediate[n], size) : add(a, to, from, size);
     case ALU.SUB:
       return isImmediate ? addAmount(a, to, -code.immediate[n], size) : subtract(a, to, from, size);
@@ -316,10 +320,42 @@ export function fill(a: Analysis): void {
   define(a, RCX, 8, 1);
 }
 
+/** Location of the lower half of the vector scratch register, in which code keeps a general register for a while. */
+export const VECTOR_SCRATCH: number = PLACE.MORE;
+/** Number of the vector scratch register. */
+const XMM15 = 15;
+
+/** Whether instruction `n`, of vectors, may write the vector scratch register. */
+export function writesScratch({ kind, operands, reg, rm }: Instructions, n: number): boolean {
+  switch (kind[n]) {
+    case KIND.GENERAL_FROM_VECTOR:
+    case KIND.VECTOR_TO_GENERAL:
+      return false;
+    case KIND.VECTOR_STORE:
+      return rm[n] === XMM15;
+  }
+  // Shifts by constants write a register that VEX names.
+  return operands[n] !== OPERANDS.R_M || reg[n] === XMM15;
+}
+
+/** A general register becomes the lower half of the vector scratch register, or the opposite. */
+function moveScratch(a: Analysis): boolean {
+  const { code, facts, n } = a;
+  const { reg, rm, size } = { reg: code.reg[n], rm: code.rm[n], size: code.size[n] };
+  const isMove = reg === XMM15 && rm >= 0 && rm !== RSP && size === 8 && code.hasImmediate[n] === 0;
+  if (!isMove) return false;
+  if (code.kind[n] === KIND.VECTOR_MOVE) facts.copy(VECTOR_SCRATCH, rm);
+  else if (code.kind[n] === KIND.VECTOR_TO_GENERAL) assign(a, rm, VECTOR_SCRATCH, 8);
+  else return false;
+  return true;
+}
+
 /** Instructions of vectors: their memory operands and general registers. */
 export function vector(a: Analysis): void {
   const { code, n } = a;
   const kind = code.kind[n], size = code.size[n], rm = code.rm[n];
+  if (moveScratch(a)) return;
+  if (writesScratch(code, n)) a.facts.forget(VECTOR_SCRATCH);
   if (kind === KIND.VECTOR) a.flags = FLAGS.NONE;
   if (kind === KIND.GENERAL_FROM_VECTOR) {
     if (rm < 0) load(a, size);

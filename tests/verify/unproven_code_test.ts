@@ -340,6 +340,66 @@ const ROWS: readonly Row[] = [
       "4883ec08493b6708762de8{self}4883c408c30f1f00498b0f488b91{caughtTag}498b771890493b97{tags}7508488b064883c408c3e8{trap}",
     reason: REASON.REFERENCE,
   },
+  {
+    name: "an odd number to which a displacement was added",
+    arch: "x64",
+    module: "(func (param i32 i32) (result i31ref))",
+    // movzx ecx, cl; or ecx, 1; lea rax, [rcx + 7]; ret
+    refused: "0fb6c983c901488d4107c3",
+    // movzx ecx, cl; or ecx, 1; lea rax, [rcx]; ret
+    proven: "0fb6c983c901488d01c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "an odd number plus another",
+    arch: "x64",
+    module: "(func (param i32 i32) (result i31ref))",
+    // movzx eax, al; movzx ecx, cl; or ecx, 1; add rax, rcx; ret
+    refused: "0fb6c00fb6c983c9014801c8c3",
+    // movzx eax, al; movzx ecx, cl; or ecx, 1; mov rax, rcx; ret
+    proven: "0fb6c00fb6c983c9014889c8c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "zero or an odd number as a reference that is not null",
+    arch: "x64",
+    module: "(func (param i32 i32) (result (ref i31)))",
+    // or ecx, 1; xor edx, edx; test eax, eax; cmove rcx, rdx; mov rax, rcx; ret
+    refused: "83c90131d285c0480f44ca4889c8c3",
+    // or ecx, 1; mov rax, rcx; ret
+    proven: "83c9014889c8c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a reference in a vector register that was changed",
+    arch: "x64",
+    module: "(func (param anyref) (result anyref))",
+    // movq xmm15, rax; pxor xmm15, xmm0; mov rax, 0; movq rax, xmm15; ret
+    refused: "664c0f6ef866440feff848c7c000000000664c0f7ef8c3",
+    // movq xmm15, rax; pxor xmm14, xmm0; mov rax, 0; movq rax, xmm15; ret
+    proven: "664c0f6ef866440feff048c7c000000000664c0f7ef8c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a reference in a vector register that was shifted",
+    arch: "x64",
+    module: "(func (param anyref) (result anyref))",
+    // movq xmm15, rax; psllq xmm15, 1; mov rax, 0; movq rax, xmm15; ret
+    refused: "664c0f6ef866410f73f70148c7c000000000664c0f7ef8c3",
+    // movq xmm15, rax; mov rax, 0; movq rax, xmm15; ret
+    proven: "664c0f6ef848c7c000000000664c0f7ef8c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a sum of constants that does not set the carry",
+    arch: "x64",
+    module: "(func (param i64 i64))",
+    // mov r11, -9; add r11, 8; jb 1f; mov eax, [rcx]; 1: ret
+    refused: "49c7c3f7ffffff4983c30872028b01c3",
+    // mov r11, -8; add r11, 8; jb 1f; mov eax, [rcx]; 1: ret
+    proven: "49c7c3f8ffffff4983c30872028b01c3",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
