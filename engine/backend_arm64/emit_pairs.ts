@@ -40,7 +40,7 @@ for (const [row, { pair, loads, general }] of PAIR_ROWS) {
   KINDS[row] = (loads ? LOADS : 0) | (general ? GENERAL : 0);
 }
 /** Displacements of pairs have seven bits. */
-const LARGEST = 63;
+const MAX_PAIR_INDEX = 63;
 
 /** Access `row` t, [base + index × size], which may trap with `trap`, was just emitted. */
 export function rememberAccess(e: Emission, row: number, t: number, base: number, index: number, trap: number): void {
@@ -60,7 +60,7 @@ export function emitAsPair(e: Emission, row: number, t: number, base: number, in
   const { last, asm } = e;
   if (last.at !== asm.at || last.row !== row || last.base !== base || last.fixups !== e.fixupCount) return false;
   const low = Math.min(index, last.index);
-  if (Math.abs(index - last.index) !== 1 || low > LARGEST || !trapsAlike(last, row, index, trap)) return false;
+  if (Math.abs(index - last.index) !== 1 || low > MAX_PAIR_INDEX || !trapsAlike(last, row, index, trap)) return false;
   if ((KINDS[row] & LOADS) !== 0) {
     // The second may not depend on the first, and a pair has two results.
     if (t === last.t || ((KINDS[row] & GENERAL) !== 0 && last.t === base)) return false;

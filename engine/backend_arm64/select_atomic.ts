@@ -59,8 +59,8 @@ export function selectAtomicStore(s: Arm64Lowering, id: number): void {
 // Rows by operation from ATOMIC_ADD on. SUB adds the negated value, AND clears the inverted one.
 const LSE_ROWS = [X.LDADDAL_B, X.LDADDAL_B, X.LDCLRAL_B, X.LDSETAL_B, X.LDEORAL_B, X.SWPAL_B];
 
-/** `row` of the value in a new register: −value or ~value. */
-function changed(s: Arm64Lowering, value: number, op: number): number {
+/** A new register with the operand that the row of ATOMIC_SUB or ATOMIC_AND takes: −value or ~value. */
+function complemented(s: Arm64Lowering, value: number, op: number): number {
   const x = s.reg(value);
   const wide = s.wide(value);
   const vreg = s.v.newVreg(s.ty[value]);
@@ -87,7 +87,7 @@ export function selectAtomicModify(s: Arm64Lowering, id: number): void {
     return;
   }
   const inverts = op === OP.ATOMIC_SUB || op === OP.ATOMIC_AND;
-  const value = inverts ? changed(s, s.b[id], op) : s.reg(s.b[id]);
+  const value = inverts ? complemented(s, s.b[id], op) : s.reg(s.b[id]);
   const base = addressRegister(s, id, s.a[id]);
   s.plain(LSE_ROWS[op - OP.ATOMIC_ADD] + width, 0, 0, trapAux(s, id));
   // The text of these rows names the value first.

@@ -28,7 +28,7 @@ const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
 
 /** Sets a compare of registers; `second` 0 means that there is none. */
-function set(s: Arm64Lowering, row: number, first: number, second: number, imm: number, disp: number): void {
+function setCompare(s: Arm64Lowering, row: number, first: number, second: number, imm: number, disp: number): void {
   s.compare.row = row;
   s.compare.first = first;
   s.compare.second = second;
@@ -75,8 +75,8 @@ function resolveCondition(s: Arm64Lowering, id: number, invert: boolean, jumps: 
 }
 
 function resolveZero(s: Arm64Lowering, vreg: number, wide: number, jumps: boolean): void {
-  if (jumps) set(s, X.CBNZ32 + wide, vreg, 0, 0, 0);
-  else set(s, X.SUBS_I32 + wide, vreg, 0, 0, 0);
+  if (jumps) setCompare(s, X.CBNZ32 + wide, vreg, 0, 0, 0);
+  else setCompare(s, X.SUBS_I32 + wide, vreg, 0, 0, 0);
 }
 
 /** The number of the only 1 bit of constant `id`, or −1. */
@@ -96,12 +96,12 @@ function resolveTest(s: Arm64Lowering, id: number, jumps: boolean): void {
   if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
   if (s.op[y] === OP.CONST) {
     const bit = singleBit(s, y);
-    if (bit >= 0 && jumps) return set(s, X.TBNZ, s.reg(x), 0, 0, bit);
+    if (bit >= 0 && jumps) return setCompare(s, X.TBNZ, s.reg(x), 0, 0, bit);
     const field = logicalField(s, y);
-    if (field >= 0) return set(s, X.ANDS_I32 + wide, s.reg(x), 0, field, 0);
+    if (field >= 0) return setCompare(s, X.ANDS_I32 + wide, s.reg(x), 0, field, 0);
   }
   const first = s.reg(x);
-  set(s, X.ANDS32 + wide, first, s.reg(y), 0, 0);
+  setCompare(s, X.ANDS32 + wide, first, s.reg(y), 0, 0);
 }
 
 /** Resolves comparison `id` itself, whether it is folded or not. */
@@ -114,9 +114,9 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
     const double = s.ty[x] === TY.F64 ? 1 : 0;
     const first = s.reg(x);
     if (op[y] === OP.CONST && s.imm[y] === 0 && (double === 0 || s.c[y] === 0)) {
-      return set(s, X.FCMP0_S + double, first, 0, 0, 0);
+      return setCompare(s, X.FCMP0_S + double, first, 0, 0, 0);
     }
-    return set(s, X.FCMP_S + double, first, s.reg(y), 0, 0);
+    return setCompare(s, X.FCMP_S + double, first, s.reg(y), 0, 0);
   }
   const wide = s.wide(x);
   let cc = INTEGER_CC[op[id] - OP.EQ];
@@ -139,7 +139,7 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
       }
       // The sign alone.
       if (jumps && (cc === CC.LT || cc === CC.GE)) {
-        set(s, X.TBNZ, s.reg(x), 0, 0, wide === 1 ? 63 : 31);
+        setCompare(s, X.TBNZ, s.reg(x), 0, 0, wide === 1 ? 63 : 31);
         s.compare.cc = cc === CC.LT ? CC.NE : CC.EQ;
         return;
       }
@@ -151,7 +151,7 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
       if (field >= 0) cc ^= cc < CC.GE ? CC.HS ^ CC.HI : CC.GE ^ CC.GT;
     }
     if (field >= 0) {
-      set(s, (value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
+      setCompare(s, (value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
       s.compare.cc = cc;
       return;
     }
@@ -159,9 +159,9 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
   const first = s.reg(x);
   if (isShifted(s, y)) {
     const kind = op[y] === OP.SHL ? 0 : op[y] === OP.SHR_U ? 1 : 2;
-    set(s, X.SUBS32 + wide, first, s.reg(a[y]), s.imm[b[y]] & (wide === 1 ? 63 : 31), kind);
+    setCompare(s, X.SUBS32 + wide, first, s.reg(a[y]), s.imm[b[y]] & (wide === 1 ? 63 : 31), kind);
   } else {
-    set(s, X.SUBS32 + wide, first, s.reg(y), 0, 0);
+    setCompare(s, X.SUBS32 + wide, first, s.reg(y), 0, 0);
   }
   s.compare.cc = cc;
 }
@@ -222,7 +222,7 @@ function resolveChain(s: Arm64Lowering, id: number): void {
   [s.compare.first, s.compare.second = 0, s.compare.third = 0, s.compare.fourth = 0] = registers;
 }
 
-/** Begins the instruction of the compare found last; operands of the consumer follow, then `compareOperands`. */
+/** Begins the instruction of the compare resolved last; operands of the consumer follow, then `compareOperands`. */
 function beginCompare(s: Arm64Lowering, consumer: number, codeBits: number): void {
   s.plain(
     s.compare.row,

@@ -3,7 +3,7 @@
  * mode computes for free; during selection it leaves mode, base, index, scale and displacement in the X64Lowering.
  *
  * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded
- * only when the value ranges show that no bit is lost. 64-bit pointers wrap alike.
+ * only when the value ranges show that no bit is lost. 64-bit sums wrap as the hardware's do.
  */
 import { upperBound } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";

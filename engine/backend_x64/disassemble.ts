@@ -6,6 +6,7 @@
  */
 import { type ListedLine, listingText } from "../codegen/code_listing.ts";
 import { INSTRUCTION_ROWS } from "./all_rows.ts";
+import { BASE_RIP } from "./encoding.ts";
 import {
   FIELD,
   MAP,
@@ -35,7 +36,7 @@ export interface Decoded {
   /** ModRM.rm when a register, else −1. */
   rm: number;
   vvvv: number;
-  /** Memory operand; base −2 means relative to the next instruction, −1 none. */
+  /** Memory operand; the base is BASE_RIP for an address relative to the next instruction, −1 for none. */
   base: number;
   index: number;
   scale: number;
@@ -165,7 +166,7 @@ function decodeModrm(bytes: Uint8Array, at: number, rex: number, d: Decoded): nu
     if ((sib & 7) === 5 && mod === 0) size = 4;
     else d.base = (sib & 7) | ((rex & 1) << 3);
   } else if ((modrm & 7) === 5 && mod === 0) {
-    d.base = -2;
+    d.base = BASE_RIP;
     size = 4;
   } else {
     d.base = (modrm & 7) | ((rex & 1) << 3);
@@ -198,7 +199,7 @@ const SIZE_NAMES: Readonly<Record<number, string>> = {
 };
 
 function memoryText(d: Decoded): string {
-  let text = d.base === -2 ? "rip" : d.base >= 0 ? registerName("r64", d.base) : "";
+  let text = d.base === BASE_RIP ? "rip" : d.base >= 0 ? registerName("r64", d.base) : "";
   if (d.index >= 0) {
     const scaled = (d.scale === 0 ? "" : `${1 << d.scale}*`) + registerName("r64", d.index);
     text += (text === "" ? "" : " + ") + scaled;
@@ -274,7 +275,7 @@ export function listCode(bytes: Uint8Array, start: number, end: number): ListedL
 /** The offset to which a branch leads, or at which a constant is; undefined for other instructions. */
 function targetOf(d: Decoded, at: number): number | undefined {
   if (isRelative(d.row)) return at + d.length + d.imm;
-  return d.base === -2 ? at + d.length + d.disp : undefined;
+  return d.base === BASE_RIP ? at + d.length + d.disp : undefined;
 }
 
 /** The text of the lines, instructions indented. */
@@ -290,7 +291,7 @@ function listed(d: Decoded, at: number, labels: ReadonlyMap<number, string>): st
     return `${text.slice(0, text.lastIndexOf(" "))} ${name(next + d.imm)}`;
   }
   const text = instructionText(d);
-  return d.base === -2 ? text.replace(/\[rip[^\]]*\]/, `[${name(next + d.disp)}]`) : text;
+  return d.base === BASE_RIP ? text.replace(/\[rip[^\]]*\]/, `[${name(next + d.disp)}]`) : text;
 }
 
 function hex(byte: number): string {

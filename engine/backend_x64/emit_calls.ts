@@ -64,7 +64,8 @@ export function emitCall(e: Emission, i: number, op: number): void {
 }
 
 /**
- * Stores the fuel of code that keeps it in its register, or loads it for code that may expect it there. Changes r11.
+ * Before a call into another instance: metered code stores its fuel to THREAD.FUEL, other code loads the register from
+ * there, because the callee may be metered. Changes r11.
  */
 function handFuelOver(e: Emission): void {
   rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
@@ -72,8 +73,8 @@ function handFuelOver(e: Emission): void {
 }
 
 /**
- * If the callee's code, whose context is still in r15, is metered, the register holds the fuel, otherwise THREAD.FUEL
- * does.
+ * After the call: the fuel is in the register if the callee, whose context is still in r15, is metered, else in
+ * THREAD.FUEL. Moves it to the one of the two that this code uses.
  */
 function takeFuelBack(e: Emission): void {
   const metered = e.context.fuel === true;
@@ -163,7 +164,7 @@ export function emitCharge(e: Emission, i: number): void {
   e.branch(CC.L, e.outOfLine(OUT_OF_LINE.FUEL, i, 0, 0));
 }
 
-/** Restores the fuel before the charge, less the units that others owed. */
+/** Restores the fuel as it was before the charge, minus the units that earlier regions owed (coalesce_fuel.ts). */
 export function emitOutOfFuel(e: Emission, i: number): void {
   const { v } = e;
   const aux = v.aux[i];

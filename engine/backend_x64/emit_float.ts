@@ -12,7 +12,7 @@ import { CC, P } from "./machine_ops.ts";
 import { SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 import { ri, rr, vex, vShared, vvShared, vvv } from "./emit_row.ts";
 
-/** FMIN and FMAX: the hardware's result is right unless the operands are equal (zeros!) or unordered. */
+/** FMIN and FMAX: the hardware's result is right unless the operands are zeros of different signs or unordered. */
 export function emitExtremum(e: Emission, i: number, op: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
@@ -82,22 +82,22 @@ export function emitTruncation(e: Emission, i: number, op: number): void {
   const d = e.register(o);
   const x = e.register(o + 1);
   const back = e.newLabel();
-  const cold = e.outOfLine(OUT_OF_LINE.TRUNCATION, i, op, back);
+  const slow = e.outOfLine(OUT_OF_LINE.TRUNCATION, i, op, back);
   if (op === P.TRUNC_S32 || op === P.TRUNC_S64) {
     const wide = op === P.TRUNC_S64 ? 1 : 0;
     convert(e, double, wide, d, x);
     // Subtracting 1 overflows for 0x80… only.
     ri(e, X.CMP32_I + wide, d, 1);
-    e.branch(CC.O, cold);
+    e.branch(CC.O, slow);
   } else {
     convert(e, double, 1, d, x);
     if (op === P.TRUNC_U32) {
       rr(e, X.MOV64_L, SCRATCH, d);
       ri(e, X.SHR64_I, SCRATCH, 32);
-      e.branch(CC.NE, cold);
+      e.branch(CC.NE, slow);
     } else {
       rr(e, X.TEST64_M, d, d);
-      e.branch(CC.S, cold);
+      e.branch(CC.S, slow);
     }
   }
   e.bind(back);
@@ -110,12 +110,20 @@ export function emitSlowTruncation(e: Emission, i: number, op: number, back: num
   const o = v.firstOperand[i];
   const d = e.register(o);
   const x = e.register(o + 1);
-  if (saturating) coldSaturation(e, op, double, d, x, back);
-  else coldTrap(e, i, op, double, d, x, back);
+  if (saturating) emitSaturation(e, op, double, d, x, back);
+  else emitTruncationTrap(e, i, op, double, d, x, back);
 }
 
 /** Distinguishes values that do fit, overflow and NaN. */
-function coldTrap(e: Emission, i: number, op: number, double: number, d: number, x: number, back: number): void {
+function emitTruncationTrap(
+  e: Emission,
+  i: number,
+  op: number,
+  double: number,
+  d: number,
+  x: number,
+  back: number,
+): void {
   const compare = X.UCOMISS + double;
   const invalid = e.trap(i, TRAP.INVALID_CONVERSION);
   const overflow = e.trap(i, TRAP.INTEGER_OVERFLOW);
@@ -159,7 +167,7 @@ function wideUnsigned(e: Emission, double: number, d: number, x: number, tooLarg
   emitRegister(e.asm, X.BTS64_I, 0, d, 0, 63, 0);
 }
 
-function coldSaturation(e: Emission, op: number, double: number, d: number, x: number, back: number): void {
+function emitSaturation(e: Emission, op: number, double: number, d: number, x: number, back: number): void {
   const zero = e.newLabel();
   zeroScratch(e);
   rr(e, vex(e, X.UCOMISS + double), x, SCRATCH_VECTOR);
@@ -217,7 +225,7 @@ export function emitSlowConversion(e: Emission, i: number, back: number): void {
   rr(e, X.MOV64_L, SCRATCH, e.register(o + 1));
   ri(e, X.SHR64_I, SCRATCH, 1);
   e.branch(CC.AE, even);
-  ri(e, X.OR32_I + 1, SCRATCH, 1);
+  ri(e, X.OR64_I, SCRATCH, 1);
   e.bind(even);
   convertFrom(e, double, d, SCRATCH);
   vvv(e, X.ADDSS + double, d, d, d);

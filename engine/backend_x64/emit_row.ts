@@ -26,7 +26,7 @@ import {
 import { AUX_LOCK, AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 
-/** Flags that a row with a register result sets: 1 zero and sign by the result, 2 all as a test of it would. */
+/** By row with a register result: 1 if ZF and SF reflect the result, 2 if all flags are those of a test of it. */
 const RESULT_FLAGS = new Uint8Array(ROW_COUNT);
 for (const row of [X.ADD32_R, X.ADD32_I, X.SUB32_R, X.SUB32_I, X.NEG32]) RESULT_FLAGS.fill(1, row, row + 2);
 for (const row of [X.AND32_R, X.AND32_I, X.OR32_R, X.OR32_I, X.XOR32_R, X.XOR32_I]) RESULT_FLAGS.fill(2, row, row + 2);

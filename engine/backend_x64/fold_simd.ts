@@ -23,10 +23,7 @@ function foldLane(s: X64Lowering, scalar: number, id: number, shape: number): vo
   else foldLoad(s, scalar, id, s.ty[scalar]);
 }
 
-/**
- * Folds mask `mask`, if it is the inverse of a result that the hardware computes, into `id`, which can use that result
- * as well.
- */
+/** Folds `mask` into `id`, which can use its inverse as well, if the hardware computes that inverse. */
 function foldInverse(s: X64Lowering, mask: number, id: number): boolean {
   if (s.uses[mask] !== 1 || s.blockOf[mask] !== s.blockOf[id] || s.folded[mask] !== 0) return false;
   if (s.op[mask] !== OP.VNOT && invertedComparison(s.op[mask], s.imm[mask] & 0xff) === 0) return false;

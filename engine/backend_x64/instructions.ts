@@ -14,11 +14,11 @@ import { INTEGER_ROWS } from "./insts_integer.ts";
 import { FLOAT_ROWS } from "./insts_float.ts";
 import { SIMD_ROWS } from "./insts_simd.ts";
 
-const PAGES = [...INTEGER_ROWS, ...FLOAT_ROWS, ...SIMD_ROWS] as const;
+const ROWS = [...INTEGER_ROWS, ...FLOAT_ROWS, ...SIMD_ROWS] as const;
 
 type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
 /** Key of an instruction row. */
-type InstructionKey = KeyOf<(typeof PAGES)[number]>;
+type InstructionKey = KeyOf<(typeof ROWS)[number]>;
 
 /** The field of an operand in the encoding. */
 export const FIELD = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
@@ -68,7 +68,7 @@ function parseOperand(text: string, encoding: string, row: string): { access: nu
 
 /** The row with number `n`, parsed. */
 export function instructionRow(n: number): InstructionRow {
-  const [key, text, encoding, feature] = PAGES[n].split("|").map((part) => part.trim());
+  const [key, text, encoding, feature] = ROWS[n].split("|").map((part) => part.trim());
   const [mnemonic, ...operands] = text.split(" ");
   return {
     key: key as InstructionKey,
@@ -81,7 +81,7 @@ export function instructionRow(n: number): InstructionRow {
 
 function numberRows(): Record<InstructionKey, number> {
   const numbers: Record<string, number> = {};
-  PAGES.forEach((row, n) => numbers[row.slice(0, row.indexOf("|")).trimEnd()] = n);
+  ROWS.forEach((row, n) => numbers[row.slice(0, row.indexOf("|")).trimEnd()] = n);
   return numbers;
 }
 
@@ -89,43 +89,42 @@ function numberRows(): Record<InstructionKey, number> {
 export const X: Readonly<Record<InstructionKey, number>> = Object.freeze(numberRows());
 
 /** Number of rows. */
-export const ROW_COUNT: number = PAGES.length;
-const COUNT = ROW_COUNT;
+export const ROW_COUNT: number = ROWS.length;
 
 /** 1: the columns have the row. */
-const ROW_EXPANDED = new Uint8Array(COUNT);
+const ROW_EXPANDED = new Uint8Array(ROW_COUNT);
 
 /** Mandatory prefix: 0, 0x66, 0xf2 or 0xf3. */
-export const ROW_PREFIX = new Uint8Array(COUNT);
-export const ROW_MAP = new Uint8Array(COUNT);
-export const ROW_OPCODE = new Uint8Array(COUNT);
+export const ROW_PREFIX = new Uint8Array(ROW_COUNT);
+export const ROW_MAP = new Uint8Array(ROW_COUNT);
+export const ROW_OPCODE = new Uint8Array(ROW_COUNT);
 /** ModRM.reg when it extends the opcode; −1 when the row has none. */
-export const ROW_DIGIT = new Int8Array(COUNT).fill(-1);
+export const ROW_DIGIT = new Int8Array(ROW_COUNT).fill(-1);
 /** 1: REX.W or VEX.W is set. */
-export const ROW_WIDE = new Uint8Array(COUNT);
+export const ROW_WIDE = new Uint8Array(ROW_COUNT);
 /** 1: the encoding ignores W. */
-export const ROW_W_IGNORED = new Uint8Array(COUNT);
-export const ROW_VEX = new Uint8Array(COUNT);
-export const ROW_HAS_MODRM = new Uint8Array(COUNT);
+export const ROW_W_IGNORED = new Uint8Array(ROW_COUNT);
+export const ROW_VEX = new Uint8Array(ROW_COUNT);
+export const ROW_HAS_MODRM = new Uint8Array(ROW_COUNT);
 /** 1: the condition code is added to the opcode. */
-export const ROW_CONDITION = new Uint8Array(COUNT);
+export const ROW_CONDITION = new Uint8Array(ROW_COUNT);
 /** 1: a register is added to the opcode. */
-export const ROW_PLUS_REGISTER = new Uint8Array(COUNT);
+export const ROW_PLUS_REGISTER = new Uint8Array(ROW_COUNT);
 /** Bytes of the immediate or displacement after the instruction. */
-export const ROW_IMMEDIATE = new Uint8Array(COUNT);
+export const ROW_IMMEDIATE = new Uint8Array(ROW_COUNT);
 /** Bit 0: ModRM.reg names a byte register; bit 1: ModRM.rm does (spl…dil need a REX prefix then). */
-export const ROW_BYTE_REGISTERS = new Uint8Array(COUNT);
+export const ROW_BYTE_REGISTERS = new Uint8Array(ROW_COUNT);
 /** Row with a one-byte immediate that means the same when the immediate fits, or 0. */
-export const ROW_SHORT = new Uint16Array(COUNT);
+export const ROW_SHORT = new Uint16Array(ROW_COUNT);
 /** Row of the same instruction with the VEX encoding, or 0. */
-export const ROW_VEX_TWIN = new Uint16Array(COUNT);
+export const ROW_VEX_TWIN = new Uint16Array(ROW_COUNT);
 /** Field and access of operand k of a row, at row × MAX_OPERANDS + k. */
-export const ROW_FIELDS = new Uint8Array(COUNT * MAX_OPERANDS);
-export const ROW_ACCESSES = new Uint8Array(COUNT * MAX_OPERANDS);
+export const ROW_FIELDS = new Uint8Array(ROW_COUNT * MAX_OPERANDS);
+export const ROW_ACCESSES = new Uint8Array(ROW_COUNT * MAX_OPERANDS);
 /** 1: the r/m operand, when a register, is a vector register. */
-export const ROW_RM_VECTOR = new Uint8Array(COUNT);
+export const ROW_RM_VECTOR = new Uint8Array(ROW_COUNT);
 /** Bits of the memory operand, 0 if the row has none or its size is unspecified (lea). */
-export const ROW_MEMORY_BITS = new Uint8Array(COUNT);
+export const ROW_MEMORY_BITS = new Uint8Array(ROW_COUNT);
 
 const IMMEDIATES: Readonly<Record<string, number>> = { ib: 1, iw: 2, id: 4, io: 8, cb: 1, cd: 4 };
 

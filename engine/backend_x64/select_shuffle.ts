@@ -44,7 +44,7 @@ function fields(a: number, b: number, c: number, d: number): number {
 }
 
 /** PSHUFB of x by the lanes, those outside [first, first + 16) giving 0. */
-function bytes(s: X64Lowering, x: number, first: number): number {
+function byteShuffle(s: X64Lowering, x: number, first: number): number {
   const word = (k: number) => {
     let value = 0;
     for (let n = 3; n >= 0; n--) {
@@ -115,7 +115,7 @@ function shuffleOne(s: X64Lowering, x: number): number {
   if (unpack !== 0) return two(s, unpack, x, x);
   const distance = rotation(s, 16);
   if (distance !== 0) return two(s, X.PALIGNR, x, x, distance);
-  return bytes(s, x, 0);
+  return byteShuffle(s, x, 0);
 }
 
 /** Shuffles of x, whose lanes begin at `first`, with zeros. */
@@ -143,7 +143,7 @@ function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
     }
     if (fits) return one(s, row, x);
   }
-  return bytes(s, x, first);
+  return byteShuffle(s, x, first);
 }
 
 /** Shuffles of two operands. */
@@ -175,7 +175,7 @@ function shuffleTwo(s: X64Lowering, x: number, y: number): number {
     const mask = [0, 1, 2, 3].reduce((bits, k) => bits | ((sides >> k) & 1 ? 3 << (2 * k) : 0), 0);
     return two(s, X.PBLENDW, one(s, X.PSHUFD, x, control), one(s, X.PSHUFD, y, control), mask);
   }
-  return two(s, X.POR, bytes(s, x, 0), bytes(s, y, 16));
+  return two(s, X.POR, byteShuffle(s, x, 0), byteShuffle(s, y, 16));
 }
 
 /** Swizzles: an index of 16 or more selects 0. PSHUFB does so for an index whose top bit is set. */
@@ -185,7 +185,7 @@ export function selectSwizzle(s: X64Lowering, id: number): void {
   if (s.op[by] === OP.CONST) {
     const at = s.imm[by] * 16;
     for (let k = 0; k < 16; k++) s.shuffle.lanes[k] = s.f.vectors[at + k];
-    s.vregs[id] = bytes(s, x, 0);
+    s.vregs[id] = byteShuffle(s, x, 0);
     return;
   }
   s.vregs[id] = two(s, X.PSHUFB, x, twoWords(s, X.PADDUSB, s.reg(by), 0x70707070));

@@ -112,7 +112,7 @@ export function sourceVector(s: X64Lowering, id: number): void {
     foldAddress(s, id, false);
     return;
   }
-  if (s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && !isMade(s, id)) {
+  if (s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && !isUniform(s, id)) {
     s.sourceRegister(0, false);
     s.mode = MODE.POOL;
     s.disp = s.vectorIndex(id);
@@ -122,8 +122,8 @@ export function sourceVector(s: X64Lowering, id: number): void {
   s.sourceRegister(s.reg(id), s.avx);
 }
 
-/** Whether constant `id` is all zeros or all ones. */
-function isMade(s: X64Lowering, id: number): boolean {
+/** Whether vector constant `id` is all zeros or all ones, which an instruction makes without memory. */
+function isUniform(s: X64Lowering, id: number): boolean {
   const { vectors } = s.f;
   const at = s.imm[id] * 16;
   const byte = vectors[at];
@@ -134,5 +134,5 @@ function isMade(s: X64Lowering, id: number): boolean {
 
 /** Whether value `id` is the vector 0. */
 export function isZeroVector(s: X64Lowering, id: number): boolean {
-  return s.op[id] === OP.CONST && s.f.vectors[s.imm[id] * 16] === 0 && isMade(s, id);
+  return s.op[id] === OP.CONST && s.f.vectors[s.imm[id] * 16] === 0 && isUniform(s, id);
 }

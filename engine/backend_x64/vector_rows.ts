@@ -92,8 +92,8 @@ for (const text of BINARY) enter(BINARY_ROW, text);
 for (const text of UNARY) enter(UNARY_ROW, text);
 
 /**
- * The comparison whose result operation `op` on `shape` inverts, for lack of an instruction of its own; 0 for the
- * others. A user that needs the inverse of a mask anyway saves the inversion.
+ * The comparison of which operation `op` on `shape`, which has no instruction, is the inverse; 0 for other operations.
+ * A user that needs the inverse of the mask uses that comparison and saves the inversion.
  */
 export function invertedComparison(op: number, shape: number): number {
   switch (op) {
@@ -111,7 +111,7 @@ export function invertedComparison(op: number, shape: number): number {
   return 0;
 }
 
-/** 1: the row reads only 8 bytes of its last operand. */
+/** The rows that read only 8 bytes of their last operand. */
 export const READS_HALF: ReadonlySet<number> = new Set(
   [X.PMOVSXBW, X.PMOVSXWD, X.PMOVSXDQ, X.PMOVZXBW, X.PMOVZXWD, X.PMOVZXDQ, X.CVTPS2PD, X.CVTDQ2PD],
 );
