@@ -3,7 +3,7 @@
  * kind; all other bytes are kept, so that offsets in debug information stay right relative to the code section.
  */
 import { ByteReader, ByteWriter } from "@waft/engine/internal/base/bytes";
-import { SECTION } from "@waft/engine/internal/binary/section_ids";
+import { SECTION } from "@waft/engine/internal/wasm/section_ids";
 
 const HEADER_BYTES = 8;
 

@@ -9,7 +9,7 @@ import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { readNames } from "../binary/names.ts";
 import { readModule } from "../binary/read_module.ts";
 import { readDatas } from "../binary/sections.ts";
-import { SECTION } from "../binary/section_ids.ts";
+import { SECTION } from "../wasm/section_ids.ts";
 import type { FeatureSet } from "../features.ts";
 import { annotateKnownValid } from "../validate/known_valid.ts";
 import type { ValidModule } from "../validate/valid_module.ts";

@@ -9,7 +9,7 @@ import { ConstantReader } from "../wasm/constant_reader.ts";
 import { codeReader } from "../wasm/late_code_reader.ts";
 import type { Module } from "../wasm/module.ts";
 import { readModule } from "./read_module.ts";
-import { HEADER } from "./section_ids.ts";
+import { HEADER } from "../wasm/section_ids.ts";
 
 /**
  * Decodes constant instructions itself. Other instructions are errors here, so a CodeReader is loaded only for them.

@@ -6,6 +6,7 @@
  * `module.names` and appended.
  */
 import { ByteWriter } from "../base/bytes.ts";
+import { CONSTANT } from "../wasm/constant_reader.ts";
 import {
   type DataSegment,
   type ElementSegment,
@@ -16,7 +17,7 @@ import {
 } from "../wasm/module.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { writeNames } from "./names.ts";
-import { HEADER, SECTION, SECTION_ORDER } from "./section_ids.ts";
+import { HEADER, SECTION, SECTION_ORDER } from "../wasm/section_ids.ts";
 import {
   REC,
   writeGlobalType,
@@ -69,11 +70,11 @@ function writeImport(writer: ByteWriter, entry: Import): void {
   writeImportDesc(writer, entry.desc);
 }
 
-/** `ref.func index`, `end`: an element of a segment whose type the compact form does not imply. */
-function writeRefFunc(writer: ByteWriter, index: number): void {
-  writer.u8(0xd2);
+/** Writes `ref.func index`, `end`: an element of a segment whose type the compact form does not imply. */
+export function writeRefFunc(writer: ByteWriter, index: number): void {
+  writer.u8(CONSTANT.REF_FUNC);
   writer.u32(index);
-  writer.u8(0x0b);
+  writer.u8(CONSTANT.END);
 }
 
 function writeElementSegment(writer: ByteWriter, segment: ElementSegment): void {

@@ -8,7 +8,7 @@ import { InvalidError } from "../errors.ts";
 import { MAX_MODULE_BYTES } from "../wasm/limits.ts";
 import { emptyModule, type Module } from "../wasm/module.ts";
 import { readNames } from "./names.ts";
-import { HEADER, SECTION, SECTION_RANK } from "./section_ids.ts";
+import { HEADER, SECTION, SECTION_RANK } from "../wasm/section_ids.ts";
 import { type Decoding, type ModuleReader, SECTION_READERS } from "./sections.ts";
 
 const NAME_SECTION = "name";

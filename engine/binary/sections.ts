@@ -77,8 +77,8 @@ function entryCount(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, alread
 }
 
 function checkEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
-  const most = MAX_ENTRIES[what];
-  if (count > most) limitExceeded(reader, `too many ${what}: ${count}, at most ${most} are possible`, pos);
+  const limit = MAX_ENTRIES[what];
+  if (count > limit) limitExceeded(reader, `too many ${what}: ${count}, at most ${limit} are possible`, pos);
 }
 
 function limitExceeded(reader: ModuleReader, message: string, pos: number): never {
@@ -268,7 +268,11 @@ function readBody(reader: ModuleReader, decoding: Decoding): void {
   const sectionEnd = reader.end;
   reader.end = start + size;
   if (size > MAX_BODY_BYTES) {
-    limitExceeded(reader, `function body of ${size} bytes is too large: at most ${MAX_BODY_BYTES} are possible`, start);
+    limitExceeded(
+      reader,
+      `function body of ${size} bytes is too large: at most ${MAX_BODY_BYTES} are possible`,
+      start,
+    );
   }
   if (size === 0 || reader.bytes[reader.end - 1] !== 0x0b) failUnendedBody(reader);
   const locals = readLocals(reader);

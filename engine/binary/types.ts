@@ -5,6 +5,7 @@
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { EXTERN_KIND, type ImportDesc } from "../wasm/module.ts";
+import { TYPE_FORM } from "../wasm/type_forms.ts";
 import { readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
 import {
   type CompositeType,
@@ -24,14 +25,9 @@ import {
   type ValType,
 } from "../wasm/types.ts";
 
-const FUNC = 0x60;
-const STRUCT = 0x5f;
-const ARRAY = 0x5e;
-/** A subtype with supertypes: open (0x50) or final (0x4f). */
-const SUB = 0x50;
-const SUB_FINAL = 0x4f;
-/** A recursive group of several types. */
-export const REC = 0x4e;
+const { FUNC, STRUCT, ARRAY, SUB, SUB_FINAL } = TYPE_FORM;
+/** The first byte of a recursive group of several types. */
+export const REC: number = TYPE_FORM.REC;
 
 const REF_BYTE = 0x64;
 const REF_NULL_BYTE = 0x63;

@@ -136,7 +136,8 @@ const SCAN = `
 
 const DRAIN = `
 (func (export "drain") ${MARK_LOCALS} (local $types i64) (local $bottom i64) (local $peak i64) (local $arrays i64)
-  (local $object i64) (local $type i64) (local $bits i64) (local $leaves i64) (local $at i64) (local $end i64) (local $words i64) (local $map i64)
+  (local $object i64) (local $type i64) (local $bits i64) (local $leaves i64)
+  (local $at i64) (local $end i64) (local $words i64) (local $map i64)
   ${LOAD_MARK_LOCALS}
   (local.set $types ${control(CONTROL.TYPES)})
   (local.set $bottom ${control(CONTROL.STACK)})
@@ -340,7 +341,7 @@ const SWEEP = `
   (if (i32.eqz ${get("number")}) (then (return (i32.const 0))))
   ${OPEN_BLOCK}
   (i32.store offset=${CONTROL.PENDING} ${get("pending")} ${field(BLOCK.NEXT)})
-  ;; Where the address of the next free slot goes.
+  ;; The address at which the address of the next free slot is stored.
   (local.set $link (i64.add (i64.add ${control(CONTROL.CELLS)} (i64.const ${CELLS.FREE})) (i64.shl ${
   get("class")
 } (i64.const 3))))

@@ -455,7 +455,7 @@ export class Heap {
   }
 
   #hasRoom(count: number, limit: number): boolean {
-    return (this.#usedBlocks + count) * BLOCK_BYTES <= this.#mostBytes(limit);
+    return (this.#usedBlocks + count) * BLOCK_BYTES <= this.#byteLimit(limit);
   }
 
   /**
@@ -465,20 +465,21 @@ export class Heap {
   #collectForRoom(limit: number): void {
     if (this.#threshold === Infinity) return;
     this.collect();
-    const most = this.#mostBytes(limit);
-    if (this.#live > most - most / 64) throw this.#full(limit);
+    const bytes = this.#byteLimit(limit);
+    if (this.#live > bytes - bytes / 64) throw this.#full(limit);
   }
 
   #requireRoom(count: number, limit: number): void {
     if (!this.#hasRoom(count, limit)) throw this.#full(limit);
   }
 
-  #mostBytes(limit: number): number {
+  /** The limit that applies: `limit`, or the size of the address space. */
+  #byteLimit(limit: number): number {
     return Math.min(limit, this.#space!.blockCount * BLOCK_BYTES);
   }
 
   #full(limit: number): HeapFull {
-    return new HeapFull(`out of memory: objects need more than the limit of ${this.#mostBytes(limit)} bytes`);
+    return new HeapFull(`out of memory: objects need more than the limit of ${this.#byteLimit(limit)} bytes`);
   }
 
   #count(bytes: number): void {

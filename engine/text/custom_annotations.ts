@@ -3,7 +3,7 @@
  * A.5), and the branch hints that parse_code.ts collected (appendix A.6).
  */
 import { ByteWriter } from "../base/bytes.ts";
-import { SECTION, SECTION_ORDER } from "../binary/section_ids.ts";
+import { SECTION, SECTION_ORDER } from "../wasm/section_ids.ts";
 import { BRANCH_HINTS } from "../wasm/branch_hints.ts";
 import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";

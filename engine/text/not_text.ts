@@ -14,13 +14,13 @@ export function readingText<T>(source: string | Uint8Array, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const why = error instanceof MalformedError && typeof source !== "string" ? whyNotText(source) : undefined;
-    throw why === undefined ? error : new MalformedError(why);
+    const reason = error instanceof MalformedError && typeof source !== "string" ? notTextReason(source) : undefined;
+    throw reason === undefined ? error : new MalformedError(reason);
   }
 }
 
 /** The reason for which the bytes are not text; undefined if they are plausibly text with mistakes. */
-function whyNotText(bytes: Uint8Array): string | undefined {
+function notTextReason(bytes: Uint8Array): string | undefined {
   const [first, second, third] = bytes;
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
     return "text is UTF-8 here, and this is UTF-16: save it as UTF-8";

@@ -6,7 +6,9 @@
  * binary form with offset 0; parse_module.ts sets their offsets.
  */
 import { ByteWriter } from "../base/bytes.ts";
+import { writeRefFunc } from "../binary/encode.ts";
 import { writeValType } from "../binary/types.ts";
+import { CONSTANT } from "../wasm/constant_reader.ts";
 import type { ElementSegment, ExternKind, ImportDesc, RawBytes } from "../wasm/module.ts";
 import { FUNCREF, HEAP, I32, type I64, refType, type ValType } from "../wasm/types.ts";
 import { parseCustomAnnotation } from "./custom_annotations.ts";
@@ -31,7 +33,6 @@ import { ANNOTATION, LEFT, NAT, RIGHT } from "./tokens.ts";
 const PAGE = 65536;
 
 const FUNC_NON_NULL = refType(false, HEAP.func);
-const REF_FUNC_CODE = 0xd2;
 
 function raw(bytes: Uint8Array): RawBytes {
   return { bytes, offset: 0 };
@@ -341,13 +342,12 @@ export class FieldParser {
 
 /** `i32.const 0` or `i64.const 0`, and `end`. */
 function zeroOf(address: typeof I32 | typeof I64): Uint8Array {
-  return Uint8Array.of(address === I32 ? 0x41 : 0x42, 0x00, 0x0b);
+  return Uint8Array.of(address === I32 ? CONSTANT.I32_CONST : CONSTANT.I64_CONST, 0, CONSTANT.END);
 }
 
+/** `ref.func index` and `end`. */
 function refFunc(index: number): Uint8Array {
   const out = new ByteWriter(8);
-  out.u8(REF_FUNC_CODE);
-  out.u32(index);
-  out.u8(0x0b);
+  writeRefFunc(out, index);
   return out.finish();
 }

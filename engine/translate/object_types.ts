@@ -10,7 +10,7 @@ import { layoutFields } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { canonicalType, supertypeId } from "../wasm/subtype.ts";
-import { byteSize, type CompositeType, I16, I8, type ValType } from "../wasm/types.ts";
+import { byteSize, type CompositeType, type ValType } from "../wasm/types.ts";
 
 /** Accesses of null at smaller offsets fault: the first page is not mapped. */
 const FIRST_PAGE = 4096;
@@ -67,9 +67,4 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
 
 function fieldCount(type: CompositeType): number {
   return type.kind === "struct" ? type.fields.length : 1;
-}
-
-/** True if `storage` is packed. */
-export function isPacked(storage: ValType): boolean {
-  return storage === I8 || storage === I16;
 }

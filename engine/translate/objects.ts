@@ -9,10 +9,10 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { I16, I8, type ValType } from "../wasm/types.ts";
+import { I16, I8, isPacked, type ValType } from "../wasm/types.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { tyOf } from "../wasm/ir_types.ts";
-import { isPacked, type ObjectType } from "./object_types.ts";
+import type { ObjectType } from "./object_types.ts";
 import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { I32, I64, NONE, REF } = TY;

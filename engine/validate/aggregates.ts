@@ -5,10 +5,9 @@ import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import {
   type FieldType,
   HEAP,
-  I16,
   I32,
-  I8,
   isDefaultable,
+  isPacked,
   isRef,
   refType,
   type ValType,
@@ -21,13 +20,9 @@ import type { Walker } from "./walker.ts";
 
 const ARRAYREF = refType(true, HEAP.array);
 
-function isPacked(field: FieldType): boolean {
-  return field.storage === I8 || field.storage === I16;
-}
-
 /** The type of a field's value on the operand stack. */
 function unpacked(field: FieldType): ValType {
-  return isPacked(field) ? I32 : field.storage;
+  return isPacked(field.storage) ? I32 : field.storage;
 }
 
 function checkDefault(walker: Walker, field: FieldType, what: string): void {
@@ -38,7 +33,9 @@ function checkDefault(walker: Walker, field: FieldType, what: string): void {
 
 /** Requires `get` for whole fields, `get_s` and `get_u` for packed ones. */
 function checkPacking(walker: Walker, field: FieldType, extends_: boolean, what: string): void {
-  if (isPacked(field) !== extends_) walker.fail(`type mismatch: ${what} is ${extends_ ? "not packed" : "packed"}`);
+  if (isPacked(field.storage) !== extends_) {
+    walker.fail(`type mismatch: ${what} is ${extends_ ? "not packed" : "packed"}`);
+  }
 }
 
 function structNew(walker: Walker): void {

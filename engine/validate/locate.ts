@@ -7,26 +7,13 @@
  */
 import { ByteReader } from "../base/bytes.ts";
 import type { Module } from "../wasm/module.ts";
+import { HEADER, SECTION } from "../wasm/section_ids.ts";
+import { TYPE_FORM } from "../wasm/type_forms.ts";
 import { readStorageType, readValType } from "../wasm/type_reader.ts";
-
-/** Ids of the sections with entries to locate (specification, 5.5.2). */
-export const SECTION = {
-  type: 1,
-  function: 3,
-  table: 4,
-  memory: 5,
-  global: 6,
-  start: 8,
-  code: 10,
-  dataCount: 12,
-  tag: 13,
-};
-
-const HEADER_BYTES = 8;
 
 /** A reader of the content of section `id`, or undefined if there is none. */
 function openSection(bytes: Uint8Array, id: number): ByteReader | undefined {
-  const reader = new ByteReader(bytes, HEADER_BYTES);
+  const reader = new ByteReader(bytes, HEADER.length);
   while (reader.left > 0) {
     const found = reader.u8();
     const size = reader.u32();
@@ -80,11 +67,7 @@ function skipLimits(reader: ByteReader): void {
   if (hasMax) reader.u64();
 }
 
-const REC = 0x4e;
-const SUB = 0x50;
-const SUB_FINAL = 0x4f;
-const FUNC = 0x60;
-const STRUCT = 0x5f;
+const { REC, SUB, SUB_FINAL, FUNC, STRUCT } = TYPE_FORM;
 
 /** Types are counted through recursive groups. */
 function typeOffset(reader: ByteReader, index: number): number {

@@ -19,7 +19,8 @@ import {
 import { validateConstExpr } from "./constants.ts";
 import { FEATURE, FeatureGate } from "./gate.ts";
 import { BODY_RULES } from "./late_rules.ts";
-import { entryOffset, SECTION, sectionOffset } from "./locate.ts";
+import { entryOffset, sectionOffset } from "./locate.ts";
+import { SECTION } from "../wasm/section_ids.ts";
 import { validateDatas, validateElems } from "./segments.ts";
 import {
   type Declarations,

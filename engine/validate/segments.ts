@@ -6,7 +6,8 @@ import { matchesIn } from "../wasm/subtype.ts";
 import { FUNCREF, HEAP, refType, valTypeName } from "../wasm/types.ts";
 import { validateConstExpr } from "./constants.ts";
 import { FEATURE } from "./gate.ts";
-import { SECTION, sectionOffset } from "./locate.ts";
+import { sectionOffset } from "./locate.ts";
+import { SECTION } from "../wasm/section_ids.ts";
 import { type Declarations, invalid, useFeature, validateValType } from "./types.ts";
 import type { ValidModule } from "./valid_module.ts";
 

@@ -28,7 +28,8 @@ import {
   MAX_TABLE_SIZE_32,
   MAX_TABLE_SIZE_64,
 } from "./limits.ts";
-import { entryOffset, SECTION } from "./locate.ts";
+import { entryOffset } from "./locate.ts";
+import { SECTION } from "../wasm/section_ids.ts";
 
 /** Context of the rules of declarations: the module, its features, and the offset of the current declaration. */
 export interface Declarations {
@@ -94,8 +95,8 @@ function validateComposite(declarations: Declarations, type: CompositeType, visi
   }
 }
 
-function checkCount(declarations: Declarations, what: string, count: number, most: number): void {
-  if (count > most) invalid(declarations, `too many ${what}: ${count}, at most ${most} are possible`);
+function checkCount(declarations: Declarations, what: string, count: number, limit: number): void {
+  if (count > limit) invalid(declarations, `too many ${what}: ${count}, at most ${limit} are possible`);
 }
 
 /** Checks a value or storage type that may refer to types below index `visible`. */
@@ -117,12 +118,12 @@ function validateSupertype(declarations: Declarations, ids: Int32Array, index: n
   if (!matches) invalid(declarations, `sub type ${index} does not match supertype ${above}`);
 }
 
-/** Checks limits against `most`, the end of the address space. */
-function validateLimits(declarations: Declarations, limits: Limits, most: bigint, rangeMessage: string): void {
+/** Checks limits against `limit`, the end of the address space. */
+function validateLimits(declarations: Declarations, limits: Limits, limit: bigint, rangeMessage: string): void {
   const { min, max } = limits;
-  if (min > most) invalid(declarations, `${rangeMessage}: minimum ${min}`);
+  if (min > limit) invalid(declarations, `${rangeMessage}: minimum ${min}`);
   if (max === undefined) return;
-  if (max > most) invalid(declarations, `${rangeMessage}: maximum ${max}`);
+  if (max > limit) invalid(declarations, `${rangeMessage}: maximum ${max}`);
   if (min > max) invalid(declarations, `size minimum must not be greater than maximum: ${min} and ${max}`);
 }
 

@@ -59,6 +59,11 @@ export function isRef(type: ValType): boolean {
   return (type & REF) !== 0;
 }
 
+/** Whether a field of storage type `storage` is packed: an i8 or i16, which is an i32 on the operand stack. */
+export function isPacked(storage: ValType): boolean {
+  return storage === I8 || storage === I16;
+}
+
 /** True if the reference type `type` includes null. */
 export function isNullable(type: ValType): boolean {
   return (type & NULLABLE) !== 0;

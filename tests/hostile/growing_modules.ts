@@ -3,7 +3,7 @@
  * Out: the binary form of a valid module. For tests of how the cost of a stage grows with the size of its input.
  */
 import { ByteWriter } from "../../engine/base/bytes.ts";
-import { SECTION } from "../../engine/binary/section_ids.ts";
+import { SECTION } from "../../engine/wasm/section_ids.ts";
 
 const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
 const END = 0x0b;

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { ByteWriter } from "../../engine/base/bytes.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { SECTION } from "../../engine/binary/section_ids.ts";
+import { SECTION } from "../../engine/wasm/section_ids.ts";
 import { InvalidError } from "../../engine/errors.ts";
 import { featureSet } from "../../engine/features.ts";
 import { validateModule } from "../../engine/validate/module.ts";

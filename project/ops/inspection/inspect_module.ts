@@ -4,7 +4,7 @@
  * Invariant: the module is valid, and nothing is compiled.
  */
 import type { decodeModule } from "@waft/engine/internal/binary/decode";
-import { SECTION } from "@waft/engine/internal/binary/section_ids";
+import { SECTION } from "@waft/engine/internal/wasm/section_ids";
 import { ALL_FEATURE_ROWS, featureSet } from "@waft/engine/internal/features";
 import { validateModule } from "@waft/engine/internal/validate/module";
 import { funcTypeName, type GlobalType, I64, type Limits, valTypeName } from "@waft/engine/internal/wasm/types";

@@ -80,11 +80,11 @@ function maskedAddress(a: Address): Offset {
   return { offset: a.b.random.pick([0, 0, 4, 8, 16, 1000, 4095]) };
 }
 
-/** Just inside the initial end. */
+/** Just inside the initial end, or sometimes across it. */
 function nearInitialEnd(a: Address): Offset | undefined {
   const { random } = a.b;
   const offset = random.pick([0, 1, 8, 100, 65528]);
-  const address = a.end - a.width - offset - random.below(4);
+  const address = a.end - a.width - offset - random.pick([0, 0, 1, 1, 2, 2, 3, -(a.width >> 1)]);
   if (address < 0) return undefined;
   a.constant(address);
   return { offset };

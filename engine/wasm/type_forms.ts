@@ -1,0 +1,11 @@
+/** The first byte of a type definition in binary form (specification, 5.3.8 ff.). */
+export const TYPE_FORM = {
+  FUNC: 0x60,
+  STRUCT: 0x5f,
+  ARRAY: 0x5e,
+  /** A subtype with supertypes: open, or final. */
+  SUB: 0x50,
+  SUB_FINAL: 0x4f,
+  /** A recursive group of several types. */
+  REC: 0x4e,
+} as const;
