@@ -537,7 +537,7 @@ export interface Controls {
 /**
  * Runs `action` under the limits of `context`, as `Instance.call` runs an export: for host code that makes several
  * calls on behalf of one. `subject` is an exported function of one of the instances that it calls, or an engine, whose
- * modules alone `action` instantiates and calls.
+ * modules alone `action` instantiates and calls. Its processor time is charged to `account`, in place of the context's.
  *
  * Throws TypeError if `subject` is neither, and the errors of `Instance.call`.
  */
@@ -545,16 +545,17 @@ export function underLimits<T>(
   subject: ((...args: never[]) => unknown) | Controls,
   context: Context,
   action: () => T,
+  account?: ProcessorAccount,
 ): T {
   checkContext(context);
   if (typeof subject !== "function") {
     const { interruptible, fuel } = subject;
     const code = { store: realmStore(), module: { interruptible, fuel }, neighbours: () => [] };
-    return underControl(code, context, action);
+    return underControl(code, context, action, account);
   }
   const info = funcInfo(subject);
   if (info === undefined) throw new TypeError("Only exported functions of instances have limits");
-  return underControl(instanceOf(info), context, action);
+  return underControl(instanceOf(info), context, action, account);
 }
 
 export { Suspension };

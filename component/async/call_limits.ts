@@ -1,8 +1,8 @@
 /**
  * Limits of a call whose tasks may outlive a turn of the event loop. In: the context of the call. Out: a deadline for
- * every core function that its tasks call, accounts of fuel and processor time that they share, and a timer and a
- * signal that end the call while nothing runs. Invariant: a limit that the code cannot enforce is refused before
- * anything runs.
+ * every core function that its tasks call, accounts of fuel and processor time that they share with the work of the
+ * host for the call, and a timer and a signal that end the call while nothing runs. Invariant: a limit that the code
+ * cannot enforce is refused before anything runs.
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import { type Context, ProcessorAccount, TrapError, underLimits } from "@waft/engine";
@@ -18,6 +18,8 @@ export class CallLimits {
   readonly #core: CoreFunction;
   readonly #context: Context;
   readonly #deadline: Date | undefined;
+  /** Whether `run` is in progress, whose accounts then count for everything in it. */
+  #running = false;
 
   /** `core` is a function of the component's code. Throws TypeError and RangeError for limits that are refused. */
   constructor(core: CoreFunction, context: Context) {
@@ -31,16 +33,29 @@ export class CallLimits {
     this.coreContext = this.#deadline === undefined ? {} : { deadline: this.#deadline };
   }
 
-  /** Runs `action`, which runs tasks of the call, on the call's fuel. */
+  /**
+   * Runs `action` under the limits: tasks of the call, or work of the host on its behalf, such as storing a value by
+   * the component's `realloc` and passing on a stream. Throws the trap if the time is up already.
+   */
   run<T>(action: () => T): T {
+    if (this.#running) return action();
     const { fuel } = this.#context;
-    if (fuel === undefined) return action();
-    const account: Context = { fuel };
+    const context: Context = fuel === undefined ? { ...this.coreContext } : { ...this.coreContext, fuel };
+    this.#running = true;
     try {
-      return underLimits(this.#core, account, action);
+      return underLimits(this.#core, context, () => {
+        this.#requireTime();
+        return action();
+      }, this.processorTime);
     } finally {
-      this.#context.fuel = account.fuel!;
+      this.#running = false;
+      if (fuel !== undefined) this.#context.fuel = context.fuel!;
     }
+  }
+
+  #requireTime(): void {
+    if (this.processorTime?.isUsedUp === true) throw new TrapError("interrupted");
+    if (this.#deadline !== undefined && Date.now() > this.#deadline.getTime()) throw this.#interruption();
   }
 
   /** Calls `expire` once the deadline passes or the signal aborts. Returns a function that ends the watch. */

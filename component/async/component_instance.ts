@@ -9,6 +9,7 @@ import type { CallLimits } from "./call_limits.ts";
 import { type Entry, ResourceHandle, type RuntimeResource, type Subtask, Waitable } from "./entries.ts";
 import type { Task, Thread } from "./task.ts";
 import { type Entries, Table } from "./table.ts";
+import { Turns } from "./turns.ts";
 
 /** Tasks that run in one turn of the event loop. */
 const MAX_STEPS = 10_000;
@@ -49,8 +50,10 @@ export class Store {
   readonly entries: Entries = { count: 0 };
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
-  /** The limits of the call that the host is starting. */
+  /** The limits of the call that the host is starting, or whose result it is passing to the component. */
   hostLimits: CallLimits | undefined = undefined;
+  /** The turns of the event loop in which the host passes streams on. */
+  readonly turns: Turns = new Turns();
   /** True if the host awaits the call of a synchronous function that it is starting. */
   hostAwaits = false;
   /** Streams and futures that JavaScript reads. */
@@ -99,6 +102,23 @@ export class Store {
     if (thread !== undefined || !this.#pumpDue) return;
     this.#pumpDue = false;
     this.pumpSoon();
+  }
+
+  /** The limits of the call on whose behalf code of the component or of the host runs now. */
+  get limits(): CallLimits | undefined {
+    return this.#current === undefined ? this.hostLimits : this.#current.task.limits;
+  }
+
+  /** Runs work of the host on behalf of a call with `limits`, which may run code of the component. */
+  runFor<T>(limits: CallLimits | undefined, action: () => T): T {
+    if (limits === undefined) return action();
+    const { hostLimits } = this;
+    this.hostLimits = limits;
+    try {
+      return limits.run(action);
+    } finally {
+      this.hostLimits = hostLimits;
+    }
   }
 
   /** Runs `action` once the actions before have ended. */

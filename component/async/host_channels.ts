@@ -6,6 +6,7 @@
  * Invariant: a chunk is taken from a source only when the component asks for elements; a stream that JavaScript does
  * not read blocks its writer.
  */
+import type { CallLimits } from "./call_limits.ts";
 import type { HostEnd, Store } from "./component_instance.ts";
 import { Channel, type ChannelType, COPY } from "./channel.ts";
 import { HostBuffer } from "./host_buffer.ts";
@@ -117,6 +118,7 @@ export interface Source {
 /** The source for a value of JavaScript. Throws TypeError if the value is not a stream or future. */
 export function sourceOf(value: unknown, type: ChannelType, store: Store): Source {
   const none = () => {};
+  const { limits } = store;
   if (value instanceof Channel) return { channel: value, start: none, release: none };
   const channel = new Channel(type);
   if (type.kind === "future") {
@@ -129,7 +131,7 @@ export function sourceOf(value: unknown, type: ChannelType, store: Store): Sourc
   return { channel, start: () => store.during(writeStream(chunks, channel)), release };
 
   async function writeFuture(given: unknown, to: Channel): Promise<void> {
-    await writeOnce(to, [await given], store);
+    await writeOnce(to, [await given], store, limits);
   }
 
   async function writeStream(chunks: Chunks, to: Channel): Promise<void> {
@@ -144,8 +146,10 @@ export function sourceOf(value: unknown, type: ChannelType, store: Store): Sourc
     to.onDrop = end;
     try {
       while (await awaitReader(to, store)) {
-        const next = await chunks.next();
-        if (next.done === true || await writeOnce(to, next.value, store) === COPY.DROPPED) return;
+        const next = await store.runFor(limits, () => chunks.next());
+        if (next.done === true || await writeOnce(to, next.value, store, limits) === COPY.DROPPED) return;
+        const turn = store.turns.next();
+        if (turn !== undefined) await turn;
       }
     } finally {
       to.onDrop = undefined;
@@ -159,10 +163,17 @@ export function sourceOf(value: unknown, type: ChannelType, store: Store): Sourc
 type Chunks = AsyncIterator<ArrayLike<unknown>> | Iterator<ArrayLike<unknown>>;
 
 /** Writes all elements, or as many as the reader takes. */
-async function writeOnce(channel: Channel, elements: ArrayLike<unknown>, store: Store): Promise<number> {
+async function writeOnce(
+  channel: Channel,
+  elements: ArrayLike<unknown>,
+  store: Store,
+  limits: CallLimits | undefined,
+): Promise<number> {
   const buffer = new HostBuffer(elements.length, elements);
   let result: number = COPY.COMPLETED;
-  while (result === COPY.COMPLETED && buffer.progress < buffer.length) result = await offer(channel, buffer, store);
+  while (result === COPY.COMPLETED && buffer.progress < buffer.length) {
+    result = await offer(channel, buffer, store, limits);
+  }
   return result;
 }
 
@@ -172,21 +183,24 @@ async function awaitReader(channel: Channel, store: Store): Promise<boolean> {
 }
 
 /** Offers a buffer to the reader. While the promise is pending, only the reader can continue. */
-function offer(channel: Channel, buffer: HostBuffer, store: Store): Promise<number> {
-  return new Promise((resolve) => {
-    // Counted here, not after the promise: the component goes on as soon as its read is complete.
-    const done = (result: number) => {
-      store.hostCalls++;
-      resolve(result);
-    };
-    store.hostCalls--;
+function offer(channel: Channel, buffer: HostBuffer, store: Store, limits?: CallLimits): Promise<number> {
+  let resolve: (result: number) => void;
+  const promise = new Promise<number>((accept) => resolve = accept);
+  // Counted here, not after the promise: the component goes on as soon as its read is complete.
+  const done = (result: number) => {
+    store.hostCalls++;
+    resolve(result);
+  };
+  store.hostCalls--;
+  const copy = () =>
     channel.copy(buffer, buffer, false, (reclaim) => {
       if (buffer.progress < buffer.length) return;
       reclaim();
       done(COPY.COMPLETED);
     }, done);
-    store.pumpSoon();
-  });
+  store.runFor(limits, copy);
+  store.pumpSoon();
+  return promise;
 }
 
 /** The chunks of a source: a typed array or an array as a whole, a stream or an iterable part by part. */

@@ -5,6 +5,7 @@
  * in progress, so a component that waits for it forever is found to be deadlocked, and an idle one can be reset.
  */
 import { ComponentError } from "../abi/traps.ts";
+import type { CallLimits } from "./call_limits.ts";
 import type { HostEnd, Store } from "./component_instance.ts";
 import { type Channel, COPY } from "./channel.ts";
 import { HostBuffer } from "./host_buffer.ts";
@@ -38,8 +39,10 @@ export class Outcome<T = unknown> {
 
   /** Lets `channel`, whose readable end the component gets, have the value. */
   attach(channel: Channel, store: Store): void {
+    const { limits } = store;
     this.#write = (value) => {
-      channel.copy(this, new HostBuffer(1, [value]), false, (reclaim) => reclaim(), () => {});
+      const copy = () => channel.copy(this, new HostBuffer(1, [value]), false, (reclaim) => reclaim(), () => {});
+      store.runFor(limits, copy);
       store.pumpSoon();
     };
     if (this.#settled !== undefined) this.#write(this.#settled.value);
@@ -104,6 +107,8 @@ class Consumer implements HostEnd {
   readonly #store: Store;
   readonly #take: Take;
   readonly #done: Done;
+  /** The limits of the call that passed the stream on. */
+  readonly #limits: CallLimits | undefined;
   #ended = false;
   #reading = false;
   #again = false;
@@ -113,6 +118,7 @@ class Consumer implements HostEnd {
     this.#store = store;
     this.#take = take;
     this.#done = done;
+    this.#limits = store.limits;
     store.hostEnds.add(this);
   }
 
@@ -151,7 +157,8 @@ class Consumer implements HostEnd {
   #arrived({ parts }: HostBuffer, result: number): void {
     if (this.#ended) return;
     try {
-      const waiting = parts.map((part) => this.#take(part as Uint8Array)).filter((taken) => taken instanceof Promise);
+      const takeAll = () => parts.map((part) => this.#take(part as Uint8Array));
+      const waiting = this.#store.runFor(this.#limits, takeAll).filter((taken) => taken instanceof Promise);
       if (waiting.length > 0) return this.#wait(Promise.all(waiting), result);
     } catch (error) {
       return this.#break(error);

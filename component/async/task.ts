@@ -238,7 +238,7 @@ export class Task {
     this.#onStart = onStart;
     this.#onResolve = onResolve;
     const caller = instance.store.current;
-    this.limits = caller === undefined ? instance.store.hostLimits : caller.task.limits;
+    this.limits = instance.store.limits;
     this.mayWait = caller === undefined ? instance.store.hostAwaits : caller.task.mayWait;
   }
 

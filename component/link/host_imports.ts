@@ -191,13 +191,14 @@ function hostStart(host: HostFunction, type: FuncType, store: Store): FuncInst {
       return () => {};
     }
     store.hostCalls++;
+    const { limits } = store;
     let over = false;
     const ended = (action: () => void) => {
       if (over) return;
       over = true;
       store.hostCalls--;
       try {
-        action();
+        store.runFor(limits, action);
       } catch (error) {
         store.trapped ??= { error };
       }

@@ -4,6 +4,7 @@
  * there is no deadline, and fuel is unlimited.
  */
 import { THREAD } from "../abi/context_layout.ts";
+import { TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { realmStore } from "./realm_store.ts";
 import { UNLIMITED_FUEL } from "./thread/guest_thread.ts";
@@ -31,7 +32,13 @@ export function callIsBounded(): boolean {
 
 /** The trap of a call whose time is up in a host function. */
 export function interruptedCall(): Error {
-  return realmStore().trapInBuiltin(TRAP_MESSAGES[TRAP.INTERRUPTED]);
+  return trapNow(TRAP_MESSAGES[TRAP.INTERRUPTED]);
+}
+
+/** A trap in a host function; without frames where the host works on behalf of a call while no guest runs. */
+function trapNow(message: string): TrapError {
+  const store = realmStore();
+  return store.thread.depth > 0 ? store.trapInBuiltin(message) : new TrapError(message);
 }
 
 /**
@@ -42,6 +49,6 @@ export function chargeBytes(bytes: number): void {
   const { i64 } = store.thread.state;
   const units = BigInt(Math.floor(bytes / BYTES_PER_FUEL));
   const left = i64[THREAD.FUEL >> 3];
-  if (left < units) throw store.trapInBuiltin(TRAP_MESSAGES[TRAP.OUT_OF_FUEL]);
+  if (left < units) throw trapNow(TRAP_MESSAGES[TRAP.OUT_OF_FUEL]);
   i64[THREAD.FUEL >> 3] = left - units;
 }

@@ -27,10 +27,17 @@ function cliCode(error: unknown): string {
   return code === "pipe" || code === "illegal-byte-sequence" ? code : "io";
 }
 
+const NO_BYTES = new Uint8Array(0);
+
 function readInput(preview1: Preview1, timers: Timers): Produced<Uint8Array> {
   return produce({
     async next() {
-      await timers.readable(0);
+      const waiting = timers.readable(0);
+      if (waiting !== undefined) {
+        await waiting;
+        // Read by the next call, under the limits of the guest's call: another process may have taken the bytes.
+        return NO_BYTES;
+      }
       const bytes = preview1.read(0, CHUNK_BYTES);
       return bytes.length === 0 ? undefined : bytes;
     },

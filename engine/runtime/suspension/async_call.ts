@@ -349,7 +349,9 @@ class AsyncCall {
             const now = performance.now();
             const timeIsUp = thread.processorTimeIsUp;
             const isOwn = timeIsUp && thread.processorDeadline === processorEnd;
-            if (now >= this.#deadline || isOwn) throw thread.trapAtPoll();
+            // A call that is not sliced cannot be preempted: the deadline of an outer call ends it, too.
+            const deadline = this.#sliced ? this.#deadline : thread.deadline;
+            if (now >= deadline || isOwn) throw thread.trapAtPoll();
             if (now >= until || timeIsUp) {
               this.#preempt();
               return false;

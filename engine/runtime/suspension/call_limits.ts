@@ -13,6 +13,7 @@ import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base
 import { TrapError } from "../../errors.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
 import type { CallRecorder } from "./call_recorder.ts";
+import type { ProcessorAccount } from "./processor_account.ts";
 
 /** The parts of an instance that limits depend on. */
 export interface LimitedInstance {
@@ -109,8 +110,16 @@ export function checkSettings({ promises, errors, resettable }: ControlContext):
   requireBoolean(resettable, "The context field resettable");
 }
 
-/** Runs `action`, which calls into `instance`, under the limits of `context`. */
-export function underControl<T>(instance: LimitedInstance, context: ControlContext, action: () => T): T {
+/**
+ * Runs `action`, which calls into `instance`, under the limits of `context`; its processor time is charged to
+ * `account`, if given, in place of the context's.
+ */
+export function underControl<T>(
+  instance: LimitedInstance,
+  context: ControlContext,
+  action: () => T,
+  account?: ProcessorAccount,
+): T {
   const { deadline, processorTime, fuel, signal } = context;
   const { thread } = instance.store;
   if (signal !== undefined) {
@@ -118,7 +127,11 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
     signal.throwIfAborted();
   }
   const fueled = fuel === undefined ? action : () => withFuel(instance, thread, context, fuel, action);
-  const timed = processorTime === undefined ? fueled : () => withProcessorTime(instance, thread, processorTime, fueled);
+  const timed = account !== undefined
+    ? () => withAccount(instance, thread, account, fueled)
+    : processorTime === undefined
+    ? fueled
+    : () => withProcessorTime(instance, thread, processorTime, fueled);
   if (deadline === undefined) return timed();
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
@@ -173,6 +186,29 @@ function withProcessorTime<T>(instance: LimitedInstance, thread: GuestThread, ti
   } catch (error) {
     throw thread.processorTimeIsUp ? withLimit(error, "interrupted", () => processorTimeInWords(time)) : error;
   } finally {
+    thread.processorDeadline = outer;
+    thread.watch(thread.nextLimit());
+  }
+}
+
+function withAccount<T>(
+  instance: LimitedInstance,
+  thread: GuestThread,
+  account: ProcessorAccount,
+  action: () => T,
+): T {
+  requireControl(instance, "interruptible", "processorTime");
+  const outer = thread.processorDeadline;
+  thread.processorDeadline = Math.min(outer, account.begin(thread.processorNow()));
+  try {
+    thread.watch(thread.nextLimit());
+    return action();
+  } catch (error) {
+    throw thread.processorTimeIsUp
+      ? withLimit(error, "interrupted", () => processorTimeInWords(account.milliseconds))
+      : error;
+  } finally {
+    account.finish(thread.processorNow());
     thread.processorDeadline = outer;
     thread.watch(thread.nextLimit());
   }

@@ -1,0 +1,177 @@
+/**
+ * Limits of calls while the host works for them: it stores results, elements and futures by the component's `realloc`,
+ * and passes streams on without any code of the component in between.
+ */
+import assert from "node:assert/strict";
+import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Context, NewEngine } from "@waft/engine";
+import { compileComponent } from "../../component/mod.ts";
+import { ComponentWasi } from "../../component/wasi/mod.ts";
+
+const engine = NewEngine({ interruptible: true, fuel: true });
+
+/** A component whose `realloc` never returns, and which receives strings in four ways. */
+const STORING = `(component
+  (type $strings (stream string))
+  (type $later (future string))
+  (import "result" (func $result async (result string)))
+  (import "stream" (func $stream (result $strings)))
+  (import "future" (func $future (result $later)))
+  (core module $memory
+    (memory (export "m") 1)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (loop (br 0)) unreachable))
+  (core instance $memory (instantiate $memory))
+  (alias core export $memory "m" (core memory $m))
+  (alias core export $memory "realloc" (core func $realloc))
+  (core func $result (canon lower (func $result) (memory $m) (realloc $realloc)))
+  (core func $stream (canon lower (func $stream)))
+  (core func $future (canon lower (func $future)))
+  (core func $read-stream (canon stream.read $strings (memory $m) (realloc $realloc)))
+  (core func $read-future (canon future.read $later (memory $m) (realloc $realloc)))
+  (core func $return (canon task.return))
+  (core module $main
+    (import "h" "result" (func $result (param i32)))
+    (import "h" "stream" (func $stream (result i32)))
+    (import "h" "future" (func $future (result i32)))
+    (import "h" "read-stream" (func $read-stream (param i32 i32 i32) (result i32)))
+    (import "h" "read-future" (func $read-future (param i32 i32) (result i32)))
+    (import "h" "return" (func $return))
+    (func (export "argument") (param i32 i32) (call $return))
+    (func (export "result") (call $result (i32.const 16)) (call $return))
+    (func (export "stream") (drop (call $read-stream (call $stream) (i32.const 16) (i32.const 1))) (call $return))
+    (func (export "future") (drop (call $read-future (call $future) (i32.const 16))) (call $return)))
+  (core instance $main (instantiate $main (with "h" (instance
+    (export "result" (func $result)) (export "stream" (func $stream)) (export "future" (func $future))
+    (export "read-stream" (func $read-stream)) (export "read-future" (func $read-future))
+    (export "return" (func $return))))))
+  (func (export "argument") async (param "text" string)
+    (canon lift (core func $main "argument") async (memory $m) (realloc $realloc)))
+  (func (export "result") async (canon lift (core func $main "result") async))
+  (func (export "stream") async (canon lift (core func $main "stream") async))
+  (func (export "future") async (canon lift (core func $main "future") async)))`;
+
+const later = () => new Promise<string>((resolve) => setTimeout(() => resolve("text"), 1));
+
+async function* strings() {
+  yield await later();
+}
+
+const storing = compileComponent(engine, STORING);
+
+const LIMITS: readonly (readonly [Context, string, RegExp])[] = [
+  [{ deadline: 50 }, "interrupted", /^the deadline/],
+  [{ processorTime: 50 }, "interrupted", /^the limit of 50 ms of processor time/],
+  [{ fuel: 10_000 }, "out-of-fuel", /units of fuel/],
+];
+
+Deno.test("limits stop realloc when the host stores arguments", async () => {
+  for (const [context, code, detail] of LIMITS) {
+    const instance = storing.instantiate({}, { result: later, stream: strings, future: later });
+    await assert.rejects(instance.callAsync({ ...context }, "argument", "text"), { name: "TrapError", code, detail });
+  }
+});
+
+for (const way of ["result", "stream", "future"]) {
+  Deno.test(`limits stop realloc when the host stores a ${way} after a wait`, async () => {
+    for (const [context, code, detail] of LIMITS) {
+      const instance = storing.instantiate({}, { result: later, stream: strings, future: later });
+      await assert.rejects(instance.callAsync({ ...context }, way), { name: "TrapError", code, detail });
+    }
+  });
+}
+
+/** A component that passes a stream of the host on to the host, and waits for the end. */
+const PASSING = `(component
+  (type $bytes (stream u8))
+  (import "wasi:cli/types@0.3.0" (instance $cli
+    (type $code' (enum "io" "illegal-byte-sequence" "pipe"))
+    (export "error-code" (type (eq $code')))))
+  (alias export $cli "error-code" (type $code))
+  (type $end (result (error $code)))
+  (type $outcome (future $end))
+  (import "wasi:cli/stdin@0.3.0" (instance $stdin
+    (alias outer 1 $bytes (type $bytes))
+    (alias outer 1 $outcome (type $outcome))
+    (export "read-via-stream" (func (result (tuple $bytes $outcome))))))
+  (import "wasi:cli/stdout@0.3.0" (instance $stdout
+    (alias outer 1 $bytes (type $bytes))
+    (alias outer 1 $outcome (type $outcome))
+    (export "write-via-stream" (func (param "data" $bytes) (result $outcome)))))
+  (core module $memory (memory (export "m") 1))
+  (core instance $memory (instantiate $memory))
+  (alias core export $memory "m" (core memory $m))
+  (core func $input (canon lower (func $stdin "read-via-stream") (memory $m)))
+  (core func $output (canon lower (func $stdout "write-via-stream")))
+  (core func $settled (canon future.read $outcome (memory $m)))
+  (core func $return (canon task.return))
+  (core module $main
+    (import "m" "m" (memory 1))
+    (import "h" "input" (func $input (param i32)))
+    (import "h" "output" (func $output (param i32) (result i32)))
+    (import "h" "settled" (func $settled (param i32 i32) (result i32)))
+    (import "h" "return" (func $return))
+    (func (export "pass")
+      (call $input (i32.const 0))
+      (drop (call $settled (call $output (i32.load (i32.const 0))) (i32.const 16)))
+      (call $return)))
+  (core instance $main (instantiate $main (with "m" (instance $memory)) (with "h" (instance
+    (export "input" (func $input)) (export "output" (func $output)) (export "settled" (func $settled))
+    (export "return" (func $return))))))
+  (func (export "pass") async (canon lift (core func $main "pass") async)))`;
+
+const passing = compileComponent(engine, PASSING);
+
+/** Elements without an end, which are always there at once. */
+const endless = {
+  async *[Symbol.asyncIterator]() {
+    for (;;) yield new Uint8Array(16);
+  },
+};
+
+async function readAll(stream: ReadableStream<Uint8Array>): Promise<unknown> {
+  for await (const _ of stream);
+  return { tag: "ok" };
+}
+
+Deno.test("deadline and signal stop a stream that the host passes on to itself; timers run meanwhile", async () => {
+  const make = () =>
+    passing.instantiate({}, {
+      "wasi:cli/types": {},
+      "wasi:cli/stdin": { readViaStream: () => [endless, new Promise(() => {})] },
+      "wasi:cli/stdout": { writeViaStream: readAll },
+    });
+  await assert.rejects(make().callAsync({ deadline: 50 }, "pass"), { code: "interrupted" });
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(new RangeError("enough")), 20);
+  await assert.rejects(make().callAsync({ signal: controller.signal }, "pass"), { message: "enough" });
+});
+
+Deno.test("bytes of a stream of WASI that the component passes on cost fuel", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-passing-"));
+  const [input, output] = [join(folder, "in"), join(folder, "out")];
+  const BYTES = 4 << 20;
+  writeFileSync(input, "");
+  truncateSync(input, BYTES);
+  const pass = async (fuel: number): Promise<number> => {
+    const stdio: [number, number, number] = [openSync(input, "r"), openSync(output, "w"), 2];
+    const wasi = new ComponentWasi({ stdio });
+    const context = { fuel };
+    try {
+      await passing.instantiate({}, wasi.imports).callAsync(context, "pass");
+    } finally {
+      wasi.close();
+      closeSync(stdio[0]);
+      closeSync(stdio[1]);
+    }
+    return fuel - context.fuel;
+  };
+  try {
+    const used = await pass(1_000_000);
+    assert.ok(used >= 2 * BYTES / 64 && used < 3 * BYTES / 64, `${used} units`);
+    await assert.rejects(pass(BYTES / 64), { code: "out-of-fuel" });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
