@@ -16,8 +16,8 @@ import type { Scratch } from "./scratch.ts";
 import { countUses } from "./uses.ts";
 
 const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
-/** Fewest leaves of a chain; depth to which trees are followed. */
-const FEWEST_LEAVES = 3, DEPTH = 24;
+/** The least number of leaves of a chain, and the depth to which trees are followed. */
+const MIN_LEAVES = 3, MAX_DEPTH = 24;
 
 /** Reorders trees of `f`; returns the number of chains made and of operands exchanged. */
 export function reassociate(
@@ -52,11 +52,12 @@ class Trees {
 
   /**
    * Whether `v` is computed in the current block for one other value only, by an operation that may move down to it.
+   * Parameters and results have their places at the block's start and after the call.
    */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
     return this.#position[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
-      o !== PARAM;
+      o !== PARAM && o !== RESULT;
   }
 
   #enter(k: number): void {
@@ -82,7 +83,7 @@ class Trees {
       if (o !== ADD && o !== MUL && o !== AND && o !== OR && o !== XOR) continue;
       if (inner.has(root) || (ty[root] !== TY.I32 && ty[root] !== TY.I64)) continue;
       const leaves: number[] = [], nodes: number[] = [];
-      if (this.#collect(root, root, leaves, nodes, DEPTH) && leaves.length >= FEWEST_LEAVES) {
+      if (this.#collect(root, root, leaves, nodes, MAX_DEPTH) && leaves.length >= MIN_LEAVES) {
         this.#chain(k, leaves, nodes);
         made++;
       }
@@ -158,9 +159,11 @@ class Trees {
       const i = sched[s];
       if ((OP_VALUE_MASK[op[i]] & 3) !== 3) continue;
       const x = a[i], y = b[i];
-      if (x === y || !this.#isInner(x) || !this.#isInner(y) || this.#need(y, DEPTH) <= this.#need(x, DEPTH)) continue;
-      const middle = this.#start(y, s, DEPTH);
-      const first = middle < 0 ? -1 : this.#start(x, middle, DEPTH);
+      if (x === y || !this.#isInner(x) || !this.#isInner(y) || this.#need(y, MAX_DEPTH) <= this.#need(x, MAX_DEPTH)) {
+        continue;
+      }
+      const middle = this.#start(y, s, MAX_DEPTH);
+      const first = middle < 0 ? -1 : this.#start(x, middle, MAX_DEPTH);
       if (first < 0) continue;
       // Constants come before both: selection materializes them at their uses.
       const segment = sched.slice(first, s), cut = middle - first;

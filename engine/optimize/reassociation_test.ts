@@ -97,6 +97,20 @@ Deno.test("the operand that needs more registers is computed first", () => {
   );
 });
 
+Deno.test("an operand that needs more registers stays behind the results of a call", () => {
+  const text = `func 0 (i32 i32 i32) -> (i32)
+    sig 0 () -> (i32 i32)
+    b0(v1:i32 v2:i32 v3:i32):
+      v4:none = CALL f0() sig0
+      v5:i32 = RESULT v4 1
+      v6:i32 = SUB v1 v2
+      v7:i32 = SUB v2 v3
+      v8:i32 = XOR v6 v7
+      v9:i32 = SUB v5 v8
+      RETURN (v9)`;
+  equal(optimizeText(text, ORDER), optimizeText(text, ALL));
+});
+
 Deno.test("nothing moves across operations that are not pure", () => {
   const text = SECOND_NEEDS_MORE.replace("v7:i32 = SUB v3 v4", "v7:i32 = LOAD memory0[v3]");
   equal(optimizeText(text, ORDER), optimizeText(text, ALL));
