@@ -51,6 +51,7 @@ import { ArtifactError } from "./artifact/format.ts";
 import type { CodeArena } from "./host/code_arena.ts";
 import { type CodeImage, ImagePlace, placeImage } from "./link/image.ts";
 import {
+  Delivery,
   type ExportDescriptor,
   type ExportValue,
   type ImportDescriptor,
@@ -801,6 +802,7 @@ export {
   ArtifactError,
   type CompilationReport,
   type Context,
+  Delivery,
   type EngineLimits,
   type EngineOptions,
   type ExportDescriptor,

@@ -8,6 +8,7 @@ export {
   collectGarbage,
   type CompilationReport,
   type Context,
+  Delivery,
   Engine,
   type EngineLimits,
   type EngineOptions,

@@ -5,7 +5,7 @@
  */
 import type { TierUp } from "./tier_up.ts";
 import type { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
-import { callAsync, startCall as startSuspendableCall, Suspension } from "./runtime/suspension/async_call.ts";
+import { callAsync, Delivery, startCall as startSuspendableCall, Suspension } from "./runtime/suspension/async_call.ts";
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
 import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
@@ -558,4 +558,4 @@ export function underLimits<T>(
   return underControl(instanceOf(info), context, action, account);
 }
 
-export { Suspension };
+export { Delivery, Suspension };

@@ -3,6 +3,7 @@
  * pointer type and instantiated per environment. Invariant: the source depends on types only, never on values or on an
  * instance.
  */
+import { Delivery } from "@waft/engine";
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
 import { CHARGED_BYTES } from "./guest_memory.ts";
@@ -85,8 +86,13 @@ function build<T>(emitter: Emitter, result: string): Template<T> {
 const { ${RUNTIME_NAMES.join(", ")} } = r; const m = env.memory; const h = env.handles; let count = 0;
 ${emitter.declarations}
 ${result}`;
-  const make = new Function("env", "r", "trap", source) as (env: AbiEnv, r: object, fail: typeof trap) => T;
-  return { handles: emitter.handles, bind: (env) => make(env, runtimeOf(env), trap) };
+  const make = new Function("env", "r", "trap", "Delivery", source) as (
+    env: AbiEnv,
+    r: object,
+    fail: typeof trap,
+    delivery: typeof Delivery,
+  ) => T;
+  return { handles: emitter.handles, bind: (env) => make(env, runtimeOf(env), trap, Delivery) };
 }
 
 function at(pointer: string, offset: number): string {
@@ -267,7 +273,7 @@ function makeImported(
     const scope = hooks.enter();
     ${lift.join(" ")}
     const x0 = call(${args.join(", ")});
-    if (x0 instanceof Promise) return x0.then((x0) => finish(x0, ${state}));
+    if (x0 instanceof Promise) return new Delivery(x0, (x0) => finish(x0, ${state}));
     return finish(x0, ${state});
   };
 };`,

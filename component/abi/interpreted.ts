@@ -3,6 +3,7 @@
  * Out: the same functions, composed of one closure per type. Invariant: for every type and value the effects are those
  * of the generated code.
  */
+import { Delivery } from "@waft/engine";
 import type { FuncType, ValType } from "../model/types.ts";
 import type {
   AbiLayer,
@@ -496,7 +497,7 @@ function imported(type: FuncType, pointer: PointerType) {
         return lowered[0];
       };
       const value = hooks.call(...lift(flat));
-      return value instanceof Promise ? value.then(finish) : finish(value);
+      return value instanceof Promise ? new Delivery(value, finish) : finish(value);
     };
   });
 }

@@ -63,7 +63,7 @@ const storing = compileComponent(engine, STORING);
 const LIMITS: readonly (readonly [Context, string, RegExp])[] = [
   [{ deadline: 50 }, "interrupted", /^the deadline/],
   [{ processorTime: 50 }, "interrupted", /^the limit of 50 ms of processor time/],
-  [{ fuel: 10_000 }, "out-of-fuel", /units of fuel/],
+  [{ fuel: 10_000 }, "out-of-fuel", /fuel/],
 ];
 
 Deno.test("limits stop realloc when the host stores arguments", async () => {
@@ -81,6 +81,39 @@ for (const way of ["result", "stream", "future"]) {
     }
   });
 }
+
+Deno.test("limits stop realloc when the host stores the value of a promise for a component without async", async () => {
+  const source = `(component
+    (import "ask" (func $ask (result string)))
+    (core module $memory
+      (memory (export "m") 1)
+      (global $spins (export "spins") (mut i32) (i32.const 1))
+      (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+        (loop (br_if 0 (global.get $spins)))
+        (i32.const 64)))
+    (core instance $memory (instantiate $memory))
+    (core func $ask (canon lower (func $ask)
+      (memory (core memory $memory "m")) (realloc (core func $memory "realloc"))))
+    (core module $main
+      (import "h" "ask" (func $ask (param i32)))
+      (import "m" "m" (memory 1))
+      (import "m" "spins" (global $spins (mut i32)))
+      (func (export "ask") (call $ask (i32.const 16)))
+      (func (export "length") (result i32)
+        (global.set $spins (i32.const 0))
+        (call $ask (i32.const 16))
+        (i32.load (i32.const 20))))
+    (core instance $main (instantiate $main
+      (with "m" (instance $memory)) (with "h" (instance (export "ask" (func $ask))))))
+    (func (export "ask") (canon lift (core func $main "ask")))
+    (func (export "length") (result u32) (canon lift (core func $main "length"))))`;
+  const component = compileComponent(engine, source);
+  for (const [context, code, detail] of LIMITS) {
+    const instance = component.instantiate({}, { ask: later });
+    await assert.rejects(instance.callAsync({ ...context }, "ask"), { name: "TrapError", code, detail });
+  }
+  assert.equal(await component.instantiate({}, { ask: later }).callAsync({}, "length"), 4);
+});
 
 /** A component that passes a stream of the host on to the host, and waits for the end. */
 const PASSING = `(component

@@ -134,6 +134,31 @@ export class Suspension {
 }
 
 /**
+ * A promise of a host function with the work by which its value becomes the guest's. The work is done when the guest
+ * continues, under the limits of its call: it may run code of the guest, such as an allocator.
+ */
+export class Delivery implements PromiseLike<unknown> {
+  /** @internal */
+  readonly promise: Promise<unknown>;
+  /** @internal */
+  readonly finish: (value: unknown) => unknown;
+
+  /** `finish` gets the value of `promise`, and returns that of the host function. */
+  constructor(promise: Promise<unknown>, finish: (value: unknown) => unknown) {
+    this.promise = promise;
+    this.finish = finish;
+  }
+
+  /** The outcome after the work, for code other than the guest's call. */
+  then<Value, Reason>(
+    onValue?: ((value: unknown) => Value | PromiseLike<Value>) | null,
+    onReason?: ((reason: unknown) => Reason | PromiseLike<Reason>) | null,
+  ): Promise<Value | Reason> {
+    return this.promise.then(this.finish).then(onValue, onReason) as Promise<Value | Reason>;
+  }
+}
+
+/**
  * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
  * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the
  * host decides when each call continues. Throws the errors of an invalid context and the reason of an aborted signal;
@@ -195,6 +220,8 @@ class AsyncCall {
   /** The host function whose promise suspends the call, and the value or reason of that promise. */
   #service: HostService | undefined;
   #settled: unknown;
+  /** The work on the value of the promise (Delivery). */
+  #finish: ((value: unknown) => unknown) | undefined;
   #poll: PollPlace | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #cancelAbort: (() => void) | undefined;
@@ -306,10 +333,12 @@ class AsyncCall {
     if (how === ENTER.RESUME) return this.#thread.resume();
     const settled = this.#settled;
     const service = this.#service!;
+    const finish = this.#finish;
     this.#settled = undefined;
     this.#service = undefined;
+    this.#finish = undefined;
     if (how === ENTER.REJECTED) throw settled;
-    service.deliver(settled);
+    service.deliver(finish === undefined ? settled : finish(settled));
     return this.#thread.resume();
   }
 
@@ -388,6 +417,11 @@ class AsyncCall {
     if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
     const onValue = this.#onValue ??= (value) => this.#onSettled(value, ENTER.FULFILLED);
     const onReason = this.#onReason ??= (reason) => this.#onSettled(reason, ENTER.REJECTED);
+    if (promise instanceof Delivery) {
+      this.#finish = promise.finish;
+      promise.promise.then(onValue, onReason);
+      return;
+    }
     // A foreign thenable might call back synchronously or twice.
     (promise instanceof Promise || promise instanceof Suspension ? promise : Promise.resolve(promise))
       .then(onValue, onReason);
