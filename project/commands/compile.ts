@@ -8,11 +8,13 @@ import { FileFailure, UsageError } from "../base/failure.ts";
 import { writeOutput } from "../base/replace_file.ts";
 import { machineOf } from "../ops/build/machine_name.ts";
 import { readInput } from "../ops/read_input.ts";
-import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
 import { compileProgress } from "./compile_progress.ts";
+import { type CompilingFlags, compilingOptions } from "./project_defaults.ts";
+import { PROJECT_OPTION_ROWS } from "./run_flags.ts";
 
-interface CompileFlags extends EngineFlags {
+interface CompileFlags extends CompilingFlags {
   readonly output: string;
   readonly target?: string;
   readonly cpu?: string;
@@ -26,24 +28,26 @@ export function addCommand(program: Command): void {
     .requiredOption("-o, --output <file>", "Output file")
     .option("--target <os/arch>", "Target machine, such as linux/arm64 or windows/amd64 (default: this one)")
     .option("--cpu <features>", "Instruction-set extensions of the target, separated by commas");
-  addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: CompileFlags) => {
-    const engine = NewEngine({ ...engineOptions(flags), tier: "optimizing" });
-    const machine = flags.target === undefined ? undefined : machineOf("--target", flags.target, flags.cpu);
-    if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
-    const done = (await compileProgress())(`compiling ${file}`);
-    let artifact: Uint8Array;
-    try {
-      const bytes = readInput(file);
-      artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
-    } catch (error) {
-      throw new FileFailure(file, error);
-    } finally {
-      done();
-    }
-    try {
-      writeOutput(flags.output, artifact);
-    } catch (error) {
-      throw new FileFailure(flags.output, error);
-    }
-  });
+  addOptions(command, [...PROJECT_OPTION_ROWS, ...ENGINE_OPTION_ROWS]).action(
+    async (file: string, flags: CompileFlags) => {
+      const engine = NewEngine({ ...await compilingOptions(flags), tier: "optimizing" });
+      const machine = flags.target === undefined ? undefined : machineOf("--target", flags.target, flags.cpu);
+      if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
+      const done = (await compileProgress())(`compiling ${file}`);
+      let artifact: Uint8Array;
+      try {
+        const bytes = readInput(file);
+        artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
+      } catch (error) {
+        throw new FileFailure(file, error);
+      } finally {
+        done();
+      }
+      try {
+        writeOutput(flags.output, artifact);
+      } catch (error) {
+        throw new FileFailure(flags.output, error);
+      }
+    },
+  );
 }

@@ -8,10 +8,22 @@ import type { EngineOptions } from "@waft/engine";
 import { currentDirectory, writeText } from "@waft/engine/internal/host/process";
 import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
+import { projectOf } from "./project_plugins.ts";
 
 /** The flags that affect a run's settings. */
 interface SettingsFlags extends EngineFlags {
   readonly parallel?: string;
+}
+
+/** The flags of a command that compiles without running anything: those of PROJECT_OPTION_ROWS as well. */
+export interface CompilingFlags extends EngineFlags {
+  readonly project?: string;
+  readonly bare?: boolean;
+}
+
+/** The engine options of such a command: those with which `waft run` compiles the same file. */
+export async function compilingOptions(flags: CompilingFlags): Promise<EngineOptions> {
+  return await projectEngineOptions(flags, await projectOf(flags), flags.bare);
 }
 
 /**

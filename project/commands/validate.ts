@@ -1,16 +1,18 @@
 /**
  * `waft validate FILE…`: prints nothing when all modules are valid, and one error per invalid module.
  */
-import { NewEngine } from "@waft/engine";
+import { type FeatureSet, NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
+import { type CompilingFlags, compilingOptions } from "./project_defaults.ts";
+import { PROJECT_OPTION_ROWS } from "./run_flags.ts";
 import process from "node:process";
 import { exitStatus, FileFailure, report } from "../base/failure.ts";
 import { readInput } from "../ops/read_input.ts";
 
 /** Validates a component; false if the bytes are not one. */
-async function validateIfComponent(bytes: Uint8Array, flags: EngineFlags): Promise<boolean> {
+async function validateIfComponent(bytes: Uint8Array, features: Partial<FeatureSet>): Promise<boolean> {
   const { componentBytes } = await import("../ops/component_bytes.ts");
   const component = await componentBytes(bytes);
   if (component === undefined) return false;
@@ -18,7 +20,7 @@ async function validateIfComponent(bytes: Uint8Array, flags: EngineFlags): Promi
     import("../../component/binary/decode.ts"),
     import("../../component/validate/validate_component.ts"),
   ]);
-  validateComponent(decodeComponent(component), { features: engineOptions(flags).features ?? {} });
+  validateComponent(decodeComponent(component), { features });
   return true;
 }
 
@@ -27,17 +29,20 @@ export function addCommand(program: Command): void {
   const command = program.command("validate")
     .description("Check that modules and components are valid, without compiling or running them.")
     .argument("<files...>", "Modules and components, in binary or text form");
-  addOptions(command, ENGINE_OPTION_ROWS).action(async (files: string[], flags: EngineFlags) => {
-    const engine = NewEngine(engineOptions(flags));
-    for (const file of files) {
-      try {
-        const bytes = readInput(file);
-        if (!await validateIfComponent(bytes, flags)) engine.validate(bytes);
-      } catch (error) {
-        const failure = new FileFailure(file, error);
-        report(failure);
-        process.exitCode = exitStatus(failure);
+  addOptions(command, [...PROJECT_OPTION_ROWS, ...ENGINE_OPTION_ROWS]).action(
+    async (files: string[], flags: CompilingFlags) => {
+      const options = await compilingOptions(flags);
+      const engine = NewEngine(options);
+      for (const file of files) {
+        try {
+          const bytes = readInput(file);
+          if (!await validateIfComponent(bytes, options.features ?? {})) engine.validate(bytes);
+        } catch (error) {
+          const failure = new FileFailure(file, error);
+          report(failure);
+          process.exitCode = exitStatus(failure);
+        }
       }
-    }
-  });
+    },
+  );
 }

@@ -11,11 +11,13 @@ import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
 import { machineOf } from "../ops/build/machine_name.ts";
 import type { FileVerification } from "../ops/verify_file.ts";
-import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS } from "./engine_options.ts";
 import { withEnvelope } from "./file_envelope.ts";
 import { addOptions } from "./option_rows.ts";
+import { type CompilingFlags, compilingOptions } from "./project_defaults.ts";
+import { PROJECT_OPTION_ROWS } from "./run_flags.ts";
 
-type VerifyFlags = EngineFlags & { readonly json?: boolean; readonly target?: string };
+type VerifyFlags = CompilingFlags & { readonly json?: boolean; readonly target?: string };
 
 /** Adds `verify`. */
 export function addCommand(program: Command): void {
@@ -26,21 +28,24 @@ export function addCommand(program: Command): void {
     .argument("<file>", "Module or component in either form, or artifact; - is standard input")
     .option("--target <os/arch>", "Compile for this machine, such as linux/arm64 (default: this one)")
     .option("--json", "Print the result as JSON");
-  addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: VerifyFlags) => {
-    const { verifyFile } = await import("../ops/verify_file.ts");
-    const architecture = flags.target === undefined ? undefined : machineOf("--target", flags.target).arch;
-    await withEnvelope(
-      "verify",
-      file,
-      flags.json === true,
-      () => verifyFile(file, engineOptions(flags), architecture),
-      {
-        data: verificationData,
-        print: (result) => writeText(1, verificationText(file, result)),
-        diagnostics: (result) => findings(file, result),
-      },
-    );
-  });
+  addOptions(command, [...PROJECT_OPTION_ROWS, ...ENGINE_OPTION_ROWS]).action(
+    async (file: string, flags: VerifyFlags) => {
+      const { verifyFile } = await import("../ops/verify_file.ts");
+      const architecture = flags.target === undefined ? undefined : machineOf("--target", flags.target).arch;
+      const options = await compilingOptions(flags);
+      await withEnvelope(
+        "verify",
+        file,
+        flags.json === true,
+        () => verifyFile(file, options, architecture),
+        {
+          data: verificationData,
+          print: (result) => writeText(1, verificationText(file, result)),
+          diagnostics: (result) => findings(file, result),
+        },
+      );
+    },
+  );
 }
 
 /** Sets the status as well. */

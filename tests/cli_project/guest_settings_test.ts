@@ -188,3 +188,19 @@ Deno.test("guests: the machine's entry and the manifest's features hold for ever
       assert.notEqual(status, 0);
     }
   }));
+
+Deno.test("commands that only compile obey the manifest as run does, and --bare ignores it", () =>
+  inProject(({ project, run }) => {
+    writeFileSync(join(project, "pair.wat"), '(module (func (export "f") (result i32 i32) i32.const 1 i32.const 2))');
+    writeFileSync(join(project, "one.wat"), '(module (func (export "f") (result i32) i32.const 1))');
+    writeFileSync(join(project, "waft.json"), '{ "settings": { "features": { "multi-value": false } } }');
+    for (const words of [["validate"], ["verify"], ["compile", "-o", "artifact"]]) {
+      const { status, err } = run([...words, "pair.wat"]);
+      assert.match(err, /feature multi-value/, words[0]);
+      assert.notEqual(status, 0);
+      assert.deepEqual(run([...words, "--bare", "pair.wat"]), { status: 0, err: "" });
+      assert.match(run([...words, "--project", "data", "one.wat"]).err, /project\.missing/);
+    }
+    assert.equal(run(["compile", "-o", "artifact", "one.wat"]).status, 0);
+    assert.deepEqual(run(["run", "--allow-precompiled", "--invoke", "f", "artifact"]), { status: 0, err: "" });
+  }));
