@@ -20,6 +20,7 @@ import { hostArchitecture } from "./host/cpu.ts";
 import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { type CodeTables, codeTables, LATE_THUNK } from "./link/image.ts";
+import { imitates, nanCodeOf } from "./nans.ts";
 import { Statistics } from "./statistics.ts";
 import type { ModuleEnv } from "./translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "./translate/module_interface.ts";
@@ -91,8 +92,10 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     : compileOptimized(valid, options);
 }
 
-function compileOptimized(valid: ValidModule, options: CompileOptions): CompiledCode {
+/** Compiles all bodies with the optimizing compiler, for `reason` if the baseline tier does not cover them. */
+function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: string): CompiledCode {
   const { env, context } = compilerState(valid, options);
+  if (reason !== undefined) env.statistics.count(`not-baseline:${reason}`, valid.funcs.length);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
   options.observe?.(code);
@@ -100,7 +103,7 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
   const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
   if (shared === "failed") {
     const { share: _, ...alone } = options;
-    return compileOptimized(valid, alone);
+    return compileOptimized(valid, alone, reason);
   }
   if (shared === "declined") {
     withBodyCompiler({ env, context, options }, (compile) => {
@@ -127,6 +130,8 @@ function compileBaselineAtPlace(valid: ValidModule, name: KernelTarget, options:
 function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
   const { features, optimizations, cpu, explicitBounds, target } = options;
   const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
+  const nanCode = nanCodeOf(options, name);
+  if (imitates(nanCode)) return compileOptimized(valid, options, "imitated-nans");
   const shape = moduleInterface(valid);
   const image = imageFacts(shape, options, new Statistics());
   const context = codegenContext(shape, options, image.statistics);
@@ -143,6 +148,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     interruptible: interruptible || options.polls === true,
     fuel,
     deterministic,
+    keepsNans: nanCode === "own",
     counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid) : undefined,
     cpu,
     features,
@@ -358,6 +364,7 @@ function describeImage(
     interruptible: env.interruptible,
     fuel: env.fuel,
     deterministic: env.deterministic,
+    nans: options.nans ?? "canonical",
     inlineSites,
     statistics: env.statistics.snapshot(),
     storage: code.storage,
@@ -381,6 +388,7 @@ export function compilerState(
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
+    nanCode: nanCodeOf(options, options.target.name),
     allPositions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });

@@ -6,6 +6,7 @@ import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { ImageStorage, MachineCode } from "./codegen/machine_code.ts";
 import type { FeatureSet } from "./features.ts";
 import type { InlineSite } from "./link/code_description.ts";
+import type { NanRule } from "./nans.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import type { ModuleEnv } from "./translate/module_env.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
@@ -33,8 +34,10 @@ export interface CompileOptions {
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
   fuel?: boolean;
-  /** Produce the same results on every machine: canonical NaNs, counted call depth. */
+  /** Produce the same results on every machine: NaNs as `nans` says, counted call depth. */
   deterministic?: boolean;
+  /** The NaNs of deterministic code; `canonical` by default. */
+  nans?: NanRule;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**

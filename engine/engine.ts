@@ -62,6 +62,7 @@ import {
   Suspension,
   underLimits,
 } from "./module.ts";
+import type { NanRule } from "./nans.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
 import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
@@ -288,6 +289,8 @@ export class Engine implements Settings {
   readonly fuel: boolean;
   /** The option `deterministic`. */
   readonly deterministic: boolean;
+  /** The option `nans`: `processor` is the name of this machine's. */
+  readonly nans: NanRule;
   /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
@@ -314,6 +317,7 @@ export class Engine implements Settings {
     this.interruptible = settings.interruptible;
     this.fuel = settings.fuel;
     this.deterministic = settings.deterministic;
+    this.nans = settings.nans;
     this.limits = settings.limits;
     this.#threads = threadCount(options.parallel);
     this.#verify = options.verify === true;
@@ -324,8 +328,8 @@ export class Engine implements Settings {
     this.#explain = options.explain;
     // Code in the cache was proven by the process that wrote it, if at all.
     this.#cache = options.cache && !this.#provesCode ? new CodeCache(options.cache) : undefined;
-    const { features, optimizations, tier, interruptible, fuel, deterministic } = settings;
-    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic]);
+    const { features, optimizations, tier, interruptible, fuel, deterministic, nans } = settings;
+    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic, nans]);
   }
 
   /**
@@ -476,6 +480,7 @@ export class Engine implements Settings {
         interruptible: this.interruptible,
         fuel: this.fuel,
         deterministic: this.deterministic,
+        nans: this.nans,
         verify: this.#verify,
       });
       const name = machineName({ os, arch });
@@ -530,6 +535,7 @@ export class Engine implements Settings {
       interruptible: this.interruptible,
       fuel: this.fuel,
       deterministic: this.deterministic,
+      nans: this.nans,
       verify: this.#verify,
     };
   }

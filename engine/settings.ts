@@ -13,6 +13,8 @@ import {
 } from "./base/arguments.ts";
 import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
+import { hostArchitecture } from "./host/cpu.ts";
+import { NAN_RULES, type NanRule } from "./nans.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
@@ -60,13 +62,20 @@ export interface EngineOptions {
    */
   fuel?: boolean;
   /**
-   * Compiles code whose results, traps and fuel are the same everywhere: arithmetic produces only the positive
-   * canonical NaN; the call depth is limited by a count in abstract units (the limit maxStackBytes, independent of
-   * machine frames); memories and tables fail to grow only by their limits (if the system has less memory, the call
-   * ends with a RangeError); relaxed instructions have one fixed result; and modules with shared memories are refused.
+   * Compiles code whose results, traps and fuel are the same everywhere: arithmetic produces NaNs as `nans` says; the
+   * call depth is limited by a count in abstract units (the limit maxStackBytes, independent of machine frames);
+   * memories and tables fail to grow only by their limits (if the system has less memory, the call ends with a
+   * RangeError); relaxed instructions have one fixed result; and modules with shared memories are refused.
    * Default: false.
    */
   deterministic?: boolean;
+  /**
+   * The NaNs of code that is `deterministic`. `canonical`: only the positive canonical NaN, which costs a test wherever
+   * a NaN may become visible. `x64`, `arm64`: those that the processor makes; code for the other one imitates them, is
+   * slow where it computes with floats, and is always optimized code. `processor`: those of this machine's processor,
+   * at no cost. Default: `canonical`.
+   */
+  nans?: NanRule | "processor";
   /** Limits of instances and of their number, always enforced. Default: the defaults of the fields. */
   limits?: EngineLimits;
   /**
@@ -163,6 +172,8 @@ export interface Settings {
   readonly fuel: boolean;
   /** True if results depend on the module and its inputs alone. */
   readonly deterministic: boolean;
+  /** The NaNs of deterministic code. */
+  readonly nans: NanRule;
   /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
 }
@@ -176,6 +187,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   interruptible: true,
   fuel: true,
   deterministic: true,
+  nans: true,
   limits: true,
   cache: true,
   perfMap: true,
@@ -217,6 +229,16 @@ export function requireLoading({ verify }: Pick<EngineOptions, "verify">): void 
   throw new TypeError('An engine with the option verify: "code" loads no artifacts: compile the module');
 }
 
+/** The option `nans`. Throws TypeError for unknown rules, and for a rule without `deterministic`. */
+function nanRule({ nans = "canonical" }: EngineOptions, deterministic: boolean): NanRule {
+  const rule = nans === "processor" ? hostArchitecture() : nans;
+  if (!NAN_RULES.includes(rule)) {
+    throw new TypeError(`The option nans must be ${NAN_RULES.join(", ")} or processor, not ${inWords(rule)}`);
+  }
+  if (rule !== "canonical" && !deterministic) throw new TypeError("The option nans requires the option deterministic");
+  return rule;
+}
+
 /**
  * Resolves `options` to settings. Throws TypeError for unknown names, invalid values and conflicting options,
  * RangeError for invalid limits.
@@ -245,6 +267,7 @@ export function settingsOf(options: EngineOptions): Settings {
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic,
+    nans: nanRule(options, deterministic),
     limits: completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits),
   };
   requireSwitches("feature", options.features ?? {}, settings.features);

@@ -7,6 +7,7 @@ import type { CodeDescription } from "../link/code_description.ts";
 import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
+import type { NanRule } from "../nans.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
@@ -18,6 +19,7 @@ export interface CodeOptions {
   interruptible: boolean;
   fuel: boolean;
   deterministic: boolean;
+  nans: NanRule;
 }
 
 /** The textual part of an artifact: engine, machine, options and the description of the code. */
@@ -56,6 +58,7 @@ export function optionNames(options: CodeOptions): string[] {
   for (const { name } of ALL_FEATURE_ROWS) if (options.features[name]) names.push(`features.${name}`);
   for (const { name } of OPTIMIZATION_ROWS) if (options.optimizations[name]) names.push(`optimizations.${name}`);
   for (const name of ["interruptible", "fuel", "deterministic"] as const) if (options[name]) names.push(name);
+  if (options.nans !== "canonical") names.push(`nans.${options.nans}`);
   return names;
 }
 

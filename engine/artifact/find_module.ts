@@ -77,6 +77,7 @@ export const COLLECTOR_OPTIONS: CodeOptions = {
   interruptible: false,
   fuel: false,
   deterministic: false,
+  nans: "canonical",
 };
 
 /** The cache key of the collector's code. */

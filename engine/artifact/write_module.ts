@@ -72,6 +72,7 @@ function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode
     interruptible: code.interruptible,
     fuel: code.fuel,
     deterministic: code.deterministic,
+    nans: code.nans,
     hash: toHex(code.hash),
     codeOffset: code.metadata.codeOffset,
     layout: code.layout,

@@ -2,13 +2,12 @@
  * Memory operands of vector operations. 16-byte operands need the VEX encoding, since addresses of WebAssembly are not
  * aligned; scalars and halves do not. The instruction must read exactly the bytes of the load.
  */
-import { OP } from "../ir/ops.ts";
+import { commutes, OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { fold } from "../codegen/folding.ts";
 import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
-import { FLAG, OP_FLAGS } from "../ir/ops.ts";
 
 /** Folds an unsigned load of a narrow lane into `id`. */
 function foldNarrow(s: X64Lowering, load: number, id: number, op: number): void {
@@ -83,7 +82,7 @@ export function foldVector(s: X64Lowering, id: number): void {
   const last = EXCHANGED[o] === 1 ? a[id] : b[id];
   const first = EXCHANGED[o] === 1 ? b[id] : a[id];
   if (foldLoad(s, last, id, TY.V128)) return;
-  if ((OP_FLAGS[o] & FLAG.COMMUTES) !== 0) foldLoad(s, first, id, TY.V128);
+  if (commutes(s.f, o)) foldLoad(s, first, id, TY.V128);
 }
 
 /** Folds a lane into the store of it. */

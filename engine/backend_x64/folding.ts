@@ -10,7 +10,7 @@
 import { canMoveTo, foldLoad, isLowHalf, keepsWidth } from "./fold_loads.ts";
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
-import { OP } from "../ir/ops.ts";
+import { commutes, OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
@@ -169,9 +169,9 @@ function foldOperandLoad(s: X64Lowering, id: number): void {
   foldLoad(s, s.a[id], id, s.ty[s.a[id]]);
 }
 
-/** Either operand may be the folded load: the operation commutes. */
+/** Either operand may be the folded load if the operation commutes. */
 function foldCommutingFloat(s: X64Lowering, id: number): void {
-  if (!foldFloatLoad(s, s.b[id], id, s.ty[id])) foldFloatLoad(s, s.a[id], id, s.ty[id]);
+  if (!foldFloatLoad(s, s.b[id], id, s.ty[id]) && commutes(s.f, s.op[id])) foldFloatLoad(s, s.a[id], id, s.ty[id]);
 }
 
 /**

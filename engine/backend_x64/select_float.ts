@@ -3,7 +3,7 @@
  * the CPU has AVX, and the legacy form works in the register of its first operand. Bit patterns of NaNs are never
  * changed by moves, negation, absolute value or sign copying.
  */
-import { OP } from "../ir/ops.ts";
+import { commutes, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
@@ -31,7 +31,8 @@ function binary(s: X64Lowering, row: number, id: number, x: number, y: number): 
 function commutative(s: X64Lowering, row: number, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
-  const exchange = s.isFoldedLoad(x) || (!s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
+  const exchange = s.isFoldedLoad(x) ||
+    (commutes(s.f, s.op[id]) && !s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
   binary(s, row, id, exchange ? y : x, exchange ? x : y);
 }
 

@@ -4,7 +4,7 @@
  * operations that SSE4.1 allows.
  */
 import { constantVector } from "../codegen/lowering_context.ts";
-import { OP } from "../ir/ops.ts";
+import { commutes, OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { SHARED } from "./image_constants.ts";
@@ -72,7 +72,7 @@ function single(s: X64Lowering, id: number): void {
   let y = s.b[id];
   // A constant is best as the last operand, which can be memory, unless a folded load is there already.
   const constantFirst = s.op[x] === OP.CONST && s.op[y] !== OP.CONST && !s.isFoldedLoad(y);
-  if (EXCHANGED[o] === 1 || s.isFoldedLoad(x) || (isCommutative(o) && constantFirst)) {
+  if (EXCHANGED[o] === 1 || s.isFoldedLoad(x) || (isCommutative(s, o) && constantFirst)) {
     [x, y] = [y, x];
   }
   const first = s.reg(x);
@@ -80,10 +80,12 @@ function single(s: X64Lowering, id: number): void {
   s.vregs[id] = twoSource(s, row, first, VECTOR_IMMEDIATE[o]);
 }
 
-function isCommutative(o: number): boolean {
-  return o === OP.VAND || (o >= OP.VOR && o <= OP.VADD) || o === OP.VMUL || o === OP.VFADD || o === OP.VFMUL ||
-    (o >= OP.VMIN_S && o <= OP.VDOT_S) || o === OP.VEQ || o === OP.VFEQ || o === OP.VFNE ||
-    o === OP.VADD_SAT_S || o === OP.VADD_SAT_U;
+/** Whether it pays to exchange the operands of `o`. */
+function isCommutative(s: X64Lowering, o: number): boolean {
+  return commutes(s.f, o) &&
+    (o === OP.VAND || (o >= OP.VOR && o <= OP.VADD) || o === OP.VMUL || o === OP.VFADD || o === OP.VFMUL ||
+      (o >= OP.VMIN_S && o <= OP.VDOT_S) || o === OP.VEQ || o === OP.VFEQ || o === OP.VFNE ||
+      o === OP.VADD_SAT_S || o === OP.VADD_SAT_U);
 }
 
 export function selectBinary(s: X64Lowering, id: number): void {

@@ -20,6 +20,8 @@ export interface KernelOptions {
   interruptible: boolean;
   fuel: boolean;
   deterministic: boolean;
+  /** True if deterministic code has the NaNs of this processor. */
+  keepsNans?: boolean;
   /** By defined function: 1 if it counts the depth of calls; without it, none does. */
   counted?: Uint8Array | undefined;
   cpu: ReadonlySet<string>;
@@ -188,11 +190,13 @@ function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
 
 function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayout): void {
   const { explicitBounds, unchecked, stackFence, interruptible, fuel, deterministic, cpu } = options;
+  const keepsNans = options.keepsNans === true;
   w.header(
     layout.H_MODE,
     (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
       (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
-      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked === true ? layout.MODE_UNCHECKED : 0),
+      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked === true ? layout.MODE_UNCHECKED : 0) |
+      (keepsNans ? layout.MODE_OWN_NANS : 0),
   );
   w.header(
     layout.H_CPU,

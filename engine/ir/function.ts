@@ -141,6 +141,8 @@ export class IrFunction {
   charged = false;
   /** Whether the function has canonicalizations of NaNs (canonical_nan.ts). */
   canonicalizes = false;
+  /** Whether NaNs are those of the processor: operands of float arithmetic keep their order (ops.ts: commutes). */
+  keepsNans = false;
   /** Whether the function is treated as calling, although it does not call. */
   treatedAsCalling = false;
 
@@ -161,6 +163,7 @@ export class IrFunction {
     this.inlineSites.length = 0;
     this.charged = false;
     this.canonicalizes = false;
+    this.keepsNans = false;
     this.treatedAsCalling = false;
   }
 

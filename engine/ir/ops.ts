@@ -211,6 +211,14 @@ export const OP_FLAGS: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
   return bits;
 });
 
+/** By operation: 1 if which of two NaNs the result is made from depends on the order of the operands. */
+const ORDERS_NANS: Uint8Array = Uint8Array.from(OP_ROWS, ({ name }) => Number(/^V?F(ADD|MUL)$/.test(name)));
+
+/** Whether the operands of operation `op` may be exchanged in `f`; see IrFunction.keepsNans. */
+export function commutes({ keepsNans }: { readonly keepsNans: boolean }, op: number): boolean {
+  return (OP_FLAGS[op] & FLAG.COMMUTES) !== 0 && !(keepsNans && ORDERS_NANS[op] !== 0);
+}
+
 /** The operand columns of operation `op` that are values: bit 0 for a, 1 for b, 2 for c. */
 export const OP_VALUE_MASK: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
   let bits = 0;

@@ -3,6 +3,7 @@
  * for the compiler's output, artifacts, tokens for other threads and loaded modules.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
+import type { NanRule } from "../nans.ts";
 import type { CodeTables } from "./image.ts";
 
 /** An inlined call: the site that contains it, where the call was, and the function that was called. */
@@ -30,8 +31,10 @@ export interface CodeDescription {
   readonly interruptible: boolean;
   /** The code charges fuel. */
   readonly fuel: boolean;
-  /** The code behaves the same on every machine: calls count the depth, NaNs are canonical. */
+  /** The code behaves the same on every machine: calls count the depth, NaNs are as `nans` says. */
   readonly deterministic: boolean;
+  /** The NaNs of deterministic code. */
+  readonly nans: NanRule;
   readonly inlineSites: InlineSites;
 }
 
@@ -45,6 +48,6 @@ export interface UnplacedCode extends CodeDescription {
 
 /** The description alone, of an object that has more. */
 export function describeCode(code: CodeDescription): CodeDescription {
-  const { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, inlineSites } = code;
-  return { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, inlineSites };
+  const { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, inlineSites } = code;
+  return { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, inlineSites };
 }

@@ -8,7 +8,7 @@
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import type { IrFunction } from "../ir/function.ts";
-import { DIVISION_CHECK, FLAG, INVERSE, MIRROR, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
+import { commutes, DIVISION_CHECK, INVERSE, MIRROR, OP, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { divideByConstant } from "./divide.ts";
 import type { Rewriting } from "./rewriting.ts";
@@ -78,13 +78,13 @@ export function simplify(rewrite: Rewriting, i: number): number {
 function order(f: IrFunction, i: number, op: number): void {
   const a = f.a[i], b = f.b[i];
   const swapped = MIRROR[op];
-  const commutes = (OP_FLAGS[op] & FLAG.COMMUTES) !== 0;
-  if (!commutes && swapped === 0) return;
+  const isCommutative = commutes(f, op);
+  if (!isCommutative && swapped === 0) return;
   const wrong = f.op[a] === CONST ? f.op[b] !== CONST : f.op[b] !== CONST && a > b;
   if (!wrong) return;
   f.a[i] = b;
   f.b[i] = a;
-  if (!commutes) f.op[i] = swapped;
+  if (!isCommutative) f.op[i] = swapped;
 }
 
 /** The value of instruction `i` when its operands are constants and the result is exact. */

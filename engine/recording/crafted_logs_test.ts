@@ -96,6 +96,32 @@ function announcing(length: number, packed: Uint8Array): Uint8Array {
   return Buffer.concat(parts);
 }
 
+/** `log` with another version in its head, with right checksums. */
+function withVersion(log: Uint8Array, version: number): Uint8Array {
+  const bytes = Buffer.from(log);
+  const HEAD = 12;
+  bytes.writeUInt32LE(version, HEAD - 4);
+  let checksum: Uint8Array = createHash("sha256").update(bytes.subarray(0, HEAD)).digest().subarray(0, 16);
+  for (let at = HEAD; at < bytes.length;) {
+    const end = at + 5 + bytes.readUInt32LE(at + 1);
+    checksum = createHash("sha256").update(checksum).update(bytes.subarray(at, end)).digest().subarray(0, 16);
+    bytes.set(checksum, end);
+    at = end + 16;
+  }
+  return bytes;
+}
+
+Deno.test("a log of version 1 is replayed, one of an unknown version is refused", () => {
+  const log = sampleLog();
+  assert.equal(replay(withVersion(log, 1)).hash, replay(log).hash);
+  for (const version of [0, 3]) {
+    assert.throws(() => replay(withVersion(log, version)), {
+      name: "RecordingError",
+      message: `The recording cannot be read: it has version ${version}, but this build reads versions 1 to 2`,
+    });
+  }
+});
+
 Deno.test("a chunk that announces more than its payload may hold is refused before it is inflated", () => {
   const small = deflateRawSync(new Uint8Array(1000));
   const rows: readonly (readonly [length: number, packed: Uint8Array, error: RegExp])[] = [

@@ -167,7 +167,7 @@ class Description {
   }
 
   #begin(reader: ByteReader): string {
-    this.#metered = reader.u8() === 1;
+    this.#metered = (reader.u8() & 1) === 1;
     for (let limit = 0; limit < 4; limit++) reader.u64();
     for (const { desc } of this.#module.imports) {
       if (desc.kind === "func") reader.u8();

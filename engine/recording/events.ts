@@ -5,7 +5,10 @@
  * Invariant: an event is in one chunk of the log, and replaying the events in order repeats the run.
  */
 export const EVENT = {
-  /** Limits and imports of the instance, changes; followed by READY or THREW. */
+  /**
+   * The code (bit 0: it counts fuel; the other bits: its NaNs, an index of NAN_RULES), limits and imports of the
+   * instance, changes; followed by READY or THREW.
+   */
   BEGIN: 1,
   /** The segments have run. */
   READY: 2,

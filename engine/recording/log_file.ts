@@ -17,7 +17,8 @@ import { UNCATCHABLE, WaftError } from "../errors.ts";
 import { nodeModule } from "../host/process.ts";
 
 const MAGIC = new TextEncoder().encode("\0waftrec");
-const VERSION = 1;
+/** Logs of version 1 are of code with canonical NaNs. */
+const VERSION = 2;
 const HEAD_BYTES = MAGIC.length + 4;
 const CHUNK_HEAD_BYTES = 5;
 const CHECKSUM_BYTES = 16;
@@ -142,8 +143,8 @@ function chunksOf(bytes: Uint8Array): Chunk[] {
   if (bytes.length < HEAD_BYTES) refuse("it is cut off", bytes.length);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const version = view.getUint32(MAGIC.length, true);
-  if (version !== VERSION) {
-    refuse(`it has version ${version}, but this build reads version ${VERSION}`, MAGIC.length);
+  if (version < 1 || version > VERSION) {
+    refuse(`it has version ${version}, but this build reads versions 1 to ${VERSION}`, MAGIC.length);
   }
   const chunks: Chunk[] = [];
   let checksum = sha256(bytes.subarray(0, HEAD_BYTES)).subarray(0, CHECKSUM_BYTES);

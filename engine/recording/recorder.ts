@@ -17,6 +17,7 @@ import type { ByteWriter } from "../base/bytes.ts";
 import { toHex } from "../base/hex.ts";
 import { isThenable, takesPromise } from "../runtime/boundary/marshal.ts";
 import { Suspension } from "../runtime/suspension/async_call.ts";
+import { NAN_RULES } from "../nans.ts";
 import { type ControlContext, fuelUnits } from "../runtime/suspension/call_limits.ts";
 import type { BoundaryFunction, CallRecorder, RecordedCall } from "../runtime/suspension/call_recorder.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
@@ -152,7 +153,7 @@ export class Recorder implements CallRecorder {
       this.#taken(value, index, position);
     });
     const out = this.#log.event(EVENT.BEGIN);
-    out.u8(module.fuel ? 1 : 0);
+    out.u8((module.fuel ? 1 : 0) | NAN_RULES.indexOf(module.nans) << 1);
     this.#writeLimits(out, limits);
     this.#writeImports(out, instance);
     this.#changes.writeImports(out);

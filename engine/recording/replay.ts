@@ -15,6 +15,7 @@ import { toHex } from "../base/hex.ts";
 import { NewEngine } from "../engine.ts";
 import { MalformedError, TrapError } from "../errors.ts";
 import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
+import { NAN_RULES } from "../nans.ts";
 import { Tag } from "../runtime/exceptions/exception.ts";
 import type { ControlContext } from "../runtime/suspension/call_limits.ts";
 import { startCall, Suspension } from "../runtime/suspension/async_call.ts";
@@ -163,13 +164,15 @@ class Replay implements CallRecorder {
   #instantiate(): void {
     if (this.#log.kind !== EVENT.BEGIN) this.#log.fail("it does not begin with an instantiation");
     const reader = this.#log.event();
-    const fuel = reader.u8() === 1;
+    const code = reader.u8();
+    const fuel = (code & 1) === 1;
+    const nans = NAN_RULES[code >> 1] ?? reader.fail("unknown NaNs", reader.pos - 1);
     const [maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes] = [0, 0, 0, 0].map(() => {
       return Number(reader.u64BigInt());
     });
     const limits: Required<InstanceLimits> = { maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes };
     const { observe: _, ...engine } = this.#options;
-    const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, fuel })
+    const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, nans, fuel })
       .compile(this.#log.module).internal;
     try {
       const imports = this.#readImports(reader, module);

@@ -1,8 +1,8 @@
 /**
  * The deterministic profile (specification, appendix "Profiles"): removes the choices that the specification leaves to
  * the machine or the compiler. In: the translator's calls in a module compiled to be deterministic. Out: NaNs produced
- * by arithmetic are the positive canonical NaN, and the call depth is limited by a count that depends only on the bytes
- * of the bodies.
+ * by arithmetic are the positive canonical NaN, or those of a processor (imitated_nans.ts), and the call depth is
+ * limited by a count that depends only on the bytes of the bodies.
  *
  * Depth: the thread holds the remaining stack, in units of wasm. A caller stores the amount that it leaves to the
  * callee; the callee subtracts its own share, and traps if too little remains. Nothing needs to be restored, however a
@@ -16,22 +16,12 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
-import { opcodeColumn } from "../wasm/opcodes.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "./counted_functions.ts";
+import { MAKES_NAN } from "./imitated_nans.ts";
 import type { Translation } from "./translation.ts";
 
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
-
-/** Names of float instructions whose result may be a new NaN, without the type in front. */
-const ARITHMETIC =
-  /^(add|sub|mul|div|min|max|sqrt|ceil|floor|trunc|nearest|demote_\w+|promote_\w+|relaxed_(n?madd|min|max))$/;
-/** By opcode row: 1 if the instruction may produce a NaN of 32 bits, 2 for one of 64 bits, else 0. */
-export const MAKES_NAN: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => {
-  const [type, name] = mnemonic.split(".");
-  if (!/^f(32|64)(x\d)?$/.test(type) || !ARITHMETIC.test(name)) return 0;
-  return type.startsWith("f64") ? 2 : 1;
-});
 
 const LANES32 = canonicalLanes(SHAPE.F32X4);
 const LANES64 = canonicalLanes(SHAPE.F64X2);

@@ -42,7 +42,7 @@ import {
   trapHere,
 } from "./control.ts";
 import { enterCatch, enterTry, EXCEPTION_HANDLERS } from "./exceptions.ts";
-import { canonicalize, MAKES_NAN } from "./deterministic.ts";
+import { canonicalize } from "./deterministic.ts";
 import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import type { ModuleEnv } from "./module_env.ts";
@@ -50,6 +50,7 @@ import { OBJECT_HANDLERS } from "./objects.ts";
 import { REFERENCE_HANDLERS } from "./references.ts";
 import { TABLE_HANDLERS } from "./tables.ts";
 import { translateGlobalGet, translateGlobalSet } from "./globals.ts";
+import { MAKES_NAN, translateFloat } from "./imitated_nans.ts";
 import { BODY } from "./summaries.ts";
 import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
@@ -172,8 +173,8 @@ export class FunctionTranslator extends Translation {
     }
     if (!this.reachable) return;
     if (this.deterministic && MAKES_NAN[id] !== 0) {
-      this.#common(id, imm, at);
-      canonicalize(this, id);
+      translateFloat(this, id, () => this.#common(id, imm, at));
+      if (this.nanCode === "canonical") canonicalize(this, id);
     } else this.#common(id, imm, at);
   }
 
@@ -341,6 +342,7 @@ export class FunctionTranslator extends Translation {
     const funcIndex = valid.importedFuncCount + definedIndex;
     f.reset(env.summaries.bytes[definedIndex] + valid.funcTypes[funcIndex].params.length);
     f.funcIndex = funcIndex;
+    f.keepsNans = env.nanCode === "own";
     f.signatures = env.signatures;
     f.signature = env.signatures[env.funcSignature[funcIndex]];
     f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });

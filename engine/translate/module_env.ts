@@ -8,6 +8,7 @@
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
  * memory 0.
  */
+import type { NanCode } from "../nans.ts";
 import type { OptimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
@@ -41,8 +42,10 @@ export interface EnvOptions {
   interruptible?: boolean;
   /** Charge fuel. */
   fuel?: boolean;
-  /** Leave no choice to the machine or the compiler: canonical NaNs, a counted call depth. */
+  /** Leave no choice to the machine or the compiler: NaNs, the call depth. */
   deterministic?: boolean;
+  /** The NaNs of deterministic code; `canonical` by default. */
+  nanCode?: NanCode;
   /** Give positions to pure instructions too: for tools. The code is the same. */
   allPositions?: boolean;
   optimizations: OptimizationSet;
@@ -58,6 +61,7 @@ export interface ModuleEnv extends ModuleInterface {
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly deterministic: boolean;
+  readonly nanCode: NanCode;
   /** By defined function: whether it counts the depth of calls (counted_functions.ts); empty unless deterministic. */
   readonly counted: Uint8Array;
   readonly allPositions: boolean;
@@ -126,6 +130,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
+    nanCode: options.nanCode ?? (options.deterministic === true ? "canonical" : "any"),
     counted: options.deterministic === true ? countedFunctions(valid) : new Uint8Array(0),
     allPositions: options.allPositions ?? false,
     depthRegion,

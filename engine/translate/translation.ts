@@ -11,6 +11,7 @@ import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import type { NanCode } from "../nans.ts";
 import type { CodeVisitor } from "../validate/visitor.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
@@ -77,6 +78,8 @@ export abstract class Translation implements CodeVisitor {
   // Determinism (deterministic.ts): the thread's address, the stack that the open activation received and leaves to
   // callees.
   deterministic = false;
+  /** The code for the bits of NaNs. */
+  nanCode: NanCode = "any";
   depthThread = 0;
   depthReceived = 0;
   depthLeft = 0;
@@ -113,6 +116,7 @@ export abstract class Translation implements CodeVisitor {
     this.positioned = env.fuel || env.allPositions;
     this.b.marksPure = env.allPositions;
     this.deterministic = env.deterministic;
+    this.nanCode = env.nanCode;
     this.zeros.fill(0);
   }
 

@@ -9,6 +9,7 @@ import { OP, type OpName } from "../ir/ops.ts";
 import { SHAPE, SHAPE_LANE_TY, SHAPE_NAMES, TY } from "../ir/types.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { SIMD_ROWS } from "../wasm/opcodes_simd.ts";
+import { imitatedStep } from "./imitated_nans.ts";
 import { checkedAddress, staticOffset, translateLoad, translateStore } from "./memory.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { sameBytes, ZERO_VECTOR } from "./vector_constants.ts";
@@ -188,8 +189,10 @@ function multiplyAdd(shape: number, negated: boolean): Handler {
   return (t) => {
     const c = t.pop();
     const b = t.pop();
-    const product = vector(t, OP.VFMUL, shape, t.pop(), b);
-    t.push(negated ? vector(t, OP.VFSUB, shape, c, product) : vector(t, OP.VFADD, shape, product, c));
+    const a = t.pop();
+    const product = imitatedStep(t, shape, a, b, vector(t, OP.VFMUL, shape, a, b));
+    const [x, y] = negated ? [c, product] : [product, c];
+    t.push(imitatedStep(t, shape, x, y, vector(t, negated ? OP.VFSUB : OP.VFADD, shape, x, y)));
   };
 }
 

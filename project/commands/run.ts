@@ -37,7 +37,12 @@ async function recordingOf(path: string | undefined): Promise<RunOptions["record
 /** Options for code that a replay can repeat; the place of an interruption is known by its fuel. */
 function recordableEngine(engine: EngineOptions, isRecorded: boolean): EngineOptions {
   if (!isRecorded) return engine;
-  return { ...engine, deterministic: true, ...(engine.interruptible === true ? { fuel: true } : {}) };
+  return {
+    ...engine,
+    deterministic: true,
+    nans: "processor",
+    ...(engine.interruptible === true ? { fuel: true } : {}),
+  };
 }
 
 /** Adds `run`. */

@@ -1,6 +1,7 @@
 /**
  * Recordings made on one host and replayed on another: `recordings.ts record FOLDER COUNT` records random programs of
- * COUNT seeds, a WASI program, an interrupted one and one with asynchronous calls, and writes the logs to FOLDER.
+ * COUNT seeds, a WASI program, an interrupted one, one with asynchronous calls, and loops over NaNs, and writes the
+ * logs to FOLDER. The code has the NaNs of the recording processor.
  * `recordings.ts replay FOLDER` replays them in both tiers; a replay compares the state and the fuel with the log.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,6 +11,7 @@ import { type Context, NewEngine } from "../../engine/mod.ts";
 import { Recorder, replay } from "../../engine/recording/mod.ts";
 import { Wasi } from "../../engine/wasi/mod.ts";
 import { replayPrograms } from "../fuzz/recording.ts";
+import { fillWithNans, nanProgram } from "../support/nan_programs.ts";
 
 const PROGRAM = `(module
   (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
@@ -27,11 +29,16 @@ const PROGRAM = `(module
   (func (export "wait") (param i32) (result f64)
     (f64.add (call $wait (local.get 0)) (call $wait (i32.const 1)))))`;
 
+/** The number of programs over NaNs. */
+const NAN_SEEDS = 40;
+
 /** Records calls of PROGRAM. */
 async function recorded(...calls: readonly (readonly [name: string, context: Context, ...args: unknown[]])[]) {
   const recorder = new Recorder(PROGRAM);
   const wasi = new Wasi();
-  const instance = NewEngine({ deterministic: true, fuel: true, interruptible: true }).compile(PROGRAM)
+  const instance = NewEngine({ deterministic: true, nans: "processor", fuel: true, interruptible: true }).compile(
+    PROGRAM,
+  )
     .instantiate({ record: recorder }, {
       wasi_snapshot_preview1: wasi.imports,
       env: { wait: (n: number) => new Promise((resolve) => setTimeout(() => resolve(Math.random()), n)) },
@@ -39,6 +46,17 @@ async function recorded(...calls: readonly (readonly [name: string, context: Con
   wasi.attach(instance);
   await Promise.allSettled(calls.map(([name, context, ...args]) => instance.callAsync(context, name, ...args)));
   wasi.close();
+  return recorder.finish().log;
+}
+
+/** Records a random program over NaNs. */
+function recordedNans(seed: number): Uint8Array {
+  const text = nanProgram(seed);
+  const recorder = new Recorder(text);
+  const instance = NewEngine({ deterministic: true, nans: "processor" }).compile(text)
+    .instantiate({ record: recorder });
+  fillWithNans(new DataView((instance.exports["memory"] as { buffer: ArrayBuffer }).buffer), seed);
+  instance.call({}, "run");
   return recorder.finish().log;
 }
 
@@ -51,6 +69,7 @@ async function record(folder: string, seeds: number): Promise<void> {
   write(
     await recorded(["spin", { fuel: 10_000 }], ["wait", {}, 5], ["wait", { deadline: 3 }, 60_000], ["wait", {}, 2]),
   );
+  for (let seed = 0; seed < NAN_SEEDS; seed++) write(recordedNans(seed));
   console.log(`recorded: ${count}`);
 }
 

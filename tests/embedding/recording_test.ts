@@ -274,6 +274,24 @@ const ENDLESS = `(module (memory (export "memory") 1)
     (loop $l (memory.fill (i32.const 100) (i32.load (i32.const 40)) (i32.const 5000))
       (i32.store (i32.const 40) (i32.add (i32.const 1) (i32.load (i32.const 40)))) (br $l))))`;
 
+Deno.test("a recording has the NaNs of the code that it was made with, in every tier of a replay", () => {
+  const text = `(module (memory (export "memory") 1)
+    (func (export "run") (param f64 f64) (f64.store (i32.const 0) (f64.div (local.get 0) (local.get 1)))
+      (v128.store (i32.const 16) (f32x4.max (v128.load (i32.const 16)) (v128.load (i32.const 32))))
+      (f64.store (i32.const 8) (f64.mul (f64.load (i32.const 16)) (f64.load (i32.const 32))))))`;
+  const hashes = (["canonical", "x64", "arm64"] as const).map((nans) => {
+    const recorder = new Recorder(text);
+    const instance = NewEngine({ deterministic: true, nans }).compile(text).instantiate({ record: recorder });
+    const memory = new Uint32Array((instance.exports["memory"] as { buffer: ArrayBuffer }).buffer);
+    memory.set([1, 0xfff80000, 0x7fa00000, 0x7fc00001, 2, 0xfff00000, 1, 2], 4);
+    instance.call({}, "run", 0, 0);
+    const { log, hash } = recorder.finish();
+    for (const tier of ["optimizing", "baseline"] as const) assert.equal(replay(log, { tier }).hash, hash);
+    return hash;
+  });
+  assert.equal(new Set(hashes).size, 3);
+});
+
 Deno.test("an interruption happens at the same place in code of every tier", () => {
   for (const tier of ["optimizing", "baseline"] as const) {
     const module = NewEngine({ ...OPTIONS, tier }).compile(ENDLESS);

@@ -13,7 +13,7 @@ import { generateModules } from "./generate_module.ts";
 import { runScenario } from "./scenario.ts";
 import { type Subject, waft } from "./subject.ts";
 
-const OPTIONS: EngineOptions = { deterministic: true, fuel: true };
+const OPTIONS: EngineOptions = { deterministic: true, fuel: true, nans: "processor" };
 const FEATURES = COMPILED_FEATURES.filter((name) => name !== "threads");
 const REPLAYS: readonly ReplayOptions[] = [
   { tier: "optimizing", bounds: "guard" },

@@ -314,7 +314,7 @@ function walk(): void {
     if (metering.isMetered()) metering.meter(row);
     visit(row);
     if (reader.status !== layout.STATUS_DONE) return;
-    if (frames.live && metering.isDeterministic()) metering.canonicalize(row);
+    if (frames.live && metering.hasCanonicalNans()) metering.canonicalize(row);
   }
 }
 

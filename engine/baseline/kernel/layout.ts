@@ -96,6 +96,8 @@ export const MODE_FUEL: i32 = 8;
 export const MODE_DETERMINISTIC: i32 = 16;
 /** Memory 0 is the whole address space, and no access to it is checked: intrinsic modules. */
 export const MODE_UNCHECKED: i32 = 32;
+/** NaNs are those that the processor makes; else deterministic code makes them canonical. */
+export const MODE_OWN_NANS: i32 = 64;
 
 /** Bits of H_CPU. */
 export const CPU_LZCNT: i32 = 1;

@@ -50,8 +50,13 @@ export function isMetered(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_FUEL) !== 0;
 }
 
-export function isDeterministic(): boolean {
+function isDeterministic(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_DETERMINISTIC) !== 0;
+}
+
+/** Whether every NaN that an instruction makes is canonical. */
+export function hasCanonicalNans(): boolean {
+  return (load32(layout.H_MODE) & (layout.MODE_DETERMINISTIC | layout.MODE_OWN_NANS)) === layout.MODE_DETERMINISTIC;
 }
 
 /** Adds `units` to the price of the open region; emits its charge if there is none yet. */

@@ -8,7 +8,8 @@ import { queueVector } from "./fragments.ts";
 import { rip, rmx, rr, rrByte } from "./encoding_x64.ts";
 import { constant, move, withShared } from "./machine_x64.ts";
 import { accessBase, accessIndex, accessOffset } from "./machine_x64.ts";
-import type { i32 } from "./memory.ts";
+import { H_MODE, MODE_OWN_NANS } from "./layout.ts";
+import { type i32, load32 } from "./memory.ts";
 import * as op from "./operations.ts";
 import { SHARED_ABS32, SHARED_ABS64, SHARED_SIGN32, SHARED_SIGN64 } from "./constants.ts";
 
@@ -369,7 +370,8 @@ function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
 
 /**
  * d = minimum or maximum, computed in both operand orders, because the instruction returns its second operand if both
- * are zeros or one is a NaN. NaNs in the result become canonical, with either sign.
+ * are zeros or one is a NaN. NaNs in the result become canonical, with either sign; where the sign counts, it is
+ * negative, as in optimized code.
  */
 function extremum(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): void {
   const opcode = packed(shape, operation === op.V_FMIN ? 0x5d : 0x5f);
@@ -385,7 +387,7 @@ function extremum(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): v
     vv(packed(shape, 0x5c), t, d);
   }
   vvi(packed(shape, 0xc2), d, t, 3);
-  if (operation === op.V_FMIN) vv(POR, t, d);
+  if (operation === op.V_FMIN || (load32(H_MODE) & MODE_OWN_NANS) !== 0) vv(POR, t, d);
   shiftBy(shape === op.F64X2 ? op.I64X2 : op.I32X4, 2, d, shape === op.F64X2 ? 13 : 10);
   vv(PANDN, d, t);
 }

@@ -7,6 +7,7 @@ import type { ContextLayout } from "../../abi/context_layout.ts";
 import { Bug, type SourcePlace } from "../../errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
+import type { NanRule } from "../../nans.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
@@ -37,6 +38,8 @@ export class CompiledModule implements ImageOwner {
   readonly fuel: boolean;
   /** True if the code is deterministic: calls count the stack depth, and growth fails only at limits. */
   readonly deterministic: boolean;
+  /** The NaNs of deterministic code. */
+  readonly nans: NanRule;
   /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
   readonly funcTypes: readonly FuncType[];
@@ -94,6 +97,7 @@ export class CompiledModule implements ImageOwner {
     this.interruptible = parts.interruptible;
     this.fuel = parts.fuel;
     this.deterministic = parts.deterministic;
+    this.nans = parts.nans;
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
