@@ -254,6 +254,7 @@ const DATA: { readonly [command: string]: object } = {
         bytes: count,
         module: record({ bytes: count, sha256: text }),
         metered: flag,
+        nans: text,
         events: count,
         calls: count,
         hostCalls: list(record({ module: text, name: text, calls: count, bytesWritten: count })),

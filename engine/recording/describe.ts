@@ -8,6 +8,7 @@ import { shortName } from "../base/guest_stack.ts";
 import { toHex } from "../base/hex.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
+import { NAN_RULES, type NanRule } from "../nans.ts";
 import { EVENT, EVENT_NAMES } from "./events.ts";
 import { skipChanges } from "./host_changes.ts";
 import { LogReader, sha256 } from "./log_file.ts";
@@ -34,6 +35,8 @@ export interface RecordingFacts {
   readonly module: { readonly bytes: number; readonly sha256: string };
   /** True if the recorded engine counted fuel. */
   readonly metered: boolean;
+  /** The NaNs of the recorded code. */
+  readonly nans: NanRule;
   readonly events: number;
   /** Calls of exported functions. */
   readonly calls: number;
@@ -72,6 +75,7 @@ class Description {
   readonly #first: string[] = [];
   #calls = 0;
   #metered = false;
+  #nans: NanRule = "canonical";
   #end = { fuel: 0n, hash: "" };
 
   constructor(log: LogReader, bytes: number) {
@@ -100,6 +104,7 @@ class Description {
       bytes: this.#bytes,
       module: { bytes: module.length, sha256: toHex(sha256(module)) },
       metered: this.#metered,
+      nans: this.#nans,
       events: this.#log.count,
       calls: this.#calls,
       hostCalls: this.#hostCalls.filter(({ calls }) => calls > 0),
@@ -167,7 +172,9 @@ class Description {
   }
 
   #begin(reader: ByteReader): string {
-    this.#metered = (reader.u8() & 1) === 1;
+    const code = reader.u8();
+    this.#metered = (code & 1) === 1;
+    this.#nans = NAN_RULES[code >> 1] ?? reader.fail("unknown NaNs", reader.pos - 1);
     for (let limit = 0; limit < 4; limit++) reader.u64();
     for (const { desc } of this.#module.imports) {
       if (desc.kind === "func") reader.u8();
