@@ -143,6 +143,11 @@ export class Preview1 {
     throw new Error("proc_exit returned");
   }
 
+  /** Charges the fuel of `count` subscriptions. Throws the trap if the time of the call is up. */
+  chargeSubscriptions(count: number): void {
+    this.#wasi.charge(count * SUBSCRIPTION_BYTES);
+  }
+
   isReady(fd: number, writes: boolean): boolean {
     return this.#wasi.isReady(fd, writes);
   }

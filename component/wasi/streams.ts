@@ -56,6 +56,9 @@ type Event = Subscription | Readiness;
 const MAX_TIMER_MS = 0x7fff_ffff;
 const DESCRIPTOR_MS = 5;
 
+/** A long list may name one pollable many times: the limits of the call are checked after so many. */
+const POLLABLES_PER_CHECK = 1024;
+
 /** wasi:io/poll. */
 export class Pollable {
   readonly #preview1: Preview1;
@@ -88,8 +91,13 @@ export class Pollable {
   static poll(preview1: Preview1, list: readonly Pollable[]): Uint32Array | Promise<Uint32Array> {
     if (list.length === 0) throw new ComponentError("poll of an empty list");
     const inEventLoop = preview1.waitsInEventLoop || list.some((pollable) => pollable.#awaited?.kind === "event");
+    preview1.chargeSubscriptions(list.length);
+    const isReady = (pollable: Pollable, k: number) => {
+      if (k % POLLABLES_PER_CHECK === 0) preview1.chargeSubscriptions(0);
+      return pollable.ready();
+    };
     for (;;) {
-      const ready = list.flatMap((pollable, k) => pollable.ready() ? [k] : []);
+      const ready = list.flatMap((pollable, k) => isReady(pollable, k) ? [k] : []);
       if (ready.length > 0) return Uint32Array.from(ready);
       if (inEventLoop) return Pollable.#change(list).then(() => Pollable.poll(preview1, list));
       preview1.poll(list.map((pollable) => pollable.#awaited as Subscription));

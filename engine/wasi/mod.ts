@@ -119,6 +119,17 @@ export class Wasi {
     this.#state.memory.attach(memory);
   }
 
+  /**
+   * Charges the fuel of `bytes` for work on behalf of the running call. Throws the trap if its time is up.
+   *
+   * @internal
+   */
+  charge(bytes: number): void {
+    const { waits } = this.#state;
+    waits.check();
+    waits.charge(bytes);
+  }
+
   /** Whether reading from (or writing to) descriptor `fd` of the guest would return at once, if only with an error. */
   isReady(fd: number, writes: boolean): boolean {
     const { descriptors, waits } = this.#state;

@@ -208,3 +208,48 @@ Deno.test("bytes of a stream of WASI that the component passes on cost fuel", as
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+Deno.test("a long list of pollables costs fuel", () => {
+  const source = `(component
+    (import "wasi:io/poll@0.2.0" (instance $poll
+      (export "pollable" (type $pollable (sub resource)))
+      (export "poll" (func (param "in" (list (borrow $pollable))) (result (list u32))))))
+    (alias export $poll "pollable" (type $pollable))
+    (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+      (alias outer 1 $pollable (type $outer))
+      (export "pollable" (type $own (eq $outer)))
+      (export "subscribe-duration" (func (param "when" u64) (result (own $own))))))
+    (core module $memory
+      (memory (export "m") 16)
+      (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 524288)))
+    (core instance $memory (instantiate $memory))
+    (core func $poll (canon lower (func $poll "poll")
+      (memory (core memory $memory "m")) (realloc (core func $memory "realloc"))))
+    (core func $subscribe (canon lower (func $clock "subscribe-duration")))
+    (core module $main
+      (import "m" "m" (memory 16))
+      (import "h" "poll" (func $poll (param i32 i32 i32)))
+      (import "h" "subscribe" (func $subscribe (param i64) (result i32)))
+      (func (export "poll") (local $bytes i32)
+        (i32.store (i32.const 0) (call $subscribe (i64.const 0)))
+        (local.set $bytes (i32.const 4))
+        (loop $double
+          (memory.copy (local.get $bytes) (i32.const 0) (local.get $bytes))
+          (local.set $bytes (i32.shl (local.get $bytes) (i32.const 1)))
+          (br_if $double (i32.lt_u (local.get $bytes) (i32.const 262144))))
+        (call $poll (i32.const 0) (i32.const 65536) (i32.const 524280))))
+    (core instance $main (instantiate $main (with "m" (instance $memory)) (with "h" (instance
+      (export "poll" (func $poll)) (export "subscribe" (func $subscribe))))))
+    (func (export "poll") (canon lift (core func $main "poll"))))`;
+  const component = compileComponent(engine, source);
+  const poll = (fuel: number) => {
+    const wasi = new ComponentWasi();
+    try {
+      component.instantiate({}, wasi.imports).call({ fuel }, "poll");
+    } finally {
+      wasi.close();
+    }
+  };
+  poll(1_000_000);
+  assert.throws(() => poll(30_000), { code: "out-of-fuel" });
+});
