@@ -44,7 +44,7 @@ const PYTHON = join(CACHE, "bin", "python");
 const PACKAGES = ["wasmtime==50.0.1", "componentize-py==0.25.1"];
 const WAFT = [process.execPath, "run", "-A", "--no-check", join(ROOT, "cli.ts")];
 /** The limit on one run in milliseconds: one program hangs with jco. */
-const MOST = 20_000;
+const TIME_LIMIT = 20_000;
 /** The Node for jco: it compiles constant expressions that Node 20 rejects. */
 const NODE = "node@26.10.0";
 
@@ -138,7 +138,7 @@ function oracles(): [name: string, command: string[]][] {
 async function compareCommand(program: WasiProgram, run = "wasi:cli/run@0.2.12"): Promise<void> {
   const waft = resultText(await runProgram(program, (given) => [...WAFT, ...waftRun(given)]));
   for (const [oracle, command] of oracles()) {
-    const theirs = await runProgram(program, (given) => [...command, configuration(given, run)], MOST);
+    const theirs = await runProgram(program, (given) => [...command, configuration(given, run)], TIME_LIMIT);
     report(oracle, program.name, waft, resultText(theirs));
   }
 }
@@ -172,10 +172,10 @@ async function comparePython(): Promise<void> {
   must(componentize, ["--wit-path", "greet.wit", "--world", "greet", "componentize", "app", "-o", file], folder);
   const name = "three blind naïve mice";
   const invoke = ["run", "--no-cache", "--invoke", `greet(${JSON.stringify(name)})`, file];
-  const waft = resultText(await runCommand([...WAFT, ...invoke], "", 2 * MOST));
+  const waft = resultText(await runCommand([...WAFT, ...invoke], "", 2 * TIME_LIMIT));
   const given = { root: JCO_CACHE, file, args: [], env: [], directory: null, call: "greet", arguments: [name] };
   for (const [oracle, command] of oracles()) {
-    const theirs = resultText(await runCommand([...command, JSON.stringify(given)], "", 2 * MOST));
+    const theirs = resultText(await runCommand([...command, JSON.stringify(given)], "", 2 * TIME_LIMIT));
     report(oracle, "Python", waft, theirs);
   }
 }

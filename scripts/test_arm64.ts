@@ -22,9 +22,9 @@ import { TIERINGS } from "../engine/settings.ts";
 import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 /** Memory limit of one emulated process in MiB; the whole suite in one process takes 1,100. */
-const MOST_MEMORY = 3000;
+const MAX_MEBIBYTES = 3000;
 /** Time limit of one process in minutes. */
-const MOST_MINUTES = 40;
+const MAX_MINUTES = 40;
 const WATCH_MILLISECONDS = 500;
 
 const task = {
@@ -85,11 +85,11 @@ async function run(args: readonly string[], extra: Record<string, string> = {}):
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  const last = Math.min(end, performance.now() + MOST_MINUTES * 60_000);
+  const last = Math.min(end, performance.now() + MAX_MINUTES * 60_000);
   let why = "";
   const watch = setInterval(() => {
     if (performance.now() > last) why = "killed: time limit\n";
-    else if (residentMiB(child.pid) > MOST_MEMORY) why = `killed: more than ${MOST_MEMORY} MiB of memory\n`;
+    else if (residentMiB(child.pid) > MAX_MEBIBYTES) why = `killed: more than ${MAX_MEBIBYTES} MiB of memory\n`;
     if (why !== "") child.kill("SIGKILL");
   }, WATCH_MILLISECONDS);
   const { code, stdout, stderr } = await child.output();

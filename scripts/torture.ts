@@ -20,9 +20,9 @@ for (const bounds of ["guard", "explicit"] as const) {
     progress(`${bounds}: ${n} of ${count}`);
     await withTeam(4, torture.TORTURE, { pages: 18, maximum: 64, bounds }, async (team) => {
       for (let round = 0; round < 5; round++) {
-        await torture.storeBuffering(team, torture.MOST_ROUNDS);
-        await torture.loadBuffering(team, torture.MOST_ROUNDS);
-        await torture.messagePassing(team, torture.MOST_ROUNDS);
+        await torture.storeBuffering(team, torture.MAX_ROUNDS);
+        await torture.loadBuffering(team, torture.MAX_ROUNDS);
+        await torture.messagePassing(team, torture.MAX_ROUNDS);
         await torture.counters(team, 50_000);
         await torture.locks(team, 20_000);
         await torture.queue(team, 10_000);

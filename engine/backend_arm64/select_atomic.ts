@@ -6,7 +6,7 @@
  * In: an atomic IR operation. Out: rows, or P.ATOMIC_LOOP and P.ATOMIC_SWAP.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
-import { atomicWidth, REGION } from "../ir/function.ts";
+import { atomicWidth, REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -18,7 +18,7 @@ import type { Arm64Lowering } from "./lowering_context.ts";
 /** The register of the address `address` of access `id`, its offset added. */
 function addressRegister(s: Arm64Lowering, id: number, address: number): number {
   const offset = s.imm[id];
-  const base = (s.c[id] & 15) === REGION.MEMORY0 ? memorySum(s, address) : s.reg(address);
+  const base = regionKind(s.c[id]) === REGION.MEMORY0 ? memorySum(s, address) : s.reg(address);
   if (offset === 0) return base;
   const sum = s.v.newVreg(TY.I64);
   s.plain(P.ADD_CONSTANT, 0, offset, 0);
@@ -30,7 +30,7 @@ function addressRegister(s: Arm64Lowering, id: number, address: number): number 
 
 /** The aux word of access `id`: its trap code. */
 function trapAux(s: Arm64Lowering, id: number): number {
-  const kind = s.c[id] & 15;
+  const kind = regionKind(s.c[id]);
   const trap = kind === REGION.MEMORY0 && !s.explicit
     ? TRAP.MEMORY_OUT_OF_BOUNDS
     : kind === REGION.STRUCT

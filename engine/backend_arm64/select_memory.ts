@@ -6,7 +6,7 @@
  * because accesses to the fields of one object share the sum. The static offset is never added to a 32-bit address
  * first, so nothing wraps.
  */
-import { REGION } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -30,7 +30,7 @@ export function memorySum(s: Arm64Lowering, id: number): number {
 
 /** Resolves the address of access `id`. */
 function resolveAddress(s: Arm64Lowering, id: number): void {
-  const kind = s.c[id] & 0xff;
+  const kind = regionKind(s.c[id]);
   const address = s.a[id];
   const { op, b, imm } = s;
   s.address.disp = imm[id];

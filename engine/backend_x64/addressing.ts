@@ -6,7 +6,7 @@
  * only when the value ranges show that no bit is lost. 64-bit sums wrap as the hardware's do.
  */
 import { upperBound } from "../codegen/folding.ts";
-import { REGION } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
@@ -30,7 +30,7 @@ function fits(disp: number): boolean {
 
 /** Matches the address of access `id`: folds its operands, or resolves the source operand. */
 export function foldAddress(s: X64Lowering, id: number, marking: boolean): void {
-  const kind = s.c[id] & 15;
+  const kind = regionKind(s.c[id]);
   s.base = 0;
   s.index = 0;
   s.scale = 0;
@@ -63,13 +63,13 @@ export function plainAddress(s: X64Lowering, id: number, address: number): void 
   s.poolSize = 0;
   s.origin = id;
   s.disp = s.imm[id];
-  if ((s.c[id] & 15) === REGION.MEMORY0) {
+  if (regionKind(s.c[id]) === REGION.MEMORY0) {
     s.mode = MODE.MEMORY;
     s.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
     return;
   }
   s.mode = MODE.POINTER;
-  s.trap = (s.c[id] & 15) === REGION.STRUCT ? TRAP.NULL_STRUCTURE : 0;
+  s.trap = regionKind(s.c[id]) === REGION.STRUCT ? TRAP.NULL_STRUCTURE : 0;
   if (offset > 0x7fffffff) farPointer(s, address, offset);
 }
 

@@ -1,6 +1,6 @@
 /** Folding of loads into their users as memory operands, where no effect in between forbids the move. */
 import { fold } from "../codegen/folding.ts";
-import { REGION } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
@@ -10,7 +10,7 @@ import { FOLD, type X64Lowering } from "./lowering_context.ts";
  * fault where the load must trap, because a narrower one may end in front of the guard pages.
  */
 export function keepsWidth(s: X64Lowering, id: number): boolean {
-  return (s.c[id] & 15) === REGION.MEMORY0 && !s.explicit;
+  return regionKind(s.c[id]) === REGION.MEMORY0 && !s.explicit;
 }
 
 /** Whether `id` is the constant 0xffffffff of 64 bits. */
@@ -20,7 +20,7 @@ export function isLowHalf(s: X64Lowering, id: number): boolean {
 
 /** Whether load `id` may trap. */
 function mayTrap(s: X64Lowering, id: number): boolean {
-  const kind = s.c[id] & 0xff;
+  const kind = regionKind(s.c[id]);
   return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 

@@ -6,7 +6,7 @@
 import { codeTables } from "../link/image.ts";
 import { equal } from "node:assert/strict";
 import { STATUS, THREAD } from "../abi/context_layout.ts";
-import { type IrFunction, REGION } from "../ir/function.ts";
+import { type IrFunction, REGION, regionKind } from "../ir/function.ts";
 import { interpret, TrapSignal, type World } from "../ir/testing/interpret.ts";
 import { OP } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";
@@ -69,7 +69,7 @@ function prepare(f: IrFunction, contextOffset: number): void {
     for (let p = f.blockStart[k]; p < f.blockEnd[k]; p++) {
       const id = f.sched[p];
       const op = f.op[id];
-      if (isAccess(op) && (f.c[id] & 0xff) === REGION.CONTEXT) f.imm[id] += contextOffset;
+      if (isAccess(op) && regionKind(f.c[id]) === REGION.CONTEXT) f.imm[id] += contextOffset;
       if (choosesNan(op)) {
         // id = y is ordered ? y : the canonical NaN
         const ty = f.ty[id];

@@ -6,7 +6,7 @@
 import { OP } from "../ir/ops.ts";
 import { X } from "./instructions.ts";
 import type { X64Lowering } from "./lowering_context.ts";
-import { isZeroVector, one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
+import { one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
 
 /** Finds the wider lanes that the bytes form. */
 function widen(s: X64Lowering): void {
@@ -33,8 +33,8 @@ export function selectShuffle(s: X64Lowering, id: number): void {
   for (let k = 0; k < 16; k++) s.shuffle.lanes[k] = s.f.vectors[at + k] & mask;
   widen(s);
   if (a === b) s.vregs[id] = shuffleOne(s, s.reg(a));
-  else if (isZeroVector(s, b)) s.vregs[id] = shuffleWithZero(s, s.reg(a), 0);
-  else if (isZeroVector(s, a)) s.vregs[id] = shuffleWithZero(s, s.reg(b), 16);
+  else if (s.isZeroVector(b)) s.vregs[id] = shuffleWithZero(s, s.reg(a), 0);
+  else if (s.isZeroVector(a)) s.vregs[id] = shuffleWithZero(s, s.reg(b), 16);
   else s.vregs[id] = shuffleTwo(s, s.reg(a), s.reg(b));
 }
 

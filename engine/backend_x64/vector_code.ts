@@ -131,8 +131,3 @@ function isUniform(s: X64Lowering, id: number): boolean {
   for (let k = 1; k < 16; k++) if (vectors[at + k] !== byte) return false;
   return true;
 }
-
-/** Whether value `id` is the vector 0. */
-export function isZeroVector(s: X64Lowering, id: number): boolean {
-  return s.op[id] === OP.CONST && s.f.vectors[s.imm[id] * 16] === 0 && isUniform(s, id);
-}

@@ -63,7 +63,7 @@ export function placeLabels(e: FunctionEmission): void {
 function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): number {
   e.ensureRelaxation();
   const { fixupCount, fixupKind, fixupX, fixupSize, flow } = e;
-  let most = 0;
+  let maxBytes = 0;
   e.flowCount = 0;
   for (let i = 0; i < fixupCount; i++) {
     const kind = fixupKind[i];
@@ -71,9 +71,9 @@ function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): n
     flow[e.flowCount++] = i;
     if (kind === FIXUP.LABEL) continue;
     fixupSize[i] = kind === FIXUP.JUMP ? forms.jump : kind === FIXUP.BRANCH ? forms.branch : fixupX[i] - forms.unit;
-    most += kind === FIXUP.BRANCH ? forms.longestBranch : fixupSize[i];
+    maxBytes += kind === FIXUP.BRANCH ? forms.longestBranch : fixupSize[i];
   }
-  return most;
+  return maxBytes;
 }
 
 /** Computes image offsets of labels, with exact alignments. */
@@ -136,9 +136,9 @@ function record(e: FunctionEmission, i: number, at: number): void {
 /** Appends the function in `e` to its image. */
 export function finishFunction<E extends FunctionEmission>(forms: BranchForms<E>, e: E): void {
   const { asm, code, fixupCount, fixupAt, fixupKind } = e;
-  const most = prepareFlow(forms, e);
-  forms.choose(e, asm.at + most);
-  code.reserve(asm.at + most + 16);
+  const maxBytes = prepareFlow(forms, e);
+  forms.choose(e, asm.at + maxBytes);
+  code.reserve(asm.at + maxBytes + 16);
   const out = code.bytes;
   const source = asm.buffer;
   fixLabels(e, code.length);

@@ -4,7 +4,7 @@
  * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then folds, users before producers,
  * by `fold`.
  */
-import { REGION } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
 import { FOLDING, type LoweringContext } from "./lowering_context.ts";
@@ -28,7 +28,7 @@ export function isCompare(op: number): boolean {
  * 2.
  */
 function loadKind(word: number, b: number): number {
-  const kind = word & 0xff;
+  const kind = regionKind(word);
   if (kind === REGION.CONTEXT) return 0;
   if (kind === REGION.MEMORY0) return 1;
   return b === 0 ? 0 : b === TRAP.MEMORY_OUT_OF_BOUNDS ? 1 : b + 2;

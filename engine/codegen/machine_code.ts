@@ -52,7 +52,7 @@ export class CalleeUnknown extends Error {
   readonly callee: number;
 
   constructor(callee: number) {
-    super(`The code of function ${callee} comes first`);
+    super(`The code of function ${callee} is needed first`);
     this.callee = callee;
   }
 }

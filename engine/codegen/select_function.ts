@@ -80,7 +80,7 @@ function pinConstants(s: LoweringContext): void {
       const x = a[id];
       const y = b[id];
       if (op[x] === OP.CONST && ty[x] !== TY.NONE && blockDepth[blockOf[x]] < depth) s.constantBlock[x] = -1;
-      if (y > 0 && o < OP.FABS || o >= OP.FEQ) {
+      if ((y > 0 && o < OP.FABS) || o >= OP.FEQ) {
         if (op[y] === OP.CONST && blockDepth[blockOf[y]] < depth) s.constantBlock[y] = -1;
       }
     }

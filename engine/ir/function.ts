@@ -27,7 +27,10 @@ import { grown } from "../base/columns.ts";
 import { OP } from "./ops.ts";
 import type { Signature } from "./types.ts";
 
-/** Regions: the memory that an access touches; column c of LOAD and STORE. Bits 0-7 kind, bits 8-31 alias class. */
+/**
+ * Regions: the memory that an access touches; column c of LOAD and STORE. Bits 0-3 kind, bits 4-7 zero (atomicWord),
+ * bits 8-31 alias class.
+ */
 export const REGION = {
   /** Linear memory 0 through the pinned base register; a = i32 (zero-extended) or i64 address. */
   MEMORY0: 0,
@@ -56,6 +59,13 @@ export const CLASS_FIRST_FREE = 3;
 /** The region word of a kind and an alias class. */
 export function region(kind: number, aliasClass: number): number {
   return kind | (aliasClass << 8);
+}
+/** The kind in the column c of an access, atomic or not. */
+export function regionKind(word: number): number {
+  return word & 15;
+}
+export function regionClass(word: number): number {
+  return word >>> 8;
 }
 
 /** Column c of atomic operations: a region, and the width as log2 of its bytes (0 to 3) where regions have zeros. */

@@ -8,7 +8,7 @@
  * already.
  */
 import { Bug } from "../errors.ts";
-import { atomicRegion, atomicWidth, BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
+import { atomicWidth, BLOCK_LOOP, type IrFunction, REGION, regionKind } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { hasSignature, isAccess, isAtomic, printInstruction } from "./print.ts";
 import { SHAPE, SHAPE_LANE_TY, type Signature, TY, TY_NAMES } from "./types.ts";
@@ -379,7 +379,7 @@ class Verifier {
     const list = op === OP.ATOMIC_CMPXCHG;
     this.#want(i, k, !list || f.b[i] === 3, "address, expected value and replacement expected");
     const address = f.ty[list ? f.pool[f.a[i]] : f.a[i]];
-    const kind = atomicRegion(f.c[i]) & 0xff;
+    const kind = regionKind(f.c[i]);
     if (kind === REGION.MEMORY0) {
       this.#want(i, k, address === TY.I32 || address === TY.I64, "address must be an integer");
     } else this.#want(i, k, kind === REGION.POINTER && address === TY.I64, "a pointer must be i64");

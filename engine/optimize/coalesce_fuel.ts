@@ -24,7 +24,7 @@ import { hasEffect } from "./dead_code.ts";
 
 const { CHARGE, CONST, PARAM } = OP;
 /** Limit of the units owed, and of a charge together with the units owed: every backend can compare with the sum. */
-const MOST_OWED = 1 << 28;
+const MAX_OWED = 1 << 28;
 
 /** Merges the charges of `f`; returns how many owe. */
 export function coalesceFuel(f: IrFunction): number {
@@ -42,7 +42,7 @@ export function coalesceFuel(f: IrFunction): number {
   };
   const isFixed = (i: number) => {
     const units = a[i];
-    return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MOST_OWED;
+    return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MAX_OWED;
   };
   /** Whether a charge is the first instruction with an effect on every path out of block `k`. */
   const allCharge = (k: number) => {
@@ -64,7 +64,7 @@ export function coalesceFuel(f: IrFunction): number {
       b[i] = before;
       const sum = before + imm[a[i]];
       before = 0;
-      if (sum > MOST_OWED) continue;
+      if (sum > MAX_OWED) continue;
       const next = nextEffect(s + 1, k);
       if (next === sched[end] ? !allCharge(k) : !isFixed(next)) continue;
       imm[i] = CHARGE_OWES;

@@ -7,7 +7,7 @@
  * yet to reach a value that becomes live; only arguments of back edges have been passed already, and they go through a
  * stack.
  */
-import { CLASS_CONSTANT, type IrFunction, REGION } from "../ir/function.ts";
+import { CLASS_CONSTANT, type IrFunction, REGION, regionClass, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import type { ControlFlow } from "./cfg.ts";
 
@@ -20,8 +20,8 @@ const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
  */
 function loadMayTrap(f: IrFunction, i: number): boolean {
   const region = f.c[i];
-  if ((region & 0xff) === REGION.CONTEXT) return false;
-  return region >>> 8 !== CLASS_CONSTANT || f.b[i] !== 0;
+  if (regionKind(region) === REGION.CONTEXT) return false;
+  return regionClass(region) !== CLASS_CONSTANT || f.b[i] !== 0;
 }
 
 /** Whether instruction `i` must stay even when its value is unused. */

@@ -15,7 +15,7 @@
 import type { Rewriting } from "./rewriting.ts";
 import type { Statistics } from "../statistics.ts";
 import { BUILTIN } from "../abi/builtins.ts";
-import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
+import { boundsBytes, boundsMemory, type IrFunction, regionClass } from "../ir/function.ts";
 import { DIVISION_CHECK, FLAG, INVERSE, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
@@ -140,7 +140,6 @@ export class Gvn implements Rewriting {
   #sweep(): void {
     const f = this.f;
     const { op, a, b, c, sched, edgeFrom, blockStart, blockEnd, blockParams } = f;
-    const pool = f.pool;
     const { predStart, predEdge, loopEnd } = this.flow;
     const { memory, facts, repl, home } = this;
     const order = this.#order;
@@ -201,12 +200,12 @@ export class Gvn implements Rewriting {
             whole = this.#trapIf(i);
             break;
           case ENDS:
-            if (OP_HAS_LIST[o]) { for (let p = a[i], last = p + b[i]; p < last; p++) pool[p] = repl[pool[p]]; }
+            if (OP_HAS_LIST[o]) this.#replaceList(a[i], b[i]);
             else this.#end(i);
             order[this.#count++] = i;
             break;
           default:
-            if (OP_HAS_LIST[o]) { for (let p = a[i], last = p + b[i]; p < last; p++) pool[p] = repl[pool[p]]; }
+            if (OP_HAS_LIST[o]) this.#replaceList(a[i], b[i]);
             this.#effect(i, o);
             home[i] = k;
             order[this.#count++] = i;
@@ -268,6 +267,12 @@ export class Gvn implements Rewriting {
         if (same !== 0) repl[param] = same;
       }
     }
+  }
+
+  /** Replaces the `count` operands at `start` in the pool. */
+  #replaceList(start: number, count: number): void {
+    const { f: { pool }, repl } = this;
+    for (let p = start; p < start + count; p++) pool[p] = repl[pool[p]];
   }
 
   /** Replaces the parameters of block `k` that receive one value (or themselves) over every live edge by that value. */
@@ -429,7 +434,7 @@ export class Gvn implements Rewriting {
     const o = op[i];
     const r = memory.find(f, i);
     if (r !== 0 && this.#reuse(i, r)) return;
-    const version = memory.versionOf(c[i] >>> 8);
+    const version = memory.versionOf(regionClass(c[i]));
     const next = this.#next, versions = this.#version, home = this.home;
     const { domIn, domSize } = this.flow;
     const slot = hashOf(o, ty[i], a[i], 0, c[i], imm[i]) & this.#mask;
@@ -550,7 +555,7 @@ export class Gvn implements Rewriting {
     memory.remember(i);
     if (o !== STORE) return;
     const slot = hashOf(LOAD, ty[b[i]], a[i], 0, c[i], imm[i]) & this.#mask;
-    this.#version[i] = memory.versionOf(c[i] >>> 8);
+    this.#version[i] = memory.versionOf(regionClass(c[i]));
     this.#next[i] = this.#buckets[slot];
     this.#buckets[slot] = i;
   }

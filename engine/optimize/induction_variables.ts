@@ -19,9 +19,9 @@ const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
 /**
  * Larger steps, and addresses farther from their common base, are left alone: products with these limits fit 64 bits.
  */
-const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
+const MAX_STEP = 1 << 16, MAX_DISTANCE = 2 ** 31;
 /** Depth to which operands are followed. */
-const DEPTH = 12;
+const MAX_DEPTH = 12;
 
 /** Checked addresses that add constants to one value. */
 export interface Group {
@@ -83,13 +83,13 @@ export class InductionVariables {
   }
 
   /** The change of `v`, an integer, per iteration: 0 if invariant, NaN if it is not a known constant. */
-  step(v: number, depth = DEPTH): number {
+  step(v: number, depth = MAX_DEPTH): number {
     if (!this.defined(v) || this.f.op[v] === CONST) return 0;
     const known = this.#steps.get(v);
     if (known !== undefined) return known;
     if (depth === 0) return NaN;
     const step = this.#computeStep(v, depth - 1);
-    const result = Math.abs(step) <= MOST_STEP ? step : NaN;
+    const result = Math.abs(step) <= MAX_STEP ? step : NaN;
     this.#steps.set(v, result);
     return result;
   }
@@ -143,9 +143,9 @@ export class InductionVariables {
   split(v: number): { root: number; distance: number } {
     const { op, a, b } = this.f;
     let distance = 0;
-    for (let n = 0; n < DEPTH && op[v] === ADD; n++) {
+    for (let n = 0; n < MAX_DEPTH && op[v] === ADD; n++) {
       const sum = distance + this.constant(b[v]);
-      if (!(Math.abs(sum) < MOST_DISTANCE)) break;
+      if (!(Math.abs(sum) < MAX_DISTANCE)) break;
       distance = sum;
       v = a[v];
     }

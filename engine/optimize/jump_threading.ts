@@ -19,7 +19,7 @@ import { countUses } from "./uses.ts";
 
 const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
 /** Most instructions of a candidate after its parameters: a zero, a comparison with it, the branch. */
-const MOST = 3;
+const MAX_INSTRUCTIONS = 3;
 
 /** Threads branches of `f`. Returns how many blocks were threaded. */
 export function threadJumps(f: IrFunction, scratch: Scratch): number {
@@ -70,7 +70,7 @@ function lastCandidate(f: IrFunction): number {
 function conditionOf(f: IrFunction, k: number): number {
   const params = f.blockParams[k];
   const start = f.blockStart[k], end = f.blockEnd[k];
-  if (params === 0 || end - start - params > MOST || (f.blockFlags[k] & BLOCK_LOOP) !== 0) return -1;
+  if (params === 0 || end - start - params > MAX_INSTRUCTIONS || (f.blockFlags[k] & BLOCK_LOOP) !== 0) return -1;
   const { op, a, b, imm, ty, sched } = f;
   const branch = sched[end - 1];
   if (op[branch] !== BRANCH) return -1;

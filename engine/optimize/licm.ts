@@ -9,7 +9,7 @@
  * exceed the registers: per loop and bank a budget counts the invariant values that the loop already uses. One sweep in
  * block order moves a value out of as many loops as possible at once, since operands precede users.
  */
-import { type IrFunction, REGION } from "../ir/function.ts";
+import { type IrFunction, REGION, regionClass, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
@@ -67,7 +67,7 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
 function reliesOnPlace(f: IrFunction, i: number): boolean {
   const { op, ty, b, c, imm } = f;
   const o = op[i];
-  if (isLoad(o)) return (c[i] & 0xff) !== REGION.CONTEXT;
+  if (isLoad(o)) return regionKind(c[i]) !== REGION.CONTEXT;
   if (o < OP.DIV_S || o > OP.REM_U) return false;
   const d = b[i];
   if (op[d] !== CONST) return true;
@@ -224,7 +224,7 @@ class Hoisting {
     let target = -1;
     for (let l = loop; l >= 0; l = loopParent[l]) {
       if (this.#front[l] < 0 || latest >= l) break;
-      if (load && this.#memory.loopMayWrite(l, f.c[i] >>> 8)) break;
+      if (load && this.#memory.loopMayWrite(l, regionClass(f.c[i]))) break;
       if (worth < 3 && this.#memory.loopCalls(l)) break;
       if (bank !== 0 && left[l] <= (worth === 1 ? RESERVE : 0)) break;
       target = l;

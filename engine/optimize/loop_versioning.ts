@@ -24,15 +24,15 @@ const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
 /**
  * Limits: loops per function, groups per loop, instructions of a loop, of all copies together, of functions considered.
  */
-const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
+const MAX_LOOPS = 24, MAX_GROUPS = 6, MAX_COPIED = 200, MAX_GROWTH = 1500, MAX_INSTRUCTIONS = 40_000;
 /** Most exits with uses of the loop's values: each takes a sweep over the function. */
-const MOST_EXITS = 8;
+const MAX_EXITS = 8;
 /**
  * Gives loops a copy without checks; returns the number of checks removed. `flow` must be current, and is current
  * again, except for dominators.
  */
 export function versionLoops(f: IrFunction, flow: ControlFlow): number {
-  if (f.schedCount > MOST_INSTRUCTIONS || !hasChecks(f)) return 0;
+  if (f.schedCount > MAX_INSTRUCTIONS || !hasChecks(f)) return 0;
   const heads = candidates(f, flow);
   if (heads.length === 0) return 0;
   flow.compute(f);
@@ -63,16 +63,16 @@ function candidates(f: IrFunction, flow: ControlFlow): number[] {
   for (let k = 0; k < f.blockCount; k++) {
     const head = loopOf[k];
     if (head < 0) continue;
-    if (k === head && loopParent[head] >= 0) size[loopParent[head]] = MOST_COPIED + 1;
+    if (k === head && loopParent[head] >= 0) size[loopParent[head]] = MAX_COPIED + 1;
     for (let s = blockStart[k] + blockParams[k]; s < blockEnd[k]; s++) {
       const o = op[sched[s]];
       if (o === BOUNDS) checks[head]++;
-      size[head] += (OP_FLAGS[o] & FLAG.CALLS) !== 0 || OP_HAS_LIST[o] !== 0 ? MOST_COPIED : 1;
+      size[head] += (OP_FLAGS[o] & FLAG.CALLS) !== 0 || OP_HAS_LIST[o] !== 0 ? MAX_COPIED : 1;
     }
   }
   const heads: number[] = [];
-  for (let k = 1; k < f.blockCount && heads.length < MOST_LOOPS; k++) {
-    if (loopEnd[k] === 0 || checks[k] === 0 || size[k] > MOST_COPIED) continue;
+  for (let k = 1; k < f.blockCount && heads.length < MAX_LOOPS; k++) {
+    if (loopEnd[k] === 0 || checks[k] === 0 || size[k] > MAX_COPIED) continue;
     if (flow.front(f, k) >= 0) heads.push(k);
   }
   return heads;
@@ -88,7 +88,7 @@ class Prechecks {
   readonly #params = new Map<number, number[]>();
   /** By header: the new blocks in front of it. */
   readonly #before = new Map<number, number[]>();
-  #growth = MOST_GROWTH;
+  #growth = MAX_GROWTH;
 
   // The loop being versioned.
   #head = 0;
@@ -111,7 +111,7 @@ class Prechecks {
     induction.begin(head);
     const found = induction.findTest();
     if (found === undefined) return;
-    const { groups, checks } = induction.findGroups(found.block, MOST_GROUPS);
+    const { groups, checks } = induction.findGroups(found.block, MAX_GROUPS);
     let size = 0;
     for (const k of induction.blocks) size += this.#f.blockEnd[k] - this.#f.blockStart[k];
     if (checks.size < 2 || size > this.#growth) return;
@@ -150,7 +150,7 @@ class Prechecks {
     for (let k = induction.blocks[0] + 1; k < induction.inLoop.length && dominated; k++) {
       if (induction.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
     }
-    return dominated && uses.size <= MOST_EXITS ? uses : undefined;
+    return dominated && uses.size <= MAX_EXITS ? uses : undefined;
   }
 
   /** Replaces the operands of block `k`, arguments of its edges included. */

@@ -10,7 +10,7 @@
  * version is always 0.
  */
 import { grown } from "../base/columns.ts";
-import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
+import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction, regionClass } from "../ir/function.ts";
 import { ACCESS_BYTES, FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
@@ -89,7 +89,7 @@ export class MemoryState {
         if ((flags & MEMORY) === 0) continue;
         if ((flags & FLAG.CALLS) !== 0 || ((flags & FLAG.WRITES) !== 0 && !isStore(o))) bits = -1;
         else {
-          const aliasClass = c[i] >>> 8;
+          const aliasClass = regionClass(c[i]);
           if ((flags & FLAG.WRITES) !== 0 && aliasClass !== CLASS_CONSTANT) bits |= 1 << this.#slot(aliasClass);
         }
       }
@@ -214,7 +214,7 @@ export class MemoryState {
    * ir/function.ts).
    */
   store(f: IrFunction, i: number, bytes: number): void {
-    const aliasClass = f.c[i] >>> 8;
+    const aliasClass = regionClass(f.c[i]);
     if (aliasClass !== CLASS_CONSTANT) this.version[this.#slot(aliasClass)] = ++this.#counter;
     const { a, c, imm } = f;
     const recent = this.recent;
@@ -225,7 +225,7 @@ export class MemoryState {
       if (c[r] === word) {
         const at = imm[r] >>> 0;
         if (a[r] !== base || (at < first + bytes && first < at + accessBytes(f, r))) continue;
-      } else if (c[r] >>> 8 === aliasClass) continue;
+      } else if (regionClass(c[r]) === aliasClass) continue;
       recent[count++] = r;
     }
     this.recentCount = count;

@@ -10,7 +10,7 @@
  * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes
  * gets a parameter, another block gets one where its predecessors disagree (unused ones are removed by dead_code.ts).
  */
-import { CLASS_CONSTANT, type IrFunction, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, type IrFunction, REGION, region, regionClass, regionKind } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
@@ -22,7 +22,7 @@ const { LOAD, STORE, PARAM } = OP;
  * Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the
  * loop each.
  */
-const MOST = 16, MOST_TRIES = 64, MOST_LEVELS = 16;
+const MAX_PROMOTIONS = 16, MAX_TRIES = 64, MAX_LEVELS = 16;
 
 /**
  * Promotes globals in the loops of `f`; returns how many. `flow` and `memory` must be current. Dead parameters may be
@@ -34,13 +34,13 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
   let count = 0;
   const { op, sched, blockStart, blockEnd, blockCount } = f;
   const { loopOf } = flow;
-  for (let k = 0; k < blockCount && count < MOST; k++) {
+  for (let k = 0; k < blockCount && count < MAX_PROMOTIONS; k++) {
     if (loopOf[k] < 0 || memory.loopCalls(loopOf[k])) continue;
-    for (let s = blockStart[k]; s < blockEnd[k] && count < MOST; s++) {
+    for (let s = blockStart[k]; s < blockEnd[k] && count < MAX_PROMOTIONS; s++) {
       const i = sched[s];
       if (op[i] !== STORE || !isCell(f, i)) continue;
       promotion ??= new Promotion(f, flow, memory);
-      if (promotion.tries === MOST_TRIES) break;
+      if (promotion.tries === MAX_TRIES) break;
       if (promotion.tried(i, loopOf[k])) continue;
       if (promotion.promote(i, loopOf[k])) count++;
     }
@@ -54,7 +54,7 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
  * offset, the target of a constant of the context (an imported global's cell, the thread's fuel).
  */
 function isCell(f: IrFunction, i: number): boolean {
-  const kind = f.c[i] & 0xff;
+  const kind = regionKind(f.c[i]);
   if (kind !== REGION.POINTER) return kind === REGION.CONTEXT;
   const pointer = f.a[i];
   return f.op[pointer] === LOAD && f.c[pointer] === CONSTANT_CONTEXT;
@@ -89,7 +89,7 @@ class Promotion {
     let found = -1;
     let levels = 0;
     for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]) {
-      if (levels++ === MOST_LEVELS) break;
+      if (levels++ === MAX_LEVELS) break;
       if (this.#flow.front(this.#f, l) >= 0) found = l;
     }
     return found;
@@ -135,7 +135,7 @@ class Promotion {
     const member = this.#member;
     for (let k = head; k < end; k++) {
       if (member[k] === 0) continue;
-      let value = k !== head ? this.#agreed(k, word >>> 8, leaving) : 0;
+      let value = k !== head ? this.#agreed(k, regionClass(word), leaving) : 0;
       if (value === 0) {
         value = f.append(PARAM, ty, 0, 0, 0, 0);
         added.push(k, value);
@@ -164,7 +164,7 @@ class Promotion {
       for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
         const i = f.sched[s];
         const o = op[i];
-        if ((!isLoad(o) && !isStore(o)) || c[i] >>> 8 !== word >>> 8) continue;
+        if ((!isLoad(o) && !isStore(o)) || regionClass(c[i]) !== regionClass(word)) continue;
         if (c[i] !== word || imm[i] !== offset || a[i] !== pointer) return false;
         if (o === STORE) {
           if (ty[b[i]] !== type) return false;

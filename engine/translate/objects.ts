@@ -4,7 +4,7 @@
  * the fault is the trap.
  */
 import { OBJECT } from "../abi/gc_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -84,7 +84,7 @@ function structNewDefault(t: Translation, imm: Immediates): void {
 
 /** The null check of a field beyond the first page. */
 function checkFarField(t: Translation, object: number, word: number): void {
-  if ((word & 0xff) !== REGION.STRUCT) trapIfNull(t, object, TRAP.NULL_STRUCTURE);
+  if (regionKind(word) !== REGION.STRUCT) trapIfNull(t, object, TRAP.NULL_STRUCTURE);
 }
 
 function structGet(signed: boolean): Handler {

@@ -15,7 +15,7 @@ const X = 0, Y = 64, R1 = 128, R2 = 192;
 /** Offset of the first round: the page before it contains the other tests' counters. */
 const ROUNDS = 0x10000;
 /** Maximum number of rounds. */
-export const MOST_ROUNDS = 4096;
+export const MAX_ROUNDS = 4096;
 
 /** `i32.const`. */
 const k = (n: number) => `(i32.const ${n})`;

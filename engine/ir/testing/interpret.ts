@@ -8,7 +8,7 @@
 import { Bug } from "../../errors.ts";
 import { TRAP } from "../../traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "../eval.ts";
-import { atomicRegion, atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION } from "../function.ts";
+import { atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION, regionKind } from "../function.ts";
 import { CALL_NULL_CODE, CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "../ops.ts";
 import { isAccess, isAtomic } from "../print.ts";
 import { TY } from "../types.ts";
@@ -286,7 +286,7 @@ class Interpretation {
     const f = this.#f;
     const world = this.#world;
     const offset = f.imm[i] >>> 0;
-    const kind = atomicRegion(f.c[i]) & 0xff;
+    const kind = regionKind(f.c[i]);
     if (kind === REGION.CONTEXT) return { view: world.context, offset };
     const address = this.#addressOf(addressValue) + offset;
     if (kind === REGION.POINTER || kind === REGION.STRUCT) {

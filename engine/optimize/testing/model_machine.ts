@@ -9,7 +9,7 @@
  */
 import { CONTEXT, MEMORY } from "../../abi/context_layout.ts";
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../../ir/eval.ts";
-import { boundsBytes, CLASS_SIZES, type IrFunction, REGION, region } from "../../ir/function.ts";
+import { boundsBytes, CLASS_SIZES, type IrFunction, REGION, region, regionKind } from "../../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "../../ir/ops.ts";
 import { TY } from "../../ir/types.ts";
 import { TRAP } from "../../traps.ts";
@@ -149,7 +149,7 @@ class Machine {
 
   #access(i: number, op: number): void {
     const { f, lo, hi } = this;
-    const kind = f.c[i] & 0xff;
+    const kind = regionKind(f.c[i]);
     const bytes = accessBytes(f, i);
     if (isLoad(op) && f.c[i] === LENGTH_REGION && f.imm[i] === LENGTH_OFFSET) {
       lo[i] = MEMORY_BYTES;
