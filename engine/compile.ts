@@ -145,6 +145,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     explicitBounds,
     unchecked,
     stackFence,
+    masks: { tables: optimizations["mask-tables"], memories: optimizations["mask-memories"] },
     interruptible: interruptible || options.polls === true,
     fuel,
     deterministic,

@@ -172,6 +172,20 @@ export const OPTIMIZATION_ROWS = [
     meaning: "Fuse a comparison with a branch across neutral instructions",
   },
   {
+    name: "mask-memories",
+    target: "both",
+    state: "off",
+    engineOnly: true,
+    meaning: "Mask addresses behind bounds checks of memories, so that a mispredicted check reveals nothing",
+  },
+  {
+    name: "mask-tables",
+    target: "both",
+    state: "on",
+    engineOnly: true,
+    meaning: "Mask indices behind bounds checks of tables, so that a mispredicted check reveals nothing",
+  },
+  {
     name: "stack-fence",
     target: "both",
     state: "on",

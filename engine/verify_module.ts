@@ -29,20 +29,21 @@ export function machineOf({ name }: Pick<Target, "name">): Machine {
 /** The verifier's view of code that was compiled with `options`; `context` is that of its stubs. */
 export function machineModuleOf(
   code: VerifiableCode,
-  { target }: Pick<CompileOptions, "target">,
+  { target, optimizations }: Pick<CompileOptions, "target" | "optimizations">,
   context: CodegenContext,
 ): MachineModule {
   const stubs = new MachineCode(0, 0);
   target.emitStubs(context, stubs);
   target.relocate(stubs);
   const known = { bytes: stubs.bytes.subarray(0, stubs.length), start: stubs.stubStart };
-  return machineModule(code.valid, code.bytes, code.tables, code, known, code.replaceable);
+  const masks = { masksTables: optimizations["mask-tables"], masksMemories: optimizations["mask-memories"] };
+  return machineModule(code.valid, code.bytes, code.tables, code, known, masks, code.replaceable);
 }
 
 /** Verifies code that was compiled with `options`; `context` is that of its stubs. */
 export function verifyCompiled(
   code: VerifiableCode,
-  options: Pick<CompileOptions, "target">,
+  options: Pick<CompileOptions, "target" | "optimizations">,
   context: CodegenContext,
 ): Finding[] {
   return verifyCode(machineOf(options.target), machineModuleOf(code, options, context));

@@ -27,6 +27,7 @@ const task = {
     explicit: { help: "compile with explicit bounds checks" },
     arm64: { help: "compile for arm64" },
     baseline: { help: "compile with the baseline tier" },
+    masks: { help: "compile with masked addresses of memories, too" },
     list: { help: "list the mutants that are missed, with their code" },
   },
 } as const;
@@ -39,7 +40,7 @@ await prepareBodyCompiler(target.name);
 const options = {
   target,
   features: featureSet(),
-  optimizations: optimizationSet(),
+  optimizations: optimizationSet({ "mask-memories": flags.masks === true }),
   explicitBounds: flags.explicit,
   cpu: flags.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
   tier: flags.baseline ? "baseline" : "optimizing",

@@ -26,6 +26,7 @@ const task = {
     explicit: { help: "compile with explicit bounds checks" },
     arm64: { help: "compile for arm64" },
     baseline: { help: "compile with the baseline tier" },
+    masks: { help: "compile with masked addresses of memories, too" },
     list: { help: "list every function that is not proven" },
     listing: { value: "N", help: "print the code around the place in the N-th function that is not proven" },
   },
@@ -37,7 +38,7 @@ await prepareBodyCompiler(flags.arm64 ? "arm64" : "x64");
 const options = {
   target,
   features: featureSet(),
-  optimizations: optimizationSet(),
+  optimizations: optimizationSet({ "mask-memories": flags.masks === true }),
   explicitBounds: flags.explicit,
   cpu: flags.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
   tier: flags.baseline ? "baseline" : "optimizing",

@@ -89,6 +89,35 @@ export function emitBounds(e: Emission, i: number): void {
   if (shared) e.bind(back);
 }
 
+/**
+ * Traps unless index + distance < limit; the result is selected by the compare, not by its prediction, and the barrier
+ * keeps the processor from predicting the select.
+ */
+export function emitCheckIndex(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const aux = v.aux[i], o = v.firstOperand[i], wide = aux & 1, size = (aux >> 1) & 1;
+  const fail = e.trap(i, aux >>> 8);
+  const index = e.register(o + 1), distance = v.disp[i];
+  let compared = index;
+  if (distance !== 0) {
+    compared = SCRATCH;
+    if (distance < 0x1000) asm.rri(size === 1 ? X.ADDS_I64 : X.ADD_I64, SCRATCH, index, distance, 0);
+    else {
+      asm.constant(SCRATCH, distance, 0);
+      asm.rrr(size === 1 ? X.ADDS64 : X.ADD64, SCRATCH, SCRATCH, index);
+    }
+    if (size === 1) e.branch(CC.HS, fail);
+  }
+  let limit: number = SCRATCH2;
+  if ((aux & 4) === 0) limit = e.register(o + 2);
+  else if (v.imm[i] >= 0x1000) asm.constant(SCRATCH2, v.imm[i], 0);
+  if ((aux & 4) !== 0 && v.imm[i] < 0x1000) asm.rri(X.SUBS_I32 + wide, ZERO, compared, v.imm[i], 0);
+  else asm.rrr(X.SUBS32 + wide, ZERO, compared, limit);
+  e.branch(CC.HS, fail);
+  asm.rrrc(X.CSEL32 + size, e.register(o), index, ZERO, CC.LO);
+  asm.word(encode(X.CSDB, 0, 0, 0, 0, 0, 0, 0, 0));
+}
+
 function lengthAt(e: Emission, memory: number): number {
   return e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
 }

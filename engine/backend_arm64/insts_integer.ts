@@ -75,6 +75,7 @@ export const INTEGER_ROWS = [
   "ADR|adr xd, #~J|0jj10000iiiiiiiiiiiiiiiiiiiddddd",
   // system
   "NOP|nop|11010101000000110010000000011111",
+  "CSDB|csdb|11010101000000110010001010011111", // consumption of speculative data barrier
   "BRK|brk #i|11010100001iiiiiiiiiiiiiiii00000",
   "SVC|svc #i|11010100000iiiiiiiiiiiiiiii00001",
   "DMB_ISH|dmb ish|11010101000000110011101110111111",

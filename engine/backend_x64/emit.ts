@@ -44,6 +44,7 @@ const EMITTER: Emitter<Emission> = {
   copysign: floats.emitCopysign,
   truncation: floats.emitTruncation,
   bounds: integers.emitBounds,
+  checkIndex: integers.emitCheckIndex,
   atomicLoop: atomics.emitAtomicLoop,
   allocation: emitAllocation,
   charge: calls.emitCharge,

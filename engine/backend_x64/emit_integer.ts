@@ -143,6 +143,32 @@ function compareLength(e: Emission, i: number, register: number): number {
   return CC.A;
 }
 
+/**
+ * Traps unless index + distance < limit; the result is the index AND a mask that is all ones only if the compare, not
+ * its prediction, says so.
+ */
+export function emitCheckIndex(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const aux = v.aux[i], o = v.firstOperand[i], wide = aux & 1, size = (aux >> 1) & 1;
+  const fail = e.trap(i, aux >>> 8);
+  const result = e.register(o), index = e.register(o + 1);
+  let compared = index;
+  if (v.disp[i] !== 0) {
+    compared = SCRATCH;
+    if (size === 0) rm(e, X.LEA64, SCRATCH, index, v.disp[i]);
+    else {
+      emitConstant(asm, SCRATCH, v.disp[i], 0);
+      rr(e, X.ADD64_R, SCRATCH, index);
+      e.branch(CC.B, fail);
+    }
+  }
+  if ((aux & 4) !== 0) ri(e, X.CMP32_I + wide, compared, v.imm[i]);
+  else rr(e, X.CMP32_R + wide, compared, e.register(o + 2));
+  e.branch(CC.AE, fail);
+  rr(e, X.SBB32_R + size, result, result);
+  rr(e, X.AND32_R + size, result, index);
+}
+
 function memoryAt(e: Emission, memory: number): number {
   return e.context.layout.memoriesOffset + memory * MEMORY.SIZE;
 }

@@ -46,6 +46,8 @@ export const INTEGER_ROWS = [
   "AND64_I     | and rw:rm64 imm32        | REX.W 81 /4 id",
   "AND32_B     | and rw:rm32 imm8         | 83 /4 ib",
   "AND64_B     | and rw:rm64 imm8         | REX.W 83 /4 ib",
+  "SBB32_R     | sbb rw:r32 r:rm32        | 1B /r",
+  "SBB64_R     | sbb rw:r64 r:rm64        | REX.W 1B /r",
   "SUB32_R     | sub rw:r32 r:rm32        | 2B /r",
   "SUB64_R     | sub rw:r64 r:rm64        | REX.W 2B /r",
   "SUB8_M      | sub rw:rm8 r:r8          | 28 /r",

@@ -17,6 +17,8 @@ export interface KernelOptions {
   /** True for intrinsic modules, whose memory 0 is the whole address space. */
   unchecked?: boolean;
   stackFence: boolean;
+  /** Indices of tables, and checked addresses of memories, are masked. Default: neither. */
+  masks?: { readonly tables: boolean; readonly memories: boolean };
   interruptible: boolean;
   fuel: boolean;
   deterministic: boolean;
@@ -189,14 +191,16 @@ function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
 }
 
 function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayout): void {
-  const { explicitBounds, unchecked, stackFence, interruptible, fuel, deterministic, cpu } = options;
+  const { explicitBounds, unchecked, stackFence, interruptible, fuel, deterministic, cpu, masks } = options;
   const keepsNans = options.keepsNans === true;
   w.header(
     layout.H_MODE,
     (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
       (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
       (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked === true ? layout.MODE_UNCHECKED : 0) |
-      (keepsNans ? layout.MODE_OWN_NANS : 0),
+      (keepsNans ? layout.MODE_OWN_NANS : 0) |
+      (masks?.tables === true ? layout.MODE_MASK_TABLES : 0) |
+      (masks?.memories === true ? layout.MODE_MASK_MEMORIES : 0),
   );
   w.header(
     layout.H_CPU,

@@ -185,6 +185,8 @@ function emitOperation<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i:
       return emitter.tailCall(e, i, op);
     case PSEUDO.BOUNDS:
       return emitter.bounds(e, i);
+    case PSEUDO.CHECK_INDEX:
+      return emitter.checkIndex(e, i);
     case PSEUDO.CHARGE:
       return emitter.charge(e, i);
     case PSEUDO.POLL:

@@ -24,6 +24,7 @@ export interface Emitter<E extends FunctionEmission> {
   copysign(e: E, i: number): void;
   truncation(e: E, i: number, op: number): void;
   bounds(e: E, i: number): void;
+  checkIndex(e: E, i: number): void;
   atomicLoop(e: E, i: number): void;
   allocation(e: E, i: number): void;
   charge(e: E, i: number): void;

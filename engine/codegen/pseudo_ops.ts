@@ -23,6 +23,9 @@ const SHARED_ROWS = [
   // use address; imm = offset, disp = access size; aux bit 0: 64-bit address, bit 1: no operand, disp = constant
   // extent, bits 8…: memory
   "BOUNDS",
+  // def, late use index, use limit; imm = limit if it is a constant, disp = distance; aux bit 0: 64-bit compare, bit 1:
+  // 64-bit index, bit 2: constant limit, bits 8…: trap code
+  "CHECK_INDEX",
   // control
   "JUMP",
   "SWITCH", // use index, and the backend's own operands; imm = number of edges; aux bit 0: the index is smaller than that

@@ -358,3 +358,16 @@ export function selectBounds(s: LoweringContext, id: number): void {
   s.use(vreg);
   s.end();
 }
+
+/** The check of an index, whose result is masked: one instruction, so that nothing comes between check and mask. */
+export function selectCheckIndex(s: LoweringContext, id: number): void {
+  const index = s.a[id], limit = s.b[id];
+  const isConstant = s.isImmediate(limit) && s.imm[limit] >= 0;
+  const vreg = s.reg(index), other = isConstant ? 0 : s.reg(limit);
+  const wide = s.wide(limit) | (s.wide(index) << 1) | (isConstant ? 4 : 0);
+  s.plain(PSEUDO.CHECK_INDEX, isConstant ? s.imm[limit] : 0, s.c[id], wide | (s.imm[id] << 8));
+  s.def(id);
+  s.lateUse(vreg);
+  if (!isConstant) s.use(other);
+  s.end();
+}

@@ -110,6 +110,9 @@ const ROWS = [
   "BOUNDS v.k _ t", // explicit mode: trap MEMORY_OUT_OF_BOUNDS unless a + imm + boundsBytes(c) ≤ byte length of memory boundsMemory(c) (ir/function.ts); a is i32 (zero-extended) or i64, imm unsigned
   "CONTEXT ... t p", // address of the VM context plus imm; ty i64, or ref for the address of a function record in it
   "TRAP_IF v.. _ t", // trap with code imm when a (i32) ≠ 0
+  // trap with code imm unless a + c < b, unsigned and without wrapping; the result is a, and 0 where the processor runs
+  // ahead on the wrong path (docs/security.md). a is i32 (zero-extended) or i64, b of the type of the compare
+  "CHECK_INDEX vvk t t",
   // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT
   // instructions follow)
   "CALL lnk t x", // defined function c (imports not counted); imm = signature id (f.signatures)

@@ -321,6 +321,12 @@ class FunctionParser {
         f.a[i] = this.#numbered("v");
         f.imm[i] = this.#word(TRAP_NAMES, "trap");
         return;
+      case OP.CHECK_INDEX:
+        f.a[i] = this.#numbered("v");
+        if (this.#accept("+")) f.c[i] = this.#integer();
+        f.b[i] = this.#numbered("v");
+        f.imm[i] = this.#word(TRAP_NAMES, "trap");
+        return;
       case OP.CHARGE:
         f.a[i] = this.#numbered("v");
         if (this.#accept("after")) f.b[i] = this.#integer();

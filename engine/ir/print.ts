@@ -162,6 +162,8 @@ function printOperands(f: IrFunction, i: number, op: number): string {
       return TRAP_NAMES[imm[i]] ?? String(imm[i]);
     case OP.TRAP_IF:
       return `v${a[i]} ${TRAP_NAMES[imm[i]] ?? imm[i]}`;
+    case OP.CHECK_INDEX:
+      return `v${a[i]}${c[i] ? `+${c[i]}` : ""} v${b[i]} ${TRAP_NAMES[imm[i]] ?? imm[i]}`;
     case OP.CHARGE:
       return `v${a[i]}${b[i] ? ` after ${b[i]}` : ""}${imm[i] === CHARGE_OWES ? " owes" : ""}`;
     case OP.RESULT:

@@ -299,6 +299,10 @@ class Verifier {
     } else if (op === OP.GC_ALLOC) this.#want(i, k, ta === TY.I64, "the size must be i64");
     else if (op === OP.SELECT) {
       this.#want(i, k, ta === ty && tb === ty && f.ty[f.c[i]] === TY.I32, "select's types disagree");
+    } else if (op === OP.CHECK_INDEX) {
+      const fits = isInt(ty) && ta === ty && (tb === ty || tb === TY.I64) && (f.c[i] === 0 || tb === TY.I64);
+      this.#want(i, k, fits, "index and result must have one type, and the limit that of the sum");
+      this.#want(i, k, f.c[i] >= 0 && f.imm[i] > 0, "distance or trap code missing");
     } else if (op === OP.BOUNDS) this.#want(i, k, isInt(ta), "address must be an integer");
     else if (op === OP.TRAP_IF || op === OP.BRANCH || op === OP.SWITCH) {
       this.#want(i, k, ta === TY.I32, "condition must be i32");

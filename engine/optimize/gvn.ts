@@ -42,6 +42,8 @@ const PURE_LIKE = 1, LOADS = 2, STORES = 3, CALLS = 4, ENDS = 5, TRAP_CHECK = 6,
 const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === PARAM || op === RESULT) return PLAIN;
   if (op >= OP.DIV_S && op <= OP.REM_U || op === OP.TRUNC_S || op === OP.TRUNC_U) return PURE_LIKE;
+  // Its result is the index of accesses, so those of a check that is left out use the mask of the equal one before it.
+  if (op === OP.CHECK_INDEX) return PURE_LIKE;
   if (flags & FLAG.PURE) return PURE_LIKE;
   if (isLoad(op)) return LOADS;
   if (isStore(op)) return STORES;

@@ -30,7 +30,7 @@ const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op >= OP.CONVERT_S && op <= OP.TRUNC_SAT_U || op === OP.FDEMOTE || op === OP.FPROMOTE) return 3;
   if (op >= OP.FADD && op <= OP.FNEAREST || op === OP.MUL || op === OP.MULHI_S || op === OP.MULHI_U) return 3;
   if (isLoad(op) || op === CONST || op >= OP.VSPLAT && op <= OP.VBITSELECT) return 2;
-  if (op === OP.BOUNDS || op === OP.TRAP_IF) return 3;
+  if (op === OP.BOUNDS || op === OP.TRAP_IF || op === OP.CHECK_INDEX) return 3;
   return (flags & FLAG.PURE) !== 0 ? 1 : 0;
 });
 

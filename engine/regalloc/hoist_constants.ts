@@ -27,8 +27,8 @@ export class ConstantHoister {
   readonly #old = new VCode();
   /** Per block: the block to which its constants move, −1 if they stay. */
   #place = new Int32Array(64);
-  /** Per virtual register: the register that replaces it, 0 for none. */
-  #replacement = new Int32Array(1024);
+  /** Per virtual register: the register that replaces it; 0: itself. */
+  #instead = new Int32Array(1024);
   /** Per virtual register: 1 if an instruction uses it without a fixed register. */
   #wanted = new Uint8Array(1024);
   /** Per instruction before the rewrite: its new number. */
@@ -50,11 +50,11 @@ export class ConstantHoister {
     this.#facts.compute(v);
     if (!this.#findPlaces(v, general)) return 0;
     this.#findWanted(v);
-    const removed = this.#choose(v, cost);
-    if (removed === 0) return 0;
+    const gone = this.#choose(v, cost);
+    if (gone === 0) return 0;
     this.#rewriteUses(v);
     this.#rebuild(v);
-    return removed;
+    return gone;
   }
 
   /** The block in front of the loop with header `h` if it is the only way into it, else −1. */
@@ -102,9 +102,9 @@ export class ConstantHoister {
   #findWanted(v: VCode): void {
     if (this.#wanted.length < v.vregCount) {
       this.#wanted = new Uint8Array(v.vregCount * 2);
-      this.#replacement = new Int32Array(v.vregCount * 2);
+      this.#instead = new Int32Array(v.vregCount * 2);
     } else this.#wanted.fill(0, 0, v.vregCount);
-    this.#replacement.fill(0, 0, v.vregCount);
+    this.#instead.fill(0, 0, v.vregCount);
     for (let o = 0; o < v.operandCount; o++) {
       const word = v.operands[o];
       const role = operandRole(word);
@@ -138,7 +138,7 @@ export class ConstantHoister {
     this.#keptFrom.length = 0;
     this.#keptAt.length = 0;
     this.#keptVreg.length = 0;
-    let removed = 0;
+    let gone = 0;
     for (let k = 0; k < v.blockCount; k++) {
       if (this.#place[k] < 0 || (v.blockFlags[k] & BLOCK_COLD) !== 0) continue;
       for (let i = v.blockFirst[k]; i < v.blockFirst[k + 1]; i++) {
@@ -156,20 +156,20 @@ export class ConstantHoister {
           this.#keptAt.push(this.#place[k]);
           this.#keptVreg.push(v.newVreg(ty));
         }
-        this.#replacement[vreg] = this.#keptVreg[g];
-        removed++;
+        this.#instead[vreg] = this.#keptVreg[g];
+        gone++;
       }
     }
-    return removed;
+    return gone;
   }
 
   #rewriteUses(v: VCode): void {
     const { operands, pool } = v;
     for (let o = 0; o < v.operandCount; o++) {
-      const to = this.#replacement[operands[o] & VREG_MASK];
+      const to = this.#instead[operands[o] & VREG_MASK];
       if (to !== 0 && operandRole(operands[o]) !== ROLE.DEF) operands[o] = (operands[o] & ~VREG_MASK) | to;
     }
-    for (let p = 0; p < v.poolCount; p++) if (this.#replacement[pool[p]] !== 0) pool[p] = this.#replacement[pool[p]];
+    for (let p = 0; p < v.poolCount; p++) if (this.#instead[pool[p]] !== 0) pool[p] = this.#instead[pool[p]];
   }
 
   /** Copies instruction `i` of the old columns to the end of `v`; returns its new number. */
@@ -210,7 +210,7 @@ export class ConstantHoister {
       for (let i = first; i < last; i++) {
         const o = this.#old.firstOperand[i];
         const defines = o < this.#old.firstOperand[i + 1] && operandRole(this.#old.operands[o]) === ROLE.DEF;
-        if (!defines || this.#replacement[operandVreg(this.#old.operands[o])] === 0) this.#moved[i] = this.#copy(v, i);
+        if (!defines || this.#instead[operandVreg(this.#old.operands[o])] === 0) this.#moved[i] = this.#copy(v, i);
       }
       for (let g = 0; g < this.#keptFrom.length; g++) if (this.#keptAt[g] === k) this.#insert(v, g);
       this.#moved[last] = this.#copy(v, last);
@@ -218,9 +218,7 @@ export class ConstantHoister {
     v.blockFirst[v.blockCount] = v.count;
     for (let x = 1; x < v.vregCount; x++) {
       const at = v.vregRemat[x];
-      if (at > 0 && (x >= this.#replacement.length || this.#replacement[x] === 0)) {
-        v.vregRemat[x] = this.#moved[at - 1] + 1;
-      }
+      if (at > 0 && (x >= this.#instead.length || this.#instead[x] === 0)) v.vregRemat[x] = this.#moved[at - 1] + 1;
     }
     for (let g = 0; g < this.#keptFrom.length; g++) v.vregRemat[this.#keptVreg[g]] = this.#moved[this.#keptFrom[g]] + 1;
   }

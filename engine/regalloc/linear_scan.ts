@@ -197,10 +197,10 @@ export class LinearScan {
   }
 
   /**
-   * Allocates an interval that starts at p; returns whether it did. With `preferredOnly` it does so only if a preferred
-   * register is free, otherwise always.
+   * Allocates an interval that starts at p. With `wishes`, only if a preferred register is free; otherwise it always
+   * succeeds.
    */
-  #allocate(interval: number, p: number, preferredOnly: boolean): boolean {
+  #allocate(interval: number, p: number, wishes: boolean): boolean {
     const live = this.#live, x = live.intervalVreg[interval], to = live.intervalTo[interval];
     const defined = live.defPos[x] === p, kind = defined ? live.defKind[x] : DEF_KIND.NONE;
     this.#interval = interval;
@@ -220,13 +220,13 @@ export class LinearScan {
       this.#spill(interval, p);
       return true;
     }
-    let previous = -1;
+    let came = -1;
     if (
       this.#needed === 0 && !defined && interval < this.#firstCut &&
       this.#facts.start[this.#facts.blockOf[p >> 1]] === p
     ) {
-      previous = this.#locationBefore(interval, p);
-      if (previous === IN_SLOT) {
+      came = this.#locationBefore(interval, p);
+      if (came === IN_SLOT) {
         this.#spill(interval, p);
         return true;
       }
@@ -243,12 +243,12 @@ export class LinearScan {
         `register allocation: instruction ${this.#instruction(p)} destroys every register that v${x} could have`,
       );
     }
-    const preferred = this.#preferredRegister(previous, kind);
-    if (preferred >= 0) {
-      this.#assign(preferred, this.#limit);
+    const wish = this.#wish(came, kind);
+    if (wish >= 0) {
+      this.#assign(wish, this.#limit);
       return true;
     }
-    if (preferredOnly) return false;
+    if (wishes) return false;
     this.#choose();
     return true;
   }
@@ -295,7 +295,7 @@ export class LinearScan {
     this.#past[x] = past;
   }
 
-  /** The end of the positions at which the current interval must be in a register; 0 if it need not be in one. */
+  /** Until when the current interval must be in a register at least; 0 if it need not be in one. */
   #neededUntil(kind: number): number {
     const live = this.#live, p = this.#at;
     if (kind === DEF_KIND.REG || kind === DEF_KIND.TIED || kind === DEF_KIND.TEMP) return (p | 1) + 1;
@@ -308,16 +308,16 @@ export class LinearScan {
   }
 
   /**
-   * A preferred register of the current interval that is free up to its limit, −1 for none. `previous` is the location
-   * of the value at the end of the preceding block.
+   * A preferred register of the current interval that is free up to its limit, −1 for none. `came` is the location of
+   * the value at the end of the preceding block.
    */
-  #preferredRegister(previous: number, kind: number): number {
+  #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
-    if (previous >= 0 && this.#isFree(previous)) return previous;
+    if (came >= 0 && this.#isFree(came)) return came;
     let r = this.#home[x];
-    if (r >= 0 && r !== previous && this.#isFree(r)) return r;
+    if (r >= 0 && r !== came && this.#isFree(r)) return r;
     r = last[x];
-    if (r >= 0 && r !== previous && this.#isFree(r)) return r;
+    if (r >= 0 && r !== came && this.#isFree(r)) return r;
     let hops = 0, hint = -1;
     for (let a = live.affinity[x]; a !== 0 && hops < HOPS; a = live.affinity[a], hops++) {
       r = last[a] >= 0 ? last[a] : wanted[a];

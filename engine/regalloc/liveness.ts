@@ -192,13 +192,13 @@ export class Liveness {
   /** Makes room for the uses of block k and its edges. */
   #reserveUses(v: VCode, k: number): void {
     const end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
-    let needed = this.useCount + v.firstOperand[end] - v.firstOperand[v.blockFirst[k]];
+    let most = this.useCount + v.firstOperand[end] - v.firstOperand[v.blockFirst[k]];
     const first = v.succStart[k], last = first + v.succCount[k];
-    for (let j = first; j < last; j++) needed += v.paramCount[v.edgeTo[v.succ[j]]];
-    if (needed <= this.usePos.length) return;
-    this.usePos = grown(this.usePos, needed * 2);
-    this.useInfo = grown(this.useInfo, needed * 2);
-    this.useNext = grown(this.useNext, needed * 2);
+    for (let j = first; j < last; j++) most += v.paramCount[v.edgeTo[v.succ[j]]];
+    if (most <= this.usePos.length) return;
+    this.usePos = grown(this.usePos, most * 2);
+    this.useInfo = grown(this.useInfo, most * 2);
+    this.useNext = grown(this.useNext, most * 2);
   }
 
   /** Whether a block other than the one before it jumps to block k forwards. */

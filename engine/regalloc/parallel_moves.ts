@@ -107,14 +107,14 @@ export class ParallelMoves {
   /** Fills the tables. From here on `to === from` marks a move as done or, if it was given twice, as dropped. */
   #enter(n: number): void {
     const from = this.#from, to = this.#to, remat = this.#remat;
-    let highest = 0;
+    let most = 0;
     for (let k = 0; k < n; k++) {
-      if (remat[k] === 0) highest = Math.max(highest, key(from[k]));
-      highest = Math.max(highest, key(to[k]));
+      if (remat[k] === 0) most = Math.max(most, key(from[k]));
+      most = Math.max(most, key(to[k]));
     }
-    if (highest >= this.#readers.length) {
-      this.#readers = grown(this.#readers, highest * 2);
-      this.#writer = grown(this.#writer, highest * 2);
+    if (most >= this.#readers.length) {
+      this.#readers = grown(this.#readers, most * 2);
+      this.#writer = grown(this.#writer, most * 2);
     }
     const readers = this.#readers, writer = this.#writer;
     for (let k = 0; k < n; k++) {

@@ -117,8 +117,8 @@ export function translateCallIndirect(t: Translation, typeIndex: number, table: 
     callKnownTable(t, typeIndex, table, index, facts, tail);
     return;
   }
-  checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
-  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table], 0);
+  const element = elementAddress(t, table, checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT));
+  const record = b.emit(OP.LOAD, I64, element, 0, env.tableRegion[table], 0);
   checkRecordType(t, record, typeIndex);
   emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex], record, tail);
 }
@@ -152,8 +152,8 @@ function callKnownTable(
   // A function of a subtype matches too, unless the type has no subtypes.
   const exact = env.valid.types[typeIndex].final || soleFunction.size === 1;
   const target = exact ? soleFunction.get(env.valid.canonicalIds[typeIndex]) : undefined;
-  checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
-  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table], 0);
+  const element = elementAddress(t, table, checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT));
+  const record = b.emit(OP.LOAD, I64, element, 0, env.tableRegion[table], 0);
   const untyped = target !== undefined && soleFunction.size === 1 && env.optimizations["immutable-table-type"];
   if (untyped) env.statistics.count("immutable-table-type");
   else checkRecordType(t, record, typeIndex);

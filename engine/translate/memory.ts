@@ -48,10 +48,39 @@ export function checkBounds(t: Translation, imm: Immediates, operand: number, wi
     b.trapIf(b.binary(OP.LT_U, I32, address, operand), TRAP.MEMORY_OUT_OF_BOUNDS);
     staticOffset = 0;
   }
-  if (memory !== 0 || env.explicitBounds || (env.memoryIs64[0] && !env.unchecked)) {
+  if (isChecked(t, memory)) {
+    if (env.optimizations["mask-memories"]) return maskedAddress(t, memory, address, width);
     b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), staticOffset);
   }
   return address;
+}
+
+/** Whether accesses of a memory are compared with its length. */
+function isChecked({ env }: Translation, memory: number): boolean {
+  return memory !== 0 || env.explicitBounds || (env.memoryIs64[0] && !env.unchecked);
+}
+
+/**
+ * Checks the access of `width` bytes at `address` + staticOffset, and returns the address or, where the processor runs
+ * ahead on the wrong path, 0. From there the static offset must not lead out of the memory either: one beyond the
+ * smallest length is added first.
+ */
+function maskedAddress(t: Translation, memory: number, address: number, width: number): number {
+  const { b, env, f } = t;
+  const least = env.valid.memoryTypes[memory].limits.min * (1n << BigInt(PAGE_SHIFT));
+  const offset = staticOffset >>> 0;
+  const isInside = BigInt(offset + width) <= least && offset + width <= 0x7fffffff;
+  if (isInside && b.isConst(address) && (f.ty[address] === I32 || f.c[address] === 0)) {
+    if (BigInt((f.imm[address] >>> 0) + offset + width) <= least) return address;
+  }
+  let at = address;
+  if (!isInside && offset !== 0) {
+    at = b.binary(OP.ADD, I64, t.wide(address), b.i64(staticOffset, 0));
+    if (f.ty[address] === I64) b.trapIf(b.binary(OP.LT_U, I32, at, address), TRAP.MEMORY_OUT_OF_BOUNDS);
+    staticOffset = 0;
+  }
+  const distance = (staticOffset >>> 0) + width - 1;
+  return b.emit(OP.CHECK_INDEX, f.ty[at], at, byteLength(t, memory), distance, TRAP.MEMORY_OUT_OF_BOUNDS);
 }
 
 /** Pointer to byte `address` (i32 or i64) of a memory. */
@@ -117,6 +146,19 @@ function checkRange(t: Translation, memory: number, start: number, count: number
   b.trapIf(b.binary(OP.GT_U, I32, end, byteLength(t, memory)), TRAP.MEMORY_OUT_OF_BOUNDS);
 }
 
+/**
+ * Traps unless the `length` bytes from `start` on, a few, are in the memory. Returns the address of the first, which
+ * `mask-memories` masks like that of an access.
+ */
+function checkSmallRange(t: Translation, memory: number, start: number, count: number, length: number): number {
+  if (length > 0 && t.env.optimizations["mask-memories"] && isChecked(t, memory)) {
+    staticOffset = 0;
+    return maskedAddress(t, memory, start, length);
+  }
+  checkRange(t, memory, t.wide(start), t.wide(count));
+  return start;
+}
+
 /** The constant length of a bulk operation if it is worth unrolling, else −1. */
 function smallLength(t: Translation, count: number): number {
   const { f, b } = t;
@@ -154,15 +196,15 @@ function memoryCopy(t: Translation, imm: Immediates): void {
   const to = imm.index;
   const from = imm.index2;
   const length = smallLength(t, count);
-  checkRange(t, to, t.wide(target), t.wide(count));
-  checkRange(t, from, t.wide(source), t.wide(count));
+  const checkedTarget = checkSmallRange(t, to, target, count, length);
+  const checkedSource = checkSmallRange(t, from, source, count, length);
   if (length < 0) {
     callBuiltin(t, "memory_move", pointerInto(t, to, target), pointerInto(t, from, source), t.wide(count));
     return;
   }
   // All loads before all stores: the ranges may overlap.
-  const targetAddress = accessAddress(t, to, target);
-  const sourceAddress = accessAddress(t, from, source);
+  const targetAddress = accessAddress(t, to, checkedTarget);
+  const sourceAddress = accessAddress(t, from, checkedSource);
   const pieces: number[] = [];
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
     pieces.push(loadPiece(t, sourceAddress, at, pieceWidth(length - at), env.memoryRegion[from]));
@@ -180,12 +222,12 @@ function memoryFill(t: Translation, imm: Immediates): void {
   const target = t.pop();
   const memory = imm.index;
   const length = smallLength(t, count);
-  checkRange(t, memory, t.wide(target), t.wide(count));
+  const checked = checkSmallRange(t, memory, target, count, b.isConst(value) ? length : -1);
   if (length < 0 || !b.isConst(value)) {
     callBuiltin(t, "memory_set", pointerInto(t, memory, target), value, t.wide(count));
     return;
   }
-  const address = accessAddress(t, memory, target);
+  const address = accessAddress(t, memory, checked);
   const word = Math.imul(f.imm[value] & 0xff, 0x01010101);
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
     const width = pieceWidth(length - at);

@@ -13,20 +13,29 @@ import type { Handler, Translation } from "./translation.ts";
 
 const { I32, I64, NONE, REF } = TY;
 
-/** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
-export function checkTableIndex(t: Translation, table: number, index: number, code: number): void {
+/**
+ * Traps with `code` unless `index` (i32 or i64) is below the table's length. Returns the index of the access: with
+ * `mask-tables` the result of the check, unless the index is a constant below the smallest length.
+ */
+export function checkTableIndex(t: Translation, table: number, index: number, code: number): number {
   const { b, env, f } = t;
   const fixed = env.tableFixedLength[table];
-  if (f.ty[index] === I64) {
-    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
-    b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
-    return;
-  }
+  const ty = f.ty[index];
   // The length of a table with 32-bit indices fits its low half.
-  const length = fixed >= 0
+  const length = fixed >= 0 && ty === I32
     ? b.i32(fixed)
-    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
+    : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
+  if (env.optimizations["mask-tables"] && !isBelowMinimum(t, table, index)) {
+    return b.emit(OP.CHECK_INDEX, ty, index, length, 0, code);
+  }
   b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
+  return index;
+}
+
+/** Whether the index is a constant below the length that the table has at least. */
+function isBelowMinimum({ b, env, f }: Translation, table: number, index: number): boolean {
+  if (!b.isConst(index) || (f.ty[index] === I64 && f.c[index] !== 0)) return false;
+  return BigInt(f.imm[index] >>> 0) < env.valid.tableTypes[table].limits.min;
 }
 
 /** Address of element `index` of a table. */
@@ -38,15 +47,13 @@ export function elementAddress(t: Translation, table: number, index: number): nu
 }
 
 function tableGet(t: Translation, imm: Immediates): void {
-  const index = t.pop();
-  checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
+  const index = checkTableIndex(t, imm.index, t.pop(), TRAP.TABLE_OUT_OF_BOUNDS);
   t.push(t.b.emit(OP.LOAD, REF, elementAddress(t, imm.index, index), 0, t.env.tableRegion[imm.index], 0));
 }
 
 function tableSet(t: Translation, imm: Immediates): void {
   const value = t.pop();
-  const index = t.pop();
-  checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
+  const index = checkTableIndex(t, imm.index, t.pop(), TRAP.TABLE_OUT_OF_BOUNDS);
   t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index], 0);
 }
 

@@ -12,6 +12,7 @@ import {
   joinReferences,
   LIMIT,
   limitShift,
+  maskedLimit,
   MAX32,
   NUMBER_FACTS,
   numberFacts,
@@ -292,6 +293,21 @@ export function highOf(a: Analysis, l: number, size: number): number {
   return size === 4 ? Math.min(high, MAX32) : high;
 }
 
+/** Location `to` is 0, or the number in location `number`: bounds from above hold for both. */
+function mask(a: Analysis, to: number, number: number): void {
+  const { facts } = a;
+  const high = facts.high[number], room = facts.room[number], of = maskedLimit(facts.of[number]);
+  facts.number(to, 0, high, a.name());
+  facts.room[to] = room;
+  facts.of[to] = of;
+}
+
+/** Whether location `l` is a number that `size` bytes hold, and location `other` a mask of at least these. */
+function isMasked({ facts }: Analysis, l: number, other: number, size: number): boolean {
+  const hasBytes = facts.kind[other] === VALUE.MASK && facts.low[other] >= size;
+  return hasBytes && facts.isNumber(l) && (size === 8 || facts.isShort(l));
+}
+
 /** Location `to` becomes the bitwise AND of its value and that of location `from`, `size` bytes. */
 export function and(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
@@ -302,6 +318,8 @@ export function and(a: Analysis, to: number, from: number, size: number): void {
     facts.number(RIGHT, mask, mask, 0);
     return facts.set(to, VALUE.TAG_BITS, facts.name[to], mask, mask, a.name());
   }
+  if (isMasked(a, from, to, size)) return mask(a, to, from);
+  if (isMasked(a, to, from, size)) return mask(a, to, to);
   const high = Math.min(highOf(a, to, size), highOf(a, from, size));
   a.facts.number(to, 0, high, a.name());
 }
@@ -401,6 +419,7 @@ export function choose(a: Analysis, to: number, from: number, size: number): voi
   for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
   if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);
   if (!facts.isNumber(to) || !facts.isNumber(from)) return define(a, to, size);
+  if (facts.isConstant(from) && facts.low[from] === 0) return mask(a, to, to);
   const low = Math.min(facts.low[to], facts.low[from]);
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
   const common = numberFacts(facts, to) & numberFacts(facts, from);

@@ -137,6 +137,7 @@ export const ARM64_FORMS: readonly string[] = [
   "REGISTER RETURN 1101011001011111000000nnnnn00000",
   "ADDRESS LEA 0ss10000iiiiiiiiiiiiiiiiiiiddddd",
   "PLAIN NOP 11010101000000110010000000011111",
+  "PLAIN NOP 11010101000000110010001010011111", // csdb
   "PLAIN NOP 11010101000000110011101110111111", // dmb ish
   // Loads and stores.
   ...ACCESSES.flatMap(([kind, size, vector, opcode]) => [

@@ -163,7 +163,7 @@ function addWithCarry(a: Analysis, x: number, y: number): void {
     a.flags = FLAGS.CARRIED;
     return define(a, WORK, 8);
   }
-  const other = facts.isConstant(x) ? y : x;
+  const other = facts.isConstant(y) ? x : y;
   nameRegister(a, other, 2);
   facts.copy(OTHER, other);
   facts.copy(WORK, other === x ? y : x);

@@ -17,6 +17,7 @@ import {
   elementLimit,
   EXACT,
   lengthPlace,
+  LIMIT,
   MAX32,
   NUMBER_FACTS,
   numberFacts,
@@ -192,9 +193,10 @@ function assumeElements(a: Analysis, x: number, y: number, strict: number): void
 
 /** The number at `x` plus `room` is at most a length. */
 function assumeInside(a: Analysis, x: number, limit: number, room: number): void {
-  const { facts, ranges } = a;
+  const { facts, ranges, module } = a;
+  const needsMask = limit < LIMIT.TABLE ? module.masksMemories : module.masksTables;
   facts.boundAbove(x, LONGEST - room);
-  facts.boundByLength(x, room, limit);
+  facts.boundByLength(x, room, limit + (needsMask ? LIMIT.UNMASKED : 0));
   if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
   noteLeast(a, limit, facts.low[x] + room);
 }

@@ -18,7 +18,7 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import { type FuncType, HEAP, type HeapType, isRef, refType, type ValType } from "../wasm/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { LIMIT, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { LIMIT, maskedLimit, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
 import { allocateSlow, forgetSlots } from "./allocation.ts";
 import {
   areCopied,
@@ -208,9 +208,10 @@ function isRange(a: Analysis, register: number, count: number): boolean {
   const m = facts.id[register];
   const last = facts.high[register] + facts.high[count], limit = LIMIT.MEMORY + m;
   if (last <= module.memoryBytes[m] || isBelow(facts, last, limit)) return true;
-  if (facts.of[register] === limit && facts.room[register] >= facts.high[count]) return true;
+  // Routines are not masked.
+  if (maskedLimit(facts.of[register]) === limit && facts.room[register] >= facts.high[count]) return true;
   const isFixed = facts.low[register] === facts.high[register];
-  if (isFixed && facts.of[count] === limit && facts.room[count] >= facts.low[register]) return true;
+  if (isFixed && maskedLimit(facts.of[count]) === limit && facts.room[count] >= facts.low[register]) return true;
   return ranges.holds(facts, register, count, limit);
 }
 

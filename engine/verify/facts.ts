@@ -113,6 +113,8 @@ export const VALUE = {
   /** The distance to the poll page in the word at offset `id` of the image, and the address at it from that word on. */
   POLL_DISTANCE: 46,
   POLL_PLACE: 47,
+  /** Zero, or ones in all of the low `low` bytes and zeros above. */
+  MASK: 48,
 } as const;
 
 /** By kind of value: 1 for the given kinds. */
@@ -150,6 +152,7 @@ const EXACT_KINDS = flagsOf([
   VALUE.CLASS_CELL,
   VALUE.SIZE_CELL,
   VALUE.TYPE_FLAG,
+  VALUE.MASK,
 ]);
 
 /**
@@ -168,13 +171,16 @@ export const NUMBER_FACTS = { ODD: 1, ZERO_OR_ODD: 2, ENTRIES: 4 } as const;
 /**
  * Lengths: of memory n, in bytes; of table n, in elements and in bytes; of arrays (elementLimit). A number with the
  * limit `productLimit(name, shift)` is the value of that name shifted left, less `room`. UNIT: the distance from the
- * limit of a table in elements to that in bytes.
+ * limit of a table in elements to that in bytes. UNMASKED: from a limit to that of numbers which a compare has bounded,
+ * but no mask, where masks are required. MASKED: no length, of a number that was masked.
  */
 export const LIMIT = {
   MEMORY: 0,
   TABLE: 0x100000,
   TABLE_BYTES: 0x200000,
   UNIT: 0x100000,
+  UNMASKED: 0x80000,
+  MASKED: 0x17ffff,
   ELEMENTS: 0x300000,
   PRODUCT: 0x40000000,
 } as const;
@@ -197,6 +203,13 @@ export function productLimit(name: number, shift: number): number {
 /** The name in limit `of`, 0 if it has none. */
 export function limitName(of: number): number {
   return of < LIMIT.ELEMENTS ? 0 : (of - (of < LIMIT.PRODUCT ? LIMIT.ELEMENTS : LIMIT.PRODUCT)) >> 3;
+}
+
+/** The limit of a number that was masked and had limit `of` before. */
+export function maskedLimit(of: number): number {
+  if (of < 0) return LIMIT.MASKED;
+  const isUnmasked = of < LIMIT.ELEMENTS && (of & (LIMIT.UNIT - 1)) >= LIMIT.UNMASKED && of !== LIMIT.MASKED;
+  return isUnmasked ? of - LIMIT.UNMASKED : of;
 }
 
 export function limitShift(of: number): number {

@@ -33,6 +33,9 @@ export interface MachineModule {
   readonly bytes: Uint8Array;
   readonly tables: CodeTables;
   readonly code: Pick<CodeDescription, "layout" | "explicitBounds">;
+  /** Indices of tables and addresses of memories with explicit checks must be masked. */
+  readonly masksTables: boolean;
+  readonly masksMemories: boolean;
   readonly stubs: KnownStubs;
   /** Signature by function index, imports included, and by type index; undefined for types of objects. */
   readonly functionSignature: readonly CodeType[];
@@ -119,6 +122,7 @@ export function machineModule(
   tables: CodeTables,
   code: MachineModule["code"],
   stubs: KnownStubs,
+  masks: Pick<MachineModule, "masksTables" | "masksMemories">,
   replaceable?: Uint8Array,
 ): MachineModule {
   const { canonicalIds: ids } = valid;
@@ -128,6 +132,7 @@ export function machineModule(
     tables,
     code,
     stubs,
+    ...masks,
     functionSignature: valid.funcTypes.map((type) => codeType(type, ids)),
     typeSignature: valid.types.map(({ composite }) => composite.kind === "func" ? codeType(composite, ids) : undefined),
     typeId: ids,

@@ -441,9 +441,23 @@ function accessMemory(a: Analysis, m: number, size: number): void {
   if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
   if (isGuarded(a, m) && last <= GUARD_RESERVATION) return a.requireContext();
   if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
-  if (last <= a.module.memoryBytes[m]) return;
-  if (isBelow(facts, last, LIMIT.MEMORY + m)) return;
+  const { masksMemories, memoryBytes } = a.module;
+  if (last <= memoryBytes[m] && (!masksMemories || isMasked(facts))) return;
+  // A compare of a constant with the length does not mask it.
+  if (!masksMemories && isBelow(facts, last, LIMIT.MEMORY + m)) return;
   a.fail(REASON.MEMORY);
+}
+
+/** Whether the distance in PLACE.ADDRESS is a constant or was masked. */
+function isMasked({ low, high, of }: Facts): boolean {
+  const limit = of[ADDRESS];
+  if (low[ADDRESS] === high[ADDRESS]) return true;
+  return limit === LIMIT.MASKED || limit === LIMIT.MASKED + LIMIT.UNIT || isMaskedLimit(limit);
+}
+
+/** Whether only a mask gives this limit, where masks are required. */
+function isMaskedLimit(limit: number): boolean {
+  return limit >= 0 && limit < LIMIT.ELEMENTS && (limit & (LIMIT.UNIT - 1)) < LIMIT.UNMASKED;
 }
 
 /** Whether `last` is at most the lower bound of length `limit`. */
@@ -456,7 +470,8 @@ function accessTable(a: Analysis, t: number, size: number, isStore: boolean): vo
   const { facts, module } = a;
   const isBounded = facts.of[ADDRESS] === LIMIT.TABLE_BYTES + t && facts.room[ADDRESS] >= size;
   const last = facts.high[ADDRESS] + size;
-  const isInside = isBounded || last <= module.tableLength[t] * 8 || isBelow(facts, last / 8, LIMIT.TABLE + t);
+  const isShort = last <= module.tableLength[t] * 8 && (!module.masksTables || isMasked(facts));
+  const isInside = isBounded || isShort || (!module.masksTables && isBelow(facts, last / 8, LIMIT.TABLE + t));
   if (!isInside) return a.fail(REASON.TABLE);
   if (facts.low[ADDRESS] < 0 || size !== 8) return a.fail(REASON.TABLE);
   const element = module.tableElement[t];

@@ -164,6 +164,10 @@ export function arithmetic(a: Analysis): void {
       return isImmediate ? addAmount(a, to, code.immediate[n], size) : add(a, to, from, size);
     case ALU.SUB:
       return isImmediate ? addAmount(a, to, -code.immediate[n], size) : subtract(a, to, from, size);
+    case ALU.SUBTRACT_BORROW:
+      // A register less itself less the carry: a mask.
+      if (isImmediate || to !== from) break;
+      return a.facts.set(to, VALUE.MASK, 0, size, size, a.name());
     case ALU.AND:
       return and(a, to, from, size);
     case ALU.OR:

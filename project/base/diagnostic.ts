@@ -159,12 +159,11 @@ export function quote(text: string, limit = 120): string {
 /**
  * Matches hostile characters by Unicode's properties, so that none is forgotten: control and format characters (bidi
  * controls, marks without width, tags), lone surrogates, line and paragraph separators, and characters that fonts draw
- * as nothing (fillers, variation selectors, the empty Braille pattern); and combining marks behind four others, which
- * would cover the lines around them. Created on use, since the tables of these properties take half a millisecond of
- * every start.
+ * as nothing (fillers, variation selectors); and combining marks behind four others, which would cover the lines around
+ * them. Created on use, since the tables of these properties take half a millisecond of every start.
  */
 function hostile(): RegExp {
-  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f\u2800]|(?<=\p{M}{4})\p{M}/gu;
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]|(?<=\p{M}{4})\p{M}/gu;
 }
 
 /** Every character that could move the cursor, reorder or hide text becomes a visible escape. */

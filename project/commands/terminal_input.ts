@@ -50,25 +50,19 @@ export function screenPages(text: string, rows: number, columns: number): Page[]
 // deno-lint-ignore no-control-regex -- the colours that waft adds
 const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
 
-/** In front of the rows that continue a line: without it, text after many spaces would look like a line of its own. */
-const CONTINUED = "> ";
-/** Screens of fewer columns have room for the text alone. */
-const LEAST_COLUMNS = 10;
-
 /**
  * The rows of a text. Each fits the screen, because every character counts with the greatest width that terminals give
  * it.
  */
 function screenRows(text: string, columns: number): string[] {
-  const mark = columns < LEAST_COLUMNS ? "" : CONTINUED;
   return text.split("\n").flatMap((line) => {
     const rows = [""];
     let used = 0;
     for (const [part] of line.matchAll(PARTS)) {
       const cells = mostCells(part);
       if (used > 0 && used + cells > columns) {
-        rows.push(mark);
-        used = mark.length;
+        rows.push("");
+        used = 0;
       }
       rows[rows.length - 1] += part;
       used += cells;

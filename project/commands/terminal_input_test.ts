@@ -26,8 +26,7 @@ Deno.test("pages: every row fits, every page leaves the screen only after a key"
   for (const text of TEXTS) {
     for (const [rows, columns] of [[24, 80], [50, 160], [4, 10], [2, 3], [1, 1]] as const) {
       const pages = screenPages(text, rows, columns);
-      const whole = pages.map(({ text }) => text).join("").replaceAll("\n> ", "").replaceAll("\n", "");
-      assert.equal(whole, text.replaceAll("\n", ""));
+      assert.equal(pages.map(({ text }) => text).join("").replaceAll("\n", ""), text.replaceAll("\n", ""));
       for (const [k, page] of pages.entries()) {
         const shown = rowsOf(page);
         assert.ok(shown.length <= Math.max(1, rows - 2));
@@ -44,10 +43,4 @@ Deno.test("pages: a question does not move the last rows away unread, and colour
   assert.equal(screenPages("a\n".repeat(14), 24, 80)[0]?.needsKey, true);
   const colored = `\u001b[31m${"a".repeat(80)}\u001b[39m`;
   assert.deepEqual(screenPages(colored, 24, 80), [{ text: `${colored}\n`, needsKey: false }]);
-});
-
-Deno.test("pages: text behind many spaces does not look like a line of its own", () => {
-  const forged = "  fs.read ./data";
-  const [page] = screenPages(`plugin 1.0.0 from ${" ".repeat(62)}${forged}\n  fs.write /`, 24, 80);
-  assert.deepEqual(rowsOf(page!).slice(1), [`> ${forged}`, "  fs.write /"]);
 });

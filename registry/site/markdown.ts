@@ -99,8 +99,7 @@ function* walk(tokens: readonly Token[]): Generator<Token> {
 
 /** Renders text of an author. Its headings begin two levels below the page's title. */
 export function renderAuthorText(markdown: string): string {
-  // The HTML is escaped, not the Markdown, whose entities (`&#x202e;`) and encoded addresses name the same characters.
-  return escapeControls(scrollable(AUTHOR.render(markdown))).replace(
+  return scrollable(AUTHOR.render(escapeControls(markdown))).replace(
     /<(\/?)h([1-6])>/g,
     (_, slash: string, level: string) => `<${slash}h${Math.min(6, Number(level) + 2)}>`,
   );

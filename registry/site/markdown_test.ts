@@ -20,10 +20,6 @@ Deno.test("renderAuthorText() keeps text and drops active content", () => {
     ['<https://a.example/"onx=1>', /a\.example/, /"onx/],
     ['```js" onclick=x\ncode\n```', /code/, /" onclick/],
     ["a \u202e b \u0007", /\\u\{202e\} b \\u\{7\}/, /[\u202e]/],
-    ["a &#x202e; b &#8294;", /\\u\{202e\} b \\u\{2066\}/, /[\u202e\u2066]/],
-    ['[a](https://a.example "&#x202e;")', /title="\\u\{202e\}"/, /\u202e/],
-    ["<https://a.example/%E2%80%AE>", /href="https:\/\/a\.example\/%E2%80%AE"/, /\u202e/],
-    ["```a&#x202e;\ncode\n```", /\\u\{202e\}/, /\u202e/],
   ];
   for (const [text, must, never] of cases) {
     const html = renderAuthorText(text);

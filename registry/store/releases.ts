@@ -68,7 +68,7 @@ export type PublishOutcome =
 const HOUR = 3_600_000;
 
 /** Number of the renderer of READMEs: raised when its output changes, so that kept HTML is rendered again. */
-const AUTHOR_RENDERER = 2;
+const AUTHOR_RENDERER = 1;
 
 /** Stores a release. */
 export function publishRelease(

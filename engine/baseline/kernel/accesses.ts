@@ -31,6 +31,10 @@ function hasExplicitBounds(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
 }
 
+function masksMemories(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_MASK_MEMORIES) !== 0;
+}
+
 function isUnchecked(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_UNCHECKED) !== 0;
 }
@@ -50,6 +54,10 @@ function reachAtomic(register: i32, width: i32): void {
 
 function reach(register: i32, width: i32, isAtomic: boolean): void {
   const guarded = memory === 0 && !hasExplicitBounds() && (!isMemory64(0) || isUnchecked());
+  if (!guarded && masksMemories()) {
+    reachMasked(register, width, isAtomic);
+    return;
+  }
   if (!guarded) checkBounds(register, width);
   if (memory === 0) machine.prepareAccess(register, low, high);
   else machine.prepareFarAccess(register, low, high, memoryOffset(memory) + MEMORY_BASE_FIELD);
@@ -59,14 +67,32 @@ function reach(register: i32, width: i32, isAtomic: boolean): void {
 
 function checkBounds(register: i32, width: i32): void {
   machine.reachEnd(register, low, high, width, isMemory64(memory), instructionOffset);
+  compareLength(cond.GT_U);
+}
+
+/** Compares the machine's scratch register with the length of the memory; traps on `outside`. */
+function compareLength(outside: i32): void {
   if (memory === 0 && hasExplicitBounds()) machine.compareLength();
   else machine.compareContextLength(memoryOffset(memory) + MEMORY_LENGTH_FIELD);
   if (!isShared(memory)) {
-    machine.trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, instructionOffset);
+    machine.trapIf(outside, TRAP_MEMORY_OUT_OF_BOUNDS, instructionOffset);
     return;
   }
-  const branch = machine.jumpIf(cond.GT_U);
+  const branch = machine.jumpIf(outside);
   queueBounds(branch, code.at, memory, instructionOffset);
+}
+
+/** As reach, for an access whose whole distance from the start of the memory is masked: offset 0 is in every memory. */
+function reachMasked(register: i32, width: i32, isAtomic: boolean): void {
+  const distance = operands.allocate(0);
+  machine.reachLast(distance, register, low, high, width, isMemory64(memory), instructionOffset);
+  compareLength(cond.GE_U);
+  machine.maskAddress(distance);
+  if (memory === 0) machine.prepareAccess(distance, 0, 0);
+  else machine.prepareFarAccess(distance, 0, 0, memoryOffset(memory) + MEMORY_BASE_FIELD);
+  if (isAtomic) machine.prepareAtomic();
+  // No other instruction allocates it before the access.
+  operands.freeRegister(distance);
 }
 
 export function emitLoad(width: i32, isSigned: i32, type: i32): void {

@@ -30,7 +30,7 @@ import * as operands from "./operands.ts";
 import { ENTRY } from "./operands.ts";
 import * as op from "./operations.ts";
 import { instructionOffset } from "./reader.ts";
-import { checkTableIndex, loadTableBase, recordOffset } from "./storage.ts";
+import { loadCheckedElement, recordOffset } from "./storage.ts";
 import { bankOf, I32, I64, isWide, typeRow, V128 } from "./types.ts";
 
 /**
@@ -239,9 +239,7 @@ function loadElementRecord(typeIndex: i32, table: i32): void {
   const entry = operands.popEntry();
   operands.vacate(1 << machine.RECORD_REGISTER);
   const index = operands.toRegister(entry);
-  checkTableIndex(table, index, TRAP_UNDEFINED_ELEMENT);
-  loadTableBase(table);
-  machine.loadElement(machine.RECORD_REGISTER, machine.SCRATCH, index);
+  loadCheckedElement(table, machine.RECORD_REGISTER, index, TRAP_UNDEFINED_ELEMENT);
   operands.release(entry);
   operands.claim(machine.RECORD_REGISTER);
   // Allocate before the scratch register is in use: spilling an entry may need it to address a distant home.

@@ -45,6 +45,7 @@ export const CMHS_16B: i32 = 1847606272;
 export const CMLT0_16B: i32 = 1310763008;
 export const CNT_16B: i32 = 1310742528;
 export const CNT_8B: i32 = 237000704;
+export const CSDB: i32 = -721214817;
 export const CSEL32: i32 = 444596224;
 export const CSEL64: i32 = -1702887424;
 export const CSINC32: i32 = 444597248;

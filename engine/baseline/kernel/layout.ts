@@ -98,6 +98,9 @@ export const MODE_DETERMINISTIC: i32 = 16;
 export const MODE_UNCHECKED: i32 = 32;
 /** NaNs are those that the processor makes; else deterministic code makes them canonical. */
 export const MODE_OWN_NANS: i32 = 64;
+/** Indices of tables and checked addresses of memories are masked against misprediction of their checks. */
+export const MODE_MASK_TABLES: i32 = 128;
+export const MODE_MASK_MEMORIES: i32 = 256;
 
 /** Bits of H_CPU. */
 export const CPU_LZCNT: i32 = 1;

@@ -718,6 +718,35 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
 }
 
 /**
+ * d = address + (low, high), and x16 the last byte of an access of `width` bytes there, for the comparison with the
+ * length that follows; traps if a sum of 64-bit addresses exceeds 2^64.
+ */
+export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
+  if (!is64 || (low === 0 && high === 0)) addWide(d, address, low, high);
+  else {
+    constant(X16, low, high, 1);
+    rrr(a64.ADDS64, d, X16, address);
+    trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  }
+  rri(is64 ? a64.ADDS_I64 : a64.ADD_I64, X16, d, width - 1);
+  if (is64) trapIf(cond.GE_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+}
+
+/**
+ * The scratch register becomes the index if the last compare found it below its limit, else 0: no branch decides it,
+ * and the barrier keeps the processor from predicting it. maskAddress changes register `d` alike.
+ */
+export function maskIndex(index: i32, wide: i32): void {
+  rrc(sized(wide, a64.CSEL32, a64.CSEL64), X16, index, ZERO, hardware(cond.LT_U));
+  emit32(a64.CSDB);
+}
+
+export function maskAddress(d: i32): void {
+  rrc(a64.CSEL64, d, d, ZERO, hardware(cond.LT_U));
+  emit32(a64.CSDB);
+}
+
+/**
  * Compares x16 with the length of memory 0 in its register; compareContextLength with the length at `offset` in the
  * context.
  */
@@ -731,16 +760,16 @@ export function compareContextLength(offset: i32): void {
 
 /**
  * Out of line, when the end of an access, in x16, exceeds a shared memory's length in the context: stores the current
- * length to the context, compares, and branches if the access is in bounds. Returns that branch. `isPinned`: x27 holds
- * the length, too. `length` and `pointer` are offsets in the context. Changes x24.
+ * length to the context, compares, and branches on `inside`: the access is in bounds. Returns that branch. `isPinned`:
+ * x27 holds the length, too. `length` and `pointer` are offsets in the context. Changes x24.
  */
-export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
+export function refreshLength(length: i32, pointer: i32, isPinned: boolean, inside: i32): i32 {
   loadContext(WIDE, X24, pointer);
   loadFrom(WIDE, X24, X24, 0);
   storeContext(WIDE, X24, length);
   if (isPinned) move(1, MEMORY_LENGTH, X24);
   compare(1, X16, X24);
-  return jumpIf(cond.LE_U);
+  return jumpIf(inside);
 }
 
 /** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. Changes x16. */

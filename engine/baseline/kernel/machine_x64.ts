@@ -998,6 +998,40 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
 }
 
 /**
+ * d = address + (low, high), and r11 the last byte of an access of `width` bytes there, for the comparison with the
+ * length that follows; traps if a sum of 64-bit addresses exceeds 2^64.
+ */
+export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
+  if (!is64 && low >= 0) rm(0x8d, 1, d, address, low);
+  else if (low === 0 && high === 0) move(1, d, address);
+  else {
+    constant(R11, low, high, 1);
+    rr(0x03, 1, R11, address);
+    if (is64) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+    move(1, d, R11);
+  }
+  if (is64) {
+    constant(R11, width - 1, 0, 0);
+    rr(0x03, 1, R11, d);
+    trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  } else rm(0x8d, 1, R11, d, width - 1);
+}
+
+/**
+ * The scratch register becomes the index if the last compare found it below its limit, else 0: no branch decides it.
+ * maskAddress changes register `d` alike, and r11.
+ */
+export function maskIndex(index: i32, wide: i32): void {
+  rr(0x1b, wide, R11, R11);
+  rr(0x23, wide, R11, index);
+}
+
+export function maskAddress(d: i32): void {
+  rr(0x1b, 1, R11, R11);
+  rr(0x23, 1, d, R11);
+}
+
+/**
  * Compares r11 with the length of memory 0 in its register; compareContextLength with the length at `offset` in the
  * context.
  */
@@ -1011,10 +1045,10 @@ export function compareContextLength(offset: i32): void {
 
 /**
  * Out of line, when the end of an access, in r11, exceeds a shared memory's length in the context: stores the current
- * length to the context, compares, and branches if the access is in bounds. Returns that branch. `isPinned`: r14 holds
- * the length, too. `length` and `pointer` are offsets in the context.
+ * length to the context, compares, and branches on `inside`: the access is in bounds. Returns that branch. `isPinned`:
+ * r14 holds the length, too. `length` and `pointer` are offsets in the context.
  */
-export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
+export function refreshLength(length: i32, pointer: i32, isPinned: boolean, inside: i32): i32 {
   // rbx serves as a temporary: the base of memory 0 is reloaded from the context.
   rm(0x8b, 1, RBX, R15, pointer);
   rm(0x8b, 1, RBX, RBX, 0);
@@ -1022,7 +1056,7 @@ export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32
   if (isPinned) rr(0x8b, 1, R14, RBX);
   rr(0x3b, 1, R11, RBX);
   rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
-  return jumpIf(cond.LE_U);
+  return jumpIf(inside);
 }
 
 /** Traps unless start + count ≤ length. Operands are 64 bits wide and below 2^32 unless `is64`. */

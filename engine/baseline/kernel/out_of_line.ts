@@ -21,6 +21,7 @@ import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import * as code from "./code.ts";
+import * as cond from "./conditions.ts";
 import { type i32, load32 } from "./memory.ts";
 
 /** Emits all fragments. */
@@ -91,7 +92,8 @@ function emitBounds(memory: i32, back: i32, position: i32): void {
   const row = load32(layout.H_MEMORIES) + memory * layout.MEMORY_ROW;
   const length = load32(row + layout.MEMORY_OFFSET) + MEMORY_LENGTH_FIELD;
   const isPinned = memory === 0 && (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
-  const branch = machine.refreshLength(length, load32(row + layout.MEMORY_SHARED_LENGTH), isPinned);
+  const inside = (load32(layout.H_MODE) & layout.MODE_MASK_MEMORIES) !== 0 ? cond.LT_U : cond.LE_U;
+  const branch = machine.refreshLength(length, load32(row + layout.MEMORY_SHARED_LENGTH), isPinned, inside);
   machine.patchBranch(branch, back);
   machine.callTrap(TRAP_MEMORY_OUT_OF_BOUNDS);
   trapSite(TRAP_MEMORY_OUT_OF_BOUNDS, 0, position);

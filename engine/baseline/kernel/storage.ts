@@ -186,24 +186,40 @@ export function emitGlobalSet(): void {
 // Tables.
 
 /** Traps with `trap` unless the index in `register` is below the length of the table. */
-export function checkTableIndex(table: i32, register: i32, trap: i32): void {
+function checkTableIndex(table: i32, register: i32, trap: i32): void {
   machine.compareContext(isTable64(table) ? 1 : 0, register, tableOffset(table) + TABLE_LENGTH_FIELD);
   machine.trapIf(cond.GE_U, trap, instructionOffset);
 }
 
-/** Loads the address of the table's first element into the scratch register. */
-export function loadTableBase(table: i32): void {
-  machine.loadContext(I64, machine.SCRATCH, tableOffset(table) + TABLE_BASE_FIELD);
+/** Loads the address of the table's first element into `register`; preserves the flags. */
+function loadTableBase(table: i32, register: i32): void {
+  machine.loadContext(I64, register, tableOffset(table) + TABLE_BASE_FIELD);
+}
+
+function masksTables(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_MASK_TABLES) !== 0;
+}
+
+/** d = the element of the table whose index, in `index`, is checked: traps with `trap`. d is not that of the index. */
+export function loadCheckedElement(table: i32, d: i32, index: i32, trap: i32): void {
+  checkTableIndex(table, index, trap);
+  if (masksTables()) {
+    loadTableBase(table, d);
+    machine.maskIndex(index, isTable64(table) ? 1 : 0);
+    machine.loadElement(d, d, machine.SCRATCH);
+    return;
+  }
+  loadTableBase(table, machine.SCRATCH);
+  machine.loadElement(d, machine.SCRATCH, index);
 }
 
 export function emitTableGet(): void {
   const entry = operands.popEntry();
   const register = operands.toRegister(entry);
-  checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
   // Choose the destination before the scratch register is in use: this may move homes.
-  const d = operands.destination(0, entry, 0);
-  loadTableBase(index);
-  machine.loadElement(d, machine.SCRATCH, register);
+  const d = operands.freshDestination(0, register, register, register);
+  loadCheckedElement(index, d, register, TRAP_TABLE_OUT_OF_BOUNDS);
+  operands.release(entry);
   operands.pushRegister(load32(tableRow(index) + layout.TABLE_ELEMENT), d);
 }
 
@@ -212,9 +228,13 @@ export function emitTableSet(): void {
   const entry = operands.popEntry();
   const s = operands.toRegister(value);
   const register = operands.toRegister(entry);
+  const masked = masksTables();
+  const base = masked ? operands.allocate(0) : machine.SCRATCH;
   checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
-  loadTableBase(index);
-  machine.storeElement(s, machine.SCRATCH, register);
+  loadTableBase(index, base);
+  if (masked) machine.maskIndex(register, isTable64(index) ? 1 : 0);
+  machine.storeElement(s, base, masked ? machine.SCRATCH : register);
+  if (masked) operands.freeRegister(base);
   operands.release(value);
   operands.release(entry);
 }

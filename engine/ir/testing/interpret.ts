@@ -198,6 +198,12 @@ class Interpretation {
       case OP.TRAP_IF:
         if (lo[f.a[i]] !== 0) throw new TrapSignal(f.imm[i], f.pos[i]);
         return;
+      case OP.CHECK_INDEX: {
+        if (this.#addressOf(f.a[i]) + f.c[i] >= this.#addressOf(f.b[i])) throw new TrapSignal(f.imm[i], f.pos[i]);
+        lo[i] = lo[f.a[i]];
+        hi[i] = hi[f.a[i]];
+        return;
+      }
       case OP.BOUNDS: {
         const end = this.#addressOf(f.a[i]) + (f.imm[i] >>> 0) + boundsBytes(f.c[i]);
         if (end > this.#world.memoryLength(boundsMemory(f.c[i]))) {

@@ -136,6 +136,10 @@ class Machine {
       if (address + (f.imm[i] >>> 0) + boundsBytes(c) > MEMORY_BYTES) throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
     } else if (op === OP.TRAP_IF) {
       if (lo[a] !== 0) throw new Trapped(f.imm[i]);
+    } else if (op === OP.CHECK_INDEX) {
+      if (lo[a] >>> 0 >= lo[b] >>> 0) throw new Trapped(f.imm[i]);
+      lo[i] = lo[a];
+      hi[i] = hi[a];
     } else if (op === OP.CALL) this.#call(i);
     else {
       const outcome = evaluate(op, f.ty[i], f.ty[a], lo[a], hi[a], lo[b], hi[b], f.imm[i]);

@@ -335,6 +335,11 @@ export class ProgramMaker {
   #effect(): void {
     if (this.#random(3) === 0) {
       const a = this.#value(TY.I32);
+      if (this.#random(3) === 0) {
+        const limit = this.#value(TY.I32);
+        this.#keep(TY.I32, this.#emit(OP.CHECK_INDEX, TY.I32, a, limit, 0, TRAP.TABLE_OUT_OF_BOUNDS));
+        return;
+      }
       const cond = this.#emit(OP.EQ, TY.I32, a, this.#constant(TY.I32));
       this.#emit(OP.TRAP_IF, TY.NONE, cond, 0, 0, TRAP.UNDEFINED_ELEMENT);
       return;
