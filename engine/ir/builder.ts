@@ -249,7 +249,7 @@ export class Builder {
   #withConstant(op: number, ty: number, a: number, b: number): number {
     const f = this.f;
     const lo = f.imm[b];
-    const hi = ty === I64 || op >= EQ && f.ty[b] !== I32 ? f.c[b] : lo >> 31;
+    const hi = ty === I64 || (op >= EQ && f.ty[b] !== I32) ? f.c[b] : lo >> 31;
     const zero = lo === 0 && hi === 0;
     const ones = lo === -1 && hi === -1;
     switch (op) {
@@ -331,7 +331,7 @@ export class Builder {
   #compareWithConstant(op: number, a: number, b: number, lo: number, zero: boolean): number {
     const f = this.f;
     if (isComparison(f.op[a]) && f.ty[b] === I32 && (lo === 0 || lo === 1)) {
-      if (op === NE && lo === 0 || op === EQ && lo === 1) return a;
+      if ((op === NE && lo === 0) || (op === EQ && lo === 1)) return a;
       if ((op === EQ || op === NE) && INVERSE[f.op[a]] !== 0) return this.#inverted(a);
     }
     if (zero) {

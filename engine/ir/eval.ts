@@ -60,7 +60,7 @@ export function evaluate(
   bHi: number,
   imm = 0,
 ): number {
-  if (op >= OP.ADD && op <= OP.POPCNT || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
+  if ((op >= OP.ADD && op <= OP.POPCNT) || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
     return ty === TY.I32 ? evalInt32(op, aLo, bLo) : evalInt64(op, aLo, aHi, bLo, bHi);
   }
   if (op >= OP.EQ && op <= OP.GE_U) return done(compare(op, from, aLo, aHi, bLo, bHi) ? 1 : 0, 0);
@@ -409,7 +409,7 @@ function float(ty: number, value: number, from: number, aLo: number, aHi: number
 function isNaN(ty: number, lo: number, hi: number): boolean {
   if (ty === TY.F32) return (lo & 0x7fffffff) > 0x7f800000;
   const high = hi & 0x7fffffff;
-  return high > 0x7ff00000 || high === 0x7ff00000 && lo !== 0;
+  return high > 0x7ff00000 || (high === 0x7ff00000 && lo !== 0);
 }
 
 function evalFloat(

@@ -41,8 +41,6 @@ class FunctionParser {
   #next = 0;
   /** Signatures by id; unmentioned ids are empty. */
   readonly #signatures: Signature[] = [];
-  /** First id for instructions without a result. */
-  #unnamed = 1;
   /** Whether the text has a `layout` line. */
   #hasLayout = false;
 
@@ -53,27 +51,13 @@ class FunctionParser {
 
   parse(): void {
     const f = this.#f;
-    let most = 0;
-    let count = 1;
+    let highest = 0;
     for (const line of this.#lines) {
-      for (const match of line.matchAll(/\bv(\d+):/g)) most = Math.max(most, Number(match[1]));
-      count++;
+      for (const match of line.matchAll(/\bv(\d+):/g)) highest = Math.max(highest, Number(match[1]));
     }
-    if (most > MAX_VALUE) throw new MalformedError(`value number ${most} is too large`);
-    f.reset(most + count);
-    f.count = most + 1;
-    this.#unnamed = most + 1;
-    for (let i = 0; i <= most; i++) {
-      f.op[i] =
-        f.ty[i] =
-        f.a[i] =
-        f.b[i] =
-        f.c[i] =
-        f.imm[i] =
-        f.pos[i] =
-        f.site[i] =
-          0;
-    }
+    if (highest > MAX_VALUE) throw new MalformedError(`value number ${highest} is too large`);
+    f.reset(highest + this.#lines.length + 1);
+    for (let i = 1; i <= highest; i++) f.append(OP.UNDEF, TY.NONE, 0, 0, 0, 0);
     f.inlineSites.push({ parent: 0, callPos: 0, funcIndex: 0 });
     for (this.#line = 0; this.#line < this.#lines.length; this.#line++) {
       this.#tokenize(this.#lines[this.#line].replace(/;.*/, ""));
@@ -257,18 +241,7 @@ class FunctionParser {
       ty = this.#type();
       this.#expect("=");
     } else {
-      id = this.#unnamed++;
-      f.ensure(id + 1);
-      f.count = id + 1;
-      f.op[id] =
-        f.ty[id] =
-        f.a[id] =
-        f.b[id] =
-        f.c[id] =
-        f.imm[id] =
-        f.pos[id] =
-        f.site[id] =
-          0;
+      id = f.append(OP.UNDEF, TY.NONE, 0, 0, 0, 0);
     }
     const name = this.#take();
     const op = OP[name as OpName];

@@ -20,13 +20,15 @@ import { TRAP } from "../traps.ts";
 import {
   atomicRegion,
   atomicWidth,
+  BLOCK_COLD,
+  BLOCK_LOOP,
   boundsBytes,
   boundsMemory,
   CLASS_CONSTANT,
   CLASS_SIZES,
   type IrFunction,
+  regionClass,
 } from "./function.ts";
-import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
 import { CALL_NULL_CODE, CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
@@ -119,12 +121,12 @@ export function printInstruction(f: IrFunction, i: number, options: PrintOptions
   const op = f.op[i];
   const named = f.ty[i] !== TY.NONE || (hasSignature(op) && (f.signatures[f.imm[i]]?.results.length ?? 0) > 1);
   const result = named ? `v${i}:${TY_NAMES[f.ty[i]]} = ` : "";
-  let place = "";
+  let position = "";
   if (options.positions && (f.pos[i] !== 0 || f.site[i] !== 0)) {
-    place = ` @0x${f.pos[i].toString(16)}${f.site[i] ? `/${f.site[i]}` : ""}`;
+    position = ` @0x${f.pos[i].toString(16)}${f.site[i] ? `/${f.site[i]}` : ""}`;
   }
   const operands = printOperands(f, i, op);
-  return `${result}${OP_ROWS[op]?.name ?? `op${op}`}${operands === "" ? "" : ` ${operands}`}${place}`;
+  return `${result}${OP_ROWS[op]?.name ?? `op${op}`}${operands === "" ? "" : ` ${operands}`}${position}`;
 }
 
 function printOperands(f: IrFunction, i: number, op: number): string {
@@ -211,7 +213,7 @@ function printAtomic(f: IrFunction, i: number, op: number): string {
 
 function printRegion(word: number): string {
   const kind = REGION_NAMES[word & 0xff] ?? `region${word & 0xff}`;
-  const aliasClass = word >>> 8;
+  const aliasClass = regionClass(word);
   if (aliasClass === 0) return kind;
   if (aliasClass === CLASS_CONSTANT) return `${kind}.const`;
   if (aliasClass === CLASS_SIZES) return `${kind}.sizes`;

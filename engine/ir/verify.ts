@@ -262,9 +262,9 @@ class Verifier {
     if (hasSignature(op)) return this.#checkCall(i, k, at);
     if (isAccess(op)) return this.#checkAccess(i, k, ta);
     if (isAtomic(op)) return this.#checkAtomic(i, k);
-    if (op >= OP.ADD && op <= OP.ROTR || op >= OP.DIV_S && op <= OP.REM_U) {
+    if ((op >= OP.ADD && op <= OP.ROTR) || (op >= OP.DIV_S && op <= OP.REM_U)) {
       this.#want(i, k, isInt(ty) && ta === ty && tb === ty, "integer operands and result must have one type");
-    } else if (op >= OP.CLZ && op <= OP.POPCNT || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
+    } else if ((op >= OP.CLZ && op <= OP.POPCNT) || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
       this.#want(i, k, isInt(ty) && ta === ty, "integer operand and result must have one type");
     } else if (op === OP.MULHI_S || op === OP.MULHI_U) {
       this.#want(i, k, ta === TY.I64 && tb === TY.I64, "operands must be i64");
@@ -295,7 +295,7 @@ class Verifier {
       this.#want(i, k, fits, "bad pair of types");
     } else if (op === OP.CHARGE) {
       this.#want(i, k, ta === TY.I64 && f.b[i] >= 0, "units must be i64, and the owed units not negative");
-      this.#want(i, k, f.b[i] === 0 && f.imm[i] === 0 || f.op[f.a[i]] === OP.CONST, "only constants are owed");
+      this.#want(i, k, (f.b[i] === 0 && f.imm[i] === 0) || f.op[f.a[i]] === OP.CONST, "only constants are owed");
     } else if (op === OP.GC_ALLOC) this.#want(i, k, ta === TY.I64, "the size must be i64");
     else if (op === OP.SELECT) {
       this.#want(i, k, ta === ty && tb === ty && f.ty[f.c[i]] === TY.I32, "select's types disagree");
