@@ -183,7 +183,8 @@ export const OPTIMIZATION_ROWS = [
     target: "both",
     state: "on",
     engineOnly: true,
-    meaning: "Mask indices behind bounds checks of tables, so that a mispredicted check reveals nothing",
+    meaning:
+      "Mask indices behind bounds checks of tables and of br_table, so that a mispredicted check reveals nothing",
   },
   {
     name: "stack-fence",

@@ -29,6 +29,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   if (emitChain(e, ends, first, n, index, branchCase)) return;
   const last = n - 1;
   const total = (v.aux[i] & 1) !== 0;
+  let entry = index;
   // An index that cannot exceed the last edge's number needs no check; the table then has an entry for that edge too.
   if (!total) {
     if (last < 0x1000) e.asm.rri(X.SUBS_I32, ZERO, index, last, 0);
@@ -37,11 +38,17 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
       e.asm.rrr(X.SUBS32, ZERO, index, SCRATCH);
     }
     e.branch(CC.HS, edgeLabel(e, ends, v.succ[first + last]));
+    if (e.context.optimizations["mask-tables"]) {
+      // Selected by the compare, not by its prediction: no word behind the table is jumped by.
+      e.asm.rrrc(X.CSEL32, SCRATCH2, index, ZERO, CC.LO);
+      e.asm.word(encode(X.CSDB, 0, 0, 0, 0, 0, 0, 0, 0));
+      entry = SCRATCH2;
+    }
   }
   // The table follows immediately, so that it is in reach of ADR in a function of any size.
   const table = e.newLabel();
   e.address(SCRATCH, table);
-  e.asm.word(encode(X.LDRSW_X, SCRATCH2, SCRATCH, index, 0, 0, UXTW, 0, 1));
+  e.asm.word(encode(X.LDRSW_X, SCRATCH2, SCRATCH, entry, 0, 0, UXTW, 0, 1));
   e.asm.rrr(X.ADD64, SCRATCH, SCRATCH, SCRATCH2);
   e.asm.rrr(X.BR, 0, SCRATCH, 0);
   e.bind(table);

@@ -26,10 +26,17 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const last = n - 1;
   const total = (v.aux[i] & 1) !== 0;
   const temp = e.register(v.firstOperand[i] + 1);
+  let entry = index;
   // An index that cannot exceed the last edge's number needs no check; the table then has an entry for that edge too.
   if (!total) {
     ri(e, X.CMP32_I, index, last);
     e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
+    if (e.context.optimizations["mask-tables"]) {
+      // The carry is that of the compare, not of its prediction: no word behind the table is jumped by.
+      rr(e, X.SBB32_R, temp, temp);
+      rr(e, X.AND32_R, temp, index);
+      entry = temp;
+    }
   }
   const table = e.newLabel();
   e.tableLabel.push(table);
@@ -37,7 +44,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const entries = total ? n : last;
   for (let k = 0; k < entries; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
   leaLabel(e, SCRATCH, table);
-  emitMemory(e.asm, X.MOVSXD, temp, e.asm.indexed(SCRATCH, index, 2, 0));
+  emitMemory(e.asm, X.MOVSXD, temp, e.asm.indexed(SCRATCH, entry, 2, 0));
   rr(e, X.ADD64_R, temp, SCRATCH);
   rr(e, X.JMP_M, 0, temp);
 }

@@ -100,6 +100,27 @@ Deno.test("the verifier requires the masks", () => {
   }
 });
 
+/** A switch with so many cases that it jumps by a table. */
+const SWITCH = `(module (func (export "f") (param i32) (result i32)
+  ${"(block ".repeat(12)} (br_table 0 1 2 3 4 5 6 7 8 9 10 11 (local.get 0))
+  ${Array.from({ length: 12 }, (_, k) => `) (return (i32.const ${k * 3}))`).join(" ")}))`;
+
+Deno.test("indices of jump tables are masked", () => {
+  for (const masked of [true, false]) {
+    for (const options of configurations(masked)) {
+      const { bytes, tables } = compileModule(NewEngine().parse(SWITCH), options);
+      const { disassemble } = options.target.name === "x64" ? X64 : ARM64;
+      const text = disassemble(bytes, tables.functionStart[0], tables.functionEnd[0]);
+      equal(/\bsbb\b|\bcsdb\b/.test(text), masked, `${options.target.name} ${options.tier}`);
+      if (masked) equal(reasonOf(SWITCH, options), undefined);
+    }
+  }
+  for (const tier of ["optimizing", "baseline"] as const) {
+    const run = NewEngine({ tier }).compile(SWITCH).instantiate().exports["f"] as (index: number) => number;
+    deepEqual([0, 1, 10, 11, 12, -1].map(run), [0, 3, 30, 33, 33, 33]);
+  }
+});
+
 Deno.test("accesses with guard pages and 32-bit indices have no checks to mask", () => {
   const source = sourceOf(MEMORY_ACCESSES[1]);
   for (const options of configurations(true)) {

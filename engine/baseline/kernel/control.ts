@@ -261,6 +261,7 @@ function emitBranchTable(): void {
   operands.loadLocals(operands.allPinned(0), operands.allPinned(1));
   machine.compareImmediate(0, selector, listCount);
   const isDefault = machine.jumpIf(cond.GE_U);
+  if ((load32(layout.H_MODE) & layout.MODE_MASK_TABLES) !== 0) machine.maskAddress(selector);
   machine.jumpAmong(selector);
   const back = pos;
   seek(list);

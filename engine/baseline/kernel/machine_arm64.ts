@@ -734,7 +734,8 @@ export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32,
 
 /**
  * The scratch register becomes the index if the last compare found it below its limit, else 0: no branch decides it,
- * and the barrier keeps the processor from predicting it. maskAddress changes register `d` alike.
+ * and the barrier keeps the processor from predicting it. maskAddress changes register `d` alike, an index or
+ * an address.
  */
 export function maskIndex(index: i32, wide: i32): void {
   rrc(sized(wide, a64.CSEL32, a64.CSEL64), X16, index, ZERO, hardware(cond.LT_U));

@@ -1019,7 +1019,7 @@ export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32,
 
 /**
  * The scratch register becomes the index if the last compare found it below its limit, else 0: no branch decides it.
- * maskAddress changes register `d` alike, and r11.
+ * maskAddress changes register `d` alike, an index or an address, and r11.
  */
 export function maskIndex(index: i32, wide: i32): void {
   rr(0x1b, wide, R11, R11);
