@@ -48,17 +48,20 @@ function counts({ env }: Translation, funcIndex: number): boolean {
   return env.counted[funcIndex - env.valid.importedFuncCount] !== 0;
 }
 
-/** Begins an activation: subtracts its share of the stack. */
+/**
+ * Begins an activation: takes its share of the stack. The function's limit is compared with the sum of the shares,
+ * which is a constant, so that the code that only compares has no subtraction.
+ */
 export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
   if (!counts(t, t.funcIndex)) return;
-  if (inlined) t.depthReceived = t.depthLeft;
-  else {
+  t.depthOutside = inlined ? t.depthTaken : 0;
+  t.depthTaken = t.depthOutside + ACTIVATION_UNITS + locals * LOCAL_UNITS;
+  if (!inlined) {
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
     t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
-  t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(ACTIVATION_UNITS + locals * LOCAL_UNITS));
-  b.trapIf(b.binary(OP.LT_S, I32, t.depthLeft, b.i32(0)), TRAP.STACK_EXHAUSTED);
+  b.trapIf(b.binary(OP.LT_S, I32, t.depthReceived, b.i32(t.depthTaken)), TRAP.STACK_EXHAUSTED);
 }
 
 /**
@@ -68,5 +71,6 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
 export function leaveDepth(t: Translation, callee: number, tail: boolean): void {
   const { b, env } = t;
   if (!counts(t, callee < 0 ? t.funcIndex : callee)) return;
-  b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthReceived : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
+  const left = b.binary(OP.SUB, I32, t.depthReceived, b.i32(tail ? t.depthOutside : t.depthTaken));
+  b.emit(OP.STORE, NONE, t.depthThread, left, env.depthRegion, THREAD.DEPTH_LEFT);
 }

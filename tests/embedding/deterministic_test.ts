@@ -233,3 +233,38 @@ Deno.test("a trap in a deep call leaves the whole depth to the next", () => {
     assert.equal(instance.call({}, "count", 8000), 8000);
   }
 });
+
+/** Inlined functions with locals, a tail call inside one, a function that does not count, and an indirect call. */
+const INLINED = `(module (table funcref (elem $outer $middle)) (type $t (func (param i32)))
+  (global $steps (export "steps") (mut i32) (i32.const 0))
+  (func $step (global.set $steps (i32.add (global.get $steps) (i32.const 1))))
+  (func $inner (param i32) (local i64 i64) (call $step)
+    (if (i32.eqz (local.get 0)) (then (return)))
+    (call_indirect (type $t) (i32.sub (local.get 0) (i32.const 1)) (i32.and (local.get 0) (i32.const 1))))
+  (func $middle (param i32) (local f64) (call $step) (call $inner (local.get 0)) (call $step)
+    (return_call $inner (i32.shr_u (local.get 0) (i32.const 1))))
+  (func $outer (param i32) (call $step) (call $middle (local.get 0)) (call $step)
+    (call_indirect (type $t) (i32.const 0) (i32.const 1))
+    (return_call_indirect (type $t) (i32.const 1) (i32.const 1)))
+  (func (export "run") (param i32) (call $outer (local.get 0))))`;
+
+Deno.test("inlined bodies exhaust the stack at the same step as calls, for every limit", () => {
+  const limits = Array.from({ length: 160 }, (_, k) => k * 16);
+  const stepsOf = (options: EngineOptions) => {
+    const module = NewEngine({ ...options, deterministic: true }).compile(INLINED);
+    return limits.map((maxStackBytes) => {
+      const instance = module.instantiate({ limits: { maxStackBytes } });
+      let end = "returned";
+      try {
+        instance.call({}, "run", 5);
+      } catch (error) {
+        assert.ok(error instanceof ExhaustionError, String(error));
+        end = "exhausted";
+      }
+      return `${maxStackBytes}: ${end} after ${(instance.exports["steps"] as { value: number }).value}`;
+    });
+  };
+  const [first, ...others] = [...SETTINGS, { tier: "baseline" } as const].map(stepsOf);
+  for (const steps of others) assert.deepEqual(steps, first);
+  assert.ok(new Set(first!.map((line) => line.split(": ")[1])).size > 10);
+});
