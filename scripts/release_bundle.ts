@@ -93,6 +93,9 @@ const FIRST_FOLDER = "first/";
 const FIRST = "./first/first_run.js";
 const FIRST_SOURCE = "project/commands/first_run.ts";
 
+/** The longest log of one of Deno's caches (project/base/deno_caches.ts), in bytes, that a run leaves as it is. */
+const LOG_LIMIT = 1 << 16;
+
 /** The entry module: answers commands that need no other module before loading any. */
 const ENTRY = (version: string): string =>
   `// A bundle runs on its own Deno; modules are loaded on demand.
@@ -100,7 +103,18 @@ const ENTRY = (version: string): string =>
 const named = Deno.args[0]?.startsWith("+") && Deno.env.get("WAFT_RUNTIME") === Deno.args[0].slice(1);
 const args = named ? Deno.args.slice(1) : Deno.args;
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
-else Deno.exit(await quickly() ?? await start());
+else Deno.exit(await quickly() ?? await start().finally(emptyLogs));
+
+/** Deno's caches grow by the modules of this run; only the first runs of a command add any. */
+async function emptyLogs() {
+  try {
+    const directory = Deno.env.get("DENO_DIR");
+    if (Deno.statSync(directory + "/v8_code_cache_v2-wal").size <= ${LOG_LIMIT}) return;
+    (await import("./project/base/deno_caches.ts")).emptyLogs(directory, ${LOG_LIMIT});
+  } catch {
+    // Without a cache, or with one of another layout, there is nothing to gain.
+  }
+}
 
 async function quickly() {
   if (args[0] !== "run") return undefined;
@@ -109,7 +123,13 @@ async function quickly() {
   const quick = words[0] === "--no-cache"
     ? undefined
     : await (await import(String(${JSON.stringify(QUICK)}))).runQuickly(words);
-  return quick ?? await (await import(String(${JSON.stringify(FIRST)}))).runFirst(words);
+  return quick ?? await first(words);
+}
+
+async function first(words) {
+  const status = await (await import(String(${JSON.stringify(FIRST)}))).runFirst(words);
+  if (status !== undefined) await emptyLogs();
+  return status;
 }
 
 async function start() {
