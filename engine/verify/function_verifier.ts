@@ -5,6 +5,9 @@
  * Code is cut at the targets of branches. Facts at a target are those that hold on all paths to it; a target is
  * interpreted again when it loses facts, lowest offset first. Targets of jump tables become known during
  * interpretation; if one is found in the middle of a block, the function is interpreted again with the new cut.
+ *
+ * Bounds that grow in a loop are given up at once; a function that is not proven so is interpreted again with finer
+ * steps, then with its null references, then with the inductions of its loops. Each interpretation is a proof.
  */
 import { RECORD } from "../abi/context_layout.ts";
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
@@ -37,6 +40,8 @@ const MAX_NAME = 2 ** 31 - 1;
 const OF_REFERENCES: readonly string[] = [REASON.ADDRESS, REASON.OBJECT, REASON.REFERENCE, REASON.CALL_TARGET];
 /** Longest jump table, in entries. */
 const MAX_TABLE = 1 << 16;
+/** The target of branches to the call of a trap, which needs no facts. */
+const TRAP = -2;
 
 export class FunctionVerifier {
   readonly #machine: Machine;
@@ -50,6 +55,8 @@ export class FunctionVerifier {
   #blockAt: Int32Array = new Int32Array(1024);
   /** By instruction: 1: it begins a block; 2: it is the head of a loop, to which a backward branch leads. */
   #cut: Uint8Array = new Uint8Array(1024);
+  /** By instruction: the one to which it branches, TRAP, or −1 for none of the function. */
+  #targetOf: Int32Array = new Int32Array(1024);
   #blockCount = 0;
   /** By block: first instruction, depth, fence. */
   #first: Int32Array = new Int32Array(64);
@@ -107,7 +114,10 @@ export class FunctionVerifier {
     a.begin();
     this.#findCuts();
     this.#hints = undefined;
+    this.#saved.isCoarse = true;
     this.#interpretAll();
+    this.#saved.isCoarse = false;
+    if (a.reason !== "") this.#interpretAgain();
     if (a.hasZeros && OF_REFERENCES.includes(a.reason)) this.#keepZeros();
     if (a.reason === REASON.MEMORY) this.#followLoops();
     this.#checkPolls();
@@ -128,12 +138,15 @@ export class FunctionVerifier {
     }
   }
 
+  #interpretAgain(): void {
+    this.#a.reason = "";
+    this.#interpretAll();
+  }
+
   /** Interprets the function again with the references that are null at its start. */
   #keepZeros(): void {
-    const a = this.#a;
-    a.keepsZeros = true;
-    a.reason = "";
-    this.#interpretAll();
+    this.#a.keepsZeros = true;
+    this.#interpretAgain();
   }
 
   /**
@@ -195,15 +208,24 @@ export class FunctionVerifier {
       this.#cut = new Uint8Array(code.count * 2);
       this.#reached = new Uint8Array(code.count * 2);
       this.#blockAt = new Int32Array(code.count * 2);
+      this.#targetOf = new Int32Array(code.count * 2);
     }
     this.#cut.fill(0, 0, code.count);
     this.#reached.fill(0, 0, code.count);
     this.#cut[0] = 1;
     for (let n = 0; n < code.count; n++) {
       const kind = code.kind[n];
-      if (kind === KIND.BRANCH || kind === KIND.JUMP) this.#cutAt(code.at[n + 1] + code.immediate[n], n);
+      if (kind === KIND.BRANCH || kind === KIND.JUMP) this.#cutTarget(n, kind);
       if (kind >= KIND.JUMP && kind <= KIND.CALL_INDIRECT) this.#cutLanding(n);
     }
+  }
+
+  #cutTarget(n: number, kind: number): void {
+    const { code } = this.#a;
+    const to = this.#instructionAt(code.at[n + 1] + code.immediate[n]);
+    const isTrap = kind === KIND.BRANCH && to >= 0 && this.#callsTrap(to);
+    this.#targetOf[n] = isTrap ? TRAP : to;
+    if (to >= 0 && !isTrap) this.#cutInstruction(to, n);
   }
 
   #cutLanding(n: number): void {
@@ -220,7 +242,10 @@ export class FunctionVerifier {
 
   #cutAt(offset: number, from: number): void {
     const n = this.#instructionAt(offset);
-    if (n < 0) return;
+    if (n >= 0) this.#cutInstruction(n, from);
+  }
+
+  #cutInstruction(n: number, from: number): void {
     const how = n <= from ? 2 : 1;
     if (this.#cut[n] >= how) return;
     this.#cut[n] = how;
@@ -316,7 +341,11 @@ export class FunctionVerifier {
 
   /** The current facts hold on a path to `offset`. */
   #reachOffset(offset: number): void {
-    const n = this.#instructionAt(offset);
+    this.#reachTarget(this.#instructionAt(offset));
+  }
+
+  /** The current facts hold on a path to instruction `n`, or to none of the function if `n` is negative. */
+  #reachTarget(n: number): void {
     if (n < 0) return this.#a.fail(REASON.TARGET);
     if (this.#blockAt[n] === 0) this.#newCuts = true;
     else this.#reach(n);
@@ -374,15 +403,15 @@ export class FunctionVerifier {
 
   #branchOn(condition: number): boolean {
     const a = this.#a;
-    const isTrap = this.#leadsToTrap();
+    const target = this.#targetOf[a.n], isTrap = target === TRAP;
     if (isTrap) control.checkTrap(a);
     if (isCertain(a, condition) || this.#machine.isTaken(a, condition)) {
-      if (!isTrap) this.#reachOffset(this.#target());
+      if (!isTrap) this.#reachTarget(target);
       return false;
     }
     if (isTrap) return a.flags === FLAGS.NONE || assume(a, condition ^ 1);
     if (a.flags === FLAGS.NONE) {
-      this.#reachOffset(this.#target());
+      this.#reachTarget(target);
       return true;
     }
     const { depth, fence } = a;
@@ -391,7 +420,7 @@ export class FunctionVerifier {
     a.ranges.isOpen = false;
     const isPossible = assume(a, condition);
     a.ranges.isOpen = true;
-    if (isPossible) this.#reachOffset(this.#target());
+    if (isPossible) this.#reachTarget(target);
     a.facts = facts;
     a.depth = depth;
     a.fence = fence;
@@ -399,11 +428,10 @@ export class FunctionVerifier {
     return assume(a, condition ^ 1);
   }
 
-  /** Whether the branch leads to the call of a trap stub, which needs no facts. */
-  #leadsToTrap(): boolean {
+  /** Whether instruction `n` is the call of a trap stub. */
+  #callsTrap(n: number): boolean {
     const { code } = this.#a;
-    const n = this.#instructionAt(this.#target());
-    if (n < 0 || code.kind[n] !== KIND.CALL) return false;
+    if (code.kind[n] !== KIND.CALL) return false;
     const stub = this.#map.stubAt(code.at[n + 1] + code.immediate[n]);
     return stub >= 0 && stubKind(stub) === STUB_KIND.TRAP && this.#map.isTrapSite(code.at[n + 1]);
   }
@@ -411,7 +439,7 @@ export class FunctionVerifier {
   #jump(): boolean {
     const target = this.#target();
     if (target >= this.#start && target < this.#end && !(target === this.#start && this.#a.depth === 0)) {
-      this.#reachOffset(target);
+      this.#reachTarget(this.#targetOf[this.#a.n]);
       return false;
     }
     return this.#call(control.jumpAway(this.#a, this.#map, target, this.#own));
