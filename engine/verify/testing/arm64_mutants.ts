@@ -29,6 +29,21 @@ interface Place extends CommonPlace {
 /** The word that replaces the instruction, or undefined if the fault is not possible there. */
 type Mutate = (place: Place) => number | undefined;
 
+/** CSDB, and CSEL of a register and zero by LO without its registers and size. */
+const BARRIER = 0xd503229f, MASK = 0x1a9f3000;
+
+/** The mask of an index, not that of a switch, whose result is the index itself (baseline) or x17. */
+function isMask({ module, code, n, word }: Place): boolean {
+  const next = new DataView(module.bytes.buffer, module.bytes.byteOffset).getUint32(code.at[n + 1], true);
+  const to = word & 31;
+  return (word & 0x7ffffc00) === MASK && next === BARRIER && to !== ((word >> 5) & 31) && to !== 17;
+}
+
+/** A move (ORR) in place of the mask. */
+function unmasked(word: number): number {
+  return (word & 0x80000000) | 0x2a0003e0 | (((word >> 5) & 31) << 16) | (word & 31);
+}
+
 /** Field d becomes register `r`. */
 function withD(word: number, r: number): number {
   return (word & ~31) | r;
@@ -49,6 +64,7 @@ const MUTATORS = {
   "drop check": (p) => isCheck(p) ? NOP : undefined,
   "invert check": (p) => isCheck(p) ? inverted(p) : undefined,
   "check off by one": (p) => isUnsignedCheck(p) ? p.word ^ 8 ^ (p.word & 2) : undefined,
+  "mask left out": (p) => isMask(p) ? unmasked(p.word) : undefined,
   // The frame.
   "frame too small": (p) => isStackChange(p, -1) ? withImmediate(p.word, immediate(p.word) - 16) : undefined,
   "frame dropped too far": (p) => isStackChange(p, 1) ? withImmediate(p.word, immediate(p.word) + 16) : undefined,

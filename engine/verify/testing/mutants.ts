@@ -6,7 +6,7 @@
 import { TRAP } from "../../traps.ts";
 import type { MachineModule } from "../machine_module.ts";
 import { decodeX64 } from "../x64_decoder.ts";
-import { ALU, Instructions, KIND, OPERANDS } from "../instructions.ts";
+import { ALU, BASE_RIP, Instructions, KIND, OPERANDS } from "../instructions.ts";
 import {
   callsOthers,
   isIndirect,
@@ -82,6 +82,7 @@ const MUTATORS = {
   "drop check": (p) => isCheck(p) ? nops(p) : undefined,
   "invert check": (p) => isCheck(p) ? flipped(p, 1) : undefined,
   "check off by one": (p) => isUnsignedCheck(p) ? flipped(p, 4) : undefined,
+  "mask left out": (p) => isMask(p) ? unmasked(p) : undefined,
   // The frame.
   "frame too small": (p) => isStackChange(p, ALU.SUB) ? withImmediate(p, -8) : undefined,
   "frame dropped too far": (p) => isStackChange(p, ALU.ADD) ? withImmediate(p, 8) : undefined,
@@ -111,6 +112,22 @@ const MUTATORS = {
 
 type MutantKind = keyof typeof MUTATORS;
 export const MUTANT_KINDS = Object.keys(MUTATORS) as MutantKind[];
+
+/** SBB and AND that mask an index, not that of a switch, whose table follows. */
+function isMask({ code, n }: Place): boolean {
+  const isAlu = (k: number, operation: number) => code.kind[k] === KIND.ALU && code.sub[k] === operation;
+  const isPair = isAlu(n, ALU.SUBTRACT_BORROW) && isAlu(n + 1, ALU.AND) && code.reg[n] === code.reg[n + 1];
+  return isPair && code.rm[n + 1] >= 0 && code.operands[n + 1] === OPERANDS.R_M && code.base[n + 2] !== BASE_RIP;
+}
+
+/** A move in place of AND, and nothing in place of SBB. */
+function unmasked({ module, code, n }: Place): Uint8Array {
+  const move = module.bytes.slice(code.at[n + 1], code.at[n + 2]);
+  move[move.length - 2] = 0x8b;
+  const bytes = new Uint8Array(code.at[n + 2] - code.at[n]).fill(NOP);
+  bytes.set(move);
+  return bytes;
+}
 
 /** A displacement of one byte that is larger than the objects of programs. */
 const FAR_FIELD = 120;
