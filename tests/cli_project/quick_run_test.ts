@@ -25,9 +25,9 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
-  assert.ok(files.length < 172, `${files.length} modules`);
+  assert.ok(files.length < 174, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 732_000, `${size} characters without comments`);
+  assert.ok(size < 736_000, `${size} characters without comments`);
 });
 
 Deno.test("the command reads no module before it is needed", () => {
