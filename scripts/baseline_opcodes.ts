@@ -326,9 +326,9 @@ export function opcodeTable(): Uint8Array {
   const pageCodes = layout.OPCODE_PAGE_BYTES / 2;
   for (const row of OPCODES) {
     const { id } = row;
-    view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, id + 1, true);
     const [kind, operation] = loweringOf(row);
     const at = start + id * layout.OPCODE_ROW;
+    view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, layout.OPCODES + at, true);
     bytes[at + layout.ROW_KIND] = kind;
     bytes[at + layout.ROW_ARGUMENT] = operation;
     bytes[at + layout.ROW_OPERANDS] = OPERANDS[id] < 0 ? layout.SPECIAL : OPERANDS[id];

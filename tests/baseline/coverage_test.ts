@@ -3,7 +3,11 @@
  * the processor can do. (The build of the opcode table fails for an instruction without a kind.)
  */
 import assert from "node:assert/strict";
+import { fromBase64 } from "../../engine/base/base64.ts";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
+import { OPCODE_TABLE } from "../../engine/baseline/generated/opcode_table.ts";
+import * as layout from "../../engine/baseline/kernel/layout.ts";
+import * as operations from "../../engine/baseline/kernel/operations.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
@@ -50,6 +54,22 @@ Deno.test("the baseline tier covers all bodies of generated modules", () => {
   }
   assert(bodies > 500, `only ${bodies} bodies`);
   for (const name of ["gc", "simd", "threads", "exception-handling"]) assert(used.has(name), `${name} is not tested`);
+});
+
+Deno.test("the scan ahead of a compilation ignores no instruction that it looks for", () => {
+  const table = fromBase64(OPCODE_TABLE);
+  const names = ["LOCAL_GET", "LOCAL_SET", "LOCAL_TEE", "BLOCK", "LOOP", "IF", "TRY_TABLE", "TRY", "END", "DELEGATE"];
+  names.push("RETHROW", "THROW", "THROW_REF", "CALL", "CALL_INDIRECT", "CALL_REF", "RETURN_CALL");
+  names.push("RETURN_CALL_INDIRECT", "RETURN_CALL_REF");
+  const kinds = new Map(names.map((name) => [operations[`KIND_${name}` as keyof typeof operations], name]));
+  const found = new Set<string>();
+  for (let row = layout.OPCODE_ROWS - layout.OPCODES; row < table.length; row += layout.OPCODE_ROW) {
+    const name = kinds.get(table[row + layout.ROW_KIND]);
+    if (name === undefined) continue;
+    found.add(name);
+    assert.equal(table[row + layout.ROW_OPERANDS], layout.SPECIAL, name);
+  }
+  assert.deepEqual([...found].sort(), names.sort());
 });
 
 Deno.test("baseline code counts bits without the instruction for it", () => {

@@ -216,8 +216,10 @@ function scanBody(): void {
   // A word per open frame (1: loop, 2: legacy try, 0: other), in the memory of FRAMES, which is not in use yet.
   let depth: i32 = 0;
   while (reader.pos < reader.end && reader.status === layout.STATUS_DONE && depth >= 0) {
-    const row = reader.nextInstruction();
+    const row = reader.skimInstruction();
     if (row === 0) break;
+    // None of the instructions below has operands of fixed types.
+    if (load8(row + layout.ROW_OPERANDS) !== layout.SPECIAL) continue;
     const kind = load8(row + layout.ROW_KIND);
     if (kind >= op.KIND_LOCAL_GET && kind <= op.KIND_LOCAL_TEE) {
       if (index >= 0 && index < operands.localCount) operands.useLocal(index, 1 << shift);

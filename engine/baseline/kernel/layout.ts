@@ -4,7 +4,7 @@
  * are words of the header.
  *
  *     HEADER       words, below: properties of the module and addresses of its tables
- *     OPCODES      row ids by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
+ *     OPCODES      addresses of rows by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
  *     FEATURES     a word per feature, 1 if it is enabled; then per feature the smallest offset of a use
  *     STUBS        offsets of the image's stubs, by number
  *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register
@@ -18,7 +18,7 @@ import type { i32 } from "./memory.ts";
 // Regions.
 const HEADER: i32 = 0x100;
 export const OPCODES: i32 = 0x1000;
-/** Row ids, 16 bits each, by page (prefix byte) and code. */
+/** Addresses of rows, 16 bits each, by page (prefix byte) and code; 0 for an unknown opcode. */
 export const OPCODE_PAGE_BYTES: i32 = 0x400;
 export const OPCODE_ROWS: i32 = OPCODES + 5 * OPCODE_PAGE_BYTES;
 export const FEATURES: i32 = 0xf000;

@@ -5,16 +5,7 @@
  *
  * The rules are those of wasm/code_reader.ts and base/bytes.ts; tests compare both on mutated modules.
  */
-import {
-  H_DATA_COUNT_MISSING,
-  OPCODE_PAGE_BYTES,
-  OPCODE_ROW,
-  OPCODE_ROWS,
-  OPCODES,
-  ROW_PLAN,
-  STATUS_DONE,
-  STATUS_INVALID,
-} from "./layout.ts";
+import { H_DATA_COUNT_MISSING, OPCODE_PAGE_BYTES, OPCODES, ROW_PLAN, STATUS_DONE, STATUS_INVALID } from "./layout.ts";
 import { type i32, load32, load8, loadAny32 } from "./memory.ts";
 import { BOTTOM, FIRST_HEAP_BYTE, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
 
@@ -111,15 +102,33 @@ export function readByte(): i32 {
   return byte;
 }
 
-/** An unsigned LEB128 integer of 32 bits. */
-export function readU32(): i32 {
-  const byte = readByte();
-  return byte < 0x80 ? byte : readU32From(byte);
+/** The next byte, which is a LEB128 integer by itself if it is less than 0x80; 0x80 at the end. */
+function peekShort(): i32 {
+  return pos < end ? load8(pos) : 0x80;
 }
 
-function readU32From(first: i32): i32 {
-  let value: i32 = first & 0x7f;
-  for (let shift: i32 = 7; shift < 35; shift += 7) {
+/** The value of a signed LEB128 integer of one byte. */
+function signed7(byte: i32): i32 {
+  return (byte & 0x40) !== 0 ? byte - 0x80 : byte;
+}
+
+/** Skips a LEB128 integer of any length, up to the body's end. */
+function skipInteger(): void {
+  while (pos < end && load8(pos) >= 0x80) pos = pos + 1;
+  if (pos < end) pos = pos + 1;
+}
+
+/** An unsigned LEB128 integer of 32 bits. */
+export function readU32(): i32 {
+  const byte = peekShort();
+  if (byte >= 0x80) return readLongU32();
+  pos = pos + 1;
+  return byte;
+}
+
+function readLongU32(): i32 {
+  let value: i32 = 0;
+  for (let shift: i32 = 0; shift < 35; shift += 7) {
     const byte = readByte();
     if (shift === 28 && (byte & 0x70) !== 0) fail();
     value = value | ((byte & 0x7f) << (shift & 31));
@@ -131,6 +140,11 @@ function readU32From(first: i32): i32 {
 
 /** A signed LEB128 integer of 32 bits. */
 function readS32(): i32 {
+  const first = peekShort();
+  if (first < 0x80) {
+    pos = pos + 1;
+    return signed7(first);
+  }
   let value: i32 = 0;
   for (let shift: i32 = 0; shift < 35; shift += 7) {
     const byte = readByte();
@@ -168,6 +182,17 @@ function readIndexS33(): i32 {
 
 /** Reads a 64-bit LEB128 integer into `low` and `high`; `sign` is 0x40 if it is signed, else 0. */
 function read64(sign: i32): void {
+  const first = peekShort();
+  if (first < 0x80) {
+    pos = pos + 1;
+    low = sign === 0 ? first : signed7(first);
+    high = low >> 31;
+    return;
+  }
+  readLong64(sign);
+}
+
+function readLong64(sign: i32): void {
   low = 0;
   high = 0;
   for (let shift: i32 = 0; shift < 70; shift += 7) {
@@ -358,25 +383,61 @@ function readStep(step: i32): void {
 /** Address of the row of opcode `code` on `page`, or 0. */
 function rowAt(page: i32, code: i32): i32 {
   if (code < 0 || code >= OPCODE_PAGE_BYTES >> 1) return 0;
-  const at = OPCODES + page * OPCODE_PAGE_BYTES + code * 2;
-  const id = load8(at) | (load8(at + 1) << 8);
-  return id === 0 ? 0 : OPCODE_ROWS + (id - 1) * OPCODE_ROW;
+  return loadAny32(OPCODES + page * OPCODE_PAGE_BYTES + code * 2) & 0xffff;
+}
+
+/** Reads an opcode; returns the address of its row, or 0 after a failure. */
+function readRow(): i32 {
+  instructionOffset = pos + toOffset;
+  const row = pos < end ? rowAt(0, load8(pos)) : 0;
+  if (row === 0) return readPrefixedRow();
+  pos = pos + 1;
+  return row;
+}
+
+function readPrefixedRow(): i32 {
+  const opcode = readByte();
+  const row = opcode >= 0xfb && opcode <= 0xfe ? rowAt(opcode - 0xfa, readU32()) : 0;
+  if (row === 0) fail();
+  return row;
+}
+
+function readSteps(plan: i32): void {
+  let rest = plan;
+  while (rest !== 0) {
+    readStep(rest & 31);
+    rest = rest >> 5;
+  }
 }
 
 /** Reads an instruction into the variables above; returns the address of its opcode's row, or 0 after a failure. */
 export function nextInstruction(): i32 {
-  instructionOffset = pos + toOffset;
-  const opcode = readByte();
-  const row = opcode >= 0xfb && opcode <= 0xfe ? rowAt(opcode - 0xfa, readU32()) : rowAt(0, opcode);
-  if (row === 0) {
-    fail();
-    return 0;
-  }
-  let plan = load32(row + ROW_PLAN);
-  while (plan !== 0) {
-    readStep(plan & 31);
-    plan = plan >> 5;
-  }
+  const row = readRow();
+  if (row === 0) return 0;
+  const plan = load32(row + ROW_PLAN);
+  if (plan === STEP_INDEX) index = readU32();
+  else if (plan === STEP_MEMARG) readMemarg();
+  else if (plan === STEP_CONST32) low = readS32();
+  else if (plan !== 0) readSteps(plan);
+  return row;
+}
+
+/**
+ * The same without numbers and memory arguments, which are skipped unchecked: for a scan ahead of the compilation,
+ * which checks them.
+ */
+export function skimInstruction(): i32 {
+  const row = readRow();
+  if (row === 0) return 0;
+  const plan = load32(row + ROW_PLAN);
+  if (plan === STEP_INDEX) {
+    index = readU32();
+  } else if (plan === STEP_MEMARG) {
+    if ((readU32() & 0x40) !== 0) skipInteger();
+    skipInteger();
+  } else if (plan === STEP_CONST32 || plan === STEP_CONST64) {
+    skipInteger();
+  } else if (plan !== 0) readSteps(plan);
   return row;
 }
 
