@@ -27,7 +27,7 @@ import {
 } from "./facts.ts";
 import { noteSlot } from "./allocation.ts";
 import { elementBytes } from "./references.ts";
-import { eachReference, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
+import { eachReference, noteHeap, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
 const { LEFT, RIGHT } = PLACE;
 /** No memory is longer, in bytes, and no table: the address spaces of processes end below this. */
@@ -306,7 +306,9 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
       if (value === 0 && !isEqual && a.flagsSize === 8) noteSlot(a, facts.name[LEFT]);
       return true;
     case VALUE.TYPE_TEST:
-      if (value === 0 && !isEqual) noteType(a, facts.id[LEFT], facts.low[LEFT]);
+      if (value !== 0 || isEqual) return true;
+      if (facts.room[LEFT] === 1) noteHeap(a, facts.id[LEFT], facts.low[LEFT]);
+      else noteType(a, facts.id[LEFT], facts.low[LEFT]);
       return true;
     case VALUE.ARRAY_LENGTH:
       if (value === 0 && !isEqual) noteLength(a, facts.id[LEFT], 1);

@@ -18,6 +18,7 @@
  * meet.
  */
 import { grown } from "../base/columns.ts";
+import { bottomOf } from "../wasm/subtype.ts";
 import { HEAP } from "../wasm/types.ts";
 import { type Hint, Inductions } from "./inductions.ts";
 import { commonHeap, elementBytes } from "./references.ts";
@@ -105,7 +106,10 @@ export const VALUE = {
   SIZE_CLASS: 40,
   CLASS_CELL: 41,
   SIZE_CELL: 42,
-  /** 0, or 1 and the reference named `id` is of heap type `low` and not null; TYPE_FLAG: in the low byte only. */
+  /**
+   * 0, or 1 and the reference named `id` is of heap type `low`, and not null unless `room` is 1; TYPE_FLAG: in the low
+   * byte only.
+   */
   TYPE_TEST: 43,
   TYPE_FLAG: 44,
   /** The address of the code of the record named `id`. */
@@ -633,8 +637,16 @@ export class SavedFacts {
       changed = true;
     });
     const differing = this.#compare(k, facts, count);
+    // A test for null is found by facts that joining its reference drops.
     for (let d = 0; d < differing; d++) {
       const l = this.#differing[d];
+      if (inductions !== undefined || !this.#joinNullTest(k, first + l, facts, l)) continue;
+      changed = true;
+      this.#differing[d] = -1;
+    }
+    for (let d = 0; d < differing; d++) {
+      const l = this.#differing[d];
+      if (l < 0) continue;
       // The bounds of a follower come from those of the counter.
       if (inductions?.isFollower(l) !== true && this.#joinLocation(k, first + l, facts, l)) changed = true;
     }
@@ -717,19 +729,60 @@ export class SavedFacts {
   #joinTest(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     if (isZero(facts, l)) return false;
-    if (own.kind[n] === VALUE.TYPE_TEST && facts.kind[l] === VALUE.TYPE_TEST) {
-      const isSame = own.low[n] === facts.low[l];
-      if (isSame && this.#isSameName(k, own.id[n], facts, facts.id[l])) return false;
-      if (isSame && this.#noteReferent(k, n, facts, l)) return true;
-    } else if (isZero(own, n)) {
-      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
-      if (place >= 0 && this.#referents.length < MAX_REFERENTS) {
-        own.set(n, VALUE.TYPE_TEST, 0, facts.low[l], facts.high[l], this.#ownName(k, n));
-        this.#referents.push(n, this.first[k] + place);
-        return true;
-      }
+    const isTest = own.kind[n] === VALUE.TYPE_TEST;
+    if (isTest && facts.kind[l] === VALUE.TYPE_TEST) {
+      const isSame = this.#isSameName(k, own.id[n], facts, facts.id[l]);
+      if (!isSame && !this.#noteReferent(k, n, facts, l)) return this.#loseKind(k, n);
+      return this.#joinHeap(k, n, facts.low[l], facts.room[l]) || !isSame;
+    }
+    if (isTest && isOne(facts, l)) {
+      const place = namedPlace(own, own.id[n], Math.min(this.count[k], facts.count), this.first[k]);
+      if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, n, own.low[n], 1);
+    }
+    if (isZero(own, n)) {
+      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count), 0);
+      if (place >= 0) return this.#makeTest(k, n, place, facts.low[l], facts.room[l]) || this.#loseKind(k, n);
     }
     return this.#loseKind(k, n);
+  }
+
+  /** A test that succeeds for heap type `heap`, and null with `orNull` = 1, too; returns whether a fact was lost. */
+  #joinHeap(k: number, n: number, heap: number, orNull: number): boolean {
+    const { low, high, room } = this.#facts;
+    const common = low[n] === heap || heap === bottomOf(low[n]) ? low[n] : low[n] === bottomOf(heap) ? heap : undefined;
+    if (common === undefined) return this.#loseKind(k, n);
+    const changed = common !== low[n] || orNull > room[n];
+    low[n] = high[n] = common;
+    room[n] = Math.max(room[n], orNull);
+    return changed;
+  }
+
+  /** Location `n` becomes the test of the reference in location `place`; returns false if there are too many. */
+  #makeTest(k: number, n: number, place: number, heap: number, orNull: number): boolean {
+    if (this.#referents.length >= MAX_REFERENTS) return false;
+    this.#facts.set(n, VALUE.TYPE_TEST, 0, heap, heap, this.#ownName(k, n));
+    this.#facts.room[n] = orNull;
+    this.#referents.push(n, this.first[k] + place);
+    return true;
+  }
+
+  /**
+   * One path has 1 and a null reference where the other has 0 and one that is not null: the outcome of a test for null.
+   * Returns false if there is no such reference.
+   */
+  #joinNullTest(k: number, n: number, facts: Facts, l: number): boolean {
+    const own = this.#facts, first = this.first[k];
+    const isOwn = isOne(own, n) && isZero(facts, l);
+    if (!isOwn && !(isZero(own, n) && isOne(facts, l))) return false;
+    const [nulls, at, others, from] = isOwn ? [own, first, facts, 0] : [facts, 0, own, first];
+    const count = Math.min(this.count[k], facts.count);
+    for (let place = 0; place < count; place++) {
+      if (!isNullAt(nulls, at + place) || nulls.kind[at + place] !== VALUE.REFERENCE) continue;
+      const isOther = others.kind[from + place] === VALUE.REFERENCE &&
+        (others.low[from + place] & REFERENCE_FACTS.NOT_NULL) !== 0;
+      if (isOther) return this.#makeTest(k, n, place, nulls.id[at + place], 1);
+    }
+    return false;
   }
 
   /** Values of different kinds that have 32 bits on both paths. */
@@ -976,9 +1029,20 @@ function isZero(facts: Facts, l: number): boolean {
   return facts.isNumber(l) && facts.high[l] === 0;
 }
 
-/** The first of `count` locations whose value has exactly this name, −1 if there is none. */
-function namedPlace({ name, delta }: Facts, wanted: number, count: number): number {
-  for (let l = 0; l < count; l++) if (name[l] === wanted && delta[l] === 0) return l;
+function isOne(facts: Facts, l: number): boolean {
+  return facts.isNumber(l) && facts.low[l] === 1 && facts.high[l] === 1;
+}
+
+/** Whether the value of location `l` is the null reference. */
+function isNullAt(facts: Facts, l: number): boolean {
+  const isNull = facts.kind[l] === VALUE.REFERENCE && (facts.low[l] & REFERENCE_FACTS.NOT_NULL) === 0 &&
+    facts.id[l] === bottomOf(facts.id[l]);
+  return isNull || isZero(facts, l);
+}
+
+/** The first of `count` locations, from `first` on, whose value has exactly this name, −1 if there is none. */
+function namedPlace({ name, delta }: Facts, wanted: number, count: number, first: number): number {
+  for (let l = 0; l < count; l++) if (name[first + l] === wanted && delta[first + l] === 0) return l;
   return -1;
 }
 

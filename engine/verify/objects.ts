@@ -297,6 +297,14 @@ export function noteType(a: Analysis, name: number, heap: HeapType): void {
   });
 }
 
+/** The reference named `name` is of heap type `heap`, or null. */
+export function noteHeap(a: Analysis, name: number, heap: HeapType): void {
+  const { facts } = a;
+  eachReference(a, name, (l) => {
+    if (!heapMatches(facts.id[l], heap)) facts.id[l] = heap;
+  });
+}
+
 /** The reference named `name` is null, or is not. */
 export function noteNull(a: Analysis, name: number, isNull: boolean): void {
   const { facts } = a;

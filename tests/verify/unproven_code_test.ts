@@ -400,6 +400,16 @@ const ROWS: readonly Row[] = [
     proven: "49c7c3f8ffffff4983c30872028b01c3",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "a number that is 1 where a reference is not null, as a test for null",
+    arch: "x64",
+    module: "(func (param anyref) (result nullref))",
+    // test rax, rax; mov ecx, 1; jne 1f; mov ecx, 0; 1: test ecx, ecx; je trap; ret
+    refused: "4885c0b9010000007505b90000000085c97401c3e8{trap}",
+    // test rax, rax; mov ecx, 1; je 1f; mov ecx, 0; 1: test ecx, ecx; je trap; ret
+    proven: "4885c0b9010000007405b90000000085c97401c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
 ];
 
 /** The module of a row, with an empty function. */
