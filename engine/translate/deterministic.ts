@@ -48,20 +48,17 @@ function counts({ env }: Translation, funcIndex: number): boolean {
   return env.counted[funcIndex - env.valid.importedFuncCount] !== 0;
 }
 
-/**
- * Begins an activation: takes its share of the stack. The function's limit is compared with the sum of the shares,
- * which is a constant, so that the code that only compares has no subtraction.
- */
+/** Begins an activation: subtracts its share of the stack. */
 export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
   if (!counts(t, t.funcIndex)) return;
-  t.depthOutside = inlined ? t.depthTaken : 0;
-  t.depthTaken = t.depthOutside + ACTIVATION_UNITS + locals * LOCAL_UNITS;
-  if (!inlined) {
+  if (inlined) t.depthReceived = t.depthLeft;
+  else {
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
     t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
-  b.trapIf(b.binary(OP.LT_S, I32, t.depthReceived, b.i32(t.depthTaken)), TRAP.STACK_EXHAUSTED);
+  t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(ACTIVATION_UNITS + locals * LOCAL_UNITS));
+  b.trapIf(b.binary(OP.LT_S, I32, t.depthLeft, b.i32(0)), TRAP.STACK_EXHAUSTED);
 }
 
 /**
@@ -71,6 +68,5 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
 export function leaveDepth(t: Translation, callee: number, tail: boolean): void {
   const { b, env } = t;
   if (!counts(t, callee < 0 ? t.funcIndex : callee)) return;
-  const left = b.binary(OP.SUB, I32, t.depthReceived, b.i32(tail ? t.depthOutside : t.depthTaken));
-  b.emit(OP.STORE, NONE, t.depthThread, left, env.depthRegion, THREAD.DEPTH_LEFT);
+  b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthReceived : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
 }

@@ -83,7 +83,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   const { env, f, b, loops } = t;
   env.statistics.count("inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount];
-  const { charge, price, depthOutside, depthTaken } = t;
+  const { charge, price, depthReceived, depthLeft } = t;
   t.charge = 0;
   t.price = 0;
   const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
@@ -94,8 +94,8 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   t.inlineDepth++;
   validateBody(env.valid, funcIndex, t);
   t.inlineDepth--;
-  t.depthOutside = depthOutside;
-  t.depthTaken = depthTaken;
+  t.depthReceived = depthReceived;
+  t.depthLeft = depthLeft;
   t.charge = charge;
   t.price = price;
   t.chain.pop();

@@ -75,15 +75,14 @@ export abstract class Translation implements CodeVisitor {
   /** The constant with the price of the open region, 0 if none is open; the price so far. */
   charge = 0;
   price = 0;
-  // Determinism (deterministic.ts): the thread's address, the stack that the function received, the units of it that
-  // the activations around the open one take, and the units with the open one.
+  // Determinism (deterministic.ts): the thread's address, the stack that the open activation received and leaves to
+  // callees.
   deterministic = false;
   /** The code for the bits of NaNs. */
   nanCode: NanCode = "any";
   depthThread = 0;
   depthReceived = 0;
-  depthOutside = 0;
-  depthTaken = 0;
+  depthLeft = 0;
   /** Number of the last br_table, whose labels share a snapshot (block_parameters.ts). */
   tableStamp = 0;
   /** Calls that were not inlined, and the poll at the entry that exists for them (0: none). */
