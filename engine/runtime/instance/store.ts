@@ -317,23 +317,25 @@ export class Store implements ReferenceBoundary {
     return this.#withAccess(trapError(this.thread, (address) => this.moduleAt(address), this.#dump()));
   }
 
-  /** A function that dumps the state of the instance whose code ran; undefined if there is none. */
-  #dump(): StackDump | undefined {
+  /** The instance whose code trapped or is parked. */
+  #currentInstance(): Instance | undefined {
     const { state } = this.thread;
     const hasTrapped = state.u32[THREAD.STATUS >> 2] === STATUS.TRAP;
-    const instance = this.#instanceAt(state.word(hasTrapped ? THREAD.TRAP_CONTEXT : THREAD.PARK_CONTEXT));
+    return this.#instanceAt(state.word(hasTrapped ? THREAD.TRAP_CONTEXT : THREAD.PARK_CONTEXT));
+  }
+
+  /** A function that dumps the state of the instance whose code ran; undefined if there is none. */
+  #dump(): StackDump | undefined {
+    const instance = this.#currentInstance();
     if (instance === undefined || instance.module.internal) return undefined;
     return (stack, program) => writeCoredump(stack, instance, program);
   }
 
-  /** The guarded memory of an instance whose reservation contains `address`. */
+  /** The guarded memory of the current instance whose reservation contains `address`. */
   #memoryAround(address: number): Memory | undefined {
-    for (const ref of this.#instances.values()) {
-      for (const memory of ref.deref()?.memories ?? []) {
-        if (memory.guarded && address >= memory.base && address < memory.base + GUARD_RESERVATION) return memory;
-      }
-    }
-    return undefined;
+    return this.#currentInstance()?.memories.find((memory) =>
+      memory.guarded && address >= memory.base && address < memory.base + GUARD_RESERVATION
+    );
   }
 
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
