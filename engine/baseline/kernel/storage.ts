@@ -200,15 +200,18 @@ function masksTables(): boolean {
   return (load32(layout.H_MODE) & layout.MODE_MASK_TABLES) !== 0;
 }
 
-/** d = the element of the table whose index, in `index`, is checked: traps with `trap`. d is not that of the index. */
+/** d = the element of the table whose index, in `index`, is checked: traps with `trap`. */
 export function loadCheckedElement(table: i32, d: i32, index: i32, trap: i32): void {
-  checkTableIndex(table, index, trap);
   if (masksTables()) {
-    loadTableBase(table, d);
+    const base = d === index ? operands.allocate(0) : d;
+    checkTableIndex(table, index, trap);
+    loadTableBase(table, base);
     machine.maskIndex(index, isTable64(table) ? 1 : 0);
-    machine.loadElement(d, d, machine.SCRATCH);
+    machine.loadElement(d, base, machine.SCRATCH);
+    if (base !== d) operands.freeRegister(base);
     return;
   }
+  checkTableIndex(table, index, trap);
   loadTableBase(table, machine.SCRATCH);
   machine.loadElement(d, machine.SCRATCH, index);
 }
