@@ -9,13 +9,12 @@ import type { ArtifactDescription } from "./artifact/description.ts";
 import type { Target } from "./codegen/target.ts";
 import { backendFor } from "./backends.ts";
 import { engineStamp } from "./artifact/engine_stamp.ts";
-import { ArtifactError, readArtifact } from "./artifact/format.ts";
+import { ArtifactError, readArtifact, requirePlaces } from "./artifact/format.ts";
 import { readMetadata } from "./artifact/module_metadata.ts";
 import { compileModule, type CompileOptions, prepareBodyCompiler, stubContext } from "./compile.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
-import type { CodeTables } from "./link/image.ts";
 import { NAN_RULES } from "./nans.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "./optimizations.ts";
 import { moduleInterface } from "./translate/module_interface.ts";
@@ -114,17 +113,6 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
     deterministic: enabled.has("deterministic"),
     nans: NAN_RULES.find((rule) => enabled.has(`nans.${rule}`)) ?? "canonical",
   };
-}
-
-/** Throws ArtifactError unless the tables name code of the image for each of `count` functions. */
-function requirePlaces({ functionStart, functionEnd }: CodeTables, size: number, count: number): void {
-  const isComplete = functionStart.length === count && functionEnd.length === count;
-  if (isComplete && functionStart.every((start, k) => start === -1 || isRange(start, functionEnd[k], size))) return;
-  throw new ArtifactError("The artifact is damaged: its tables name code outside of the image");
-}
-
-function isRange(start: number, end: number, size: number): boolean {
-  return start >= 0 && start < end && end <= size;
 }
 
 function verified(code: VerifiableCode, options: CompileOptions, tier: VerifiedCode["tier"]): VerifiedCode {

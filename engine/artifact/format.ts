@@ -17,6 +17,7 @@
 import { WaftError } from "../errors.ts";
 import { checksum } from "./checksum.ts";
 import type { CodeTables } from "../link/image.ts";
+import { MAX_ENTRIES } from "../wasm/limits.ts";
 import { packColumn, unpackColumn } from "./packed_column.ts";
 
 /**
@@ -61,6 +62,8 @@ const TABLES = [
   "entryThunk",
   "hostThunk",
 ] as const satisfies readonly (keyof CodeTables)[];
+
+type TableName = (typeof TABLES)[number];
 
 const ID = { DESCRIPTION: 1, METADATA: 2, CODE: 3, SIGNATURES: 4, INLINED: 5, TABLES: 16 } as const;
 const SECTION_IDS: readonly number[] = [
@@ -170,7 +173,9 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
     return new Int32Array(content.buffer, content.byteOffset, content.length >> 2);
   };
   const tables = {} as CodeTables;
-  TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k]));
+  // A row belongs to an instruction, or to a function or a type of the module.
+  const maxRows = contents[2].length + MAX_ENTRIES.functions;
+  TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k], maxRows));
   return {
     description: parseDescription(contents[0]),
     metadata: contents[1],
@@ -182,15 +187,15 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
 }
 
 /** Defines a table that is unpacked on first use. */
-function defineTable(tables: CodeTables, name: (typeof TABLES)[number], packed: Uint8Array): void {
+function defineTable(tables: CodeTables, name: TableName, packed: Uint8Array, maxRows: number): void {
   let table: Int32Array | Uint8Array | undefined;
-  Object.defineProperty(tables, name, { get: () => table ??= unpackTable(name, packed), enumerable: true });
+  Object.defineProperty(tables, name, { get: () => table ??= unpackTable(name, packed, maxRows), enumerable: true });
 }
 
-function unpackTable(name: (typeof TABLES)[number], packed: Uint8Array): Int32Array | Uint8Array {
+function unpackTable(name: TableName, packed: Uint8Array, maxRows: number): Int32Array | Uint8Array {
   let column: Int32Array;
   try {
-    column = unpackColumn(packed);
+    column = unpackColumn(packed, maxRows);
   } catch (error) {
     return refuse(`The artifact is damaged: table ${name}: ${(error as Error).message}`);
   }
@@ -221,4 +226,15 @@ function parseDescription(content: Uint8Array): unknown {
   } catch {
     return refuse("The artifact is damaged: its description is not valid JSON");
   }
+}
+
+/** Throws ArtifactError unless the tables name code of the image, `size` bytes, for each of `count` functions. */
+export function requirePlaces({ functionStart, functionEnd }: CodeTables, size: number, count: number): void {
+  const isComplete = functionStart.length === count && functionEnd.length === count;
+  if (isComplete && functionStart.every((start, k) => start === -1 || isRange(start, functionEnd[k], size))) return;
+  refuse("The artifact is damaged: its tables name code outside of the image");
+}
+
+function isRange(start: number, end: number, size: number): boolean {
+  return start >= 0 && start < end && end <= size;
 }

@@ -5,11 +5,10 @@
  *      count · { difference ≠ 0 | 0 · number of further rows with the same value }
  *
  * Numbers are LEB128 of 32 bits. Differences wrap around and are zigzag-encoded. Invariant: unpacking throws
- * MalformedError for bytes that packing cannot produce, and never allocates more than `MAX_ROWS` rows.
+ * MalformedError for bytes that packing cannot produce, and allocates no more rows than the caller allows: a run of any
+ * length takes a few bytes.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
-
-const MAX_ROWS = 2 ** 28;
 
 /** Packs a column. */
 export function packColumn(column: Int32Array | Uint8Array): Uint8Array {
@@ -31,11 +30,11 @@ export function packColumn(column: Int32Array | Uint8Array): Uint8Array {
   return out.finish();
 }
 
-/** Unpacks a column. Throws MalformedError for bytes that packing cannot produce. */
-export function unpackColumn(bytes: Uint8Array): Int32Array {
+/** Unpacks a column of at most `maxRows` rows. Throws MalformedError for bytes that packing cannot produce. */
+export function unpackColumn(bytes: Uint8Array, maxRows: number): Int32Array {
   const reader = new ByteReader(bytes);
   const rows = reader.u32();
-  if (rows > MAX_ROWS) reader.fail("too many table rows", 0);
+  if (rows > maxRows) reader.fail("too many table rows", 0);
   const column = new Int32Array(rows);
   for (let row = 0, value = 0; row < rows;) {
     const number = reader.u32();

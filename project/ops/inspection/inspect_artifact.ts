@@ -2,7 +2,7 @@
  * Facts about an artifact: the engine and the machine that it is for, and the sizes of its machine code. In: its bytes.
  * Out: plain data. Invariant: nothing of the artifact runs.
  */
-import { ArtifactError, readArtifact } from "@waft/engine/internal/artifact/format";
+import { ArtifactError, readArtifact, requirePlaces } from "@waft/engine/internal/artifact/format";
 
 /** Facts about an artifact. Sizes are in bytes. */
 export interface ArtifactFacts {
@@ -22,7 +22,9 @@ export interface ArtifactFacts {
 
 /** The facts about an artifact. Throws ArtifactError. */
 export function artifactFacts(bytes: Uint8Array): ArtifactFacts {
-  const { description, code, tables: { functionStart, functionEnd } } = readArtifact(bytes);
+  const { description, code, tables } = readArtifact(bytes);
+  const { functionStart, functionEnd } = tables;
+  requirePlaces(tables, code.length, functionStart.length);
   return {
     bytes: bytes.length,
     ...described(description),
