@@ -15,7 +15,7 @@ import type { CheckResult } from "../publish/check.ts";
 import { type Call, idParam, knownQuery, versionParam } from "../services.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import { signRecord } from "../signing.ts";
-import { type OwnedPrefix, ownerOf } from "../store/accounts.ts";
+import { lockOwner, type OwnedPrefix, ownerOf } from "../store/accounts.ts";
 import { findRelease, isoTime, publishedReleases } from "../store/packages.ts";
 import { type PublishOutcome, publishRelease, unyankRelease, yankRelease } from "../store/releases.ts";
 import type { Writes } from "../store/database.ts";
@@ -228,7 +228,7 @@ async function requireYanker(call: Call): Promise<Yanker> {
     throw new Problem("version.unknown", `${id} has no version ${version}`);
   }
   const writes = writesOf(database, identity.token, now, async (queries) => {
-    if (!isAdmin) requireAccount(id, await ownerOf(queries, id), identity);
+    if (!isAdmin) requireAccount(id, await lockOwner(queries, id), identity);
   });
   return { id, version, identity, writes };
 }

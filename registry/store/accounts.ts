@@ -148,20 +148,24 @@ export async function tokenById(queries: Queries, id: string): Promise<Token | u
 /** Revokes a token and every token that descends from it; false when the token itself no longer works. */
 export async function revokeToken(queries: Queries, id: string, at: number): Promise<boolean> {
   const revoked = await queries.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", at, id);
-  await queries.run(
-    `WITH RECURSIVE line (id) AS (
-       SELECT id FROM tokens WHERE parent = ? UNION SELECT t.id FROM tokens t JOIN line ON t.parent = line.id
-     )
-     UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`,
-    id,
-    at,
+  // The update waits for descendants that are making tokens at the same time, but a statement of PostgreSQL does not
+  // see rows committed after it began. The next one finds the tokens made meanwhile; revoked tokens make none.
+  while (
+    await queries.run(
+      `WITH RECURSIVE line (id) AS (
+         SELECT id FROM tokens WHERE parent = ? UNION SELECT t.id FROM tokens t JOIN line ON t.parent = line.id
+       )
+       UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`,
+      id,
+      at,
+    ) > 0
   );
   return revoked === 1;
 }
 
 /**
  * Gives a prefix to an account; false when another account has it. Granting it again changes nothing. `from` is an
- * account whose proof of ownership has lapsed: the prefix moves away from it.
+ * account whose proof by DNS has lapsed: the prefix moves away from it.
  */
 export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: number, from?: string): Promise<boolean> {
   await queries.run(
@@ -173,7 +177,7 @@ export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: numb
   );
   if (from !== undefined) {
     await queries.run(
-      "UPDATE prefixes SET account = ?, proof = ?, created_at = ? WHERE prefix = ? AND account = ?",
+      "UPDATE prefixes SET account = ?, proof = ?, created_at = ? WHERE prefix = ? AND account = ? AND proof = 'dns'",
       owned.account,
       owned.proof,
       at,
@@ -213,6 +217,19 @@ export async function ownerOf(queries: Queries, id: string): Promise<OwnedPrefix
     ...candidates,
   );
   return rows[0] && prefixOf(rows[0]);
+}
+
+/** The owner of an id, whose prefix neither moves nor goes until the end of the transaction; undefined without one. */
+export async function lockOwner(queries: Queries, id: string): Promise<OwnedPrefix | undefined> {
+  const owned = await ownerOf(queries, id);
+  if (owned === undefined) return undefined;
+  const isHeld = await queries.run(
+    "UPDATE prefixes SET account = account WHERE prefix = ? AND account = ? AND proof = ?",
+    owned.prefix,
+    owned.account,
+    owned.proof,
+  ) === 1;
+  return isHeld ? owned : undefined;
 }
 
 function prefixOf(row: Row): OwnedPrefix {

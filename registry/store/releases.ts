@@ -10,7 +10,7 @@ import { contractNamespace } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
-import { audit, ownerOf } from "./accounts.ts";
+import { audit, lockOwner } from "./accounts.ts";
 import { first, maybeText, numberOf, type Queries, textOf, type Writes } from "./database.ts";
 import type { SolverFacts } from "./packages.ts";
 
@@ -80,7 +80,7 @@ export function publishRelease(
     const { account, version, publishedAt } = release;
     // Locks the account's row, so that its limits hold over several processes.
     await queries.run("UPDATE accounts SET name = name WHERE id = ?", account);
-    if ((await ownerOf(queries, release.package))?.account !== account) return { kind: "owner" };
+    if ((await lockOwner(queries, release.package))?.account !== account) return { kind: "owner" };
     const placed = await placePackage(queries, release);
     if (placed !== undefined) return placed;
 

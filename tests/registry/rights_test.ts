@@ -2,7 +2,15 @@
  * Rights: prefixes bind administrators, tokens never outrank or outlive their parents, ownership follows the domain.
  */
 import assert from "node:assert/strict";
-import { createToken, revokeToken, type Scope, type Token, tokenByHash } from "../../registry/store/accounts.ts";
+import {
+  createToken,
+  lockOwner,
+  prefixHolder,
+  revokeToken,
+  type Scope,
+  type Token,
+  tokenByHash,
+} from "../../registry/store/accounts.ts";
 import { createAccount, grantPrefix, lockLiveToken } from "../../registry/store/accounts.ts";
 import type { Database, Queries } from "../../registry/store/database.ts";
 import { findPackage, listVersions } from "../../registry/store/packages.ts";
@@ -233,6 +241,69 @@ eachDatabase("a package follows the owner of its prefix, and only that account p
     false,
   ]);
   assert.equal((await findPackage(database, "kv.example/store"))!.summary.version, "1.2.0");
+});
+
+/**
+ * Starts a transaction of another connection inside of one, and waits until it ends or waits for a lock. SQLite runs it
+ * next.
+ */
+async function during<T>(
+  database: Database,
+  open: () => Database,
+  work: (queries: Queries) => Promise<T>,
+): Promise<{ readonly ends: Promise<T> }> {
+  if (database.dialect === "sqlite") return { ends: database.write(work) };
+  let ended = false;
+  const ends = open().write(work).finally(() => ended = true);
+  const observer = open();
+  while (!ended && (await observer.all("SELECT 1 AS one FROM pg_locks WHERE NOT granted")).length === 0);
+  return { ends };
+}
+
+eachDatabase("a token made by a descendant during a revocation is revoked with its line", async (database, open) => {
+  const account = (await createAccount(database, "acme", 1))!.id;
+  const make = async (queries: Queries, id: string, parent?: string): Promise<void> => {
+    const token: Token = {
+      id,
+      account,
+      label: id,
+      scopes: ["publish"],
+      prefix: "*",
+      createdAt: 1,
+      expiresAt: 100,
+      ...(parent === undefined ? {} : { parent }),
+    };
+    await createToken(queries, token, `hash-${id}`);
+  };
+  await make(database, "a");
+  await make(database, "b", "a");
+  const { ends } = await database.write(async (queries) => {
+    assert.equal(await lockLiveToken(queries, "b", 7), true);
+    await make(queries, "c", "b");
+    return await during(database, open, (q) => revokeToken(q, "a", 8));
+  });
+  assert.equal(await ends, true);
+  assert.equal((await tokenByHash(database, "hash-c"))!.token.revokedAt, 8);
+});
+
+eachDatabase("a prefix moves only after the releases that rely on its owner", async (database, open) => {
+  const [old, fresh] = [(await createAccount(database, "old", 1))!.id, (await createAccount(database, "new", 1))!.id];
+  const prefix = "kv.example";
+  await grantPrefix(database, { prefix, account: old, proof: "dns" }, 1);
+  const { ends } = await database.write(async (queries) => {
+    assert.equal((await lockOwner(queries, "kv.example/store"))!.account, old);
+    const moved = await during(database, open, (q) => grantPrefix(q, { prefix, account: fresh, proof: "dns" }, 2, old));
+    assert.equal((await prefixHolder(queries, prefix))!.account, old);
+    return moved;
+  });
+  assert.equal(await ends, true);
+  assert.equal((await prefixHolder(database, prefix))!.account, fresh);
+  assert.equal(
+    await grantPrefix(database, { prefix: "kv2.example", account: old, proof: "admin" }, 3),
+    true,
+  );
+  const claim = { prefix: "kv2.example", account: fresh, proof: "dns" as const };
+  assert.equal(await grantPrefix(database, claim, 4, old), false, "an administrator's grant does not lapse");
 });
 
 /** A database in which something happens right before the next transaction: after a request was authenticated. */
