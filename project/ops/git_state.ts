@@ -1,11 +1,12 @@
 /**
  * The state of the Git repository that contains a package: commit, version tags, changed files.
  *
- * Input: a directory, possibly hostile. Output: facts, or undefined outside of a repository. Invariant: no program
- * named by the repository's configuration runs (monitors, hooks, filters, transports), and Git sees none of waft's
- * variables. A hostile repository can therefore neither act nor learn the publishing token.
+ * Input: a directory, possibly hostile. Output: facts, or undefined outside of a repository. Invariant: no program in
+ * the repository, or named by its configuration (monitors, hooks, filters, transports), runs, and Git sees none of
+ * waft's variables. A hostile repository can therefore neither act nor learn the publishing token.
  */
 import { execFile } from "node:child_process";
+import { dirname, resolve } from "node:path";
 import process from "node:process";
 
 /** The state of a repository, as far as publishing needs it. */
@@ -80,9 +81,11 @@ function runGit(root: string, args: readonly string[], settings: readonly Settin
     env[`GIT_CONFIG_KEY_${i}`] = key;
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   });
-  return new Promise((resolve) => {
-    execFile("git", [...args], { cwd: root, maxBuffer: 16 << 20, env }, (error, stdout) => {
-      resolve(error === null ? stdout : undefined);
+  return new Promise((done) => {
+    // Outside of the repository: Windows and empty entries of PATH find programs in the new process's directory.
+    const cwd = dirname(process.execPath);
+    execFile("git", ["-C", resolve(root), ...args], { cwd, maxBuffer: 16 << 20, env }, (error, stdout) => {
+      done(error === null ? stdout : undefined);
     });
   });
 }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { gitState } from "./git_state.ts";
 
 const ENV = {
@@ -117,5 +117,22 @@ Deno.test("git: no filter runs when the configuration is too long to be listed",
     // The trap does work: an unguarded status springs it.
     git(root, "status", "--porcelain");
     assert.deepEqual(readdirSync(marks), ["ran"]);
+  });
+});
+
+Deno.test("git: a program named git in the repository does not run, also with an empty entry in PATH", async () => {
+  await inRepository(async (root, marks) => {
+    for (const name of ["git", "git.exe", "git.cmd"]) {
+      writeFileSync(join(root, name), `#!/bin/sh\ntouch "${marks}/ran"\n`, { mode: 0o755 });
+    }
+    const before = process.env.PATH ?? "";
+    process.env.PATH = `${delimiter}${before}`;
+    try {
+      const state = await gitState(root);
+      assert.deepEqual(state?.dirty, ["git", "git.cmd", "git.exe"]);
+    } finally {
+      process.env.PATH = before;
+    }
+    assert.deepEqual(readdirSync(marks), []);
   });
 });
