@@ -1004,7 +1004,7 @@ function referenceHeap(facts: Facts, l: number): number | undefined {
   return isInteger31(facts, l) ? HEAP.i31 : undefined;
 }
 
-/** What is known of the number at location `l` (NUMBER_FACTS). */
+/** Facts about the number at location `l` (NUMBER_FACTS), with those that its bounds imply. */
 export function numberFacts({ id, low, high }: Facts, l: number): number {
   const { ODD, ZERO_OR_ODD } = NUMBER_FACTS;
   if (low[l] !== high[l]) return id[l];
