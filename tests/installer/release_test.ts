@@ -243,6 +243,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/verify_module",
       "engine/wasi/thread_worker",
       "engine/wasm/code_reader",
+      "project/base/deno_caches",
       "project/base/paths",
       "project/commands/first_run",
       "project/ops/versions/pinned_version",
