@@ -183,6 +183,7 @@ export class Recorder implements CallRecorder {
     const out = this.#log.event(EVENT.END);
     // The state includes everything that the host did after the last call.
     this.#writeChanges(out);
+    if (this.#failure !== undefined) throw this.#failure;
     out.u64BigInt(this.#fuel);
     out.raw(hash);
     this.#changes.end();

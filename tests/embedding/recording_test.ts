@@ -408,6 +408,15 @@ Deno.test("a run that cannot be repeated is refused", () => {
   assert.throws(() => used.finish(), /has ended already/);
 });
 
+Deno.test("a recording does not end with a function of another instance in its table", () => {
+  const { instance, recorder } = recorded(`(module (table (export "table") 1 funcref) (func (export "f")))`);
+  const foreign = NewEngine(OPTIONS).compile(`(module (func (export "f")))`).instantiate().exports["f"];
+  instance.call({}, "f");
+  (instance.exports["table"] as { set(index: number, value: unknown): void }).set(0, foreign);
+  assert.throws(() => recorder.finish(), /a function or an object of another instance/);
+  assert.throws(() => recorder.finish(), /a function or an object of another instance/);
+});
+
 Deno.test("functions of other instances are host functions of a recording, in both directions", () => {
   const engine = NewEngine(OPTIONS);
   const library = engine.compile(`(module (global $n (mut i32) (i32.const 0))
