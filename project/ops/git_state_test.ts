@@ -3,7 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { gitState } from "./git_state.ts";
@@ -120,19 +121,20 @@ Deno.test("git: no filter runs when the configuration is too long to be listed",
   });
 });
 
-Deno.test("git: a program named git in the repository does not run, also with an empty entry in PATH", async () => {
+Deno.test("git: started outside of the repository, where Windows and empty entries of PATH find programs", async () => {
   await inRepository(async (root, marks) => {
-    for (const name of ["git", "git.exe", "git.cmd"]) {
-      writeFileSync(join(root, name), `#!/bin/sh\ntouch "${marks}/ran"\n`, { mode: 0o755 });
-    }
+    const programs = mkdtempSync(join(tmpdir(), "waft-git-"));
     const before = process.env.PATH ?? "";
-    process.env.PATH = `${delimiter}${before}`;
     try {
-      const state = await gitState(root);
-      assert.deepEqual(state?.dirty, ["git", "git.cmd", "git.exe"]);
+      // Writes the directory in which it is started.
+      writeFileSync(join(programs, "git"), `#!/bin/sh\npwd > "${marks}/started"\nexit 1\n`, { mode: 0o755 });
+      process.env.PATH = `${programs}${delimiter}${before}`;
+      await gitState(root);
     } finally {
       process.env.PATH = before;
+      rmSync(programs, { recursive: true });
     }
-    assert.deepEqual(readdirSync(marks), []);
+    const started = readFileSync(join(marks, "started"), "utf8").trim();
+    assert.ok(!`${started}/`.startsWith(`${realpathSync(root)}/`), started);
   });
 });
