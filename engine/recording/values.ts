@@ -4,8 +4,9 @@
  *
  * Numbers, strings and bigints are recorded by value, functions of the instance by index. Any other value (a host's
  * object as externref, a structure of the guest) is recorded by identity: a number in the order in which such values
- * first cross the boundary. The guest cannot look into a value of the host, so in a replay an empty object takes its
- * place. Invariant: recording and replay number the same crossings in the same order.
+ * first cross the boundary. The guest cannot look into a value of the host, so in a replay an empty one takes its
+ * place. It has the same JavaScript type, which errors of the boundary name. Invariant: recording and replay number the
+ * same crossings in the same order.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { isRecord } from "../base/arguments.ts";
@@ -37,8 +38,12 @@ const FORM = {
   FUNCTION: 11,
   /** A value that has crossed before, by number. */
   KNOWN: 12,
-  /** A value that crosses for the first time. */
+  /** An object that crosses for the first time. */
   NEW: 13,
+  /** A function that crosses for the first time, but for those of the instance. */
+  NEW_FUNCTION: 14,
+  /** A symbol that crosses for the first time. */
+  NEW_SYMBOL: 15,
 } as const;
 
 /** The forms of errors. */
@@ -182,6 +187,10 @@ export class Values {
       }
       case FORM.NEW:
         return this.#introduce(new HostValue());
+      case FORM.NEW_FUNCTION:
+        return this.#introduce(() => {});
+      case FORM.NEW_SYMBOL:
+        return this.#introduce(Symbol());
       default:
         return readPrimitive(reader, form, at);
     }
@@ -270,7 +279,7 @@ export class Values {
     const number = this.#numbers.get(value);
     if (number === undefined) {
       this.#introduce(value);
-      out.u8(FORM.NEW);
+      out.u8(typeof value === "function" ? FORM.NEW_FUNCTION : typeof value === "symbol" ? FORM.NEW_SYMBOL : FORM.NEW);
     } else {
       out.u8(FORM.KNOWN);
       out.u32(number);
@@ -377,6 +386,10 @@ export function describeValue(reader: ByteReader): DescribedValue {
       return { type: "ref", value: `object ${reader.u32()}` };
     case FORM.NEW:
       return { type: "ref", value: "new object" };
+    case FORM.NEW_FUNCTION:
+      return { type: "ref", value: "new function" };
+    case FORM.NEW_SYMBOL:
+      return { type: "ref", value: "new symbol" };
     default: {
       const value = readPrimitive(reader, form, at);
       return { type: NUMBER_NAMES.get(form) ?? typeof value, value: valueText(value) };

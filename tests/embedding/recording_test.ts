@@ -471,3 +471,13 @@ Deno.test("the error for a value of another type names no number that differs be
   assert.equal(message(0), "Cannot pass object as a reference of a type of the module");
   assert.equal(message(1), message(0));
 });
+
+Deno.test("errors of the boundary name the same JavaScript type in a replay", () => {
+  const text = `(module (type $t (struct (field f64))) (func (export "f") (param externref (ref $t))))`;
+  for (const value of [{}, () => {}, Symbol("s"), 7, "s", undefined]) {
+    const { instance, recorder } = recorded(text);
+    const error = messageOf(() => instance.call({}, "f", value, value));
+    assert.match(error, new RegExp(`Cannot pass ${typeof value} as a reference`));
+    requireSame(recorder.finish(), [], error);
+  }
+});
