@@ -1,7 +1,7 @@
 /**
  * Soak test of instances: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes). Each cycle creates an
  * instance, calls it, lets it trap, resets it, calls it again and closes it; every 16th cycle also suspends and aborts
- * a call, uses a pool, restores a snapshot and views a memory; every 64th compiles another module, which moves from
+ * a call, uses a pool, restores a snapshot and views a memory; every 1024th compiles another module, which moves from
  * baseline to optimized code during its second call. Fails if memory, descriptors, mappings or the runtime's own counts
  * are higher at the end than after the first tenth. The task keeps V8's own heap small: otherwise closed
  * instances accumulate until V8 collects them, and the pages of its heap hide any other growth.
@@ -111,7 +111,7 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
   const every = Math.max(1, Math.floor(cycles / 10));
   for (let done = 1; done <= cycles; done++) {
     await cycle(module, done, special);
-    if (done % 64 === 0) moveUp(tiered, done);
+    if (done % 1024 === 0) moveUp(tiered, done);
     // Finalizers run in macrotasks of the event loop.
     if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
     if (done % every !== 0) continue;
