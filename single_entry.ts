@@ -1,6 +1,6 @@
 /**
- * The entry module of single executables (scripts/single.ts). In: the command line, and the executable itself. Out: an
- * exit status. Runs the child of the engine's self-test, the program of an application
+ * The entry module of single executables (scripts/package/single.ts). In: the command line, and the executable itself.
+ * Out: an exit status. Runs the child of the engine's self-test, the program of an application
  * (project/ops/build/application.ts), or the command. Start-up time counts, so each of them is loaded on demand.
  */
 import process from "node:process";

@@ -2,10 +2,11 @@
 #
 # With options: & ([scriptblock]::Create((irm https://waft.sh/install.ps1))) -Yes -Dir C:\tools
 #
-# Each release has a separate copy of this script that contains the digests of its archives (scripts/release.ts writes
-# them between the marks below), so the unpacked files are as trustworthy as the script. Other versions are installed by
-# the installed waft, which checks the signed release index. Invariant: nothing outside of a temporary directory changes
-# until the archive has been checked and has started once. Needs Windows 10 1803 or newer, for tar.exe.
+# Each release has a separate copy of this script that contains the digests of its archives (scripts/package/release.ts
+# writes them between the marks below), so the unpacked files are as trustworthy as the script. Other versions are
+# installed by the installed waft, which checks the signed release index. Invariant: nothing outside of a temporary
+# directory changes until the archive has been checked and has started once. Needs Windows 10 1803 or newer, for
+# tar.exe.
 param(
   [switch]$Yes,
   [string]$Dir = $env:WAFT_INSTALL_DIR,

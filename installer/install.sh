@@ -2,9 +2,9 @@
 # Installs waft:  curl -fsSL https://waft.sh/install.sh | sh
 #
 # All code is in functions and the last line calls main, so a truncated download runs nothing. Each release has a
-# separate copy of this script that contains the digests of its archives (scripts/release.ts writes them between the
-# marks below), so the unpacked files are as trustworthy as the script. With OpenSSL 3 available, the release's list of
-# checksums must also be signed by a key of the release. Other versions are installed by the installed waft, which
+# separate copy of this script that contains the digests of its archives (scripts/package/release.ts writes them between
+# the marks below), so the unpacked files are as trustworthy as the script. With OpenSSL 3 available, the release's list
+# of checksums must also be signed by a key of the release. Other versions are installed by the installed waft, which
 # checks the signed release index. Invariant: nothing outside of a temporary directory changes until the archive has
 # been checked and has started once.
 set -eu
@@ -321,7 +321,7 @@ get_source() {
     fail "building waft needs Deno $RELEASE_MIN_DENO or newer; $(command -v deno) is ${deno_version:-unknown}"
   source=$work/source
   checkout=$(dirname -- "$0")/..
-  if [ -z "$RELEASE_VERSION" ] && [ -f "$0" ] && [ -f "$checkout/scripts/release.ts" ]; then
+  if [ -z "$RELEASE_VERSION" ] && [ -f "$0" ] && [ -f "$checkout/scripts/package/release.ts" ]; then
     # Build a copy, since building writes into the tree.
     say "taking the sources of $(CDPATH='' cd -- "$checkout" && pwd)"
     mkdir "$source"
@@ -350,7 +350,7 @@ get_source() {
   fi
   [ -z "$RELEASE_KEYS" ] || printf '%s\n' "$RELEASE_KEYS" >"$work/keys.json"
   say 'building'
-  (cd "$source" && deno run -A scripts/release.ts --here "$work/built" --version "$RELEASE_VERSION" --keys "$work/keys.json" >&2) ||
+  (cd "$source" && deno run -A scripts/package/release.ts --here "$work/built" --version "$RELEASE_VERSION" --keys "$work/keys.json" >&2) ||
     fail 'the build failed (see above)' 'nothing was changed'
   bundle=$work/built
   archive_digest=$RELEASE_SOURCE_SHA256

@@ -64,7 +64,7 @@ Deno.test("every script answers --help and refuses unknown options with status 2
     return script === undefined || OTHERS.includes(name) ? [] : [[name, script] as const];
   });
   assert.ok(scripts.length >= 14, String(scripts));
-  const others = ["scripts/arm64_emulator.ts", "scripts/compare_targets.ts"].map((script) =>
+  const others = ["scripts/hosts/arm64_emulator.ts", "scripts/measure/compare_targets.ts"].map((script) =>
     [`run -A ${script}`, script] as const
   );
   const waiting = [...scripts.map(([name, script]) => [`task ${name}`, script] as const), ...others];

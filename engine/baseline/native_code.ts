@@ -1,6 +1,6 @@
 /**
- * The kernel as machine code, the form in which packages contain it (scripts/build_native_kernel.ts). In a checkout
- * there is none, and the host's WebAssembly runs the kernel.
+ * The kernel as machine code, the form in which packages contain it (scripts/package/build_native_kernel.ts). In a
+ * checkout there is none, and the host's WebAssembly runs the kernel.
  */
 
 /** A function of the kernel: byte offsets in the code. */

@@ -53,7 +53,7 @@ function whereAllowed<T>(work: () => T): T | undefined {
 
 function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
   const fs = nodeModule("node:fs");
-  // Whole strings, because minified bundles find these files by their text (scripts/release_bundle.ts).
+  // Whole strings, because minified bundles find these files by their text (scripts/package/release_bundle.ts).
   const program = import.meta.url.endsWith(".ts")
     ? new URL("../self_test_program.ts", import.meta.url)
     : new URL("../self_test_program.js", import.meta.url);

@@ -27,7 +27,7 @@ export const ICON = load("icon.svg", "image/svg+xml");
 /** The picture that other sites show beside a link. */
 export const CARD = load("card.png", "image/png");
 
-/** The pictures of docs/, which scripts/pictures.ts makes, by their addresses in the pages there. */
+/** The pictures of docs/, which scripts/generate/pictures.ts makes, by their addresses in the pages there. */
 const PICTURES = new Map(
   ["explore.png", "profile.png", "inspect.svg", "debug.svg", "record.svg"].map((name) => [
     `../registry/site/static/${name}`,
@@ -57,7 +57,7 @@ function sizeOfPng(bytes: Uint8Array<ArrayBuffer>): Omit<Picture, "path"> {
   return { width: header.getUint32(0), height: header.getUint32(4) };
 }
 
-/** The size of a picture that scripts/terminal_picture.ts made. */
+/** The size of a picture that scripts/generate/terminal_picture.ts made. */
 function sizeOfSvg(bytes: Uint8Array): Omit<Picture, "path"> {
   const [, width, height] = /^<svg [^>]*width="(\d+)" height="(\d+)"/.exec(new TextDecoder().decode(bytes)) ?? [];
   return { width: Number(width), height: Number(height) };

@@ -19,8 +19,8 @@ import { generateModules } from "../fuzz/generate_module.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { nativeKernels } from "../../engine/native_kernel.ts";
 import { realmStore } from "../../engine/engine.ts";
-import { nativeKernel } from "../../scripts/build_native_kernel.ts";
-import { generatedStubs, GENERATORS, stubContext } from "../../scripts/build_stubs.ts";
+import { nativeKernel } from "../../scripts/package/build_native_kernel.ts";
+import { generatedStubs, GENERATORS, stubContext } from "../../scripts/generate/build_stubs.ts";
 
 /** The complete output for a module; `linked`: with all references resolved. */
 function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean, second?: SecondKernel, linked = false) {

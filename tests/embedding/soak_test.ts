@@ -1,6 +1,6 @@
 /**
- * Short forms of scripts/soak.ts and scripts/many_instances.ts: resource use does not grow, and many instances coexist
- * in scarce address space.
+ * Short forms of scripts/measure/soak.ts and scripts/measure/many_instances.ts: resource use does not grow, and many
+ * instances coexist in scarce address space.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -9,10 +9,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import type { Usage } from "../../scripts/soak.ts";
+import type { Usage } from "../../scripts/measure/soak.ts";
 import { CHILD_TIMEOUT, hostArguments, hostCommand } from "../support/host_arguments.ts";
 
-const SOAK = fileURLToPath(new URL("../../scripts/soak.ts", import.meta.url));
+const SOAK = fileURLToPath(new URL("../../scripts/measure/soak.ts", import.meta.url));
 
 // In a separate process: the counts cover the whole process, which also runs tests of other files.
 Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool and restore: nothing grows", () => {
@@ -62,7 +62,7 @@ Deno.test({
   fn: () => {
     const { Deno: deno, Bun: bun } = globalThis as { Deno?: unknown; Bun?: unknown };
     const { kib, env } = LIMITS[deno !== undefined ? "deno" : bun !== undefined ? "bun" : "node"]!;
-    const program = hostArguments(fileURLToPath(new URL("../../scripts/many_instances.ts", import.meta.url)));
+    const program = hostArguments(fileURLToPath(new URL("../../scripts/measure/many_instances.ts", import.meta.url)));
     // Passed through "$@", because Deno rewrites command text that resembles an invocation of the running program.
     const command = `ulimit -v ${kib} && exec "$@" 3000`;
     const start = () =>

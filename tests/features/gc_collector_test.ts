@@ -14,7 +14,7 @@ import {
   TrapError,
   WasmException,
 } from "../../engine/mod.ts";
-import { GC_SOAK_PROGRAM } from "../../scripts/gc_soak_program.ts";
+import { GC_SOAK_PROGRAM } from "../../scripts/measure/gc_soak_program.ts";
 import { collectGarbage as collectJavaScript } from "../support/collect_garbage.ts";
 
 const engine = NewEngine({ verify: true });

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const SCRIPT = fileURLToPath(new URL("../../scripts/fuzz.ts", import.meta.url));
+const SCRIPT = fileURLToPath(new URL("../../scripts/fuzz/fuzz.ts", import.meta.url));
 
 Deno.test("a run for hours resumes from its state file", () => {
   const folder = mkdtempSync(join(tmpdir(), "waft-hours-"));

@@ -1,6 +1,6 @@
 /**
  * Runs test files of this tree on a JavaScript runtime without `Deno.test`: `test_runner.js FILE…`. The files are
- * transpiled and use `registerTest` instead of `Deno.test` (scripts/test_hosts.ts). Out: one line per test, the
+ * transpiled and use `registerTest` instead of `Deno.test` (scripts/hosts/test_hosts.ts). Out: one line per test, the
  * slowest files, then the counts; status 1 if a test failed or a file registered no test.
  *
  * Each file runs in its own process, as many in parallel as there are processors: objects awaiting collection, mappings

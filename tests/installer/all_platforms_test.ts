@@ -15,9 +15,9 @@ import { fileURLToPath } from "node:url";
 import { readArchive } from "../../project/packages/archive.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../../project/ops/versions/version.ts";
 import { parseReleaseIndex, type ReleaseEntry } from "../../project/versions/release_index.ts";
-import { arm64 } from "../../scripts/arm64_emulator.ts";
-import { readPack } from "../../scripts/npm_package.ts";
-import { PINNED_DENO } from "../../scripts/pinned_deno.ts";
+import { arm64 } from "../../scripts/hosts/arm64_emulator.ts";
+import { readPack } from "../../scripts/package/npm_package.ts";
+import { PINNED_DENO } from "../../scripts/package/pinned_deno.ts";
 import { bundleLayout } from "../../project/versions/bundle_layout.ts";
 import { cloneAt, releaseKey } from "./release_fixture.ts";
 
@@ -66,7 +66,7 @@ function release(clone: string, out: string, key: string): string {
     "--now",
     "2026-11-01T00:00:00Z",
   ];
-  return run(process.execPath, ["run", "-A", "--no-check", join(clone, "scripts", "release.ts"), ...options]);
+  return run(process.execPath, ["run", "-A", "--no-check", join(clone, "scripts/package/release.ts"), ...options]);
 }
 
 function unpack(files: ReadonlyMap<string, Uint8Array>, folder: string): void {

@@ -150,7 +150,7 @@ class Site {
       "expire-days": "36500",
     };
     const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-    const script = join(this.clone, "scripts", "release.ts");
+    const script = join(this.clone, "scripts/package/release.ts");
     const args = ["run", "-A", "--no-check", script, ...words, "--own-deno", "--no-packages", "--no-singles"];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     assert.equal(status, 0, stderr);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { windowsInstallerFor } from "../../scripts/release_site.ts";
+import { windowsInstallerFor } from "../../scripts/package/release_site.ts";
 import type { ReleaseEntry } from "../../project/versions/release_index.ts";
 import { type CmdletCall, nodesOf, parseScript, runScript, ScriptError } from "./powershell.ts";
 

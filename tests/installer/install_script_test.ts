@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { installerFor } from "../../scripts/release_site.ts";
+import { installerFor } from "../../scripts/package/release_site.ts";
 import { fakeBundle, ReleaseFixture, releaseKey } from "./release_fixture.ts";
 
 const SCRIPT = readFileSync(fileURLToPath(new URL("../../installer/install.sh", import.meta.url)), "utf8");

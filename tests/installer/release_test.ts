@@ -19,14 +19,14 @@ import { dirname, join } from "node:path";
 import { writeArchive } from "../../project/packages/archive.ts";
 import type { ReleaseEntry } from "../../project/versions/release_index.ts";
 import { VERSION } from "../../project/base/version_string.ts";
-import { compileStandalone } from "../../scripts/compile.ts";
-import { buildJsr } from "../../scripts/jsr_package.ts";
-import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
-import { versionFor } from "../../scripts/release.ts";
+import { compileStandalone } from "../../scripts/package/compile.ts";
+import { buildJsr } from "../../scripts/package/jsr_package.ts";
+import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/package/pinned_deno.ts";
+import { versionFor } from "../../scripts/package/release.ts";
 import { OWN_NAMES } from "../../project/ops/versions/self_install.ts";
 import { bundleFiles } from "../../project/ops/versions/version.ts";
-import { bundleModules, placeUrls } from "../../scripts/release_bundle.ts";
-import { keptReleases, windowsInstallerFor } from "../../scripts/release_site.ts";
+import { bundleModules, placeUrls } from "../../scripts/package/release_bundle.ts";
+import { keptReleases, windowsInstallerFor } from "../../scripts/package/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 

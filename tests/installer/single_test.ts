@@ -23,7 +23,7 @@ Deno.test({
   fn: async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "waft-single-"));
     try {
-      const task = ["run", "-A", "--quiet", join(ROOT, "scripts/single.ts"), "--out", folder];
+      const task = ["run", "-A", "--quiet", join(ROOT, "scripts/package/single.ts"), "--out", folder];
       const { status, stderr } = spawnSync(process.execPath, task, { encoding: "utf8" });
       assert.equal(status, 0, stderr);
       const single = join(folder, `waft-${platformName().replace("/", "-")}`);

@@ -220,7 +220,7 @@ Deno.test("the limits are those of the program", () => {
 
 Deno.test("links of the Markdown files lead somewhere in a checkout, too", () => {
   const root = fileURLToPath(new URL("../../", import.meta.url));
-  const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "scripts/engine_readme.md"].concat(
+  const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "scripts/package/engine_readme.md"].concat(
     readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
   );
   let seen = 0;

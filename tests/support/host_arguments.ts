@@ -1,7 +1,7 @@
 /**
  * Starts child processes of the current JavaScript runtime. In: the program's file. Out: a command, or arguments for
  * `process.execPath`. Deno needs a subcommand and permissions, Node and Bun do not. On an emulated processor, the
- * emulator that runs this process starts the child; scripts/test_arm64.ts names it in WAFT_EMULATOR.
+ * emulator that runs this process starts the child; scripts/hosts/test_arm64.ts names it in WAFT_EMULATOR.
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";

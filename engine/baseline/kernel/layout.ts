@@ -4,7 +4,8 @@
  * are words of the header.
  *
  *     HEADER       words, below: properties of the module and addresses of its tables
- *     OPCODES      addresses of rows by prefix page and code, then a row per opcode (scripts/baseline_opcodes.ts)
+ *     OPCODES      addresses of rows by prefix page and code, then a row per opcode
+ *                  (scripts/generate/baseline_opcodes.ts)
  *     FEATURES     a word per feature, 1 if it is enabled; then per feature the smallest offset of a use
  *     STUBS        offsets of the image's stubs, by number
  *     MOVES, OWNERS, PINS           register moves; the entry in each register; locals with a pinned register

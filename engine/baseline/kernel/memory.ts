@@ -1,6 +1,7 @@
 /**
  * The kernel's linear memory for the TypeScript form. In the form that AssemblyScript compiles, these functions are
- * loads and stores (scripts/build_baseline.ts provides them); all other files of this folder are the same text in both.
+ * loads and stores (scripts/generate/build_baseline.ts provides them); all other files of this folder are the same text
+ * in both.
  *
  * The kernel is written in the subset that both compilers share: `i32` numbers, functions, module variables, no
  * objects. Sums of addresses stay far below 2^31; arithmetic that may wrap is followed by `| 0`.

@@ -1,7 +1,7 @@
 /**
  * Numbers that connect the opcode table with the kernel: the kind of an instruction selects the function that compiles
- * it, and its operation the macro-instruction of the machine file. scripts/baseline_opcodes.ts assigns both to every
- * row; the machine files use operations only.
+ * it, and its operation the macro-instruction of the machine file. scripts/generate/baseline_opcodes.ts assigns both to
+ * every row; the machine files use operations only.
  */
 import type { i32 } from "./memory.ts";
 

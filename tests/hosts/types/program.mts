@@ -1,5 +1,5 @@
 // A program that uses the packages: imports every public entry point by name and relies on the documented types. It is
-// only type-checked, against the declarations of the installed packages (scripts/test_hosts.ts).
+// only type-checked, against the declarations of the installed packages (scripts/hosts/test_hosts.ts).
 import {
   type Context,
   type Engine,

@@ -1,0 +1,78 @@
+/**
+ * Verifies the machine code of random modules: `deno task verify:random --count N --seed S --state FILE`. Out: the
+ * functions that are not proven, and totals; status 1 if there are any. With --state, totals are saved after each
+ * batch, and a run that was cut goes on where it was.
+ */
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { prepareRandom, verifyRandom } from "../../tests/verify/random_code.ts";
+import { progress, readTaskLine, wholeNumber, wrongUsage } from "../task_options.ts";
+
+const task = {
+  name: "task verify:random",
+  about: "Verifies the machine code of random modules, in both tiers and modes, on both architectures.",
+  options: {
+    count: { value: "N", help: "number of seeds", default: "1000" },
+    seed: { value: "S", help: "first seed", default: "1" },
+    state: { value: "FILE", help: "save the totals in this file, and go on with those of an earlier run" },
+  },
+} as const;
+/** Seeds between two writes of the state. */
+const BATCH = 50;
+/** Most findings that the state keeps. */
+const KEPT = 1000;
+
+const { values } = readTaskLine(task);
+const count = wholeNumber(task, "--count", values.count, 1);
+const seed = wholeNumber(task, "--seed", values.seed, 1);
+const file = values.state;
+
+/** Totals of the seeds from `seed` to `next` − 1. */
+interface State {
+  readonly seed: number;
+  next: number;
+  modules: number;
+  functions: number;
+  bytes: number;
+  unproven: number;
+  findings: string[];
+}
+
+function readState(): State {
+  const empty = { seed, next: seed, modules: 0, functions: 0, bytes: 0, unproven: 0, findings: [] };
+  if (file === undefined || !existsSync(file)) return empty;
+  const state: State = { ...empty, ...JSON.parse(readFileSync(file, "utf8")) };
+  if (state.seed !== seed) wrongUsage(task, `${file} begins with seed ${state.seed}; name it with --seed`);
+  return state;
+}
+
+function writeState(state: State): void {
+  if (file === undefined) return;
+  writeFileSync(`${file}.new`, JSON.stringify(state, undefined, 1));
+  renameSync(`${file}.new`, file);
+}
+
+function verifyNext(state: State): void {
+  const { modules, functions, bytes, unproven } = verifyRandom(state.next++);
+  state.modules += modules;
+  state.functions += functions;
+  state.bytes += bytes;
+  state.unproven += unproven.length;
+  state.findings.push(...unproven.slice(0, KEPT - state.findings.length));
+  for (const line of unproven) console.log(line);
+}
+
+await prepareRandom();
+const state = readState();
+const end = seed + count;
+while (state.next < end) {
+  verifyNext(state);
+  if ((state.next - seed) % BATCH === 0 || state.next === end) writeState(state);
+  progress(`${state.next - seed} of ${count}, ${state.unproven} functions not proven`);
+}
+progress("");
+console.log(
+  `${state.next - seed} seeds, ${state.modules} modules, ${state.functions} functions, ${state.bytes} bytes: ` +
+    `${state.unproven} functions not proven`,
+);
+process.exit(state.unproven > 0 ? 1 : 0);

@@ -1,0 +1,254 @@
+/**
+ * `deno task build:stubs [--check]`: writes the stubs of both backends as data (codegen/stored_stubs.ts), and the
+ * intrinsic modules in binary form. In: the generators of the stubs, and the texts of the modules. Out:
+ * engine/backend_ARCH/generated_stubs.ts, and the files of `INTRINSICS`. With `--check` nothing is written, and status
+ * 1 reports an outdated file.
+ */
+import process from "node:process";
+import { isDeepStrictEqual } from "node:util";
+import { layoutContext } from "../../engine/abi/context_layout.ts";
+import { emitImageStubs as armStubs } from "../../engine/backend_arm64/image_stubs.ts";
+import { buildProcessStubs as armProcess } from "../../engine/backend_arm64/process_stubs.ts";
+import { emitEntryThunk as armEntry, emitHostThunk as armHost } from "../../engine/backend_arm64/thunks.ts";
+import { emitImageStubs as x64Stubs } from "../../engine/backend_x64/image_stubs.ts";
+import { buildProcessStubs as x64Process } from "../../engine/backend_x64/process_stubs.ts";
+import { emitEntryThunk as x64Entry, emitHostThunk as x64Host } from "../../engine/backend_x64/thunks.ts";
+import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import {
+  callRowsIn,
+  type StoredStub,
+  type StoredStubs,
+  stubVariant,
+  thunkKeys,
+  type ThunkKind,
+} from "../../engine/codegen/stored_stubs.ts";
+import type { CodegenContext, ProcessStubs, Target } from "../../engine/codegen/target.ts";
+import { COLLECTOR_CODE } from "../../engine/gc/collector_code.ts";
+import type { SystemName } from "../../engine/host/systems.ts";
+import { type Signature, TY } from "../../engine/ir/types.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { STRING_CODE } from "../../engine/runtime/strings/string_code.ts";
+import { Statistics } from "../../engine/statistics.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+import { runGenerator } from "./generated_files.ts";
+
+export const FOLDER = new URL("../../engine/", import.meta.url);
+/** The exported constant of a generated file. */
+const NAME = "STUBS";
+
+/** The generators of one backend, and the lists of optional instructions that its stubs distinguish. */
+interface StubGenerators {
+  readonly name: Target["name"];
+  readonly emitStubs: Target["emitStubs"];
+  readonly thunks: Readonly<Record<ThunkKind, Target["emitEntryThunk"]>>;
+  readonly processStubs: (os: string) => ProcessStubs;
+  readonly cpus: readonly (readonly string[])[];
+  readonly systems: readonly SystemName[];
+}
+
+export const GENERATORS: readonly StubGenerators[] = [
+  {
+    name: "x64",
+    emitStubs: x64Stubs,
+    thunks: { entry: x64Entry, host: x64Host },
+    processStubs: x64Process,
+    cpus: [[], ["avx"]],
+    systems: ["linux", "darwin", "windows"],
+  },
+  {
+    name: "arm64",
+    emitStubs: armStubs,
+    thunks: { entry: armEntry, host: armHost },
+    processStubs: armProcess,
+    cpus: [[]],
+    systems: ["linux", "darwin"],
+  },
+];
+
+/** A context for stubs with the tags at `tagsOffset`. */
+export function stubContext(parts: Partial<CodegenContext>, tagsOffset?: number): CodegenContext {
+  const shape = { memories: 1, tables: 1, globals: 2, importedFuncs: 3, definedFuncs: 4, types: 5 };
+  const layout = layoutContext(shape);
+  return {
+    layout: tagsOffset === undefined ? layout : { ...layout, tagsOffset },
+    explicitBounds: false,
+    fuel: false,
+    signatures: [],
+    functionSignature: new Int32Array(0),
+    optimizations: optimizationSet(),
+    statistics: new Statistics(),
+    cpu: new Set(),
+    stackFence: false,
+    ...parts,
+  };
+}
+
+/** The stubs as the generator emits them. */
+export function generatedStubs(emitStubs: Target["emitStubs"], context: CodegenContext): MachineCode {
+  const code = new MachineCode(0, 0);
+  emitStubs(context, code);
+  return code;
+}
+
+/** Two values of the tags' offset that differ in each byte, so that a comparison finds all bytes of displacements. */
+const OFFSETS = [0x01010100, 0x02020208] as const;
+
+/** The image stubs of one variant, in the order of the image: [number, stub]. */
+function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>): [number, StoredStub][] {
+  const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
+  const starts = [...code.stubStart].map((start, number) => ({ start, number })).filter(({ start }) => start >= 0)
+    .sort((a, b) => a.start - b.start);
+  return starts.map(({ start, number }, k) => {
+    const end = starts[k + 1]?.start ?? code.length;
+    const bytes = code.bytes.slice(start, end);
+    const tags: number[] = [];
+    for (let at = start; at < end; at++) {
+      if (code.bytes[at] === other.bytes[at]) continue;
+      tags.push(at - start);
+      bytes.fill(0, at - start, at - start + 4);
+      at += 3;
+    }
+    const relocs = code.relocAt.map((at, r) => [at - start, code.relocKind[r], code.relocTarget[r]] as const)
+      .filter(([at]) => at >= 0 && at < end - start);
+    return [number, { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, start, end), tags }];
+  });
+}
+
+/**
+ * Signatures with stored thunks: those of most exports and table elements, and of the imports of C and C++ libraries
+ * and of WASI. `i` is i32, `I` i64, `f` f32 and `d` f64.
+ */
+const SIGNATURES: readonly string[] = [
+  ...Array.from({ length: 15 }, (_, count) => "i".repeat(count)).flatMap((params) => [`${params}>`, `${params}>i`]),
+  ...[">I", "I>", "I>I", "I>i", "i>I", "iI>i", "II>I", "II>i", "iI>", "iIi>i", "iIii>i", "iIi>I"],
+  ...[
+    "ii>I",
+    "iii>I",
+    "Ii>i",
+    "iiI>",
+    "iII>",
+    "iiI>i",
+    "iiIi>i",
+    "iiIii>",
+    "iiiI>i",
+    "iiiIii>i",
+    "iiiiI>i",
+    "iiiiII>i",
+  ],
+  ...["iiiiiI>i", "iiiiiII>i", "iiiiIii>i", "iIi>", "iII>i", "iiI>I", "Ii>", "iiiII>"],
+  ...[">d", "d>", "d>d", "d>i", "i>d", "id>", "id>i", "ii>d", "iid>", "iii>d", "id>d", "dd>d", "di>d", "ddd>d"],
+  ...["idd>", "iidd>i", "iidii>", "idiiii>i", "idiiiii>i", "iiiid>", "iid>i", "iid>d", "idi>", "idi>i", "iiiii>d"],
+  ...["i>f", "f>f", "if>", "ii>f", "iif>", "iii>f", "iff>", "iifii>", "iiifii>"],
+];
+
+/** The value types of the letters in `SIGNATURES`. */
+const LETTERS: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, d: TY.F64 };
+
+const THUNK_KINDS: readonly ThunkKind[] = ["entry", "host"];
+
+/** The signature of a row of `SIGNATURES`. */
+function signatureOf(row: string): Signature {
+  const [params, results] = row.split(">").map((letters) => Uint8Array.from([...letters], (letter) => LETTERS[letter]));
+  return { params, results };
+}
+
+/** A thunk, alone in an image. */
+function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): StoredStub {
+  const code = new MachineCode(0, 1);
+  emit(0, context, code);
+  const relocs = code.relocAt.map((at, r) => [at, code.relocKind[r], code.relocTarget[r]] as const);
+  const bytes = code.bytes.slice(0, code.length);
+  return { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, 0, code.length), tags: [] };
+}
+
+/**
+ * The stored thunk of a signature and its key: common to all processors if theirs are equal, otherwise for those with
+ * AVX. Throws an Error if bounds or fuel change it.
+ */
+function storedThunkOf(
+  { name, thunks, cpus }: StubGenerators,
+  kind: ThunkKind,
+  signature: Signature,
+): [string, StoredStub] {
+  const forCpu = (cpu: readonly string[]): [string[], StoredStub] => {
+    const [context, other] = [false, true].map((flag) =>
+      stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] })
+    );
+    const keys = thunkKeys(kind, signature, context);
+    const stub = storedThunk(thunks[kind], context);
+    if (!isDeepStrictEqual(stub, storedThunk(thunks[kind], other))) {
+      throw new Error(`the thunk "${keys[0]}" of ${name} depends on bounds or fuel`);
+    }
+    return [keys, stub];
+  };
+  const [[[common], first], ...rest] = cpus.map(forCpu);
+  const different = rest.find(([, stub]) => !isDeepStrictEqual(stub, first));
+  return different === undefined ? [common, first] : [different[0][1], different[1]];
+}
+
+function storedStubs(generators: StubGenerators): StoredStubs {
+  const { emitStubs, processStubs, cpus, systems } = generators;
+  const stubs: StoredStub[] = [];
+  const known = new Map<string, number>();
+  const indexOf = (stub: StoredStub): number => {
+    const key = JSON.stringify(stub);
+    if (!known.has(key)) known.set(key, stubs.push(stub) - 1);
+    return known.get(key)!;
+  };
+  const images: Record<string, [number, number][]> = {};
+  for (const explicitBounds of [false, true]) {
+    for (const fuel of [false, true]) {
+      for (const cpu of cpus) {
+        const parts = { explicitBounds, fuel, cpu: new Set(cpu) };
+        images[stubVariant(stubContext(parts))] = imageStubs(emitStubs, parts).map((
+          [number, stub],
+        ) => [number, indexOf(stub)]);
+      }
+    }
+  }
+  const process = Object.fromEntries(systems.map((os) => {
+    const { bytes, ...rest } = processStubs(os);
+    return [os, { code: bytes.toBase64(), ...rest }];
+  }));
+  const thunks: Record<string, number> = {};
+  for (const signature of SIGNATURES.map(signatureOf)) {
+    for (const kind of THUNK_KINDS) {
+      const [key, stub] = storedThunkOf(generators, kind, signature);
+      thunks[key] = indexOf(stub);
+    }
+  }
+  return { stubs, images, thunks, process };
+}
+
+/** The intrinsic modules: the generated file, its constant, the source file, and the module's text. */
+const INTRINSICS: readonly (readonly [file: string, constant: string, source: string, text: string])[] = [
+  ["gc/generated_collector.ts", "COLLECTOR_MODULE", "gc/collector_code.ts", COLLECTOR_CODE],
+  ["runtime/strings/generated_strings.ts", "STRING_MODULE", "runtime/strings/string_code.ts", STRING_CODE],
+];
+
+function stubFile(generators: StubGenerators): [string, string] {
+  return [
+    `backend_${generators.name}/generated_stubs.ts`,
+    `/** The stubs of ${generators.name} (codegen/stored_stubs.ts). Generated by \`deno task build:stubs\`. */
+export const ${NAME}: string =
+  '${JSON.stringify(storedStubs(generators))}';
+`,
+  ];
+}
+
+/** The generated files by path below engine/. */
+export function generatedFiles(): Map<string, string> {
+  const intrinsics = INTRINSICS.map(([file, constant, source, text]): [string, string] => [
+    file,
+    `/** The binary form of ${source}, in base64. Generated by \`deno task build:stubs\`. */
+export const ${constant}: string =
+  "${parseModule(text).bytes.toBase64()}";
+`,
+  ]);
+  return new Map([...GENERATORS.map(stubFile), ...intrinsics]);
+}
+
+if (import.meta.main) {
+  const about = "Writes the stubs of both backends and the intrinsic modules as data.";
+  process.exit(await runGenerator("task build:stubs", about, "engine/", FOLDER, generatedFiles));
+}

@@ -1,0 +1,333 @@
+/**
+ * Tests the npm packages on their hosts: `deno task test:hosts [--quick] [--costs] [--host NAME] [--keep]`. Builds
+ * them, installs the archives in an empty project, type-checks a program that imports them, and on every host (Node 20,
+ * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
+ * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
+ * the suite, `--only TEXT` only the test files whose path contains TEXT, `--tier NAME` only the suite, whole, with that
+ * compiler, `--costs` measures boundary crossings instead (bench/call_costs.ts), `--lockfiles` only checks that every
+ * host runs the others' lockfiles, `--platforms` only checks npm's installation for every system and processor. Out:
+ * one line per step with its time; status 1 if a step failed.
+ */
+import { spawnSync, type SpawnSyncReturns } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { TIERINGS } from "../../engine/settings.ts";
+import { suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
+import { buildNpm } from "../package/build_npm.ts";
+import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
+import { oneOf, readTaskLine } from "../task_options.ts";
+
+/** The hosts: name, npm package, executable in it. */
+const HOSTS = [
+  ["node20", "node@20.20.2", "node"],
+  ["node", "node@26.10.0", "node"],
+  ["bun", "bun@1.4.5", "bun"],
+] as const;
+
+const TYPESCRIPT = "typescript@7.0.2";
+
+/** Test folders that run on every host. */
+const TEST_FOLDERS = [
+  "tests/cli_project",
+  "tests/component",
+  "tests/embedding",
+  "tests/engine",
+  "tests/features",
+  "tests/hostile",
+  "tests/plugins",
+  "tests/threads",
+  "tests/vector",
+  "tests/wasi",
+  "tests/webassembly",
+];
+
+/** The subset for `--quick`. */
+const QUICK_FOLDERS = [
+  "tests/cli_project",
+  "tests/component",
+  "tests/embedding",
+  "tests/engine",
+  "tests/threads",
+  "tests/wasi",
+];
+
+/** Parts of the suite for `--quick`: every kind of boundary crossing and every kind of memory. */
+const QUICK = [
+  "imports",
+  "linking",
+  "memory",
+  "float",
+  "call",
+  "trap",
+  "start",
+  "try",
+  "simd_load",
+  "atomic",
+  "table_",
+];
+
+/** The suite that each host runs, in the folder that this checkout uses. */
+const SUITE = suiteNamed("wasm");
+const COMPONENT_SUITE = suiteNamed("components");
+
+const task = {
+  name: "task test:hosts",
+  about: "Builds the npm packages and tests them, installed, on Node 20, the current Node and Bun.",
+  options: {
+    quick: { help: "run a subset of the tests and of the suite" },
+    costs: { help: "measure boundary crossings instead" },
+    keep: { help: "keep the project folder" },
+    lockfiles: { help: "only check that every host runs the others' lockfiles" },
+    platforms: { help: "only check npm's installation for every system and processor" },
+    only: {
+      value: "TEXT",
+      help: "only test files whose path contains TEXT, without the suite; repeatable",
+      many: true,
+    },
+    tier: {
+      value: "NAME",
+      help: "only the suite, with this compiler: baseline, optimizing, or auto; repeatable",
+      many: true,
+    },
+    host: { value: "NAME", help: `only this host: ${HOSTS.map(([name]) => name).join(", ")}; repeatable`, many: true },
+  },
+} as const;
+const { values: options } = readTaskLine(task);
+for (const name of options.host) oneOf(task, "--host", name, HOSTS.map(([host]) => host));
+for (const name of options.tier) oneOf(task, "--tier", name, TIERINGS);
+/** Options that select steps; the whole test has none of them. */
+const isPart = options.only.length > 0 || options.tier.length > 0;
+const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
+const started = performance.now();
+let failures = 0;
+
+/** Runs the Fibonacci example: it must print `answer`. */
+function runFib(label: string, command: string, args: string[], cwd: string, answer: string): void {
+  run(label, command, args, cwd, 1, 1, answer);
+}
+
+/** Every line of a failed step that reports a failure, each with the lines after it; the last lines if none does. */
+function failedLines(lines: readonly string[]): string[] {
+  const starts = lines.flatMap((line, i) => line.startsWith("FAILED") ? [i] : []);
+  if (starts.length === 0) return lines.slice(-40);
+  return starts.flatMap((start, i) => lines.slice(start, Math.min(start + 20, starts[i + 1] ?? lines.length)));
+}
+
+/**
+ * Runs a program, up to `tries` times until it succeeds. Shows the last `lines` lines of its output, or its failures
+ * if it fails. Its last line must be `last`, if given.
+ */
+function run(
+  label: string,
+  command: string,
+  args: string[],
+  cwd: string,
+  lines = 0,
+  tries = 1,
+  last?: string,
+): void {
+  const start = performance.now();
+  const result: SpawnSyncReturns<string> = spawnSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    env: {
+      ...process.env,
+      [SUITE.variable]: suiteFolder(SUITE),
+      [COMPONENT_SUITE.variable]: suiteFolder(COMPONENT_SUITE),
+      NO_COLOR: "1",
+      npm_config_update_notifier: "false",
+    },
+    timeout: 1_200_000,
+    maxBuffer: 1 << 28,
+  });
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  const ending = result.stdout.trimEnd().split("\n");
+  const good = result.status === 0 && (last === undefined || ending.at(-1) === last);
+  const shown = good ? ending : `${result.stdout}${result.stderr}`.trimEnd().split("\n");
+  console.log(
+    `${good ? "ok    " : "FAILED"} ${label} (${seconds} s)${result.signal === null ? "" : `: ${result.signal}`}`,
+  );
+  const tail = good ? shown.slice(shown.length - lines) : failedLines(shown);
+  for (const line of tail) console.log(`         ${line}`);
+  // Steps that passed only at the second attempt.
+  if (good) { for (const line of ending) if (line.startsWith("FAILED")) console.log(`         ${line}`); }
+  if (good) return;
+  if (tries > 1) run(`${label}, retry`, command, args, cwd, lines, tries - 1, last);
+  else failures++;
+}
+
+/** The executable of an npm package, which npx installs into its cache. */
+function programOf(spec: string, name: string): string {
+  const args = ["-y", "-p", spec, "--", "sh", "-c", `command -v ${name}`];
+  const { status, stdout, stderr } = spawnSync("npx", args, { cwd: folder, encoding: "utf8" });
+  const path = stdout.trim().split("\n").at(-1)!;
+  if (status !== 0 || !existsSync(path)) throw new Error(`Cannot get ${spec} from npm:\n${stderr}`);
+  return path;
+}
+
+/** An empty project with the packages installed. */
+function makeProject(name: string, archives: string[]): string {
+  const project = join(folder, name);
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
+  run(`${name}: npm install`, "npm", ["install", "--no-audit", "--no-fund", ...archives], project);
+  return project;
+}
+
+/** The test files that the options select. */
+function selectedTests(): string[] {
+  const wanted = (path: string) => options.only.length === 0 || options.only.some((text) => path.includes(text));
+  return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn)
+    .filter((path) => path.endsWith("_test.ts") && wanted(path)).sort();
+}
+
+/** Type-checks a program that uses the packages, with npm's TypeScript and its module resolution. */
+function checkTypes(project: string): void {
+  cpSync(join(ROOT, "tests/hosts/types"), join(project, "types"), { recursive: true });
+  for (const resolution of ["nodenext", "bundler"]) {
+    const args = ["-y", "-p", TYPESCRIPT, "--", "tsc", "--noEmit", "-p", `types/tsconfig.${resolution}.json`];
+    run(`types: moduleResolution ${resolution}`, "npx", args, project);
+  }
+}
+
+/** Tests Bun's installer and its package runner. Overrides give the location of unpublished packages. */
+function checkBun(bun: string, archives: string[]): void {
+  const project = join(folder, "bun");
+  mkdirSync(project);
+  const [engine, cli] = archives;
+  const manifest = {
+    dependencies: { "@waft/engine": engine, "@waft/cli": cli },
+    overrides: { "@waft/engine": engine },
+  };
+  writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+  run("bun: bun install", bun, ["install"], project);
+  runFib(
+    "bun: bun x waft run",
+    bun,
+    ["x", "--bun", "waft", "run", join(ROOT, "examples/fib.wat"), "10"],
+    project,
+    "55",
+  );
+}
+
+/**
+ * A lockfile with plugins from directories must not depend on the host that wrote it: every host adds the example's
+ * plugins, all write the same bytes, and every host runs every other one's lockfile.
+ */
+function checkLockfiles(
+  project: string,
+  hosts: readonly (readonly [name: string, command: readonly string[]])[],
+): void {
+  const lockfiles = new Map<string, string>();
+  for (const [adder, add] of hosts) {
+    const place = join(project, `locked-by-${adder}`);
+    cpSync(join(ROOT, "examples/app"), place, { recursive: true });
+    for (const plugin of ["kv", "log", "http"]) {
+      cpSync(join(ROOT, "examples/plugins", plugin), join(place, "plugins", plugin), { recursive: true });
+    }
+    writeFileSync(join(place, "waft.json"), '{ "plugins": {} }\n');
+    const inHome = (command: readonly string[], ...args: string[]): [string, string[]] => [
+      "env",
+      [`WAFT_HOME=${place}/home`, "WAFT_REGISTRY=http://127.0.0.1:1", ...command, ...args],
+    ];
+    const paths = ["./plugins/kv", "./plugins/log", "./plugins/http"];
+    run(`${adder}: add plugins of directories`, ...inHome(add, "add", ...paths, "--allow-requested"), place);
+    lockfiles.set(adder, readFileSync(join(place, "waft-lock.json"), "utf8"));
+    hosts.forEach(([runner, command], i) => {
+      const call = inHome(command, "run", "--offline", "--invoke", "visit", "visits.wasm");
+      run(`${runner}: run with the lockfile of ${adder}`, ...call, place, 0, 1, String(i + 1));
+    });
+  }
+  report(new Set(lockfiles.values()).size === 1, `${[...lockfiles.keys()].join(", ")} write the same lockfile`);
+}
+
+function report(isGood: boolean, label: string): void {
+  console.log(`${isGood ? "ok    " : "FAILED"} ${label}`);
+  if (!isGood) failures++;
+}
+
+/**
+ * npm installs the packages for every system and processor, with koffi's library for that one alone. Without koffi,
+ * hosts that have a foreign function interface run them, and the others name the missing package.
+ */
+function checkPlatforms(archives: string[], programs: ReadonlyMap<string, string>): void {
+  for (const os of ["linux", "darwin", "win32"]) {
+    for (const cpu of ["x64", "arm64"]) {
+      const modules = join(makeProject(`${os}-${cpu}`, [...archives, `--os=${os}`, `--cpu=${cpu}`]), "node_modules");
+      const libraries = existsSync(join(modules, "@koromix")) ? readdirSync(join(modules, "@koromix")) : [];
+      report(libraries.join() === `koffi-${os}-${cpu}`, `${os}-${cpu}: koffi's libraries: ${libraries.join()}`);
+    }
+  }
+  const project = makeProject("without-koffi", [...archives, "--omit=optional"]);
+  report(!existsSync(join(project, "node_modules/koffi")), "without-koffi: koffi is not installed");
+  const args = [join(project, "node_modules/@waft/cli/bin/waft.js"), "run", join(ROOT, "examples/fib.wat"), "20"];
+  for (const [name, program] of programs) {
+    if (name !== "node20") runFib(`without-koffi: ${name}: waft run`, program, args, project, "6765");
+    else {
+      const { status, stderr } = spawnSync(program, args, { cwd: project, encoding: "utf8" });
+      const isGood = status !== 0 && stderr.includes('waft needs the package "koffi" on this Node: npm install koffi');
+      report(isGood, `without-koffi: ${name} names the missing package: ${stderr.trim().split("\n")[0]}`);
+    }
+  }
+}
+
+function testHost(name: string, program: string, project: string, tests: string[]): void {
+  const left = leftOut(name);
+  for (const [file, why] of left) console.log(`       ${name} does not run ${file}: ${why}`);
+  const files = tests.filter((test) => !left.some(([file]) => file === test))
+    .map((path) => join(project, path.replace(/\.ts$/, ".js")));
+  if (options.tier.length > 0) {
+    for (const tier of options.tier) {
+      run(`${name}: specification suite, ${tier}`, program, ["scripts/spec.js", "--tier", tier], project, 4);
+    }
+    return;
+  }
+  if (options.only.length > 0) {
+    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
+    return;
+  }
+  const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
+  runFib(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, "832040");
+  // On a busy machine the process itself may be late, so steps that measure time are retried, and so are test files
+  // (test_runner.ts), some of which do. The first failure stays in the output.
+  run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
+  if (options.costs) return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, 5);
+  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
+  run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
+}
+
+/** Runs everything but the installations for other systems. */
+function testHosts(project: string, archives: string[], programs: ReadonlyMap<string, string>): void {
+  runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
+  runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
+  if (!isPart && !options.lockfiles) checkTypes(project);
+  placeTests(project);
+  const tests = selectedTests();
+  const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
+  for (const [name, path] of programs) {
+    if (name === "bun" && !isPart) checkBun(path, archives);
+    if (!options.lockfiles) testHost(name, path, project, tests);
+    hosts.push([name, [path, join(project, "node_modules/@waft/cli/bin/waft.js")]]);
+  }
+  if (!isPart && !options.costs) checkLockfiles(project, hosts);
+}
+
+try {
+  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
+  console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
+  const programs = new Map<string, string>();
+  for (const [name, spec, program] of HOSTS) {
+    if (options.host.length === 0 || options.host.includes(name)) programs.set(name, programOf(spec, program));
+  }
+  const isWhole = !isPart && !options.quick && !options.lockfiles && !options.costs;
+  if (isWhole || options.platforms) checkPlatforms(archives, programs);
+  if (!options.platforms) testHosts(makeProject("project", archives), archives, programs);
+} finally {
+  if (options.keep) console.log(`kept ${folder}`);
+  else rmSync(folder, { recursive: true, force: true });
+}
+const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+console.log(failures === 0 ? `all hosts pass (${minutes} min)` : `${failures} failed (${minutes} min)`);
+process.exit(failures === 0 ? 0 : 1);
