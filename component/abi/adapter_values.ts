@@ -225,7 +225,7 @@ export class ValueTransfer {
   #checkRange(type: RangeType, at: string, count: string): string {
     const element = this.#elementOf(type);
     const { size, align } = layoutOf(element, this.#from.pointer);
-    const cost = liftCost(element, this.#from.pointer);
+    const cost = liftCost(element);
     const module = this.#module;
     const bytes = `(i64.mul ${get("$n")} (i64.const ${size}))`;
     const name = this.#func(

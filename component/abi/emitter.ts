@@ -7,6 +7,7 @@
  * Invariant: source text contains nothing of the component but names of WIT, quoted, and numbers.
  */
 import type { ValType } from "../model/types.ts";
+import { ELEMENTS_PER_CHECK } from "./guest_memory.ts";
 import {
   casesOf,
   type CoreType,
@@ -259,7 +260,7 @@ export class Emitter {
   #range(type: Extract<ValType, { kind: "list" | "map" }>): string {
     const element = this.elementOf(type);
     const { size, align } = layoutOf(element, this.pointer);
-    const cost = liftCost(element, this.pointer);
+    const cost = liftCost(element);
     const result = `${this.#elements(element)}(p, n)`;
     const value = type.kind === "map" ? `toMap(${result})` : result;
     return this.#function(
@@ -284,13 +285,13 @@ export class Emitter {
     const { size } = layoutOf(element, this.pointer);
     const array = TYPED_ARRAYS[element.kind];
     if (array === "Uint8Array") {
-      return this.#function("items", element, (name) => `function ${name}(p, n) { return m.u8.slice(p, p + n); }`);
+      return this.#function("items", element, (name) => `function ${name}(p, n) { return m.copy(p, n); }`);
     }
     if (array !== undefined) {
       return this.#function(
         "items",
         element,
-        (name) => `function ${name}(p, n) { return new ${array}(m.u8.slice(p, p + n * ${size}).buffer); }`,
+        (name) => `function ${name}(p, n) { return new ${array}(m.copy(p, n * ${size}).buffer); }`,
       );
     }
     const load = this.load(element, "p");
@@ -298,7 +299,9 @@ export class Emitter {
       "items",
       element,
       (name) =>
-        `function ${name}(p, n) { const a = new Array(n); for (let k = 0; k < n; k++, p += ${size}) a[k] = ${load}; return a; }`,
+        `function ${name}(p, n) { const a = new Array(n); for (let k = 0; k < n;) {
+  const end = Math.min(k + ${ELEMENTS_PER_CHECK}, n); m.spend((end - k) * ${liftCost(element)});
+  for (; k < end; k++, p += ${size}) a[k] = ${load}; } return a; }`,
     );
   }
 

@@ -6,7 +6,7 @@
 import { Delivery } from "@waft/engine";
 import type { FuncType, ValType } from "../model/types.ts";
 import { Emitter } from "./emitter.ts";
-import { CHARGED_BYTES } from "./guest_memory.ts";
+import { CHARGED_COST } from "./guest_memory.ts";
 import {
   fieldOffsets,
   flattenAll,
@@ -123,11 +123,10 @@ function liftAll(
   }
   const { size, align } = tupleLayout(types, emitter.pointer);
   const p = emitter.fresh("p");
+  const cost = sum(types.map(liftCost));
   out.push(
     `const ${p} = ${emitter.pointerIn(flat[0])}; m.refresh(); m.check(${p}, ${align}, ${size}, "pointer to values");`,
-    size < CHARGED_BYTES
-      ? ""
-      : `m.beginLift(); m.charge(${sum(types.map((type) => liftCost(type, emitter.pointer)))});`,
+    cost < CHARGED_COST ? "" : `m.beginLift(); m.charge(${cost}); m.spend(${cost});`,
   );
   const offsets = fieldOffsets(types, emitter.pointer);
   return types.map((type, k) => {
@@ -203,7 +202,7 @@ function makeElements(type: ValType, pointer: PointerType): Template<ElementCode
   const emitter = new Emitter(pointer);
   const list = { kind: "list", element: type } as const;
   const { load, store } = emitter.elementFunctions(list);
-  const cost = liftCost(type, pointer);
+  const cost = liftCost(type);
   return build(
     emitter,
     `return { load(p, n) { m.beginLift(); m.charge(n * ${cost}); m.refresh(); return ${load}(p, n); }, store(v, p) { m.refresh(); ${store}(v, p, v.length); } };`,

@@ -1,8 +1,10 @@
 /**
  * The memory of a component as lifting and lowering see it. In: an exported memory and `realloc`. Out: views that are
  * valid until guest code runs, and checked allocations. Invariants: every pointer that `realloc` returns is aligned and
- * in bounds before it is used; the values lifted for one call have a bounded size in JavaScript.
+ * in bounds before it is used; the values lifted for one call have a bounded size in JavaScript; lifting them costs
+ * fuel and ends at the limits of the running call.
  */
+import { callIsOver, chargeBytes, interruptedCall } from "@waft/engine/internal/runtime/host_limits";
 import type { PointerType } from "./layout.ts";
 import { trap } from "./traps.ts";
 
@@ -12,8 +14,17 @@ import { trap } from "./traps.ts";
  */
 export const MAX_LIFT_COST: number = 2 ** 30;
 
-/** Values of fewer bytes are not charged for; only their ranges are. */
-export const CHARGED_BYTES: number = 1 << 16;
+/** Values of a lower cost are not charged for; only their ranges are. */
+export const CHARGED_COST: number = 1 << 16;
+
+/** The cost of values of one call for which fuel is charged at once, and limits are checked; less is free. */
+const PIECE = 1 << 12;
+
+/** The elements of a list that are lifted between two checks, if an element is an object. */
+export const ELEMENTS_PER_CHECK: number = 1024;
+
+/** The bytes of a string or of a list of numbers that are copied between two checks. */
+export const BYTES_PER_CHECK: number = 1 << 20;
 
 /** The parts of an engine memory that are used here. */
 interface MemorySource {
@@ -34,6 +45,8 @@ export class GuestMemory {
   #buffer: ArrayBuffer | undefined;
   /** The cost that is left to the values being lifted. */
   #left = 0;
+  /** The cost of values of this call for which no fuel has been charged yet, less than PIECE. */
+  #unpaid = 0;
 
   constructor(source: MemorySource | undefined, pointer: PointerType, realloc: Realloc | undefined) {
     this.#source = source;
@@ -54,12 +67,41 @@ export class GuestMemory {
   /** Called before the values of a call, or elements of a stream, are lifted. */
   beginLift(): void {
     this.#left = MAX_LIFT_COST;
+    this.#unpaid = 0;
   }
 
   /** Charges for a value to be lifted. Traps if the values of the call are too large. */
   charge(cost: number): void {
     this.#left -= cost;
     if (this.#left < 0) trap("the values of one call are too large");
+  }
+
+  /**
+   * Charges the fuel of lifting values of `cost`. Throws the trap if the fuel or the time of the running call is used
+   * up.
+   */
+  spend(cost: number): void {
+    this.#unpaid += cost;
+    if (this.#unpaid < PIECE) return;
+    const unpaid = this.#unpaid;
+    this.#unpaid = 0;
+    chargeBytes(unpaid);
+    if (callIsOver()) throw interruptedCall();
+  }
+
+  /** A copy of `bytes` bytes at `pointer`, which are in bounds. */
+  copy(pointer: number, bytes: number): Uint8Array<ArrayBuffer> {
+    if (bytes <= BYTES_PER_CHECK) {
+      this.spend(bytes);
+      return this.u8.slice(pointer, pointer + bytes) as Uint8Array<ArrayBuffer>;
+    }
+    const copy = new Uint8Array(bytes);
+    for (let at = 0; at < bytes; at += BYTES_PER_CHECK) {
+      const part = this.u8.subarray(pointer + at, pointer + Math.min(at + BYTES_PER_CHECK, bytes));
+      this.spend(part.length);
+      copy.set(part, at);
+    }
+    return copy;
   }
 
   allocate(align: number, bytes: number): number {

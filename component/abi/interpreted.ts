@@ -15,6 +15,7 @@ import type {
   Lowerer,
   Template,
 } from "./generated.ts";
+import { CHARGED_COST, ELEMENTS_PER_CHECK } from "./guest_memory.ts";
 import {
   addressOf,
   casesOf,
@@ -54,15 +55,17 @@ type Words = Readonly<
 >;
 
 /** Types that are typed arrays in lists. */
-const ARRAYS: Readonly<Record<string, { from(values: ArrayLike<never>): ArrayLike<unknown> }>> = {
+const ARRAYS: Readonly<
+  Record<string, { new (buffer: ArrayBuffer): ArrayLike<unknown>; from(values: ArrayLike<never>): ArrayLike<unknown> }>
+> = {
   s8: Int8Array,
   u8: Uint8Array,
   s16: Int16Array,
   u16: Uint16Array,
   s32: Int32Array,
   u32: Uint32Array,
-  s64: BigInt64Array as never,
-  u64: BigUint64Array as never,
+  s64: BigInt64Array,
+  u64: BigUint64Array,
   f32: Float32Array,
   f64: Float64Array,
 };
@@ -235,8 +238,14 @@ class Accesses {
   loadElements(element: ValType, pointer: number, count: number): ArrayLike<unknown> {
     const access = this.of(element);
     const { size } = layoutOf(element, this.#pointer);
-    const items = Array.from({ length: count }, (_, k) => access.load(pointer + k * size));
-    return ARRAYS[element.kind]?.from(items as never) ?? items;
+    const cost = liftCost(element);
+    const { memory } = this.#env;
+    const TypedArray = ARRAYS[element.kind];
+    if (TypedArray !== undefined) return new TypedArray(memory.copy(pointer, count * size).buffer);
+    return Array.from({ length: count }, (_, k) => {
+      if (k % ELEMENTS_PER_CHECK === 0) memory.spend(Math.min(count - k, ELEMENTS_PER_CHECK) * cost);
+      return access.load(pointer + k * size);
+    });
   }
 
   storeElements(element: ValType, values: ArrayLike<unknown>, pointer: number): void {
@@ -248,7 +257,7 @@ class Accesses {
   #list(element: ValType, finish: (items: unknown) => unknown): Access {
     const { memory } = this.#env;
     const { size, align } = layoutOf(element, this.#pointer);
-    const cost = liftCost(element, this.#pointer);
+    const cost = liftCost(element);
     const load = (pointer: number, count: number) => {
       memory.refresh();
       this.#r.checkList(pointer, count, size, align, cost);
@@ -418,13 +427,17 @@ function liftAll(accesses: Accesses, types: readonly ValType[], pointer: Pointer
     };
   }
   const { size, align } = tupleLayout(types, pointer);
+  const cost = types.reduce((sum, type) => sum + liftCost(type), 0);
   const offsets = fieldOffsets(types, pointer);
   return ([flat]) => {
     const at = accesses.pointerIn(flat);
     memory.beginLift();
     memory.refresh();
     memory.check(at, align, size, "pointer to values");
-    for (const type of types) memory.charge(liftCost(type, pointer));
+    if (cost >= CHARGED_COST) {
+      memory.charge(cost);
+      memory.spend(cost);
+    }
     return types.map((type, k) => accesses.of(type).load(at + offsets[k]));
   };
 }
@@ -510,7 +523,7 @@ export const INTERPRETED: AbiLayer = {
     template([type], pointer, (accesses): ElementCodec => ({
       load: (at, count) => {
         accesses.env.memory.beginLift();
-        accesses.env.memory.charge(count * liftCost(type, pointer));
+        accesses.env.memory.charge(count * liftCost(type));
         accesses.env.memory.refresh();
         return accesses.loadElements(type, at, count);
       },

@@ -305,12 +305,61 @@ export function lowerShape(type: FuncType, { pointer, isAsync }: ShapeOptions): 
 /** Types whose lists are typed arrays. */
 const NUMBERS: ReadonlySet<string> = new Set(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32", "f64"]);
 
-/** About the bytes that a value takes in JavaScript, without its ranges: an object has a word per field. */
-export function liftCost(type: Type, pointer: PointerType): number {
-  const { size } = layoutOf(type, pointer);
-  if (NUMBERS.has(type.kind)) return size;
-  if (type.kind === "list" && type.length !== undefined) return 64 + type.length * liftCost(type.element, pointer);
-  return 64 + 8 * size;
+/** At least the bytes of parts of values in JavaScript, as hosts lay them out. */
+const LIFTED = {
+  /** An object without its fields, and the field or element that refers to it. */
+  OBJECT: 72,
+  TYPED_ARRAY: 400,
+  MAP: 200,
+  HANDLE: 160,
+  /** A field with a small number or a boolean. */
+  FIELD: 8,
+  /** A field with a number that is an object of its own. */
+  NUMBER: 32,
+} as const;
+
+const liftCosts = new WeakMap<Type, number>();
+
+/** At least the bytes that a value in a list takes in JavaScript, without the elements of ranges in it. */
+export function liftCost(type: Type): number {
+  let cost = liftCosts.get(type);
+  if (cost === undefined) liftCosts.set(type, cost = computeLiftCost(type));
+  return cost;
+}
+
+function computeLiftCost(type: Type): number {
+  if (NUMBERS.has(type.kind)) return PRIMITIVES[type.kind];
+  switch (type.kind) {
+    case "record":
+      return LIFTED.OBJECT + type.fields.reduce((sum, field) => sum + fieldCost(field.type), 0);
+    case "tuple":
+      return LIFTED.OBJECT + type.types.reduce((sum, part) => sum + fieldCost(part), 0);
+    case "variant":
+    case "option":
+    case "result":
+      return LIFTED.OBJECT + casesOf(type).reduce((most, c) => Math.max(most, c.type ? fieldCost(c.type) : 0), 0);
+    case "flags":
+      return LIFTED.OBJECT + type.names.length * LIFTED.FIELD;
+    case "list": {
+      const isTyped = NUMBERS.has(type.element.kind);
+      return (isTyped ? LIFTED.TYPED_ARRAY : LIFTED.OBJECT) + (type.length ?? 0) * liftCost(type.element);
+    }
+    case "map":
+      return LIFTED.MAP;
+    case "own":
+    case "borrow":
+    case "stream":
+    case "future":
+    case "error-context":
+      return LIFTED.HANDLE;
+    default:
+      return LIFTED.OBJECT;
+  }
+}
+
+function fieldCost(type: Type): number {
+  if (!NUMBERS.has(type.kind)) return liftCost(type);
+  return PRIMITIVES[type.kind] === 8 || type.kind === "f32" ? LIFTED.NUMBER : LIFTED.FIELD;
 }
 
 /** True if values of one of `types` are in memory at addresses that the guest chooses. */

@@ -105,9 +105,7 @@ export function runtimeOf(env: AbiEnv) {
     bitsToF64,
     text: (pointer: number, units: number): unknown => {
       memory.refresh();
-      const text = (foreign ? liftForeign : liftText)(memory, encoding, pointer, units);
-      memory.charge(2 * Math.abs(units));
-      return text;
+      return (foreign ? liftForeign : liftText)(memory, encoding, pointer, units);
     },
     storeText: (value: unknown): number => lowerText(memory, encoding, value),
     units32: tagged

@@ -7,7 +7,7 @@
  * A number of code units is negative if the string is tagged as UTF-16 (`latin1+utf16`): −1 − units.
  */
 import type { StringEncoding } from "../model/canon.ts";
-import type { GuestMemory } from "./guest_memory.ts";
+import { BYTES_PER_CHECK, type GuestMemory } from "./guest_memory.ts";
 import { MAX_RANGE_BYTES } from "./layout.ts";
 import { trap } from "./traps.ts";
 
@@ -26,28 +26,34 @@ const utf8Encoder = new TextEncoder();
 /** Up to this many bytes of ASCII are decoded without TextDecoder, whose calls cost more. */
 const SHORT = 24;
 
-function checkRange(memory: GuestMemory, pointer: number, bytes: number, align: number): void {
+/** Strings of V8 up to this length are flat, however they are made; longer sums keep their parts. */
+const FLAT = 12;
+
+/** Checks the range of a string to be lifted, and charges for its code units. */
+function checkRange(memory: GuestMemory, pointer: number, units: number, unitBytes: number, align: number): void {
+  const bytes = units * unitBytes;
   if (bytes > MAX_RANGE_BYTES) trap("string is too long");
   if (pointer % align !== 0) trap("string pointer is not aligned");
   if (pointer + bytes > memory.u8.length) trap("string is out of bounds of the memory");
+  memory.charge(2 * units);
 }
 
 /** The string of `units` code units at `pointer`. */
 export function liftText(memory: GuestMemory, encoding: StringEncoding, pointer: number, units: number): string {
   switch (encoding) {
     case "utf8":
-      checkRange(memory, pointer, units, 1);
-      return decodeUtf8(memory.u8, pointer, units);
+      checkRange(memory, pointer, units, 1, 1);
+      return decodeUtf8(memory, pointer, units);
     case "utf16":
-      checkRange(memory, pointer, 2 * units, 2);
-      return decodeUtf16(memory.u8, pointer, units);
+      checkRange(memory, pointer, units, 2, 2);
+      return decodeUtf16(memory, pointer, units);
     case "latin1+utf16":
       if (units < 0) {
-        checkRange(memory, pointer, 2 * (-1 - units), 2);
-        return decodeUtf16(memory.u8, pointer, -1 - units);
+        checkRange(memory, pointer, -1 - units, 2, 2);
+        return decodeUtf16(memory, pointer, -1 - units);
       }
-      checkRange(memory, pointer, units, 2);
-      return decodeLatin1(memory.u8, pointer, units);
+      checkRange(memory, pointer, units, 1, 2);
+      return decodeLatin1(memory, pointer, units);
   }
 }
 
@@ -63,37 +69,66 @@ export function liftForeign(
   return units < 0 ? { text, encoding: "tagged utf16", units: -1 - units } : { text, encoding: "latin1", units };
 }
 
-function decodeUtf8(u8: Uint8Array, pointer: number, bytes: number): string {
+function decodeUtf8(memory: GuestMemory, pointer: number, bytes: number): string {
   if (bytes <= SHORT) {
-    let text = "";
-    let k = 0;
-    for (; k < bytes; k++) {
-      const byte = u8[pointer + k];
-      if (byte > 0x7f) break;
-      text += String.fromCharCode(byte);
+    const end = pointer + bytes;
+    const middle = Math.min(pointer + FLAT, end);
+    const first = decodeAscii(memory.u8, pointer, middle);
+    const second = first === undefined ? undefined : decodeAscii(memory.u8, middle, end);
+    if (second !== undefined) {
+      memory.spend(2 * bytes);
+      return first! + second;
     }
-    if (k === bytes) return text;
   }
+  return decodeBytes(memory, utf8Decoder, pointer, bytes);
+}
+
+/** The string of the bytes from `start` to `end`; undefined if one is not ASCII. */
+function decodeAscii(u8: Uint8Array, start: number, end: number): string | undefined {
+  let text = "";
+  for (let at = start; at < end; at++) {
+    const byte = u8[at];
+    if (byte > 0x7f) return undefined;
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
+
+function decodeUtf16(memory: GuestMemory, pointer: number, units: number): string {
+  return decodeBytes(memory, utf16Decoder, pointer, 2 * units);
+}
+
+/** Decodes a string by `decoder`; a long one in pieces, so that it ends at the limits of the call. */
+function decodeBytes(memory: GuestMemory, decoder: TextDecoder, pointer: number, bytes: number): string {
+  if (bytes <= BYTES_PER_CHECK) {
+    memory.spend(2 * bytes);
+    return decodePiece(decoder, memory.u8.subarray(pointer, pointer + bytes), false);
+  }
+  const pieces = new TextDecoder(decoder.encoding, { fatal: true, ignoreBOM: true });
+  let text = "";
+  for (let at = 0; at < bytes; at += BYTES_PER_CHECK) {
+    const end = Math.min(at + BYTES_PER_CHECK, bytes);
+    memory.spend(2 * (end - at));
+    text += decodePiece(pieces, memory.u8.subarray(pointer + at, pointer + end), end < bytes);
+  }
+  return text;
+}
+
+function decodePiece(decoder: TextDecoder, piece: Uint8Array, stream: boolean): string {
   try {
-    return utf8Decoder.decode(u8.subarray(pointer, pointer + bytes));
+    return decoder.decode(piece, { stream });
   } catch {
-    return trap("string is not valid UTF-8");
+    return trap(`string is not valid ${decoder.encoding === "utf-8" ? "UTF-8" : "UTF-16"}`);
   }
 }
 
-function decodeUtf16(u8: Uint8Array, pointer: number, units: number): string {
-  try {
-    return utf16Decoder.decode(u8.subarray(pointer, pointer + 2 * units));
-  } catch {
-    return trap("string is not valid UTF-16");
-  }
-}
-
-function decodeLatin1(u8: Uint8Array, pointer: number, bytes: number): string {
+function decodeLatin1(memory: GuestMemory, pointer: number, bytes: number): string {
   const parts: string[] = [];
   const end = pointer + bytes;
   for (let at = pointer; at < end; at += 4096) {
-    parts.push(String.fromCharCode(...u8.subarray(at, Math.min(at + 4096, end))));
+    const part = memory.u8.subarray(at, Math.min(at + 4096, end));
+    memory.spend(2 * part.length);
+    parts.push(String.fromCharCode(...part));
   }
   return parts.join("");
 }

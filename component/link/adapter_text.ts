@@ -6,7 +6,7 @@
  * because an adapter reads the callee's memory while it lowers. A call through JavaScript has copied the result before.
  */
 import { AdapterModule, AdapterSide, type SideOptions } from "../abi/adapter_module.ts";
-import { CHARGED_BYTES, MAX_LIFT_COST } from "../abi/guest_memory.ts";
+import { CHARGED_COST, MAX_LIFT_COST } from "../abi/guest_memory.ts";
 import { isTransferable, ValueTransfer } from "../abi/adapter_values.ts";
 import {
   type CoreType,
@@ -183,9 +183,9 @@ class CallText {
   }
 
   /** Charges for values in memory that are large themselves. */
-  #charge(types: readonly ValType[], { pointer }: AdapterSide): string {
-    if (tupleLayout(types, pointer).size < CHARGED_BYTES) return "";
-    const cost = types.reduce((sum, type) => sum + liftCost(type, pointer), 0);
+  #charge(types: readonly ValType[]): string {
+    const cost = types.reduce((sum, type) => sum + liftCost(type), 0);
+    if (cost < CHARGED_COST) return "";
     return `${BEGIN_LIFT} ${this.#module.charge(`(i64.const ${cost})`)}`;
   }
 
@@ -203,7 +203,7 @@ class CallText {
     const offsets = fieldOffsets(types, side.pointer);
     return `(local.set $p ${side.in(get(pointer))})
     ${side.check(get("$p"), align, `(i64.const ${size})`, "pointer to values")}
-    ${this.#charge(types, side)}
+    ${this.#charge(types)}
     ${types.map((type, k) => transfer.check(type, "$p", offsets[k])).join(" ")}`;
   }
 

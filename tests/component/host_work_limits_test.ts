@@ -7,6 +7,10 @@ import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Context, NewEngine } from "@waft/engine";
+import { GENERATED } from "../../component/abi/generated.ts";
+import { GuestMemory } from "../../component/abi/guest_memory.ts";
+import { INTERPRETED } from "../../component/abi/interpreted.ts";
+import type { ValType } from "../../component/model/types.ts";
 import { compileComponent } from "../../component/mod.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 
@@ -252,4 +256,79 @@ Deno.test("a long list of pollables costs fuel", () => {
   };
   poll(1_000_000);
   assert.throws(() => poll(30_000), { code: "out-of-fuel" });
+});
+
+/** A module that calls a function of the host. */
+const calling = engine.compile(`(module (import "host" "f" (func $f)) (func (export "f") (call $f)))`);
+
+const NUMBER: ValType = { kind: "u8" };
+const PAIR: ValType = { kind: "tuple", types: [NUMBER, NUMBER] };
+const BYTES: ValType = { kind: "list", element: NUMBER };
+const STRING: ValType = { kind: "string" };
+
+const LISTS: readonly (readonly [name: string, element: ValType, count: number, length: number])[] = [
+  ["tuples", PAIR, 4_000_000, 0],
+  ["lists of numbers", BYTES, 2_000_000, 0],
+  ["short strings", STRING, 2_000_000, 24],
+  ["long strings", STRING, 8, 2 ** 26],
+  ["numbers", NUMBER, 2 ** 27, 0],
+];
+
+for (const [name, layer] of [["generated", GENERATED], ["interpreted", INTERPRETED]] as const) {
+  for (const [elements, element, count, length] of LISTS) {
+    Deno.test(`long lists of ${elements} that a guest passes cost fuel and end at the deadline (${name})`, () => {
+      const buffer = new ArrayBuffer(2 ** 27);
+      if (element === STRING) {
+        const words = new Uint32Array(buffer, 0, 2 * count);
+        for (let k = 1; k < words.length; k += 2) words[k] = length;
+      }
+      const memory = new GuestMemory({ buffer }, "i32", undefined);
+      const type: ValType = { kind: "list", element };
+      const lift = layer.lifter([type], "i32", 16).bind({ memory, encoding: "utf8", handles: [], foreign: false });
+      let lifted = 0;
+      const f = () => {
+        lift([0, count]);
+        lifted++;
+      };
+      const instance = calling.instantiate({}, { host: { f } });
+      assert.throws(() => instance.call({ fuel: 2 ** 20 }, "f"), { code: "out-of-fuel" });
+      assert.throws(() => instance.call({ deadline: 2 }, "f"), { code: "interrupted" });
+      assert.equal(lifted, 0);
+    });
+  }
+}
+
+Deno.test("nested tuples of few bytes, and many short lists, are charged for the objects that they become", () => {
+  const component = compileComponent(
+    engine,
+    `(component
+    (type $0 (tuple u8)) ${Array.from({ length: 90 }, (_, k) => `(type $${k + 1} (tuple $${k}))`).join(" ")}
+    (type $bytes (list u8))
+    (import "nested" (func $nested (param "list" (list $90))))
+    (import "bytes" (func $bytes (param "list" (list $bytes))))
+    (core module $memory (memory (export "m") 512))
+    (core instance $memory (instantiate $memory))
+    (core func $nested (canon lower (func $nested) (memory (core memory $memory "m"))))
+    (core func $bytes (canon lower (func $bytes) (memory (core memory $memory "m"))))
+    (core module $main
+      (import "h" "nested" (func $nested (param i32 i32)))
+      (import "h" "bytes" (func $bytes (param i32 i32)))
+      (func (export "nested") (param $count i32) (call $nested (i32.const 0) (local.get $count)))
+      (func (export "bytes") (param $count i32) (call $bytes (i32.const 0) (local.get $count))))
+    (core instance $main (instantiate $main (with "h" (instance
+      (export "nested" (func $nested)) (export "bytes" (func $bytes))))))
+    (func (export "nested") (param "count" u32) (canon lift (core func $main "nested")))
+    (func (export "bytes") (param "count" u32) (canon lift (core func $main "bytes"))))`,
+  );
+  let length = 0;
+  const take = (list: unknown[]) => void (length = list.length);
+  const pass = (name: string, count: number) => {
+    component.instantiate({}, { nested: take, bytes: take }).call({}, name, count);
+    return length;
+  };
+  const reason = { message: "the values of one call are too large" };
+  assert.equal(pass("nested", 1000), 1000);
+  assert.throws(() => pass("nested", 1_000_000), reason);
+  assert.equal(pass("bytes", 1000), 1000);
+  assert.throws(() => pass("bytes", 3_000_000), reason);
 });
