@@ -4,7 +4,7 @@
  * In: options and environment (DATABASE_URL, WAFT_REGISTRY_KEY). Out: a running registry until SIGINT or SIGTERM, or
  * the result of one operation. Without DATABASE_URL the data is one SQLite file in the folder `data`.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { machinePaths } from "../project/base/paths.ts";
@@ -203,7 +203,6 @@ export async function runMigrate(data: string | undefined, to: string | undefine
 export async function backUp(file: string, data: string | undefined): Promise<void> {
   await withDatabase(existingDatabase(data), async (database) => {
     const rows = await writeBackup(database, resolve(file));
-    chmodSync(resolve(file), 0o600);
     print(`written ${file}: ${rows} rows`);
   });
 }

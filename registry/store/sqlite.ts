@@ -5,6 +5,7 @@
  * same time share one transaction, each in a savepoint of its own: they are acknowledged after the one commit, which
  * costs one flush to disk for all of them.
  */
+import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import process from "node:process";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
@@ -28,6 +29,21 @@ function openFile(path: string, readOnly: boolean): DatabaseSync {
     throw new Error("a registry in a file needs node:sqlite: Node 22.13 or later, Deno or Bun; or set DATABASE_URL");
   }
   return new sqlite.DatabaseSync(path, { readOnly });
+}
+
+/**
+ * Makes the file, its log and its index readable and writable by their owner only: they hold the private signing key.
+ * SQLite would make them readable by all users, as the umask permits, and gives a log the permissions of its file.
+ */
+function closeToOthers(path: string): void {
+  try {
+    closeSync(openSync(path, "a", 0o600));
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+      if (existsSync(file) && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
+    }
+  } catch {
+    // SQLite reports a file that cannot be opened; only the owner of a file can restrict it.
+  }
 }
 
 class Connection implements Queries {
@@ -79,6 +95,7 @@ export class SqliteDatabase implements Database {
     this.#path = path;
     let writer: Connection | undefined;
     try {
+      closeToOthers(path);
       writer = new Connection(path, false);
       const { database } = writer;
       database.exec("PRAGMA journal_mode = WAL");

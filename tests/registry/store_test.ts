@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -56,6 +56,7 @@ import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 import { makeSigningKey, type SigningKey } from "../../registry/signing.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { HANG_MS } from "../support/hang.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { sampleRelease } from "./sample_release.ts";
 import { DATABASES, eachDatabase, SQLITE } from "./temp_database.ts";
 
@@ -480,6 +481,34 @@ eachDatabase("copies know every table, and read pieces of any size", async (data
     assert.equal(plain(await target.all(query)), plain(await database.all(query)));
     await assert.rejects(copyDatabase(database, target), /not empty/);
   });
+});
+
+Deno.test({
+  name: "other users cannot read the database, its log and a backup",
+  ignore: LACKS_POSIX_FILES,
+  async fn() {
+    const folder = await mkdtemp(join(tmpdir(), "waft-modes-"));
+    const before = process.umask(0);
+    const modes = () => readdirSync(folder).sort().map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
+    const ownersOnly = ["registry.sqlite", "registry.sqlite-shm", "registry.sqlite-wal"].map((name) => [name, 0o600]);
+    try {
+      const file = join(folder, "registry.sqlite");
+      const database = new SqliteDatabase(file);
+      await migrate(database);
+      await currentKey(database, AT);
+      assert.deepEqual(modes(), ownersOnly);
+      // The permissions that earlier versions left.
+      for (const [name] of ownersOnly) chmodSync(join(folder, String(name)), 0o644);
+      await new SqliteDatabase(file).close();
+      assert.deepEqual(modes(), ownersOnly);
+      await writeBackup(database, join(folder, "copy.sqlite"));
+      assert.equal(statSync(join(folder, "copy.sqlite")).mode & 0o777, 0o600);
+      await database.close();
+    } finally {
+      process.umask(before);
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
 });
 
 Deno.test("a damaged backup, and a file that is not a backup, are refused and change nothing", async () => {
