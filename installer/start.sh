@@ -14,9 +14,13 @@ fi
 DENO_DIR=$waft_cache/deno
 DENO_NO_UPDATE_CHECK=1
 export DENO_DIR DENO_NO_UPDATE_CHECK
-# Deno executes compiled code unchecked, so none is taken from a directory of another user.
-waft_code_cache=
-if [ -e "$waft_cache" ] && [ ! -O "$waft_cache" ]; then waft_code_cache=--no-code-cache; fi
+# Deno executes compiled code unchecked, so none is taken from a directory of another user, nor from the current
+# directory. Deno itself would make its directory under the caller's umask, so that others may be able to write to it.
+[ -d "$DENO_DIR" ] || (umask 077 && mkdir -p "$DENO_DIR") 2>/dev/null
+waft_code_cache=--no-code-cache
+case $waft_cache in
+  /*) if [ -O "$waft_cache" ] && [ -O "$DENO_DIR" ]; then waft_code_cache=; fi ;;
+esac
 waft_command=${1:-}${2:+ $2}
 # Remote code is never loaded. V8's young generation begins with room for a whole short run, which is then not collected.
 # FFI makes every other permission meaningless, so all are granted; the commands that work on downloads run without FFI.

@@ -1,6 +1,6 @@
 /** The logs of Deno's caches: long ones are emptied, without harm to databases in use and to other files. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -64,6 +64,21 @@ Deno.test({
       symlinkSync(target, join(directory, "linked-wal"));
       emptyLogs(directory, LIMIT);
       assert.equal(statSync(target).size, 2 * LIMIT);
+    });
+  },
+});
+
+Deno.test({
+  name: "a directory of caches that other users can write is closed to them",
+  ignore: process.platform === "win32", // no such modes
+  fn() {
+    withCaches((directory, open) => {
+      open("any", 1);
+      for (const mode of [0o777, 0o775, 0o755, 0o700]) {
+        chmodSync(directory, mode);
+        emptyLogs(directory, LIMIT);
+        assert.equal(statSync(directory).mode & 0o777, mode & 0o755);
+      }
     });
   },
 });

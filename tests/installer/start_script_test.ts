@@ -1,10 +1,10 @@
 /**
- * The scripts that start an installed version: a relative home directory, and a cache of another user.
+ * The scripts that start an installed version: a relative home directory, and caches that other users can write.
  * In: launcher.sh and start.sh with a Deno that prints its arguments.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -60,10 +60,44 @@ Deno.test({
     const script = join(home, ".local/share/waft/versions/1.0.0/waft");
     const cache = join(home, ".cache/waft");
     assert.doesNotMatch(start(script, { HOME: home }), /--no-code-cache/, "no cache yet");
-    mkdirSync(cache, { recursive: true });
     assert.doesNotMatch(start(script, { HOME: home }), /--no-code-cache/, "an own cache");
-    chownSync(cache, 65534, 65534);
-    assert.match(start(script, { HOME: home }), /^started run -A .* --no-code-cache .*lib\/waft\.js run$/m);
-    assert.match(start("launcher", { HOME: home }), /--no-code-cache/);
+    for (const directory of [cache, join(cache, "deno")]) {
+      chownSync(directory, 65534, 65534);
+      assert.match(start(script, { HOME: home }), /^started run -A .* --no-code-cache .*lib\/waft\.js run$/m);
+      assert.match(start("launcher", { HOME: home }), /--no-code-cache/);
+      chownSync(directory, process.getuid!(), process.getgid!());
+    }
+  });
+});
+
+Deno.test({ name: "other users cannot write to a new cache of compiled code", ignore: LACKS_POSIX_FILES }, () => {
+  withVersion((start, root) => {
+    const home = join(root, "home");
+    const before = process.umask(0);
+    try {
+      for (const script of ["launcher", join(home, ".local/share/waft/versions/1.0.0/waft")]) {
+        rmSync(join(home, ".cache"), { recursive: true, force: true });
+        assert.doesNotMatch(start(script, { HOME: home }), /--no-code-cache/);
+        for (const name of [".cache", ".cache/waft", ".cache/waft/deno"]) {
+          assert.equal(statSync(join(home, name)).mode & 0o022, 0, name);
+        }
+      }
+    } finally {
+      process.umask(before);
+    }
+  });
+});
+
+Deno.test({ name: "no compiled code is taken from the current directory", ignore: LACKS_POSIX_FILES }, () => {
+  withVersion((start, root) => {
+    const script = join(root, "home/.local/share/waft/versions/1.0.0/waft");
+    const environments: { [name: string]: string }[] = [
+      { HOME: "home" },
+      { HOME: ".", XDG_CACHE_HOME: "home" },
+      { HOME: root, WAFT_HOME: "home" },
+    ];
+    for (const env of environments) {
+      assert.match(start(script, env), /--no-code-cache/, JSON.stringify(env));
+    }
   });
 });
