@@ -10,6 +10,7 @@ import { DISK, type Files } from "./base/files.ts";
 import { checkLockfile, type LockResult, MAX_LOCK_BYTES } from "./lockfile/lockfile.ts";
 import { checkManifest, type Manifest, MAX_MANIFEST_BYTES, type ReadManifest } from "./manifest/manifest.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
+import { projectJudge } from "./project_root.ts";
 
 /** The contents of a project's files. Broken files appear in this record; they do not throw. */
 export interface ProjectState {
@@ -22,12 +23,16 @@ export interface ProjectState {
   readonly lock?: LockResult;
 }
 
-/** Reads both files. */
+/** Reads both files. Throws if other users could have written one of them. */
 export async function readProject(root: string, files: Files = DISK): Promise<ProjectState> {
-  const manifestBytes = await files.read(join(root, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+  const read = (name: string, maxBytes: number): Promise<Uint8Array | undefined> => {
+    const path = join(root, name);
+    return files.read(path, maxBytes, projectJudge(root, path));
+  };
+  const manifestBytes = await read(MANIFEST_FILE, MAX_MANIFEST_BYTES);
   if (manifestBytes === undefined) throw fail("project.missing", `${root} has no ${MANIFEST_FILE}`);
   const checked = await checkManifest(manifestBytes);
-  const lockBytes = await files.read(join(root, LOCK_FILE), MAX_LOCK_BYTES);
+  const lockBytes = await read(LOCK_FILE, MAX_LOCK_BYTES);
   const requirements = checked.read?.manifest.plugins ?? {};
   const context = checked.read === undefined ? {} : { requirements };
   return {

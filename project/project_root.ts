@@ -10,6 +10,7 @@ import { linkFacts, linkTarget } from "@waft/engine/internal/host/files";
 import { replaceableBy, writableBy } from "@waft/engine/internal/host/safe_path";
 import { fail, type ProjectError } from "./base/diagnostic.ts";
 import { fileStatus } from "./base/file_status.ts";
+import type { Judge } from "./base/files.ts";
 import { isDeclaredSafe, SAFE_DIRECTORIES } from "./base/own_file.ts";
 import { absolutePath, joinPaths as join, parentOf } from "./base/system_path.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./base/constants.ts";
@@ -28,6 +29,17 @@ function requireSafeFile(path: string): void {
 function requireSafe(directory: string): void {
   if (isDeclaredSafe(directory)) return;
   for (const path of [directory, join(directory, MANIFEST_FILE), join(directory, LOCK_FILE)]) requireSafeFile(path);
+}
+
+/**
+ * Judges an open file of the project at `root`: another user who can rename a directory above the project can exchange
+ * it after the search.
+ */
+export function projectJudge(root: string, path: string): Judge {
+  return (status) => {
+    const danger = isDeclaredSafe(root) ? undefined : writableBy(status);
+    if (danger !== undefined) throw unsafe(path, danger);
+  };
 }
 
 function unsafe(path: string, danger: string): ProjectError {

@@ -11,7 +11,7 @@ import { type Diagnostic, fail, ProjectError, quote } from "./base/diagnostic.ts
 import { DISK, type Files } from "./base/files.ts";
 import { nearestName } from "./base/grammar.ts";
 import type { Settings } from "./manifest/manifest.ts";
-import { findProject } from "./project_root.ts";
+import { findProject, projectJudge } from "./project_root.ts";
 import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
 import { MANIFEST_FILE } from "./base/constants.ts";
 
@@ -69,7 +69,7 @@ export async function nearestSettings(
   const file = join(root, MANIFEST_FILE);
   // Most runs have no project and need not wait for the manifest's reader to load.
   const { checkManifest, MAX_MANIFEST_BYTES } = await import("./manifest/manifest.ts");
-  const bytes = await files.read(file, MAX_MANIFEST_BYTES);
+  const bytes = await files.read(file, MAX_MANIFEST_BYTES, projectJudge(root, file));
   if (bytes === undefined) return {};
   const { read, diagnostics } = await checkManifest(bytes, file);
   if (read === undefined) throw new ProjectError(diagnostics);

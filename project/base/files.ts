@@ -12,10 +12,16 @@ import { type FileStatus, fileStatus, isMissing } from "./file_status.ts";
 
 export type { FileStatus };
 
+/** Throws if other users could have written a file with these attributes. */
+export type Judge = (status: Pick<FileStatus, "uid" | "gid" | "mode">) => void;
+
 /** File operations; all paths are absolute. */
 export interface Files {
-  /** The bytes, or undefined when there is no such file. Refuses more than `maxBytes`. */
-  read(path: string, maxBytes?: number): Promise<Uint8Array | undefined>;
+  /**
+   * The bytes, or undefined when there is no such file. Refuses more than `maxBytes`. `judge` gets the attributes of
+   * the open file, which cannot be exchanged any more, and may throw.
+   */
+  read(path: string, maxBytes?: number, judge?: Judge): Promise<Uint8Array | undefined>;
   /** Creates a file that must not exist, writes and syncs it; false when it exists. */
   create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean>;
   rename(from: string, to: string): Promise<void>;
@@ -30,9 +36,10 @@ export interface Files {
 
 /** The operating system's files. */
 export const DISK: Files = {
-  async read(path, maxBytes = 1 << 30) {
+  async read(path, maxBytes = 1 << 30, judge) {
     try {
       const { size } = await regularFile(path);
+      if (judge !== undefined) return await readJudged(path, maxBytes, judge);
       // One byte beyond the limit is enough for a reader to refuse the file by its size.
       if (size > maxBytes) return new Uint8Array(await readStart(path, maxBytes + 1));
       return new Uint8Array(await readFile(path));
@@ -107,6 +114,24 @@ async function regularFile(path: string): Promise<{ readonly size: number }> {
   const status = await stat(path);
   if (status.isFile() || status.isDirectory()) return status; // Reading a directory fails with its own error.
   throw Object.assign(new Error(`${path} is not a regular file`), { code: "EINVAL", path });
+}
+
+/** At most one byte more than `maxBytes` of the file that `judge` accepts. */
+async function readJudged(path: string, maxBytes: number, judge: Judge): Promise<Uint8Array> {
+  // A pipe that took the file's place does not block.
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const status = await file.stat();
+    judge(status);
+    const bytes = new Uint8Array(Math.min(status.size, maxBytes + 1));
+    let at = 0;
+    for (let count = -1; at < bytes.length && count !== 0; at += count) {
+      count = (await file.read(bytes, at, bytes.length - at, at)).bytesRead;
+    }
+    return bytes.subarray(0, at);
+  } finally {
+    await file.close();
+  }
 }
 
 async function readStart(path: string, count: number): Promise<Uint8Array> {

@@ -7,13 +7,16 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, symli
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
-import { DISK } from "./files.ts";
+import { DISK, type Files } from "./files.ts";
 import type { AuthorityHolder } from "../lockfile/held_authority.ts";
+import { Credentials } from "../packages/credentials.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { machinePaths, platformName, thisMachine } from "./paths.ts";
 import { nearestManifest } from "../ops/asked_range.ts";
+import { readProject } from "../project.ts";
 import { findProject, requireProject } from "../project_root.ts";
+import { nearestSettings } from "../settings.ts";
 import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
 import { TempProject } from "../../tests/project/temp_project.ts";
 
@@ -193,6 +196,38 @@ Deno.test({
   assert.equal(await searched(manifestInMiddle), "project.unsafe");
 });
 
+Deno.test({
+  name: "project: a file that others exchange after the search is refused",
+  ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
+}, async () => {
+  const unsafe = (error: unknown) => error instanceof ProjectError && error.diagnostics[0]!.code === "project.unsafe";
+  for (const name of ["waft.json", "waft-lock.json"]) {
+    const project = new TempProject();
+    try {
+      writeFileSync(join(project.root, "waft-lock.json"), "{}", { mode: 0o644 });
+      // Another user can rename a directory above the project, and offer files of their own under its path.
+      const exchanging: Files = {
+        ...DISK,
+        read(path, maxBytes, judge) {
+          if (path === join(project.root, name)) chmodSync(path, 0o666);
+          return DISK.read(path, maxBytes, judge);
+        },
+      };
+      chmodSync(project.root, 0o755);
+      chmodSync(join(project.root, "waft.json"), 0o644);
+      await readProject(project.root);
+      if (name === "waft.json") await assert.rejects(nearestSettings(project.root, exchanging), unsafe);
+      chmodSync(join(project.root, "waft.json"), 0o644);
+      await assert.rejects(readProject(project.root, exchanging), unsafe);
+      process.env.WAFT_SAFE_DIRECTORIES = project.root;
+      await readProject(project.root, exchanging);
+    } finally {
+      delete process.env.WAFT_SAFE_DIRECTORIES;
+      project.remove();
+    }
+  }
+});
+
 Deno.test("project: a manifest that is a pipe or too large is not read by the search", () => {
   const folder = mkdtempSync(join(tmpdir(), "waft-manifest-"));
   try {
@@ -210,7 +245,7 @@ Deno.test("project: a manifest that is a pipe or too large is not read by the se
 });
 
 Deno.test({
-  name: "machine: configuration, policy and records that others could replace are refused",
+  name: "machine: configuration, policy, tokens and records that others could replace are refused",
   ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
 }, async () => {
   const project = new TempProject();
@@ -218,6 +253,7 @@ Deno.test({
   const paths = machinePaths({ env: { WAFT_HOME: join(above, "waft") }, os: "linux", home: "/h" });
   const holder = { id: "a.example/b", digest: `sha256:${"0".repeat(64)}` } as AuthorityHolder;
   const store = new TrustStore({ paths, files: DISK });
+  const credentials = new Credentials(paths, DISK);
   const modes: readonly (readonly [string, number])[] = [
     [above, 0o777],
     [join(above, "waft"), 0o777],
@@ -237,6 +273,7 @@ Deno.test({
     mkdirSync(paths.config, { recursive: true });
     for (const directory of [above, join(above, "waft"), paths.config]) chmodSync(directory, 0o755);
     await store.accept(project.root, [holder]);
+    await credentials.keep("https://r.example", "token-of-mine");
     chmodSync(paths.state, 0o755);
     for (const file of ["config.json", "policy.json"]) {
       writeFileSync(join(paths.config, file), "{}", { mode: 0o644 });
@@ -244,6 +281,10 @@ Deno.test({
         chmodSync(directory, mode);
         const isAboveConfig = directory !== paths.state;
         assert.equal(await outcome(() => readMachine(paths, { env: {} })), isAboveConfig ? "machine.unsafe" : "");
+        assert.equal(
+          await outcome(() => credentials.token("https://r.example")),
+          isAboveConfig ? "machine.unsafe" : "",
+        );
         const isAboveRecords = directory !== paths.config;
         assert.equal(
           await outcome(() => store.uncovered(project.root, [holder])),

@@ -2,14 +2,15 @@
  * Registry tokens on this machine: `waft login` stores them and publishing uses them.
  *
  * Input: a registry's address. Output: its token; changes on disk. The tokens are in `credentials.json` of the
- * machine's configuration, readable and writable by its owner only; a file that others can read is refused.
- * `WAFT_TOKEN` takes precedence.
+ * machine's configuration, readable and writable by its owner only; a file that others can read, write or replace is
+ * refused. `WAFT_TOKEN` takes precedence.
  */
 import { join } from "node:path";
 import { currentUser, systemName } from "@waft/engine/internal/host/process";
 import { fail } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
 import { isObject, readJson } from "../base/json_read.ts";
+import { requireOwnFile } from "../base/own_file.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { replaceWhole } from "../base/replace_file.ts";
 
@@ -64,6 +65,7 @@ export class Credentials {
         help: "run `chmod 600` on it, and replace its tokens if others may have read them",
       });
     }
+    requireOwnFile(this.#path);
     const reading = readJson(bytes, { file: this.#path, codes: "auth", maxBytes: MAX_BYTES });
     const value = reading.ok ? reading.document.value : undefined;
     const tokens = isObject(value) && isObject(value.tokens) ? value.tokens : undefined;

@@ -10,6 +10,7 @@ import { record as closed } from "../definitions/definition.ts";
 import { fail, ProjectError } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { type JsonValue, readJson } from "../base/json_read.ts";
+import { requireOwnFile } from "../base/own_file.ts";
 import type { MachineConfig } from "./machine.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { replaceWhole } from "../base/replace_file.ts";
@@ -146,6 +147,7 @@ export function parsed(bytes: Uint8Array, url: string, schema: Schema): JsonValu
 async function readPins(files: Files, file: string): Promise<{ readonly [registry: string]: KeySet }> {
   const bytes = await files.read(file, MAX_KEYS_FILE);
   if (bytes === undefined) return {};
+  requireOwnFile(file);
   const reading = readJson(bytes, { file, codes: "machine", maxBytes: MAX_KEYS_FILE });
   // Treating a damaged file as empty would trust the next answer, whatever its origin.
   if (!reading.ok) throw new ProjectError(reading.diagnostics);

@@ -2,11 +2,12 @@
  * Signatures of releases, against hostile registries: wrong, missing and foreign signatures, keys that change.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeRegistry, TestKey } from "../../tests/project/fake_registry.ts";
 import { CODEC, codecDefinition } from "../../tests/project/sample_plugins.ts";
 import { ALLOW_ALL, REGISTRY, TempProject } from "../../tests/project/temp_project.ts";
+import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { addPlugins } from "../ops/add.ts";
 import { changeProject } from "../ops/change.ts";
@@ -182,6 +183,29 @@ withRegistry(
     assert.equal((await add(project, fake)).startsWith("machine."), true);
   },
 );
+
+Deno.test({
+  name: "signatures: keys that others could have written are refused",
+  ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
+}, async () => {
+  const project = new TempProject();
+  const fake = new FakeRegistry();
+  try {
+    await fake.publish([codecDefinition("2.0.0")]);
+    const config = join(project.home, "waft", "config");
+    const file = join(config, "registry-keys.json");
+    mkdirSync(config, { recursive: true, mode: 0o755 });
+    writeFileSync(file, JSON.stringify({ [REGISTRY]: {} }), { mode: 0o644 });
+    for (const [path, mode] of [[file, 0o666], [config, 0o777]] as const) {
+      const before = statSync(path).mode;
+      chmodSync(path, mode);
+      assert.match(await add(project, fake), /^machine\.unsafe/);
+      chmodSync(path, before);
+    }
+  } finally {
+    project.remove();
+  }
+});
 
 withRegistry("check reports releases that are no longer signed; offline it asks nothing", async (project, fake) => {
   assert.equal(await add(project, fake), "ok");

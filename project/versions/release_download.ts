@@ -12,6 +12,7 @@ import { dirname, join } from "node:path";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
 import { checkRegistryUrl } from "../packages/machine.ts";
+import { requireOwnFile } from "../base/own_file.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { replaceWhole } from "../base/replace_file.ts";
 import {
@@ -51,9 +52,11 @@ export function checkReleaseBase(text: string): string {
 
 /** The indexes that this machine has seen: the highest sequence of each site. */
 async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: number }> {
-  const bytes = await DISK.read(join(paths.state, "release-seen.json"), 1 << 16);
+  const file = join(paths.state, "release-seen.json");
+  const bytes = await DISK.read(file, 1 << 16);
   const seen = Object.create(null) as { [base: string]: number };
   if (bytes === undefined) return seen;
+  requireOwnFile(file);
   try {
     const value = JSON.parse(new TextDecoder().decode(bytes)) as unknown;
     for (const [base, sequence] of Object.entries(value as object)) {
@@ -63,7 +66,7 @@ async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: num
   } catch {
     // A damaged memory must not look like a machine that has seen nothing.
     throw fail("install.state", "the record of the last release index is damaged", {
-      file: join(paths.state, "release-seen.json"),
+      file,
       help: "delete the file if you know why it is damaged",
     });
   }

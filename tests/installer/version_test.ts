@@ -20,6 +20,7 @@ import { startVersion } from "../../project/ops/versions/version_start.ts";
 import { readActive } from "../../project/versions/version_store.ts";
 import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle, ReleaseFixture, releaseKey, temporaryMachine } from "./release_fixture.ts";
+import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const OLD = "0.1.0";
 const NIGHTLY = "0.2.0-nightly.20260901000000.g1a2b3c4";
@@ -402,8 +403,13 @@ Deno.test("state: damaged files are named, and `version use` repairs the active 
     writeFileSync(join(paths.state, "active.json"), '{"schemaVersion":1,"current":"../../x"}\n');
     await assert.rejects(rollbackVersion(context), /record of the active version is damaged/);
     await useVersion(context, OLD);
-    writeFileSync(join(paths.state, "release-seen.json"), "{");
+    const seen = join(paths.state, "release-seen.json");
+    writeFileSync(seen, "{");
     await refuses(/^install\.state$/, /record of the last release index is damaged/);
+    if (!LACKS_POSIX_FILES) {
+      chmodSync(seen, 0o666);
+      await refuses(/^machine\.unsafe$/, /release-seen\.json can be written by every user/);
+    }
     // A directory without a receipt is not installed.
     mkdirSync(join(paths.versions, "9.9.9"));
     assert.deepEqual((await listVersions(paths)).map((v) => v.version), [OLD]);

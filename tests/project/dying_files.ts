@@ -7,7 +7,7 @@
  * without space.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
-import { DISK, type Files } from "../../project/base/files.ts";
+import { DISK, type Files, type Judge } from "../../project/base/files.ts";
 
 /** Thrown for everything that a dead process would not have done. */
 export class Killed extends Error {}
@@ -54,9 +54,9 @@ export class DyingFiles implements Files {
   makeDirectory(path: string, mode?: number): Promise<void> {
     return this.#step(() => DISK.makeDirectory(path, mode));
   }
-  read(path: string, maxBytes?: number): Promise<Uint8Array | undefined> {
+  read(path: string, maxBytes?: number, judge?: Judge): Promise<Uint8Array | undefined> {
     this.#live();
-    return DISK.read(path, maxBytes);
+    return DISK.read(path, maxBytes, judge);
   }
   list(path: string): Promise<string[]> {
     this.#live();
