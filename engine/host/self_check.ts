@@ -64,7 +64,9 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
     run: () => whereAllowed(() => runChild(name, program)),
     hasPassed: () =>
       whereAllowed(() => environmentVariable(VARIABLE) !== undefined || fs.existsSync(marker())) === true,
-    notePass: () => void whereAllowed(() => fs.writeFileSync(marker(), "")), // otherwise the next process tests again
+    // Exclusive, because a link in the place of the file would create its target. On failure, the next process tests
+    // again.
+    notePass: () => void whereAllowed(() => fs.writeFileSync(marker(), "", { flag: "wx" })),
   };
 }
 

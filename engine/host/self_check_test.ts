@@ -1,7 +1,7 @@
 /** The self-test of systems on which waft has not been run: its conditions, its reports and the program itself. */
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChildOutcome, requireSelfTest } from "./self_check.ts";
@@ -72,6 +72,12 @@ Deno.test({
       const [marker] = readdirSync(folder);
       equal(marker?.startsWith("waft-self-test-deno-"), true);
       equal(once("-A").stdout, "linux\n");
+      // Another user can put a link there where all users share the directory.
+      const target = join(folder, "target");
+      rmSync(join(folder, marker!));
+      symlinkSync(target, join(folder, marker!));
+      equal(once("-A").stdout, "linux\n");
+      equal(existsSync(target), false);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -3,7 +3,8 @@
  * function (Linux, tools/perf/Documentation/jit-interface.txt). In: a module whose code is placed. The file is
  * append-only: entries of released code remain, and perf prefers the later entries of code that replaces it.
  *
- * /tmp is world-writable, so a file there that is a link or is not owned by the user is refused.
+ * /tmp is world-writable, so a file there that is a link, has another name (a hard link to a file of the user, which
+ * some systems let others make) or is not owned by the user is refused.
  */
 import { nodeModule } from "../../host/process.ts";
 import type { CompiledModule } from "./compiled_module.ts";
@@ -17,8 +18,9 @@ export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-$
   try {
     const facts = fstatSync(file);
     const user = process.geteuid?.();
-    if (!facts.isFile() || (user !== undefined && facts.uid !== user)) {
-      throw new Error(`${path} is not a regular file owned by this user`);
+    const isOwn = facts.isFile() && facts.nlink === 1 && (user === undefined || facts.uid === user);
+    if (!isOwn) {
+      throw new Error(`${path} is not a regular file owned by this user, or has another name`);
     }
     const bytes = new TextEncoder().encode(perfMapLines(module));
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at, bytes.length - at);

@@ -2,7 +2,7 @@
  * The perf map: one line per function; unsafe files are refused.
  */
 import assert from "node:assert/strict";
-import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -32,13 +32,14 @@ Deno.test("each function has a line with its address, size and name", () => {
   }
 });
 
-Deno.test("a symbolic link is refused", () => {
+Deno.test("symbolic and hard links are refused", () => {
   const folder = mkdtempSync(join(tmpdir(), "waft-perf-"));
   try {
     writeFileSync(join(folder, "target"), "");
-    symlinkSync(join(folder, "target"), join(folder, "map"));
+    symlinkSync(join(folder, "target"), join(folder, "symbolic"));
+    linkSync(join(folder, "target"), join(folder, "hard"));
     const { module } = NewEngine().compile("(module (func))").instantiate().internal;
-    assert.throws(() => addToPerfMap(module, join(folder, "map")));
+    for (const name of ["symbolic", "hard"]) assert.throws(() => addToPerfMap(module, join(folder, name)), name);
     assert.equal(readFileSync(join(folder, "target"), "utf8"), "");
   } finally {
     rmSync(folder, { recursive: true, force: true });
