@@ -18,15 +18,16 @@ const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
 
 /**
  * One line per change. An unchanged plugin has a line only with `all`, or when a newer version was skipped and `passed`
- * asks to report it. `decided` says that grants and denials come from a finished review.
+ * asks to report it. `decided` says that grants and denials come from a finished review. Notes wrap at `columns`.
  */
 export function changeLines(
   changes: readonly Change[],
   colors: Palette,
-  { all, passed = false, decided = false }: {
+  { all, passed = false, decided = false, columns }: {
     readonly all: boolean;
     readonly passed?: boolean;
     readonly decided?: boolean;
+    readonly columns?: number | undefined;
   },
 ): string[] {
   const shown = changes.filter((c) => all || c.action !== "keep" || c.needsReview || (passed && c.skipped.length > 0));
@@ -49,7 +50,7 @@ export function changeLines(
     ].filter((text) => text !== "");
     return [`${paint(sign)} ${c.id}`, versions, safe(notes.join("; "))];
   });
-  return layoutTable(rows);
+  return layoutTable(rows, columns);
 }
 
 function authorityText(c: Change): string {
@@ -75,7 +76,7 @@ function decisionText(c: Change): string {
  */
 function changeText(
   result: ChangeResult,
-  colors: Palette,
+  { colors, columns }: CommandEnvironment,
   flags: GlobalFlags,
   tellsPassed: boolean,
 ): string {
@@ -84,6 +85,7 @@ function changeText(
     all: flags.verbose === true,
     passed: tellsPassed,
     decided: true,
+    columns,
   });
   const stays = result.changes.some((c) => c.skipped.some(({ reason }) => reason.startsWith("outside of ")));
   if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
@@ -96,7 +98,7 @@ function changeText(
 /** The outcome of a command that changes the lockfile. */
 export function changeOutcome(
   result: ChangeResult,
-  { colors }: CommandEnvironment,
+  env: CommandEnvironment,
   flags: GlobalFlags,
   tellsPassed = false,
 ): Outcome {
@@ -104,7 +106,7 @@ export function changeOutcome(
   return {
     data,
     diagnostics: warnings,
-    text: changeText(result, colors, flags, tellsPassed),
+    text: changeText(result, env, flags, tellsPassed),
     ...(result.cancelled ? { exitCode: EXIT.review } : {}),
   };
 }
@@ -146,7 +148,7 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
   const reach = Object.entries(request.reach).map(([id, grants]) =>
     `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name]!)).join(", ") || "no authority"})`
   );
-  lines.push(`  reaches: ${reach.length === 0 ? "nothing else" : safe(reach.join(", "))}`);
+  lines.push(...layoutTable([["  reaches:", reach.length === 0 ? "nothing else" : safe(reach.join(", "))]], columns));
   return lines.join("\n");
 }
 

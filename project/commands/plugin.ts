@@ -155,7 +155,7 @@ async function plan(env: CommandEnvironment, ids: readonly string[], flags: Plan
     await env.root(),
     which,
   );
-  const lines = changeLines(data.changes, env.colors, { all: true });
+  const lines = changeLines(data.changes, env.colors, { all: true, columns: env.columns });
   if (data.loadOrder.length > 0) {
     lines.push(`load order: ${data.loadOrder.map((id, i) => `${i + 1} ${id}`).join("  ")}`);
   }

@@ -77,7 +77,7 @@ terminalTest("a review by a person: all, with the directory chosen", async (proj
     /github\.com\/acme\/store 1\.0\.0 {3}wasm {3}published 2026-08-01 by github\.com\/acme {3}required by: you/,
   );
   assert.match(run.out, /\+ fs\.write {2}\/store {2}required/);
-  assert.match(run.out, /reaches: nothing else/);
+  assert.match(run.out, /reaches: {2}nothing else/);
   // Nothing from the registry moves the cursor or reorders text.
   assert.match(run.out, /Keeps data\.\\u\{1b\}\[2K\\u\{202e\}\\u\{200b\}Trusted/);
   assert.doesNotMatch(run.out, /\u202e|\u200b/);

@@ -1,0 +1,50 @@
+/** Changes and reviews in narrow terminals: every line fits, and the wrapped part stays below its column. */
+import assert from "node:assert/strict";
+import { palette } from "../base/terminal.ts";
+import type { Change } from "../ops/changes.ts";
+import type { ReviewRequest } from "../ops/decide.ts";
+import { changeLines, reviewText } from "./change_output.ts";
+
+const GRANTS = {
+  "fs.read": { roots: { "/store": "./store" } },
+  "fs.write": { roots: { "/store": "./store" } },
+  random: {},
+};
+
+Deno.test("the grants of a change wrap at the terminal's width", () => {
+  const change: Change = {
+    id: "github.com/acme/store",
+    action: "add",
+    to: "1.0.0",
+    reasons: ["required by you"],
+    skipped: [],
+    authority: { added: [], removed: [], widened: [] },
+    needsReview: false,
+    grants: GRANTS,
+    denied: [],
+  };
+  const options = { all: false, decided: true };
+  assert.equal(changeLines([change], palette(false), options).length, 1);
+  const lines = changeLines([change], palette(false), { ...options, columns: 72 });
+  assert.ok(lines.length > 1 && lines.every((line) => line.length <= 72), lines.join("\n"));
+  assert.match(lines[1]!, /^ {32}\S/);
+});
+
+Deno.test("the reach of a plugin wraps at the terminal's width", () => {
+  const request = {
+    plugin: {
+      id: "github.com/acme/app",
+      release: { version: "1.0.0" },
+      definition: { kind: "wasm", description: "", authorities: [] },
+    },
+    reasons: [],
+    requiredBy: [],
+    direct: true,
+    beforeRequests: [],
+    reach: { "github.com/acme/store": GRANTS, "github.com/acme/log": {} },
+  } as unknown as ReviewRequest;
+  const lines = reviewText(request, palette(false), 0, 50).split("\n");
+  const reach = lines.slice(lines.findIndex((line) => line.startsWith("  reaches:")));
+  assert.ok(reach.length > 1 && reach.every((line) => line.length <= 50), lines.join("\n"));
+  assert.match(reach[1]!, /^ {12}\S/);
+});
