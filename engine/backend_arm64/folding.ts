@@ -8,6 +8,7 @@
  */
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
+import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
@@ -168,8 +169,9 @@ function foldField(s: Arm64Lowering, id: number): void {
   if (s.folded[id] === 0 && s.op[x] === OP.SHR_U && s.op[s.b[x]] === OP.CONST) foldPure(s, x, id);
 }
 
-function foldStoredValue(s: Arm64Lowering, id: number): void {
+function foldStore(s: Arm64Lowering, id: number): void {
   const y = s.b[id];
+  foldMemoryAddress(s, id);
   if (TY_BANK[s.ty[y]] === 1) foldWrap(s, y, id);
   foldZeros(s, y, id);
 }
@@ -195,6 +197,11 @@ function foldIntegerCompare(s: Arm64Lowering, id: number): void {
   else foldZeros(s, y, id);
 }
 
+/** The address of an access to memory 0, which a guarded access extends by itself. */
+function foldMemoryAddress(s: Arm64Lowering, id: number): void {
+  if (!s.explicit && regionKind(s.c[id]) === REGION.MEMORY0) foldWrap(s, s.a[id], id);
+}
+
 function foldEitherInverse(s: Arm64Lowering, id: number): void {
   if (!foldInverse(s, s.b[id], id)) foldInverse(s, s.a[id], id);
 }
@@ -210,7 +217,8 @@ const RULES = foldRules<Arm64Lowering>([
   [operationRange(OP.EQ, OP.GE_U), foldIntegerCompare],
   [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
   [[OP.BRANCH, OP.TRAP_IF], (s, id) => foldCondition(s, s.a[id], id)],
-  [[OP.STORE, OP.STORE8, OP.STORE16], foldStoredValue],
+  [operationRange(OP.LOAD, OP.LOAD32_U), foldMemoryAddress],
+  [operationRange(OP.STORE, OP.STORE32), foldStore],
   [[OP.VAND, OP.VOR], foldEitherInverse],
   [[OP.VANDNOT], (s, id) => foldInverse(s, s.b[id], id)],
   [[OP.VBITSELECT], (s, id) => foldInverse(s, s.c[id], id)],
@@ -219,35 +227,6 @@ const RULES = foldRules<Arm64Lowering>([
 /** Folds values into their users (backward sweep). */
 export function markFolds(s: Arm64Lowering): void {
   applyFoldRules(s, RULES, 0);
-}
-
-/** Depth to which operands of a value are followed. */
-const DEPTH = 3;
-
-/** Whether the upper half of the i64 value `id` is known to be zero. */
-export function isHalf(s: Arm64Lowering, id: number, depth: number = DEPTH): boolean {
-  const { op, a, b, c, imm } = s;
-  switch (op[id]) {
-    case OP.CONST:
-      return c[id] === 0;
-    case OP.EXTEND_U:
-    case OP.LOAD8_U:
-    case OP.LOAD16_U:
-    case OP.LOAD32_U:
-    case OP.CLZ:
-    case OP.CTZ:
-    case OP.POPCNT:
-      return true;
-    case OP.SHR_U:
-      return op[b[id]] === OP.CONST ? (imm[b[id]] & 32) !== 0 || (depth > 0 && isHalf(s, a[id], depth - 1)) : false;
-    case OP.AND:
-      return depth > 0 && (isHalf(s, a[id], depth - 1) || isHalf(s, b[id], depth - 1));
-    case OP.OR:
-    case OP.XOR:
-    case OP.SELECT:
-      return depth > 0 && isHalf(s, a[id], depth - 1) && isHalf(s, b[id], depth - 1);
-  }
-  return false;
 }
 
 /** Whether constant `id` is 2^n − 1. */

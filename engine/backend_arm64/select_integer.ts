@@ -3,9 +3,10 @@
  * the row of the value's width.
  */
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
+import { hasZeroUpperHalf } from "../codegen/zero_extension.ts";
 import { OP } from "../ir/ops.ts";
 import { DIVISION } from "./divide_constant.ts";
-import { isConstantShift, isHalf, isLowMask } from "./folding.ts";
+import { isConstantShift, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
@@ -320,6 +321,6 @@ export function selectWrap(s: Arm64Lowering, id: number): void {
   if (isFolded(s, x, OP.SHR_U)) {
     const n = shiftCount(s, x);
     s.unary(X.UBFM64, id, s.reg(s.a[x]), n, Math.min(n + 31, 63));
-  } else if (isHalf(s, x)) same(s, id);
+  } else if (hasZeroUpperHalf(s, x)) same(s, id);
   else s.unary(X.UBFM32, id, s.reg(x), 0, 31);
 }

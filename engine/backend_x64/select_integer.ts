@@ -4,6 +4,7 @@
  * result's register is one of the operands'.
  */
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
+import { hasZeroUpperHalf } from "../codegen/zero_extension.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { DIVISION } from "./divide_constant.ts";
@@ -339,7 +340,8 @@ export function selectExtend32(s: X64Lowering, id: number): void {
   unary(s, X.MOVSXD, id, s.a[id]);
 }
 
-export function selectExtendU(s: X64Lowering, id: number): void {
+/** def = x; its upper half is known to be zero. */
+function same(s: X64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(P.ZERO_EXTEND, 0, 0, 0);
   s.defReuse(id, 1);
@@ -347,6 +349,11 @@ export function selectExtendU(s: X64Lowering, id: number): void {
   s.end();
 }
 
+export function selectExtendU(s: X64Lowering, id: number): void {
+  same(s, id);
+}
+
 export function selectWrap(s: X64Lowering, id: number): void {
-  unary(s, X.MOV32_L, id, s.a[id]);
+  if (hasZeroUpperHalf(s, s.a[id])) same(s, id);
+  else unary(s, X.MOV32_L, id, s.a[id]);
 }

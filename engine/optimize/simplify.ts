@@ -374,7 +374,7 @@ function extendRules(rewrite: Rewriting, i: number, o: number): number {
     // Only the low half matters.
     if (inner === OP.EXTEND32_S) return become(f, i, OP.WRAP, a[va]);
     if (inner === AND && op[b[va]] === CONST && imm[b[va]] === -1) return become(f, i, OP.WRAP, a[va]);
-    return i;
+    return narrowRules(rewrite, i);
   }
   if (o === OP.EXTEND_U) return inner === OP.WRAP && significantBits(f, a[va]) <= 32 ? a[va] : i;
   if (o === OP.EXTEND_S) return significantBits(f, va) < 32 ? become(f, i, OP.EXTEND_U, va) : i;
@@ -395,6 +395,33 @@ function extendRules(rewrite: Rewriting, i: number, o: number): number {
     if ((imm[b[va]] & mask) === mask && ty[va] === ty[i]) return become(f, i, o, a[va]);
   }
   return i;
+}
+
+/**
+ * The low half of a 64-bit sum, difference or bitwise operation, computed in 32 bits: it depends on the low halves of
+ * the operands alone. Operands are extensions, whose low halves exist, or a constant; code of Go addresses memory by
+ * such sums. A product stays, since its 64 bits are often used too. A result that fits 32 bits stays, because its zero
+ * extension costs nothing.
+ */
+function narrowRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
+  const { op, a, b, imm } = f;
+  const wide = a[i];
+  const inner = op[wide];
+  const isSum = inner === ADD || inner === SUB;
+  if (!isSum && inner !== AND && inner !== OR && inner !== XOR) return i;
+  if (!rewrite.room || significantBits(f, wide) <= 32) return i;
+  const va = a[wide], vb = b[wide];
+  const hasConstant = op[vb] === CONST;
+  if (!hasConstant && !isExtension(op[vb])) return i;
+  if (!isExtension(op[va]) && !(isSum && hasConstant)) return i;
+  const low = isExtension(op[va]) ? a[va] : rewrite.make(OP.WRAP, TY.I32, va);
+  return become(f, i, inner, low, hasConstant ? rewrite.constant(TY.I32, imm[vb], 0) : a[vb]);
+}
+
+/** Whether operation `o` extends 32 bits to 64. */
+function isExtension(o: number): boolean {
+  return o === OP.EXTEND_S || o === OP.EXTEND_U;
 }
 
 // EQ, NE

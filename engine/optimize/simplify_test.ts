@@ -205,6 +205,36 @@ const FORMS: [string, string, string][] = [
   ],
   ["choice on a negation", "v4:i32 = CONST 0; v5:i32 = EQ v1 v4; v6:i32 = SELECT v1 v2 v5", "v6:i32 = SELECT v2 v1 v1"],
   ["wrapping an extension", "v3:i64 = EXTEND_S v1; v6:i32 = WRAP v3", "RETURN v1"],
+  [
+    "the low half of a 64-bit sum with a constant",
+    "v3:i64 = EXTEND_U v1; v4:i64 = CONST 4294967304; v5:i64 = ADD v3 v4; v6:i32 = WRAP v5",
+    "v7:i32 = CONST 8; v6:i32 = ADD v1 v7",
+  ],
+  [
+    "the low half of a 64-bit difference",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_S v2; v5:i64 = SUB v3 v4; v6:i32 = WRAP v5",
+    "v6:i32 = SUB v1 v2",
+  ],
+  [
+    "the low half of a 64-bit sum, one operand of which has no extension",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = MUL v3 v4; v7:i64 = CONST 5; v8:i64 = ADD v5 v7; v6:i32 = WRAP v8",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = MUL v3 v4; v11:i32 = WRAP v5; v12:i32 = CONST 5; v6:i32 = ADD v11 v12",
+  ],
+  [
+    "the low half of a 64-bit product stays",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = MUL v3 v4; v6:i32 = WRAP v5",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = MUL v3 v4; v6:i32 = WRAP v5",
+  ],
+  [
+    "the low half of a mask that fits 32 bits stays",
+    "v3:i64 = EXTEND_S v1; v4:i64 = CONST 255; v5:i64 = AND v3 v4; v6:i32 = WRAP v5",
+    "v3:i64 = EXTEND_S v1; v4:i64 = CONST 255; v5:i64 = AND v3 v4; v6:i32 = WRAP v5",
+  ],
+  [
+    "the low half of a quotient stays",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = SHR_U v3 v4; v6:i32 = WRAP v5",
+    "v3:i64 = EXTEND_U v1; v4:i64 = EXTEND_U v2; v5:i64 = SHR_U v3 v4; v6:i32 = WRAP v5",
+  ],
   ["a power of two as factor", "v3:i32 = CONST 8; v6:i32 = MUL v1 v3", "v7:i32 = CONST 3; v6:i32 = SHL v1 v7"],
 ];
 
