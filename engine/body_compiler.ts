@@ -14,10 +14,11 @@ import { verifyFunction } from "./ir/verify.ts";
 import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
-import { countedFunctions } from "./translate/counted_functions.ts";
+import { countedFunctions, stackRuleOf } from "./translate/counted_functions.ts";
 import { FunctionTranslator } from "./translate/function.ts";
 import { translateLoopEntry } from "./translate/loop_entry.ts";
 import { type EnvOptions, type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
+import type { StackRule } from "./stack_rules.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
 
 /** The state that the bodies of a module share. */
@@ -59,8 +60,13 @@ export class BodyCompiler {
   }
 
   /** By defined function of `valid`: 1 if it counts the depth of calls in deterministic code. */
-  countedFunctions(valid: ValidModule): Uint8Array {
-    return countedFunctions(valid);
+  countedFunctions(valid: ValidModule, rule: StackRule | undefined): Uint8Array {
+    return countedFunctions(valid, rule);
+  }
+
+  /** The rule by which `valid` limits the depth of calls if `rule` is wanted. */
+  stackRuleOf(valid: ValidModule, rule: StackRule): StackRule {
+    return stackRuleOf(valid, rule);
   }
 
   /** Runs `action` with a function that compiles one body of the module. */

@@ -21,6 +21,7 @@ import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { type CodeTables, codeTables, LATE_THUNK } from "./link/image.ts";
 import { imitates, nanCodeOf } from "./nans.ts";
+import type { StackRule } from "./stack_rules.ts";
 import { Statistics } from "./statistics.ts";
 import type { ModuleEnv } from "./translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "./translate/module_interface.ts";
@@ -83,13 +84,20 @@ export interface ThunkImage {
  * Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation
  * limits.
  */
-export function compileModule(module: Module, options: CompileOptions): CompiledCode {
-  const valid = validateModule(module, options.features, { bodies: false });
+export function compileModule(module: Module, given: CompileOptions): CompiledCode {
+  const valid = validateModule(module, given.features, { bodies: false });
   rejectUncompiled(valid);
+  const options = { ...given, stack: stackRuleOf(valid, given) };
   const { target: { name } } = options;
   return options.tier === "baseline" && isKernelTarget(name)
     ? compileBaselineAtPlace(valid, name, options)
     : compileOptimized(valid, options);
+}
+
+/** The rule by which `valid` limits the depth of calls. */
+function stackRuleOf(valid: ValidModule, { deterministic, stack = "counted", target }: CompileOptions): StackRule {
+  if (deterministic !== true || stack === "counted") return "counted";
+  return BODY_COMPILERS[target.name].get().COMPILER.stackRuleOf(valid, stack);
 }
 
 /** Compiles all bodies with the optimizing compiler, for `reason` if the baseline tier does not cover them. */
@@ -132,6 +140,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
   const nanCode = nanCodeOf(options, name);
   if (imitates(nanCode)) return compileOptimized(valid, options, "imitated-nans");
+  if (options.stack === "logged") return compileOptimized(valid, options, "logged-stack");
   const shape = moduleInterface(valid);
   const image = imageFacts(shape, options, new Statistics());
   const context = codegenContext(shape, options, image.statistics);
@@ -150,7 +159,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     fuel,
     deterministic,
     keepsNans: nanCode === "own",
-    counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid) : undefined,
+    counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid, options.stack) : undefined,
     cpu,
     features,
     constants,
@@ -366,6 +375,7 @@ function describeImage(
     fuel: env.fuel,
     deterministic: env.deterministic,
     nans: options.nans ?? "canonical",
+    stack: options.stack ?? "counted",
     inlineSites,
     statistics: env.statistics.snapshot(),
     storage: code.storage,
@@ -390,6 +400,7 @@ export function compilerState(
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
     nanCode: nanCodeOf(options, options.target.name),
+    ...(options.stack === undefined ? {} : { stack: options.stack }),
     allPositions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });
@@ -412,6 +423,7 @@ function codegenContext(shape: ModuleInterface, options: CompileOptions, statist
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
+    ...(options.stack === undefined ? {} : { stack: options.stack }),
     statistics,
   };
 }

@@ -7,6 +7,7 @@ import type { ImageStorage, MachineCode } from "./codegen/machine_code.ts";
 import type { FeatureSet } from "./features.ts";
 import type { InlineSite } from "./link/code_description.ts";
 import type { NanRule } from "./nans.ts";
+import type { StackRule } from "./stack_rules.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import type { ModuleEnv } from "./translate/module_env.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
@@ -38,6 +39,8 @@ export interface CompileOptions {
   deterministic?: boolean;
   /** The NaNs of deterministic code; `canonical` by default. */
   nans?: NanRule;
+  /** How deterministic code limits the depth of calls; `counted` by default. */
+  stack?: StackRule;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**

@@ -63,6 +63,7 @@ import {
   underLimits,
 } from "./module.ts";
 import type { NanRule } from "./nans.ts";
+import type { StackRule } from "./stack_rules.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
 import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
@@ -291,6 +292,8 @@ export class Engine implements Settings {
   readonly deterministic: boolean;
   /** The option `nans`: `processor` is the name of this machine's. */
   readonly nans: NanRule;
+  /** The option `stack`. */
+  readonly stack: StackRule;
   /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
@@ -318,6 +321,7 @@ export class Engine implements Settings {
     this.fuel = settings.fuel;
     this.deterministic = settings.deterministic;
     this.nans = settings.nans;
+    this.stack = settings.stack;
     this.limits = settings.limits;
     this.#threads = threadCount(options.parallel);
     this.#verify = options.verify === true;
@@ -328,8 +332,8 @@ export class Engine implements Settings {
     this.#explain = options.explain;
     // Code in the cache was proven by the process that wrote it, if at all.
     this.#cache = options.cache && !this.#provesCode ? new CodeCache(options.cache) : undefined;
-    const { features, optimizations, tier, interruptible, fuel, deterministic, nans } = settings;
-    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic, nans]);
+    const { features, optimizations, tier, interruptible, fuel, deterministic, nans, stack } = settings;
+    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic, nans, stack]);
   }
 
   /**
@@ -481,6 +485,7 @@ export class Engine implements Settings {
         fuel: this.fuel,
         deterministic: this.deterministic,
         nans: this.nans,
+        stack: this.stack,
         verify: this.#verify,
       });
       const name = machineName({ os, arch });
@@ -536,6 +541,7 @@ export class Engine implements Settings {
       fuel: this.fuel,
       deterministic: this.deterministic,
       nans: this.nans,
+      stack: this.stack,
       verify: this.#verify,
     };
   }

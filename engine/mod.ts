@@ -53,6 +53,7 @@ export type { Controls, ExportKind } from "./module.ts";
 export type { Profile, ProfiledFunction, ProfileFrame } from "./profile/profile.ts";
 export type { ProfileOptions, Profiler } from "./profile/profiler.ts";
 export type { NanRule } from "./nans.ts";
+export type { StackRule } from "./stack_rules.ts";
 export type { Settings, Tiering } from "./settings.ts";
 export type { BoundaryFunction, CallRecorder, RecordedCall } from "./runtime/suspension/call_recorder.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";

@@ -16,6 +16,7 @@ import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import { NAN_RULES } from "./nans.ts";
+import { STACK_RULES } from "./stack_rules.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "./optimizations.ts";
 import { moduleInterface } from "./translate/module_interface.ts";
 import { type VerifiableCode, verifyCompiled } from "./verify_module.ts";
@@ -82,8 +83,8 @@ export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode
   }
   requirePlaces(tables, code.length, valid.funcs.length);
   const { layout } = moduleInterface(valid);
-  const { interruptible = false, fuel = false, deterministic = false, nans = "canonical" } = options;
-  const image = { valid, bytes: code, tables, layout, explicitBounds, interruptible, fuel, deterministic, nans };
+  const { interruptible = false, fuel = false, deterministic = false, nans = "canonical", stack = "counted" } = options;
+  const image = { valid, bytes: code, tables, layout, explicitBounds, interruptible, fuel, deterministic, nans, stack };
   return verified(image, options, "optimizing");
 }
 
@@ -112,6 +113,7 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
     fuel: enabled.has("fuel"),
     deterministic: enabled.has("deterministic"),
     nans: NAN_RULES.find((rule) => enabled.has(`nans.${rule}`)) ?? "canonical",
+    stack: STACK_RULES.find((rule) => enabled.has(`stack.${rule}`)) ?? "counted",
   };
 }
 

@@ -255,6 +255,7 @@ const DATA: { readonly [command: string]: object } = {
         module: record({ bytes: count, sha256: text }),
         metered: flag,
         nans: text,
+        stack: text,
         events: count,
         calls: count,
         hostCalls: list(record({ module: text, name: text, calls: count, bytesWritten: count })),

@@ -15,6 +15,8 @@ export interface BuiltinRow {
   readonly results: readonly number[];
   /** True if the routine has machine code in every image; otherwise calling it parks. */
   readonly native: boolean;
+  /** True if only images with the stack rule `logged` have it. */
+  readonly logged?: boolean;
 }
 
 const { I32, I64, REF } = TY;
@@ -61,6 +63,8 @@ export const BUILTIN_ROWS = [
   { name: "memory_wait64", params: [I32, I64, I64, I64], results: [I32], native: false },
   // memory index, address, maximum number of waiters to wake → number of waiters woken
   { name: "memory_notify", params: [I32, I64, I32], results: [I32], native: false },
+  // the number of activations is that of THREAD.DEPTH_STOP
+  { name: "check_stack", params: [], results: [], native: false, logged: true },
 ] as const satisfies readonly BuiltinRow[];
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];

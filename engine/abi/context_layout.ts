@@ -160,6 +160,11 @@ export const THREAD = {
   /** The VM context of the code that trapped last. */
   TRAP_CONTEXT: 176,
   /**
+   * The depth at which code calls the builtin check_stack, negative, in activations, i32; 0 for none. Code with the
+   * stack rule `logged` only, which counts down from 0 in DEPTH_LEFT.
+   */
+  DEPTH_STOP: 184,
+  /**
    * Argument and result slots of calls in both directions: 16 bytes each (i32 in the low 4 bytes, …, v128 in all 16).
    */
   SLOTS: 192,

@@ -8,6 +8,7 @@ import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import type { NanRule } from "../nans.ts";
+import type { StackRule } from "../stack_rules.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
@@ -20,6 +21,7 @@ export interface CodeOptions {
   fuel: boolean;
   deterministic: boolean;
   nans: NanRule;
+  stack: StackRule;
 }
 
 /** The textual part of an artifact: engine, machine, options and the description of the code. */
@@ -59,6 +61,7 @@ export function optionNames(options: CodeOptions): string[] {
   for (const { name } of OPTIMIZATION_ROWS) if (options.optimizations[name]) names.push(`optimizations.${name}`);
   for (const name of ["interruptible", "fuel", "deterministic"] as const) if (options[name]) names.push(name);
   if (options.nans !== "canonical") names.push(`nans.${options.nans}`);
+  if (options.stack !== "counted") names.push(`stack.${options.stack}`);
   return names;
 }
 

@@ -78,6 +78,7 @@ export const COLLECTOR_OPTIONS: CodeOptions = {
   fuel: false,
   deterministic: false,
   nans: "canonical",
+  stack: "counted",
 };
 
 /** The cache key of the collector's code. */

@@ -73,6 +73,7 @@ function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode
     fuel: code.fuel,
     deterministic: code.deterministic,
     nans: code.nans,
+    stack: code.stack,
     hash: toHex(code.hash),
     codeOffset: code.metadata.codeOffset,
     layout: code.layout,

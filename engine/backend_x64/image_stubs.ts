@@ -35,6 +35,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
     });
   }
   BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
+    if (row.logged === true && context.stack !== "logged") return;
     stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
   });
 }

@@ -37,9 +37,13 @@ export interface StoredStubs {
 }
 
 /** The name of the variant of the image stubs that `context` needs. */
-export function stubVariant({ explicitBounds, fuel, cpu }: CodegenContext): string {
-  return [explicitBounds ? "explicit" : "guard", fuel === true ? "fuel" : "", cpu.has("avx") ? "avx" : ""].join(" ")
-    .trim();
+export function stubVariant({ explicitBounds, fuel, cpu, stack }: CodegenContext): string {
+  return [
+    explicitBounds ? "explicit" : "guard",
+    fuel === true ? "fuel" : "",
+    cpu.has("avx") ? "avx" : "",
+    stack === "logged" ? stack : "",
+  ].join(" ").trim();
 }
 
 /** Functions that JavaScript calls have entry thunks, imported ones host thunks. */

@@ -7,6 +7,7 @@ import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
 import type { OptimizationName, OptimizationSet } from "../optimizations.ts";
 import type { Statistics } from "../statistics.ts";
+import type { StackRule } from "../stack_rules.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { ListedLine } from "./code_listing.ts";
@@ -38,6 +39,8 @@ export interface CodegenContext {
    * overflow.
    */
   stackFence: boolean;
+  /** How deterministic code limits the depth of calls; `counted` when absent. */
+  stack?: StackRule;
 }
 
 /**

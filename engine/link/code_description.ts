@@ -4,6 +4,7 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { NanRule } from "../nans.ts";
+import type { StackRule } from "../stack_rules.ts";
 import type { CodeTables } from "./image.ts";
 
 /** An inlined call: the site that contains it, where the call was, and the function that was called. */
@@ -31,10 +32,12 @@ export interface CodeDescription {
   readonly interruptible: boolean;
   /** The code charges fuel. */
   readonly fuel: boolean;
-  /** The code behaves the same on every machine: calls count the depth, NaNs are as `nans` says. */
+  /** The code behaves the same on every machine: `nans` and `stack` say how. */
   readonly deterministic: boolean;
   /** The NaNs of deterministic code. */
   readonly nans: NanRule;
+  /** How deterministic code limits the depth of calls. */
+  readonly stack: StackRule;
   readonly inlineSites: InlineSites;
 }
 
@@ -48,6 +51,6 @@ export interface UnplacedCode extends CodeDescription {
 
 /** The description alone, of an object that has more. */
 export function describeCode(code: CodeDescription): CodeDescription {
-  const { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, inlineSites } = code;
-  return { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, inlineSites };
+  const { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites } = code;
+  return { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites };
 }

@@ -54,9 +54,9 @@ function writeDescription(output: Output, state: Int32Array, code: CompiledCode 
       .set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
     columns.push({ name, at, length: column.length, bytes: column instanceof Uint8Array });
   }
-  const { layout, explicitBounds, interruptible, fuel, deterministic, nans, inlineSites, statistics } = code;
+  const { layout, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites, statistics } = code;
   const text: OutputText = {
-    description: { layout, explicitBounds, interruptible, fuel, deterministic, nans },
+    description: { layout, explicitBounds, interruptible, fuel, deterministic, nans, stack },
     inlineSites: [...inlineSites],
     statistics,
     ...("entry" in code ? { loop: { entry: code.entry, jumps: code.jumps } } : {}),

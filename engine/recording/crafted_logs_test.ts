@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { deflateRawSync } from "node:zlib";
 import { host, NewEngine } from "../mod.ts";
 import { recordingFacts } from "./describe.ts";
+import { EVENT } from "./events.ts";
 import { LogReader, LogWriter, RecordingError } from "./log_file.ts";
 import { Recorder } from "./recorder.ts";
 import { replay } from "./replay.ts";
@@ -114,10 +115,10 @@ function withVersion(log: Uint8Array, version: number): Uint8Array {
 Deno.test("a log of version 1 is replayed, one of an unknown version is refused", () => {
   const log = sampleLog();
   assert.equal(replay(withVersion(log, 1)).hash, replay(log).hash);
-  for (const version of [0, 3]) {
+  for (const version of [0, 4]) {
     assert.throws(() => replay(withVersion(log, version)), {
       name: "RecordingError",
-      message: `The recording cannot be read: it has version ${version}, but this build reads versions 1 to 2`,
+      message: `The recording cannot be read: it has version ${version}, but this build reads versions 1 to 3`,
     });
   }
 });
@@ -173,3 +174,61 @@ Deno.test("a description of a recording is short, whatever values it has", () =>
   assert.match(first[2], /^done string "a+"…$/);
   assert.ok(first[2].length < 2000, `${first[2].length} characters`);
 });
+
+/** A log of a program that exhausts its stack, recorded with frames of the machine. */
+function exhaustedLog(): Uint8Array {
+  const recorder = new Recorder(ENDLESS);
+  const instance = NewEngine({ deterministic: true, stack: "native" }).compile(ENDLESS)
+    .instantiate({ record: recorder });
+  assert.throws(() => instance.call({}, "run", 0), { message: "call stack exhausted" });
+  return recorder.finish().log;
+}
+
+const ENDLESS = `(module (memory 1)
+  (func $run (export "run") (param i32) (result i32) (i32.store (i32.const 0) (local.get 0))
+    (i32.add (i32.const 1) (call $run (i32.add (local.get 0) (i32.const 1))))))`;
+
+/** `log` with other contents of its only chunk of events, and an end that announces an exhausted stack or does not. */
+function rewritten(log: Uint8Array, change: (events: Uint8Array) => void, announces = true): Uint8Array {
+  const reader = new LogReader(log);
+  assert.equal(reader.kind, EVENT.BEGIN);
+  const events = reader.current.bytes.slice();
+  change(events);
+  const writer = new LogWriter(reader.module);
+  writer.event(events[0]);
+  writer.out.raw(events.subarray(1));
+  writer.hasExhaustion = announces;
+  return writer.finish();
+}
+
+Deno.test("another place of an exhausted stack than the recorded one is refused", () => {
+  const log = exhaustedLog();
+  const facts = recordingFacts(log);
+  assert.equal(facts.stack, "native");
+  const [, text] = /stack, at activation (\d+): run/.exec(JSON.stringify(facts))!;
+  const depth = Number(text);
+  const at = (events: Uint8Array) => Buffer.from(events).indexOf(Buffer.from(leb(EVENT.EXHAUSTED, depth)));
+  assert.equal(replay(rewritten(log, () => {})).hash, replay(log).hash);
+  const number = (value: number) => (events: Uint8Array) => events.set(leb(EVENT.EXHAUSTED, value), at(events));
+  const rows: readonly (readonly [name: string, change: (events: Uint8Array) => void, announces: boolean, RegExp])[] = [
+    ["a call less", number(depth - 1), true, /exhausts the stack/],
+    ["a call more", number(depth + 1), true, /exhausts the stack/],
+    ["a million calls more", number(depth + 1_000_000), true, /exhausts the stack/],
+    ["no call", (events) => events.set([EVENT.EXHAUSTED, 0x80, 0x80, 0], at(events)), true, /a stack of 0 activations/],
+    ["another function", (events) => events[at(events) + 5] ^= 1, true, /exhausts the stack/],
+    ["another path", (events) => events[at(events) + 5 + 20] ^= 1, true, /exhausts the stack/],
+    ["no announcement", () => {}, false, /does not announce/],
+  ];
+  for (const [name, change, announces, message] of rows) {
+    const error = errorOf(() => replay(rewritten(log, change, announces)));
+    assert.ok(error instanceof RecordingError, `${name}: ${error}`);
+    assert.match(error.message, message, name);
+  }
+});
+
+/** An event's number and its first field. */
+function leb(event: number, value: number): number[] {
+  const bytes = [event];
+  for (; value >= 128; value >>>= 7) bytes.push(value & 127 | 128);
+  return [...bytes, value];
+}

@@ -8,8 +8,9 @@ import { shortName } from "../base/guest_stack.ts";
 import { toHex } from "../base/hex.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
-import { NAN_RULES, type NanRule } from "../nans.ts";
-import { EVENT, EVENT_NAMES } from "./events.ts";
+import type { NanRule } from "../nans.ts";
+import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
+import { readExhaustion } from "./exhaustion.ts";
 import { skipChanges } from "./host_changes.ts";
 import { LogReader, sha256 } from "./log_file.ts";
 import { listText } from "./value_text.ts";
@@ -37,6 +38,8 @@ export interface RecordingFacts {
   readonly metered: boolean;
   /** The NaNs of the recorded code. */
   readonly nans: NanRule;
+  /** How the recorded code limits the depth of calls. */
+  readonly stack: RecordedCode["stack"];
   readonly events: number;
   /** Calls of exported functions. */
   readonly calls: number;
@@ -74,8 +77,7 @@ class Description {
   readonly #suspended = new Map<number, Counts>();
   readonly #first: string[] = [];
   #calls = 0;
-  #metered = false;
-  #nans: NanRule = "canonical";
+  #code: RecordedCode = { fuel: false, nans: "canonical", stack: "counted" };
   #end = { fuel: 0n, hash: "" };
 
   constructor(log: LogReader, bytes: number) {
@@ -103,8 +105,9 @@ class Description {
     return {
       bytes: this.#bytes,
       module: { bytes: module.length, sha256: toHex(sha256(module)) },
-      metered: this.#metered,
-      nans: this.#nans,
+      metered: this.#code.fuel,
+      nans: this.#code.nans,
+      stack: this.#code.stack,
       events: this.#log.count,
       calls: this.#calls,
       hostCalls: this.#hostCalls.filter(({ calls }) => calls > 0),
@@ -155,6 +158,10 @@ class Description {
         return ended(reader, describeError);
       case EVENT.INTERRUPTED:
         return ended(reader, (fields) => `after ${fields.u64BigInt()} units of fuel`);
+      case EVENT.EXHAUSTED: {
+        const { depth, near } = readExhaustion(reader);
+        return `stack, at activation ${depth}: ${this.#functionName(near[0])}`;
+      }
       case EVENT.TAKE: {
         this.#changed(reader, undefined);
         const index = reader.u32();
@@ -172,9 +179,7 @@ class Description {
   }
 
   #begin(reader: ByteReader): string {
-    const code = reader.u8();
-    this.#metered = (code & 1) === 1;
-    this.#nans = NAN_RULES[code >> 1] ?? reader.fail("unknown NaNs", reader.pos - 1);
+    this.#code = readCode(reader);
     for (let limit = 0; limit < 4; limit++) reader.u64();
     for (const { desc } of this.#module.imports) {
       if (desc.kind === "func") reader.u8();
@@ -196,9 +201,13 @@ class Description {
     reader.u64();
     if (kind === EVENT.CALL) reader.u32();
     this.#calls++;
-    const text = `${shortName(this.#names.get(index) ?? `function ${index}`)}(${values(reader)})`;
+    const text = `${this.#functionName(index)}(${values(reader)})`;
     this.#changed(reader, undefined);
     return text;
+  }
+
+  #functionName(index: number): string {
+    return shortName(this.#names.get(index) ?? `function ${index}`);
   }
 
   #changed(reader: ByteReader, called: Counts | undefined): void {

@@ -4,10 +4,14 @@
  *
  * Invariant: an event is in one chunk of the log, and replaying the events in order repeats the run.
  */
+import type { ByteReader } from "../base/bytes.ts";
+import { NAN_RULES, type NanRule } from "../nans.ts";
+import { STACK_RULES } from "../stack_rules.ts";
+
 export const EVENT = {
   /**
-   * The code (bit 0: it counts fuel; the other bits: its NaNs, an index of NAN_RULES), limits and imports of the
-   * instance, changes; followed by READY or THREW.
+   * The code (RecordedCode), limits and imports of the instance, changes; followed by READY or THREW, or by EXHAUSTED
+   * and THREW.
    */
   BEGIN: 1,
   /** The segments have run. */
@@ -45,7 +49,37 @@ export const EVENT = {
   TAKE: 15,
   /** The end: changes, fuel used by all calls, SHA-256 of the state (host_changes.ts). */
   END: 16,
+  /**
+   * The guest has exhausted its stack, which ends the innermost call; THREW follows. Fields: those of
+   * exhaustion.ts.
+   */
+  EXHAUSTED: 17,
 } as const;
+
+/** The properties of recorded code. */
+export interface RecordedCode {
+  /** It counts fuel. */
+  readonly fuel: boolean;
+  readonly nans: NanRule;
+  readonly stack: (typeof STACK_RULES)[number];
+}
+
+/** The bits of recorded code: fuel, two bits for the index of its NaNs, the index of its stack rule. */
+const NANS_SHIFT = 1;
+const STACK_SHIFT = 3;
+
+/** Properties of code as a number. */
+export function codeBits({ fuel, nans, stack }: RecordedCode): number {
+  return (fuel ? 1 : 0) | NAN_RULES.indexOf(nans) << NANS_SHIFT | STACK_RULES.indexOf(stack) << STACK_SHIFT;
+}
+
+/** Reads properties of code. Throws MalformedError for unknown ones. */
+export function readCode(reader: ByteReader): RecordedCode {
+  const bits = reader.u8();
+  const nans = NAN_RULES[(bits >> NANS_SHIFT) & 3] ?? reader.fail("unknown NaNs", reader.pos - 1);
+  const stack = STACK_RULES[bits >> STACK_SHIFT] ?? reader.fail("an unknown rule for the stack", reader.pos - 1);
+  return { fuel: (bits & 1) === 1, nans, stack };
+}
 
 /** The names of the events, by number. */
 export const EVENT_NAMES: ReadonlyMap<number, string> = new Map(

@@ -2,6 +2,7 @@
  * Recordings as bytes. In: a module and events. Out: a log, and its parts again:
  *
  *     magic, version · chunk MODULE · chunk EVENTS … · chunk END
+ *     the contents of END are empty, or one byte: 1 if an event says where the stack was exhausted
  *     chunk = kind (1 byte) · length of the payload (4) · payload · checksum (16)
  *
  * Payloads are deflated: the length of the contents (LEB128), then the data. Contents above 16 MiB are at most 64 times
@@ -17,8 +18,8 @@ import { UNCATCHABLE, WaftError } from "../errors.ts";
 import { nodeModule } from "../host/process.ts";
 
 const MAGIC = new TextEncoder().encode("\0waftrec");
-/** Logs of version 1 are of code with canonical NaNs. */
-const VERSION = 2;
+/** Logs of version 1 are of code with canonical NaNs, those before version 3 of code that counts the depth of calls. */
+const VERSION = 3;
 const HEAD_BYTES = MAGIC.length + 4;
 const CHUNK_HEAD_BYTES = 5;
 const CHECKSUM_BYTES = 16;
@@ -61,6 +62,8 @@ export class LogWriter {
   out: ByteWriter = new ByteWriter(CHUNK_BYTES);
   /** The number of events. */
   count = 0;
+  /** True if an event says where the stack was exhausted. */
+  hasExhaustion = false;
 
   /** Begins the log of a run of `module`, in binary form. */
   constructor(module: Uint8Array) {
@@ -84,7 +87,7 @@ export class LogWriter {
   /** Ends the log and returns its bytes. */
   finish(): Uint8Array<ArrayBuffer> {
     this.#flush();
-    this.#add(KIND.END, new Uint8Array(0));
+    this.#add(KIND.END, this.hasExhaustion ? Uint8Array.of(1) : new Uint8Array(0));
     const all = new ByteWriter(this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0));
     for (const chunk of this.#chunks) all.raw(chunk);
     return all.finish();
@@ -185,6 +188,8 @@ export class LogReader {
   readonly #chunks: readonly Chunk[];
   #next = 1;
   #reader = new ByteReader(new Uint8Array(0));
+  /** True if an event says where the stack was exhausted. */
+  readonly hasExhaustion: boolean;
   /** The number of events read so far. */
   count = 0;
 
@@ -197,6 +202,9 @@ export class LogReader {
     );
     if (strange >= 0) refuse("its chunks are out of order", this.#chunks[strange].offset);
     this.module = contentOf(module);
+    const end = contentOf(this.#chunks[this.#chunks.length - 1]);
+    if (end.length > 1 || end[0] > 1) refuse("its end is malformed", this.#chunks[this.#chunks.length - 1].offset);
+    this.hasExhaustion = end[0] === 1;
   }
 
   /** The kind of the next event (EVENT), which is not consumed. */

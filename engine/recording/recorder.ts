@@ -17,7 +17,6 @@ import type { ByteWriter } from "../base/bytes.ts";
 import { toHex } from "../base/hex.ts";
 import { isThenable, takesPromise } from "../runtime/boundary/marshal.ts";
 import { Suspension } from "../runtime/suspension/async_call.ts";
-import { NAN_RULES } from "../nans.ts";
 import { type ControlContext, fuelUnits } from "../runtime/suspension/call_limits.ts";
 import type { BoundaryFunction, CallRecorder, RecordedCall } from "../runtime/suspension/call_recorder.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
@@ -26,7 +25,8 @@ import { moduleHash } from "../runtime/snapshot/snapshot.ts";
 import { type GuestThread, unexpectedPromise } from "../runtime/thread/guest_thread.ts";
 import { parseModule } from "../text_format.ts";
 import { type FuncType, isRef, V128 } from "../wasm/types.ts";
-import { EVENT } from "./events.ts";
+import { codeBits, EVENT } from "./events.ts";
+import { writeExhaustion } from "./exhaustion.ts";
 import { HostChanges, stateHash, writeGlobalValue } from "./host_changes.ts";
 import { LogWriter, sha256 } from "./log_file.ts";
 import { convertResult, convertValue, resultList, Values } from "./values.ts";
@@ -90,6 +90,8 @@ export interface RecordingEnd {
  * ```
  */
 export class Recorder implements CallRecorder {
+  /** @internal */
+  readonly isReplay = false;
   readonly #module: Uint8Array;
   readonly #log: LogWriter;
   readonly #values: Values;
@@ -103,6 +105,8 @@ export class Recorder implements CallRecorder {
   #hasState = false;
   /** The error because of which the log is incomplete. */
   #failure: unknown;
+  /** The last error for an exhausted stack, with the activations at that time. */
+  #exhaustion: { readonly error: Error; readonly path: readonly number[] } | undefined;
   #isGuest = false;
   #frame: Frame = newFrame();
   /** The number of calls in progress, suspended ones excluded. */
@@ -135,6 +139,7 @@ export class Recorder implements CallRecorder {
       initialize();
       this.#log.event(EVENT.READY);
     } catch (error) {
+      this.#writeExhaustion(error);
       this.#values.writeError(this.#log.event(EVENT.THREW), error);
       throw error;
     } finally {
@@ -153,7 +158,8 @@ export class Recorder implements CallRecorder {
       this.#taken(value, index, position);
     });
     const out = this.#log.event(EVENT.BEGIN);
-    out.u8((module.fuel ? 1 : 0) | NAN_RULES.indexOf(module.nans) << 1);
+    const { fuel, nans, stack } = module;
+    out.u8(codeBits({ fuel, nans, stack: stack === "native" ? stack : "counted" }));
     this.#writeLimits(out, limits);
     this.#writeImports(out, instance);
     this.#changes.writeImports(out);
@@ -207,6 +213,18 @@ export class Recorder implements CallRecorder {
       if (this.#isFinished) return call(...args);
       return this.#call(index, type, call, this.#converted(type, args));
     };
+  }
+
+  /** @internal */
+  exhausted(error: Error, path: () => readonly number[]): void {
+    if (this.#isFinished || this.#instance!.module.stack !== "native") return;
+    const found = path();
+    if (found.length > 0) this.#exhaustion = { error, path: found };
+  }
+
+  /** @internal */
+  isExhaustedAt(): boolean {
+    return false;
   }
 
   /** @internal */
@@ -407,9 +425,19 @@ export class Recorder implements CallRecorder {
       out.u64BigInt(this.#entered - poll.fuel);
       return;
     }
+    this.#writeExhaustion(error);
     const out = this.#log.event(EVENT.THREW);
     out.u32(frame.call);
     this.#values.writeError(out, error);
+  }
+
+  /** If `error` is for an exhausted stack, writes the call at which that happened. */
+  #writeExhaustion(error: unknown): void {
+    const exhaustion = this.#exhaustion;
+    if (exhaustion === undefined || exhaustion.error !== error) return;
+    this.#exhaustion = undefined;
+    writeExhaustion(this.#log.event(EVENT.EXHAUSTED), exhaustion.path);
+    this.#log.hasExhaustion = true;
   }
 
   #stopped(frame: Frame, error: unknown): void {

@@ -13,9 +13,8 @@ import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { toHex } from "../base/hex.ts";
 import { NewEngine } from "../engine.ts";
-import { MalformedError, TrapError } from "../errors.ts";
+import { ExhaustionError, MalformedError, TrapError } from "../errors.ts";
 import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
-import { NAN_RULES } from "../nans.ts";
 import { Tag } from "../runtime/exceptions/exception.ts";
 import type { ControlContext } from "../runtime/suspension/call_limits.ts";
 import { startCall, Suspension } from "../runtime/suspension/async_call.ts";
@@ -31,14 +30,20 @@ import { Memory } from "../runtime/memory/memory.ts";
 import { realmStore } from "../runtime/realm_store.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
 import type { EngineOptions } from "../settings.ts";
+import type { StackRule } from "../stack_rules.ts";
 import { closeFuncType } from "../wasm/subtype.ts";
 import { type FuncType, I64, isRef } from "../wasm/types.ts";
-import { EVENT, EVENT_NAMES } from "./events.ts";
+import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
+import { type Exhaustion, isAt, readExhaustion } from "./exhaustion.ts";
 import { applyChanges, readGlobalValue, stateHash } from "./host_changes.ts";
 import { LogReader, RecordingError } from "./log_file.ts";
 import { resultList, Values } from "./values.ts";
 
 const FUEL = THREAD.FUEL >> 3;
+const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
+const DEPTH_STOP = THREAD.DEPTH_STOP >> 2;
+/** The value of THREAD.DEPTH_LEFT without a limit. */
+const UNCOUNTED_DEPTH = 0x7fffffff;
 
 /** A call of the host in a replay. */
 export interface ReplayedHostCall {
@@ -110,6 +115,8 @@ interface Interruption {
 }
 
 class Replay implements CallRecorder {
+  /** @internal */
+  readonly isReplay = true;
   readonly #log: LogReader;
   readonly #options: ReplayOptions;
   readonly #store: Store;
@@ -118,6 +125,12 @@ class Replay implements CallRecorder {
   readonly #imports: { module: string; name: string }[] = [];
   #instance: Instance | undefined;
   #interruption: Interruption | undefined;
+  /** The end of the stack before the host gets control again. */
+  #exhaustion: Exhaustion | undefined;
+  /** True once the guest has got there. */
+  #isExhausted = false;
+  /** The error for the stack of the replay itself, which should never be exhausted. */
+  #ownExhaustion: Error | undefined;
   #begun: { error: unknown } | undefined;
   #asynchronous = 0;
   #depth = 0;
@@ -164,16 +177,15 @@ class Replay implements CallRecorder {
   #instantiate(): void {
     if (this.#log.kind !== EVENT.BEGIN) this.#log.fail("it does not begin with an instantiation");
     const reader = this.#log.event();
-    const code = reader.u8();
-    const fuel = (code & 1) === 1;
-    const nans = NAN_RULES[code >> 1] ?? reader.fail("unknown NaNs", reader.pos - 1);
+    const code = readCode(reader);
     const [maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes] = [0, 0, 0, 0].map(() => {
       return Number(reader.u64BigInt());
     });
     const limits: Required<InstanceLimits> = { maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes };
     const { observe: _, ...engine } = this.#options;
-    const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, nans, fuel })
+    const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, ...this.#codeOptions(code) })
       .compile(this.#log.module).internal;
+    if (code.stack === "native" && module.stack === "counted") reader.fail("a native stack for tail calls");
     try {
       const imports = this.#readImports(reader, module);
       instantiate(this.#store, module, imports, limits, { record: this }, undefined, true);
@@ -183,9 +195,23 @@ class Replay implements CallRecorder {
     }
     const failure = this.#begun?.error;
     this.#error = failure;
+    this.#afterExhaustion(failure);
     this.#expect(failure === undefined ? EVENT.READY : EVENT.THREW, (out) => {
       if (failure !== undefined) this.#values.writeError(out, failure);
     });
+  }
+
+  /** The options of code that repeats the recorded code. */
+  #codeOptions({ fuel, nans, stack }: RecordedCode): EngineOptions {
+    const rule: StackRule = stack === "native" && this.#log.hasExhaustion ? "logged" : stack;
+    // Code of the tier auto is replaced while it runs, for which the depth must be counted.
+    const { tier } = this.#options;
+    return {
+      fuel,
+      nans,
+      stack: rule as "native",
+      ...(rule !== "counted" && tier === "auto" ? { tier: "optimizing" } : {}),
+    };
   }
 
   /** @internal */
@@ -194,6 +220,7 @@ class Replay implements CallRecorder {
     // The rest of BEGIN: the contents of imported memories and tables.
     applyChanges(this.#log.current, this.#instance, this.#values);
     this.#begun = { error: undefined };
+    this.#arm();
     try {
       initialize();
     } catch (error) {
@@ -210,6 +237,16 @@ class Replay implements CallRecorder {
   /** @internal */
   exportedFunction(_index: number, call: BoundaryFunction): BoundaryFunction {
     return call;
+  }
+
+  /** @internal */
+  exhausted(error: Error): void {
+    this.#ownExhaustion = error;
+  }
+
+  /** @internal */
+  isExhaustedAt(path: (most?: number) => readonly number[]): boolean {
+    return this.#isExhausted = this.#exhaustion !== undefined && isAt(this.#exhaustion, path);
   }
 
   /** @internal */
@@ -359,11 +396,15 @@ class Replay implements CallRecorder {
   /** Runs a part of a call. */
   #run(action: () => void): void {
     const outer = this.#cell;
+    const { i32 } = this.#store.thread.state;
+    const depthLeft = i32[DEPTH_LEFT];
+    if (!this.#countsUnits) i32[DEPTH_LEFT] = UNCOUNTED_DEPTH;
     this.#depth++;
     try {
       action();
     } finally {
       this.#depth--;
+      i32[DEPTH_LEFT] = depthLeft;
       if (this.#depth === 0) this.#fuel += outer - this.#cell;
     }
     if (this.#departure !== undefined) throw this.#departure;
@@ -400,9 +441,9 @@ class Replay implements CallRecorder {
       if (kind === EVENT.SUSPEND) return this.#suspend(number);
       const results = kind === EVENT.RETURN ? this.#values.readAll(reader) : [];
       const error = kind === EVENT.THROW ? this.#values.readError(reader) : undefined;
+      if (kind === EVENT.RETURN) this.#observe(index, args, results);
       this.#arm();
       if (kind === EVENT.THROW) throw new HostThrow(error);
-      this.#observe(index, args, results);
       return this.#typeOf(index).results.length === 1 ? results[0] : results;
     }
   }
@@ -433,6 +474,7 @@ class Replay implements CallRecorder {
   #threw(call: number, given: unknown): void {
     this.#atEnd(() => {
       const error = this.#interrupted(given);
+      this.#afterExhaustion(given);
       if (error === undefined) {
         this.#expect(EVENT.THREW, (out) => {
           out.u32(call);
@@ -463,12 +505,46 @@ class Replay implements CallRecorder {
    */
   #arm(): void {
     this.#interruption = undefined;
+    this.#armStack();
     if (this.#log.kind !== EVENT.INTERRUPTED) return;
     const reader = this.#log.peek();
     reader.u32();
     const used = reader.u64BigInt();
     this.#interruption = { debt: this.#cell - used };
     this.#cell = used;
+  }
+
+  /** If the guest exhausts its stack before the host gets control again, lets it stop at that depth. */
+  #armStack(): void {
+    this.#isExhausted = false;
+    this.#exhaustion = undefined;
+    if (this.#log.kind === EVENT.EXHAUSTED) {
+      if (!this.#log.hasExhaustion) this.#log.fail("an exhausted stack that its end does not announce");
+      this.#exhaustion = readExhaustion(this.#log.peek());
+    }
+    this.#store.thread.state.i32[DEPTH_STOP] = -(this.#exhaustion?.depth ?? 0);
+  }
+
+  /** Consumes the event of an exhausted stack if `error` is its. Departs if the replay itself has too little stack. */
+  #afterExhaustion(error: unknown): void {
+    const exhaustion = this.#exhaustion;
+    this.#exhaustion = undefined;
+    if (!(error instanceof ExhaustionError)) return;
+    if (this.#isExhausted) {
+      this.#isExhausted = false;
+      readExhaustion(this.#log.event());
+    } else if (error === this.#ownExhaustion && !this.#countsUnits) {
+      this.#depart(
+        exhaustion === undefined
+          ? "exhausts the stack of the replay, whose code has larger frames: the tier optimizing may repeat it"
+          : `exhausts the stack of the replay, but not at the recorded call, at ${exhaustion.depth} activations`,
+      );
+    }
+  }
+
+  /** Whether the code repeats code that counts the depth of calls, so that it exhausts its stack by itself. */
+  get #countsUnits(): boolean {
+    return this.#instance!.module.stack === "counted";
   }
 
   /** The interruption in place of the trap that `#arm` has caused. */

@@ -12,6 +12,7 @@
  * and on every processor.
  */
 import { doubled } from "../base/columns.ts";
+import type { StackRule } from "../stack_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Expr } from "../wasm/module.ts";
@@ -42,9 +43,29 @@ const CALL_FORMS: ReadonlyMap<number, CallForm> = new Map([
 ]);
 const REF_FUNC = idOf("ref.func");
 
-/** By defined function of `valid`: 1 if its activations count. */
-export function countedFunctions(valid: ValidModule): Uint8Array {
-  return new CallGraph(valid).counted();
+/** By defined function of `valid`: 1 if its activations count under `rule`, which is the module's own. */
+export function countedFunctions(valid: ValidModule, rule: StackRule = "counted"): Uint8Array {
+  if (rule === "counted") return new CallGraph(valid).counted();
+  return new Uint8Array(valid.funcs.length).fill(rule === "native" ? 0 : 1);
+}
+
+/**
+ * The rule by which a module limits the depth of calls if `rule` is wanted. A module with tail calls counts: its
+ * machine frames depend on the functions that a tail call has replaced, so no replay could find the call that exhausted
+ * the stack.
+ */
+export function stackRuleOf(valid: ValidModule, rule: StackRule): StackRule {
+  return rule === "native" && hasTailCalls(valid) ? "counted" : rule;
+}
+
+function hasTailCalls({ funcs }: ValidModule): boolean {
+  const reader = new CodeReader(new Uint8Array(0));
+  return funcs.some(({ body: { bytes, offset } }) => {
+    reader.reset(bytes, 0, bytes.length, offset);
+    skipLocals(reader);
+    while (!reader.done) if (CALL_FORMS.get(reader.next())?.isTail === true) return true;
+    return false;
+  });
 }
 
 /**

@@ -9,6 +9,9 @@
  * call ends; a tail call passes on the amount that its caller received. Inlined bodies subtract their share too. Only
  * functions that can reach a cycle of calls count (counted_functions.ts). The native stack is much larger than these
  * units require.
+ *
+ * With the stack rule `native` nothing counts. With `logged`, for replays, the units are activations, of all functions;
+ * nothing traps by itself, but the activation of depth THREAD.DEPTH_STOP asks the runtime before it has any effect.
  */
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
 import { canonicalLanes } from "../ir/canonical_nan.ts";
@@ -16,6 +19,8 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
+import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
+import { callBuiltin } from "./builtin_calls.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "./counted_functions.ts";
 import { MAKES_NAN } from "./imitated_nans.ts";
 import type { Translation } from "./translation.ts";
@@ -57,8 +62,22 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
     t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
+  if (env.stack === "logged") {
+    t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(1));
+    checkStack(t);
+    return;
+  }
   t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(ACTIVATION_UNITS + locals * LOCAL_UNITS));
   b.trapIf(b.binary(OP.LT_S, I32, t.depthLeft, b.i32(0)), TRAP.STACK_EXHAUSTED);
+}
+
+/** Calls the runtime if this activation has the depth at which the recorded run exhausted its stack. */
+function checkStack(t: Translation): void {
+  const { b, env } = t;
+  const stop = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_STOP);
+  const other = branchAhead(t, b.binary(OP.NE, I32, t.depthLeft, stop));
+  callBuiltin(t, "check_stack");
+  joinEdges(t, [other, jumpAhead(t, 0)], NONE);
 }
 
 /**

@@ -9,6 +9,7 @@
  * memory 0.
  */
 import type { NanCode } from "../nans.ts";
+import type { StackRule } from "../stack_rules.ts";
 import type { OptimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
@@ -46,6 +47,8 @@ export interface EnvOptions {
   deterministic?: boolean;
   /** The NaNs of deterministic code; `canonical` by default. */
   nanCode?: NanCode;
+  /** How deterministic code limits the depth of calls; `counted` by default. */
+  stack?: StackRule;
   /** Give positions to pure instructions too: for tools. The code is the same. */
   allPositions?: boolean;
   optimizations: OptimizationSet;
@@ -62,6 +65,7 @@ export interface ModuleEnv extends ModuleInterface {
   readonly fuel: boolean;
   readonly deterministic: boolean;
   readonly nanCode: NanCode;
+  readonly stack: StackRule;
   /** By defined function: whether it counts the depth of calls (counted_functions.ts); empty unless deterministic. */
   readonly counted: Uint8Array;
   readonly allPositions: boolean;
@@ -131,7 +135,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
     nanCode: options.nanCode ?? (options.deterministic === true ? "canonical" : "any"),
-    counted: options.deterministic === true ? countedFunctions(valid) : new Uint8Array(0),
+    counted: options.deterministic === true ? countedFunctions(valid, options.stack) : new Uint8Array(0),
+    stack: options.stack ?? "counted",
     allPositions: options.allPositions ?? false,
     depthRegion,
     optimizations: options.optimizations,

@@ -63,6 +63,7 @@ const { ADDRESS, PAYLOAD, RESULT } = PLACE;
 const THREAD_FIELDS = [
   { at: THREAD.FUEL, bytes: 8, store: true },
   { at: THREAD.DEPTH_LEFT, bytes: 4, store: true },
+  { at: THREAD.DEPTH_STOP, bytes: 4, store: false },
   { at: THREAD.CAUGHT_TAG, bytes: 8, store: false },
 ] as const;
 

@@ -90,12 +90,13 @@ function coredumpText({ program, threads, memories, globals, modules }: Coredump
 }
 
 function recordingText(facts: RecordingFacts, colors: Palette): string {
-  const { bytes, module, metered, nans, events, calls, hostCalls, fuel, hash, first } = facts;
+  const { bytes, module, metered, nans, stack, events, calls, hostCalls, fuel, hash, first } = facts;
   const rows = [
     ["  module", `${bytesText(module.bytes)} bytes, sha256 ${module.sha256}`],
     ["  events", `${events}, ${calls} calls of functions`],
     ["  fuel", metered ? fuel : "not counted"],
     ["  NaNs", nans],
+    ["  stack", stack],
     ["  state", `sha256 ${hash}`],
   ];
   const imports = [...hostCalls].sort((a, b) => b.calls - a.calls).map((one) => [

@@ -41,6 +41,8 @@ function recordableEngine(engine: EngineOptions, isRecorded: boolean): EngineOpt
     ...engine,
     deterministic: true,
     nans: "processor",
+    // Only a count repeats the depth of code that is replaced while it runs.
+    stack: engine.tier === "auto" ? "counted" : "native",
     ...(engine.interruptible === true ? { fuel: true } : {}),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Random programs with recordings. In: a seed. Out: the number of recordings, after each was replayed in both tiers and
- * bounds modes with the same hash and fuel. The recorded program also has the same trace as one without a recorder.
+ * Random programs with recordings, and of each seed one that recurses until the stack or the fuel is exhausted. In: a
+ * seed. Out: the number of recordings, after each was replayed in both tiers and bounds modes with the same hash and
+ * fuel. The recorded program also has the same trace as one without a recorder.
  *
  * Modules that share memories, tables or globals cannot be recorded; such a case is left out of the comparison of
  * traces, but the instances that exist are recorded and replayed.
@@ -12,8 +13,9 @@ import { COMPILED_FEATURES } from "./compare.ts";
 import { generateModules } from "./generate_module.ts";
 import { runScenario } from "./scenario.ts";
 import { type Subject, waft } from "./subject.ts";
+import { runRecursive } from "../support/recursive_programs.ts";
 
-const OPTIONS: EngineOptions = { deterministic: true, fuel: true, nans: "processor" };
+const OPTIONS: EngineOptions = { deterministic: true, fuel: true, nans: "processor", stack: "native" };
 const FEATURES = COMPILED_FEATURES.filter((name) => name !== "threads");
 const REPLAYS: readonly ReplayOptions[] = [
   { tier: "optimizing", bounds: "guard" },
@@ -62,6 +64,9 @@ export function replayPrograms(
     for (const [k, recorder] of recorders.entries()) {
       replayOne(recorder, `seed ${seed}, module ${k}`, sums, (log) => logs?.(log, seed));
     }
+    const tier = seed % 2 === 0 ? "optimizing" : "baseline";
+    const { recorder } = runRecursive(seed, { ...OPTIONS, tier });
+    replayOne(recorder, `seed ${seed}, recursive program`, sums, (log) => logs?.(log, seed));
   }
   return sums;
 }

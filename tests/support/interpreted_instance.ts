@@ -482,6 +482,8 @@ export class InterpretedInstance implements World {
           throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
         }
         return [0n];
+      case "check_stack":
+        throw new Error("The interpreter does not run code with the stack rule logged");
       case "memory_init":
         return this.#memoryInit(Number(a), Number(b), c, d, e);
       case "data_drop":

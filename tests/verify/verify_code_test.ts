@@ -73,6 +73,15 @@ Deno.test("optimized code of programs is proven", () => {
   }
 });
 
+Deno.test("code of recordings and of their replays is proven", () => {
+  for (const stack of ["native", "logged"] as const) {
+    for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
+      const options: CompileOptions = { ...architecture, deterministic: true, nans: "x64", stack };
+      for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
+    }
+  }
+});
+
 Deno.test("baseline code of programs is proven, with guard pages and with explicit bounds", () => {
   for (const explicitBounds of [false, true]) {
     for (const architecture of [OPTIONS, ARM64_OPTIONS]) {

@@ -8,6 +8,7 @@ import { Bug, type SourcePlace } from "../../errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
 import type { NanRule } from "../../nans.ts";
+import type { StackRule } from "../../stack_rules.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
@@ -40,6 +41,8 @@ export class CompiledModule implements ImageOwner {
   readonly deterministic: boolean;
   /** The NaNs of deterministic code. */
   readonly nans: NanRule;
+  /** How deterministic code limits the depth of calls. */
+  readonly stack: StackRule;
   /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
   readonly funcTypes: readonly FuncType[];
@@ -98,6 +101,7 @@ export class CompiledModule implements ImageOwner {
     this.fuel = parts.fuel;
     this.deterministic = parts.deterministic;
     this.nans = parts.nans;
+    this.stack = parts.stack;
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
@@ -154,6 +158,11 @@ export class CompiledModule implements ImageOwner {
       this.#lines = lines ?? (() => undefined);
     }
     return this.#lines(offset - this.#codeStart);
+  }
+
+  /** True if code counts the depth of calls in THREAD.DEPTH_LEFT. */
+  get countsDepth(): boolean {
+    return this.deterministic && this.stack !== "native";
   }
 
   /** The inline sites by index of the defined function, read on first use. */

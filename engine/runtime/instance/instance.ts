@@ -73,7 +73,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   outward: ((error: unknown) => unknown) | undefined;
   /** Records its calls and those of its imports, if set. */
   recorder: CallRecorder | undefined;
-  /** The stack budget of its calls in abstract units; for deterministic code only. */
+  /** The stack budget of its calls in abstract units; for code that counts the depth of calls only. */
   stackUnits = 0;
   closed = false;
   #group: InstanceGroup | undefined;
@@ -162,7 +162,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const record = this.recordOffset(index);
     const type = module.funcTypes[index];
     let fn = makeCallIn(type, this.#callInEnv(index));
-    if (module.deterministic) {
+    if (module.countsDepth) {
       const plain = fn;
       fn = (...args) => this.store.thread.withDepth(this.stackUnits, () => plain(...args));
     }
@@ -378,6 +378,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "array_init_data":
       case "array_init_elem":
         this.#initArray(name);
+        return;
+      case "check_stack":
+        this.store.checkStack(this.recorder);
         return;
       case "memory_move":
       case "memory_set":

@@ -107,10 +107,11 @@ export function instantiate(
     block.region,
     block.offset,
     instance.number,
-    module.deterministic ? Infinity : limits.maxStackBytes,
+    module.countsDepth || context.record?.isReplay === true ? Infinity : limits.maxStackBytes,
     module.fuel,
   );
-  instance.stackUnits = Math.min(limits.maxStackBytes, STACK_BYTES);
+  // Code of a replay counts down from zero.
+  instance.stackUnits = module.stack === "logged" ? 0 : Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   instance.maxHeapBytes = limits.maxHeapBytes;
   instance.outward = context.errors;

@@ -10,7 +10,7 @@ import type { Instance } from "./instance.ts";
  * results in the same form. Throws the errors of an exported function.
  */
 export function callRaw(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
-  if (!instance.module.deterministic) return call(instance, funcIndex, args);
+  if (!instance.module.countsDepth) return call(instance, funcIndex, args);
   return instance.store.thread.withDepth(instance.stackUnits, () => call(instance, funcIndex, args));
 }
 

@@ -6,7 +6,7 @@
 import { CONTEXT, GUARD_RESERVATION, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
-import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { Bug, ExhaustionError, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -15,6 +15,7 @@ import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
+import type { CallRecorder } from "../suspension/call_recorder.ts";
 import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { Exception, leaveGuest } from "../exceptions/exception.ts";
@@ -31,7 +32,7 @@ import type { Memory } from "../memory/memory.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
 import { writeCoredump } from "../traps/coredump.ts";
-import { parkedStack, type StackDump, trapError } from "../traps/trap_error.ts";
+import { activationsOf, parkedStack, type StackDump, trapError } from "../traps/trap_error.ts";
 import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
@@ -314,7 +315,18 @@ export class Store implements ReferenceBoundary {
 
   /** The error of the trap that the thread state describes. */
   #trapError(): Error {
-    return this.#withAccess(trapError(this.thread, (address) => this.moduleAt(address), this.#dump()));
+    const error = this.#withAccess(trapError(this.thread, (address) => this.moduleAt(address), this.#dump()));
+    const recorder = error instanceof ExhaustionError ? this.#currentInstance()?.recorder : undefined;
+    recorder?.exhausted(error, () => activationsOf(this.thread, (address) => this.moduleAt(address), false));
+    return error;
+  }
+
+  /** Traps if the parked code of a replay has reached the call at which the recorded run exhausted its stack. */
+  checkStack(recorder: CallRecorder | undefined): void {
+    const path = (most?: number) => activationsOf(this.thread, (address) => this.moduleAt(address), true, most);
+    if (recorder?.isExhaustedAt(path) === true) {
+      throw this.trapInBuiltin(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED], ExhaustionError);
+    }
   }
 
   /** The instance whose code trapped or is parked. */
@@ -339,10 +351,10 @@ export class Store implements ReferenceBoundary {
   }
 
   /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
-  trapInBuiltin(message: string): TrapError {
+  trapInBuiltin(message: string, Trap: typeof TrapError = TrapError): TrapError {
     const stack = parkedStack(this.thread, (address) => this.moduleAt(address));
     const dump = this.#dump();
-    return new TrapError(message, stack.frames, dump === undefined ? undefined : (program) => dump(stack, program));
+    return new Trap(message, stack.frames, dump === undefined ? undefined : (program) => dump(stack, program));
   }
 
   /** Makes a table or global of the host a root. */

@@ -75,12 +75,12 @@ const ENTER = {
 
 /** The parts of an instance that an asynchronous call uses. */
 interface SuspendableInstance extends LimitedInstance {
-  readonly module: LimitedInstance["module"] & { readonly deterministic: boolean };
+  readonly module: LimitedInstance["module"] & { readonly countsDepth: boolean };
   readonly closed: boolean;
   /** The VM context. */
   readonly block: { readonly address: number };
   readonly hostServices: readonly HostService[];
-  /** The stack budget of its calls in abstract units; for deterministic code only. */
+  /** The stack budget of its calls in abstract units; for code that counts the depth of calls only. */
   readonly stackUnits: number;
   /** Maps errors to the values that callers receive. */
   readonly outward: ((error: unknown) => unknown) | undefined;
@@ -348,7 +348,7 @@ class AsyncCall {
     instance.enter();
     this.#halves.begin(this.#args);
     this.#args = NO_ARGUMENTS;
-    if (instance.module.deterministic) {
+    if (instance.module.countsDepth) {
       const { i32 } = thread.state;
       i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT], instance.stackUnits);
     }

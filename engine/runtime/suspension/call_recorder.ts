@@ -21,6 +21,8 @@ export interface RecordedCall {
 
 /** The recorder of one instance. */
 export interface CallRecorder {
+  /** True if the calls of the instance repeat a recording: its code may use all of the thread's stack. */
+  readonly isReplay: boolean;
   /**
    * Called once for `instance`, a runtime instance whose imports are linked, with the limits of the instance. Runs
    * `initialize`, which runs its segments.
@@ -30,6 +32,13 @@ export interface CallRecorder {
   hostFunction(index: number, call: BoundaryFunction): BoundaryFunction;
   /** The exported function that JavaScript gets in place of `call`, which calls function `index`. */
   exportedFunction(index: number, call: BoundaryFunction): BoundaryFunction;
+  /** The code has exhausted its stack, for which it gets `error`; `path` finds its activations (trap_error.ts). */
+  exhausted(error: Error, path: () => readonly number[]): void;
+  /**
+   * Whether a replay ends at the activations that `path` finds, at most `most` numbers if that is given: because the
+   * recorded run has exhausted its stack there.
+   */
+  isExhaustedAt(path: (most?: number) => readonly number[]): boolean;
   /** The call of function `index` under `context`; undefined if it needs no recording. */
   asynchronousCall(
     index: number,

@@ -2,7 +2,7 @@
  * Errors of traps. In: the thread state at the trap. Out: a TrapError, or an ExhaustionError for a stack overflow, with
  * the specification's message and the guest frames; a Bug for a fault at an address without a trap site. The trap table
  * of the image maps the program counter to the trap; the stack walk follows return addresses through the call-site
- * tables, because compiled code has no frame pointer.
+ * tables, because compiled code has no frame pointer. `activationsOf` gives the whole stack as numbers.
  */
 import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../errors.ts";
@@ -27,8 +27,16 @@ export interface ImageOwner {
   readonly valid: object;
 }
 
+/** Receives frames of a stack walk, innermost first. */
+interface FrameList {
+  /** True if the walk may end. */
+  readonly isFull: boolean;
+  /** Adds the frame of function `funcIndex` at code offset `offset`. */
+  add(owner: ImageOwner, funcIndex: number, offset: number): void;
+}
+
 /** The guest's stack, innermost frame first, and the module of each frame as {@linkcode ImageOwner.valid}. */
-export class GuestStack {
+export class GuestStack implements FrameList {
   readonly frames: TrapFrame[] = [];
   readonly modules: object[] = [];
 
@@ -37,7 +45,6 @@ export class GuestStack {
     return this.frames.length >= MAX_FRAMES;
   }
 
-  /** Adds the frame of function `funcIndex` at code offset `offset`. */
   add(owner: ImageOwner, funcIndex: number, offset: number): void {
     this.frames.push(frameOf(owner, funcIndex, offset));
     this.modules.push(owner.valid);
@@ -100,16 +107,64 @@ const PARK_WORDS = 16;
 /** The frames of parked code, starting at the first known return address above the parked stack pointer. */
 export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStack {
   const found = new GuestStack();
+  walkParked(found, thread, lookup);
+  return found;
+}
+
+function walkParked(found: FrameList, thread: GuestThread, lookup: ImageLookup): void {
   const sp = thread.state.word(THREAD.GUEST_SP);
   const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
   for (let i = 0; i < words; i++) {
     const pc = thread.stackWord(sp + i * 8);
     if (callerAt(lookup, pc)?.image.callSiteAt(pc) !== undefined) {
-      walk(found, thread, sp + i * 8, lookup);
-      break;
+      return walk(found, thread, sp + i * 8, lookup);
     }
   }
-  return found;
+}
+
+/** The functions of a stack and the offsets of their calls. */
+class Activations implements FrameList {
+  readonly numbers: number[] = [];
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get isFull(): boolean {
+    return this.numbers.length >= this.#most;
+  }
+
+  add(_owner: ImageOwner, funcIndex: number, offset: number): void {
+    // The place in the innermost function depends on the code that asks.
+    if (this.numbers.length > 0) this.numbers.push(offset);
+    this.numbers.push(funcIndex);
+  }
+}
+
+/**
+ * All activations of the innermost call from JavaScript, inlined ones included, innermost first: a function index, and
+ * for each further activation the offset of its call and its function index. The code has trapped, or it `isParked`.
+ * For code without tail calls, the numbers do not depend on the tier. The walk ends when there are `most` numbers.
+ */
+export function activationsOf(
+  thread: GuestThread,
+  lookup: ImageLookup,
+  isParked: boolean,
+  most = Infinity,
+): readonly number[] {
+  const found = new Activations(most);
+  if (isParked) walkParked(found, thread, lookup);
+  else {
+    const pc = thread.state.word(THREAD.TRAP_PC);
+    const owner = callerAt(lookup, pc);
+    const site = owner?.image.trapSiteAt(pc, false);
+    if (owner !== undefined && site !== undefined) {
+      addFrames(found, owner, pc - 1, site.pos, site.site);
+      walk(found, thread, thread.state.word(THREAD.TRAP_SP) + site.frame, lookup);
+    }
+  }
+  return found.numbers;
 }
 
 /** A frame of function `funcIndex` at code offset `offset`. */
@@ -127,7 +182,7 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
 }
 
 /** Adds the frames of a call or trap site, innermost inlined call first. */
-function addFrames(found: GuestStack, owner: ImageOwner, pc: number, pos: number, site: number): void {
+function addFrames(found: FrameList, owner: ImageOwner, pc: number, pos: number, site: number): void {
   const defined = owner.image.functionAt(pc);
   if (defined < 0 || owner.internal) return;
   const sites = owner.inlineSites(defined);
@@ -141,7 +196,7 @@ function addFrames(found: GuestStack, owner: ImageOwner, pc: number, pos: number
 }
 
 /** Adds frames by following return addresses, starting with the one stored at `at`, while they belong to images. */
-function walk(found: GuestStack, thread: GuestThread, at: number, lookup: ImageLookup): void {
+function walk(found: FrameList, thread: GuestThread, at: number, lookup: ImageLookup): void {
   const { stack, stackLow: low, stackHigh: high } = thread;
   while (!found.isFull && at >= low && at + 8 <= high) {
     const pc = stack.word(at - low);
