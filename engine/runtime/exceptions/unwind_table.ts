@@ -4,7 +4,7 @@
  * address in the thread state.
  *
  * Invariant: every entry belongs to a live image. When an image is released the table is dropped, and rebuilt on
- * demand.
+ * demand. At least half of the entries are free: the table doubles, so that many images cost linear time.
  */
 import { THREAD, UNWIND_ENTRY, UNWIND_HASH } from "../../abi/context_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
@@ -22,6 +22,8 @@ export class UnwindTable {
   #unwinds = new WeakMap<CodeImage, number>();
   readonly #images = new Set<CodeImage>();
   #sites = 0;
+  /** Size of the table in entries, a power of two of at least twice the number of sites. */
+  #entries = 0;
   #region: NativeRegion | undefined;
 
   constructor(host: Host, state: NativeRegion) {
@@ -39,7 +41,8 @@ export class UnwindTable {
     this.#images.add(image);
     this.#sites += sites;
     try {
-      this.#build();
+      if (this.#region !== undefined && this.#sites * 2 <= this.#entries) this.#add(image, this.#region);
+      else this.#build();
     } catch {
       this.#clear(); // without memory for the table, the runtime unwinds
     }
@@ -68,15 +71,17 @@ export class UnwindTable {
     this.#release();
     let entries = this.#host.pageSize / UNWIND_ENTRY.SIZE;
     while (entries < this.#sites * 2) entries *= 2;
+    this.#entries = entries;
     const bytes = entries * UNWIND_ENTRY.SIZE;
     this.#region = new NativeRegion(this.#host, this.#host.reserve(bytes, PROT.READ | PROT.WRITE), bytes);
-    for (const image of this.#images) this.#add(image, this.#region, entries - 1);
+    for (const image of this.#images) this.#add(image, this.#region);
     this.#state.u32[THREAD.UNWIND_MASK >> 2] = entries - 1;
     this.#state.setWord(THREAD.UNWIND, this.#region.address);
   }
 
-  #add({ base, tables }: CodeImage, region: NativeRegion, mask: number): void {
+  #add({ base, tables }: CodeImage, region: NativeRegion): void {
     const { u32, i32 } = region;
+    const mask = this.#entries - 1;
     const { callReturn, callFrame, callLanding, callCross } = tables;
     for (let k = 0; k < callReturn.length; k++) {
       const address = base + callReturn[k];
