@@ -93,7 +93,7 @@ interface ServiceParts {
   deliver: (value: unknown) => void;
 }
 
-/** Factories by the key of a function type. */
+/** Factories by {@linkcode sourceKey}. */
 const callInFactories = new Map<string, CallInFactory>();
 const hostFactories = new Map<string, HostFactory>();
 
@@ -104,10 +104,11 @@ export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
       throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
     };
   }
-  const key = `${type.params.join()}>${type.results.join()}`;
+  const key = sourceKey(type);
   let factory = callInFactories.get(key);
   if (factory === undefined) {
-    factory = compileSource<CallInFactory>(callInSource(type)) ?? ((env) => interpretedCallIn(type, env));
+    factory = compileSource<CallInFactory>(callInSource(type));
+    if (factory === undefined) return interpretedCallIn(type, env);
     callInFactories.set(key, factory);
   }
   return factory(env, [...type.params, ...type.results], wordAsDouble);
@@ -171,13 +172,23 @@ function serviceParts(type: FuncType, env: Parameters<HostFactory>[0]): ServiceP
     };
     return { service: refuse, deliver: refuse };
   }
-  const key = `${type.params.join()}>${type.results.join()}`;
+  const key = sourceKey(type);
   let factory = hostFactories.get(key);
   if (factory === undefined) {
-    factory = compileSource<HostFactory>(hostSource(type)) ?? ((env) => interpretedHost(type, env));
+    factory = compileSource<HostFactory>(hostSource(type));
+    if (factory === undefined) return interpretedHost(type, env);
     hostFactories.set(key, factory);
   }
   return factory(env, [...type.params, ...type.results]);
+}
+
+/**
+ * The key of the function types with the same source: the source knows reference types only by whether they take host
+ * values, and receives the types themselves.
+ */
+function sourceKey({ params, results }: FuncType): string {
+  const name = (type: ValType) => isRef(type) ? (takesHostValues(type) ? "host" : "ref") : type;
+  return `${params.map(name)}>${results.map(name)}`;
 }
 
 /** False once the realm has refused `new Function`. */
