@@ -8,6 +8,7 @@
  * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
+import { bodyBytes } from "./baseline/module_tables.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
 import { alignImage } from "./codegen/align_image.ts";
@@ -198,8 +199,7 @@ const MOST_STUBS = 1 << 18;
 /** Lets the code be written to its place, if the module is large enough. */
 function enterStorage(valid: ValidModule, code: MachineCode, { storage }: CompileOptions): void {
   if (storage === undefined) return;
-  let bytes = 0;
-  for (const { body } of valid.funcs) bytes += body.bytes.length;
+  const bytes = bodyBytes(valid.funcs);
   const memory = bytes < STORAGE_FROM ? undefined : storage(bytes * MOST_EXPANSION + MOST_STUBS);
   if (memory !== undefined) code.enter(memory);
 }

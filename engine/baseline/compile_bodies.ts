@@ -11,6 +11,7 @@ import { Bug } from "../errors.ts";
 import { ALL_FEATURE_ROWS } from "../features.ts";
 import { BODY_RULES } from "../validate/late_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
+import { lengthOf } from "../wasm/module.ts";
 import type { Kernel, SecondKernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
 import { bodyRange, featureUses, type KernelOptions, startsAt, wordsAt, writeModule } from "./module_tables.ts";
@@ -34,8 +35,10 @@ interface Progress {
  * Minimum size in bytes of the bodies compiled by two kernels: for fewer, starting the thread costs more than it saves.
  */
 const PAIR_BYTES = 1 << 17;
-/** Size in bytes of the bodies that two kernels compile per round; their output fits the kernels' memories. */
-const ROUND_BYTES = 6 << 20;
+/**
+ * Size in bytes of the bodies that two kernels compile per round. Small rounds touch less memory for their output.
+ */
+const ROUND_BYTES = 2 << 20;
 
 /**
  * Appends the code of every body that the kernel covers to the image; returns the others. The code does not depend on
@@ -63,7 +66,7 @@ export function compileBodies(
 
 /**
  * Bodies that two kernels compile together: the first kernel those before `middle`, the second those from `middle` to
- * before `end`.
+ * before `end`, which may be none.
  */
 interface Round {
   readonly first: number;
@@ -94,7 +97,9 @@ class Bodies {
     const count = this.#valid.funcs.length;
     for (let first = 0; first < count;) {
       const round = this.#roundFrom(first);
-      first += round === undefined ? this.#compileRun(first) : this.#compileRound(round) ?? this.#compileRun(first);
+      if (round === undefined) first += this.#compileRun(first, count);
+      else if (round.middle === round.end) first += this.#compileRun(first, round.end);
+      else first += this.#compileRound(round) ?? this.#compileRun(first, count);
     }
   }
 
@@ -104,14 +109,14 @@ class Bodies {
     return featureUses(this.#second === undefined ? [memory] : [memory, this.#second.memory]);
   }
 
-  /** Compiles bodies from `first` on with one kernel; returns the number of bodies with a result. */
-  #compileRun(first: number): number {
+  /** Compiles bodies from `first` to before `end` with one kernel; returns the number of bodies with a result. */
+  #compileRun(first: number, end: number): number {
     const kernel = this.#kernel;
     const { note } = this.#progress;
     const base = alignedLength(this.#code);
     setBase(kernel, base);
     const start = note === undefined ? 0 : performance.now();
-    const done = kernel.compileBodies(first, note === undefined ? this.#valid.funcs.length - first : 1);
+    const done = kernel.compileBodies(first, note === undefined ? end - first : 1);
     this.#takeOutput(kernel, { first, done, base });
     note?.(first, performance.now() - start);
     return done;
@@ -124,10 +129,11 @@ class Bodies {
     const { funcs } = this.#valid;
     let bytes = 0;
     let end = first;
-    while (end < funcs.length && bytes < ROUND_BYTES) bytes += funcs[end++].body.bytes.length;
+    while (end < funcs.length && bytes < ROUND_BYTES) bytes += lengthOf(funcs[end++].body);
     let middle = first;
-    for (let half = bytes / 2; half > 0; middle++) half -= funcs[middle].body.bytes.length;
-    if (bytes < PAIR_BYTES || middle >= end) return undefined;
+    for (let half = bytes / 2; half > 0; middle++) half -= lengthOf(funcs[middle].body);
+    if (bytes < PAIR_BYTES) return undefined;
+    if (middle === end) return { first, middle, end };
     this.#second ??= this.#secondKernel(second);
     return this.#second && { first, middle, end };
   }

@@ -8,6 +8,7 @@ import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
+import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
 import { type ArrayType, byteSize, type CompositeType, type FieldType, I64, type StructType } from "../wasm/types.ts";
 import * as layout from "./kernel/layout.ts";
 
@@ -247,7 +248,31 @@ export function bodyRange(memory: KernelMemory, first: number, end: number): [fr
   return [words[row(first) + layout.BODY_START / 4], words[row(end - 1) + layout.BODY_END / 4]];
 }
 
-/** Writes the module with all of its bodies; returns the size of its tables and bodies in bytes. */
+/** Size in bytes of all bodies. */
+export function bodyBytes(funcs: readonly Func[]): number {
+  let bytes = 0;
+  for (const { body } of funcs) bytes += lengthOf(body);
+  return bytes;
+}
+
+/**
+ * The bytes from the first body to the end of the last one, if each body follows the one before in the same binary:
+ * they are copied at once, with the sizes between them.
+ */
+function bodyRun(funcs: readonly Func[]): Uint8Array | undefined {
+  const first = funcs[0].body;
+  if (!(first instanceof BytesView)) return undefined;
+  let { end } = first;
+  for (let k = 1; k < funcs.length; k++) {
+    const { body } = funcs[k];
+    if (!(body instanceof BytesView) || body.source !== first.source || body.start < end) return undefined;
+    if (body.offset - first.offset !== body.start - first.start) return undefined;
+    end = body.end;
+  }
+  return first.source.subarray(first.start, end);
+}
+
+/** Writes the module, which has a body, with all of its bodies; returns the size of its tables and bodies in bytes. */
 export function writeModule(
   memory: KernelMemory,
   valid: ValidModule,
@@ -256,9 +281,8 @@ export function writeModule(
 ): number {
   const { funcs, declaredFuncs } = valid;
   const tables = tableBytes(valid);
-  let bodies = 0;
-  for (const { body } of funcs) bodies += body.bytes.length;
-  const size = tables + bodies;
+  const run = bodyRun(funcs);
+  const size = tables + (run?.length ?? bodyBytes(funcs));
   const bytes = memory.view(layout.MODULE, size);
   const w = new TableWriter(wordsAt(memory, 0, layout.MOVES), wordsAt(memory, layout.MODULE, size));
   writeMode(w, options, context);
@@ -277,11 +301,17 @@ export function writeModule(
   const defined = at - layout.MODULE + valid.importedFuncCount;
   options.counted?.forEach((counts, k) => bytes[defined + k] |= counts === 1 ? layout.FUNC_COUNTED : 0);
   at += declaredFuncs.length;
+  const first = funcs[0].body.offset;
+  if (run !== undefined) bytes.set(run, at - layout.MODULE);
   for (const { body } of funcs) {
-    bytes.set(body.bytes, at - layout.MODULE);
-    w.word(at);
-    at += body.bytes.length;
-    w.word(at);
+    const start = run === undefined ? at : at + body.offset - first;
+    const length = lengthOf(body);
+    if (run === undefined) {
+      bytes.set(body.bytes, at - layout.MODULE);
+      at += length;
+    }
+    w.word(start);
+    w.word(start + length);
     w.word(body.offset);
   }
   return size;

@@ -59,5 +59,6 @@ function libcOf(path: string): string | undefined {
 
 /** The C library that the first bytes of an ELF executable name. */
 export function libcOfHeader(header: Uint8Array): "musl" | "gnu" {
-  return new TextDecoder("latin1").decode(header).includes("/ld-musl-") ? "musl" : "gnu";
+  // Node runs its decoder of Latin-1 as JavaScript, cold at this point.
+  return String.fromCharCode(...header).includes("/ld-musl-") ? "musl" : "gnu";
 }

@@ -252,7 +252,7 @@ export class Recorder implements CallRecorder {
   }
 
   #typeOf(index: number): FuncType {
-    return this.#instance!.module.funcTypes[index];
+    return this.#instance!.module.funcType(index);
   }
 
   get #cell(): bigint {

@@ -566,7 +566,7 @@ class Replay implements CallRecorder {
   }
 
   #typeOf(index: number): FuncType {
-    return this.#instance!.module.funcTypes[index];
+    return this.#instance!.module.funcType(index);
   }
 
   #readIndex(reader: ByteReader): number {

@@ -36,6 +36,23 @@ export class BytesView implements RawBytes {
   get bytes(): Uint8Array {
     return this.#source.subarray(this.#start, this.#end);
   }
+
+  get source(): Uint8Array {
+    return this.#source;
+  }
+
+  get start(): number {
+    return this.#start;
+  }
+
+  get end(): number {
+    return this.#end;
+  }
+}
+
+/** The length of `raw` in bytes, without a typed array. */
+export function lengthOf(raw: RawBytes): number {
+  return raw instanceof BytesView ? raw.end - raw.start : raw.bytes.length;
 }
 
 /** A constant or function-body expression in binary form, its final `end` (0x0b) included. */

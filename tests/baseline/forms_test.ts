@@ -11,8 +11,10 @@ import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode, STUB } from "../../engine/codegen/machine_code.ts";
 import { featureSet } from "../../engine/features.ts";
+import { encodeModule } from "../../engine/binary/encode.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
+import type { Module } from "../../engine/wasm/module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
@@ -24,8 +26,18 @@ import { generatedStubs, GENERATORS, stubContext } from "../../scripts/generate/
 
 /** The complete output for a module; `linked`: with all references resolved. */
 function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean, second?: SecondKernel, linked = false) {
+  return moduleOutput(kernel, decodeModule(binary), explicitBounds, second, linked);
+}
+
+function moduleOutput(
+  kernel: Kernel,
+  module: Module,
+  explicitBounds: boolean,
+  second?: SecondKernel,
+  linked = false,
+) {
   const features = featureSet();
-  const valid = validateModule(decodeModule(binary), features, { bodies: false });
+  const valid = validateModule(module, features, { bodies: false });
   const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   const cpu = new Set(explicitBounds ? [] : ["popcnt", "bmi2", "lzcnt", "bmi1"]);
@@ -138,6 +150,96 @@ Deno.test("two kernels, one in a thread of its own, generate the code of one", a
     if (HAS_THREADS) assert.equal(threads, 1);
   }
 });
+
+/** The binary form of a module whose function `k` has a body padded with `size(k)` instructions `nop`. */
+function padded(count: number, size: (k: number) => number): Uint8Array {
+  const NOP = 0x01;
+  const module = decodeModule(manyFunctions(count));
+  module.funcs = module.funcs.map(({ typeIndex, body }, k) => {
+    const bytes = new Uint8Array(body.bytes.length + size(k)).fill(NOP);
+    bytes[0] = 0; // no locals
+    bytes.set(body.bytes.subarray(1), size(k) + 1);
+    return { typeIndex, body: { bytes, offset: body.offset } };
+  });
+  return encodeModule(module);
+}
+
+Deno.test("two kernels continue after a body that is larger than a round", async () => {
+  const MB = 1 << 20;
+  const cases = [
+    { count: 600, size: (k: number) => k === 300 ? 3 * MB : 2000, threads: 1 },
+    { count: 600, size: (k: number) => k === 0 ? 3 * MB : 2000, threads: 1 },
+    { count: 600, size: (k: number) => k === 599 ? 3 * MB : 2000, threads: 0 },
+    { count: 5, size: () => MB, threads: 2 },
+    { count: 1, size: () => 3 * MB, threads: 0 },
+  ];
+  for (const { count, size, threads: expectedThreads } of cases) {
+    const binary = padded(count, size);
+    const expected = withKernel(hostArchitecture(), (kernel) => output(kernel, binary, false, undefined, true));
+    const { value, threads } = await withTwo((kernel, second) => output(kernel, binary, false, second, true));
+    assert(isDeepStrictEqual(value, expected), `${count}`);
+    if (HAS_THREADS) assert.equal(threads, expectedThreads, `${count}`);
+  }
+});
+
+/** The module with bodies that are not views of one binary. */
+function withSeparateBodies(module: Module): Module {
+  return {
+    ...module,
+    funcs: module.funcs.map(({ typeIndex, body: { bytes, offset } }) => ({
+      typeIndex,
+      body: { bytes: bytes.slice(), offset },
+    })),
+  };
+}
+
+Deno.test("the code does not depend on whether the bodies are views of one binary", () => {
+  const data = (text: string) => parseModule(text).bytes;
+  const nothing = data(`(module (import "" "f" (func)))`);
+  const empty = Uint8Array.from([...nothing, 10, 1, 0]);
+  const binaries = [
+    nothing,
+    empty,
+    data("(module (func))"),
+    data("(module (func) (func (result i32) (i32.const 7)))"),
+    data(`(module (memory 1) (func (param i32) (drop (i32.load (local.get 0)))) (data (i32.const 0) "after"))`),
+    manyFunctions(500),
+    withLongSizes(manyFunctions(500)),
+  ];
+  for (const binary of binaries) {
+    for (const explicit of [false, true]) {
+      const [views, copies] = [decodeModule(binary), withSeparateBodies(decodeModule(binary))].map((module) =>
+        withKernel(hostArchitecture(), (kernel) => moduleOutput(kernel, module, explicit))
+      );
+      assert(isDeepStrictEqual(views, copies));
+    }
+  }
+});
+
+/** The same module with the body sizes in five bytes each; its code section is the last. */
+function withLongSizes(binary: Uint8Array): Uint8Array {
+  const { funcs } = decodeModule(binary);
+  const long = (value: number) => [0, 7, 14, 21, 28].map((shift) => (value >>> shift) & 127 | (shift < 28 ? 128 : 0));
+  const code = funcs.flatMap(({ body: { bytes } }) => [...long(bytes.length), ...bytes]);
+  const content = [...long(funcs.length), ...code];
+  const before = binary.subarray(0, sectionStart(binary, funcs[0].body.offset));
+  return Uint8Array.from([...before, 10, ...long(content.length), ...content]);
+}
+
+/** The start of the section that contains offset `at`. */
+function sectionStart(binary: Uint8Array, at: number): number {
+  const HEADER = 8;
+  for (let start = HEADER;;) {
+    let size = 0;
+    let end = start + 1;
+    for (let shift = 0;; shift += 7) {
+      size |= (binary[end] & 127) << shift;
+      if (binary[end++] < 128) break;
+    }
+    if (end + size > at) return start;
+    start = end + size;
+  }
+}
 
 Deno.test("two kernels without space for all of their bodies generate the code of one", async () => {
   const binary = manyFunctions(6000);

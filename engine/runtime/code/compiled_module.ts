@@ -45,7 +45,6 @@ export class CompiledModule implements ImageOwner {
   readonly stack: StackRule;
   /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
-  readonly funcTypes: readonly FuncType[];
   readonly globalTypes: readonly GlobalType[];
   readonly tableTypes: readonly TableType[];
   readonly globalInits: readonly ConstInit[];
@@ -72,6 +71,8 @@ export class CompiledModule implements ImageOwner {
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
   #exportsByName: Map<string, Export> | undefined;
+  /** Closed function types by type index, made on demand: few functions meet JavaScript. */
+  readonly #closedTypes: FuncType[];
   /** True for intrinsic modules, whose frames programs do not see. */
   internal = false;
 
@@ -109,11 +110,17 @@ export class CompiledModule implements ImageOwner {
     this.references = parts.references ?? new ImageReferences(true);
     this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset));
     const ids = valid.canonicalIds;
-    this.funcTypes = same?.funcTypes ?? valid.funcTypes.map((type) => closeFuncType(type, ids));
+    this.#closedTypes = same === undefined ? [] : same.#closedTypes;
     this.globalTypes = same?.globalTypes ?? valid.globalTypes.map((type) => closeGlobalType(type, ids));
     this.tableTypes = same?.tableTypes ?? valid.tableTypes.map((type) => closeTableType(type, ids));
     this.globalInits = same?.globalInits ?? valid.globals.map((global) => prepareConst(global.init));
     this.tableInits = same?.tableInits ?? valid.tables.map((table) => table.init && prepareConst(table.init));
+  }
+
+  /** The closed type of function `funcIndex`. */
+  funcType(funcIndex: number): FuncType {
+    const { funcTypeIndices, funcTypes, canonicalIds } = this.valid;
+    return this.#closedTypes[funcTypeIndices[funcIndex]] ??= closeFuncType(funcTypes[funcIndex], canonicalIds);
   }
 
   /** Address of the thunk by which JavaScript enters function `funcIndex`. Throws a Bug if the function has none. */

@@ -160,7 +160,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (known !== undefined) return known;
     const { module, region } = this;
     const record = this.recordOffset(index);
-    const type = module.funcTypes[index];
+    const type = module.funcType(index);
     let fn = makeCallIn(type, this.#callInEnv(index));
     if (module.countsDepth) {
       const plain = fn;
@@ -180,7 +180,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** A call of function `index` in two parts. */
   callHalves(index: number): CallHalves {
-    return this.#halves[index] ??= callHalves(this.module.funcTypes[index], this.#callInEnv(index));
+    return this.#halves[index] ??= callHalves(this.module.funcType(index), this.#callInEnv(index));
   }
   readonly #halves: CallHalves[] = [];
 

@@ -304,7 +304,7 @@ function checkImports(module: CompiledModule, values: readonly unknown[]): void 
 }
 
 function checkFunc(module: CompiledModule, entry: Import, index: number, value: unknown): void {
-  const type = module.funcTypes[index];
+  const type = module.funcType(index);
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
   if (info === undefined) return;
@@ -382,7 +382,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).retained.add(instance);
       return;
     }
-    const type = module.funcTypes[index];
+    const type = module.funcType(index);
     const builtin = stringBuiltinOf(value);
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,

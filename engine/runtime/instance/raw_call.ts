@@ -20,7 +20,7 @@ function call(instance: Instance, funcIndex: number, args: Uint32Array): Uint32A
   const { module, region } = instance;
   const { state } = thread;
   const record = instance.recordOffset(funcIndex);
-  const type = module.funcTypes[funcIndex];
+  const type = module.funcType(funcIndex);
   state.u32.set(args, THREAD.SLOTS >> 2);
   state.setWord(THREAD.CALL_CODE, region.word(record + RECORD.CODE));
   state.setWord(THREAD.CALL_CONTEXT, region.word(record + RECORD.CONTEXT));
