@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { machinePaths } from "../project/base/paths.ts";
-import { type AccountOptions, httpAddress, type ServeOptions } from "./command_tree.ts";
+import { type AccountOptions, httpAddress, type ServeOptions, type SuspendOptions } from "./command_tree.ts";
 import { isPrefix } from "./names.ts";
 import { canaryDocuments, startRegistry } from "./registry.ts";
 import { ACCOUNT_NAME, mintToken } from "./routes/accounts.ts";
@@ -17,10 +17,18 @@ import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 import { signingKeysOf } from "./signing.ts";
 import { CHANNEL } from "./site/documents.ts";
 import { loadReference } from "./site/reference/build.ts";
-import { accountByName, audit, createAccount, grantPrefix, listPrefixes } from "./store/accounts.ts";
+import {
+  accountByName,
+  audit,
+  createAccount,
+  grantPrefix,
+  listPrefixes,
+  reinstateAccount,
+  suspendAccount,
+} from "./store/accounts.ts";
 import { restoreBackup, writeBackup } from "./store/backup.ts";
 import { copyDatabase } from "./store/copy.ts";
-import type { Database } from "./store/database.ts";
+import type { Database, Queries } from "./store/database.ts";
 import { writeDocuments } from "./store/keys.ts";
 import { migrate } from "./store/migrations.ts";
 import { PostgresDatabase } from "./store/postgres.ts";
@@ -127,7 +135,10 @@ async function giveAccountIn(database: Database, name: string, wanted: AccountOp
   const account = await database.write(async (queries) => {
     const made = await createAccount(queries, name, at);
     if (made !== undefined) await audit(queries, { at, account: made.id, action: "account", subject: name });
-    const { id } = made ?? (await accountByName(queries, name))!;
+    const { id, suspendedAt } = made ?? (await accountByName(queries, name))!;
+    if (suspendedAt !== undefined) {
+      throw new Error(`${name} is suspended; \`registry suspend --lift ${name}\` ends the suspension`);
+    }
     for (const prefix of wanted.prefix) {
       if (!await grantPrefix(queries, { prefix, account: id, proof: "admin" }, at)) {
         throw new Error(`${prefix} belongs to another account`);
@@ -149,6 +160,28 @@ async function giveAccountIn(database: Database, name: string, wanted: AccountOp
     `${name} may publish ${(await listPrefixes(database, account)).map((p) => p.prefix).join(", ") || "no ids yet"}`,
   );
   process.stdout.write(`token, shown only this once: ${secret}\n`);
+}
+
+/** Suspends an account, or ends its suspension; works while the registry runs. */
+export async function suspend(name: string, options: SuspendOptions): Promise<void> {
+  await withDatabase(existingDatabase(options.data), async (database) => {
+    await migrate(database);
+    print(await database.write((queries) => suspendIn(queries, name, options.lift === true)));
+  });
+}
+
+async function suspendIn(queries: Queries, name: string, isLifted: boolean): Promise<string> {
+  const found = await accountByName(queries, name);
+  if (found === undefined) throw new Error(`there is no account ${JSON.stringify(name)}`);
+  const line = { at: Date.now(), account: found.id, subject: name };
+  if (isLifted) {
+    if (!await reinstateAccount(queries, found.id)) throw new Error(`${name} is not suspended`);
+    await audit(queries, { ...line, action: "reinstate" });
+    return `${name} is no longer suspended; \`registry account ${name}\` makes a new token`;
+  }
+  const revoked = await suspendAccount(queries, found.id, line.at);
+  await audit(queries, { ...line, action: "suspend", detail: `${revoked} tokens revoked` });
+  return `${name} is suspended; ${revoked} token${revoked === 1 ? "" : "s"} revoked`;
 }
 
 /** The limits, multiplied. */

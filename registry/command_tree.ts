@@ -31,10 +31,18 @@ export interface AccountOptions {
   readonly data?: string | undefined;
 }
 
+/** Options of `registry suspend`. */
+export interface SuspendOptions {
+  /** Ends the suspension. */
+  readonly lift?: true | undefined;
+  readonly data?: string | undefined;
+}
+
 /** The actions of the subcommands. `data` is the folder of the SQLite file. */
 interface RegistryActions {
   serve(options: ServeOptions): Promise<void>;
   giveAccount(name: string, options: AccountOptions): Promise<void>;
+  suspend(name: string, options: SuspendOptions): Promise<void>;
   runMigrate(data: string | undefined, to: string | undefined): Promise<void>;
   backUp(file: string, data: string | undefined): Promise<void>;
   restore(file: string, data: string | undefined): Promise<void>;
@@ -83,6 +91,11 @@ Environment:
     .option("--days <n>", "Days until the token expires", daysOf, DEFAULT_SETTINGS.tokenDays)
     .option("--data <dir>", DATA)
     .action(async (name, options) => (await load()).giveAccount(name, options));
+  registry.command("suspend").argument("<name>", "The account")
+    .description("Revoke the tokens of an account and those that they made, and let it have no others")
+    .option("--lift", "End the suspension; the revoked tokens stay revoked")
+    .option("--data <dir>", DATA)
+    .action(async (name, options) => (await load()).suspend(name, options));
   registry.command("migrate")
     .description("Bring the database up to date, or copy all data into PostgreSQL")
     .option("--data <dir>", DATA)

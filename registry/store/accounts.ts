@@ -19,6 +19,7 @@ interface Account {
   readonly id: string;
   readonly name: string;
   readonly createdAt: number;
+  readonly suspendedAt?: number;
 }
 
 /** A token without its secret. */
@@ -60,8 +61,15 @@ export async function createAccount(queries: Queries, name: string, at: number):
 
 /** The account of a name. */
 export async function accountByName(queries: Queries, name: string): Promise<Account | undefined> {
-  const row = await first(queries, "SELECT id, name, created_at FROM accounts WHERE name = ?", name);
-  return row && { id: textOf(row, "id"), name: textOf(row, "name"), createdAt: numberOf(row, "created_at") };
+  const row = await first(queries, "SELECT id, name, created_at, suspended_at FROM accounts WHERE name = ?", name);
+  if (row === undefined) return undefined;
+  const suspendedAt = maybeNumber(row, "suspended_at");
+  return {
+    id: textOf(row, "id"),
+    name: textOf(row, "name"),
+    createdAt: numberOf(row, "created_at"),
+    ...(suspendedAt === undefined ? {} : { suspendedAt }),
+  };
 }
 
 /** The name of an account. */
@@ -148,19 +156,47 @@ export async function tokenById(queries: Queries, id: string): Promise<Token | u
 /** Revokes a token and every token that descends from it; false when the token itself no longer works. */
 export async function revokeToken(queries: Queries, id: string, at: number): Promise<boolean> {
   const revoked = await queries.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", at, id);
+  await revokeLines(queries, "parent", id, at);
+  return revoked === 1;
+}
+
+/**
+ * Revokes the tokens with `value` in `column`, and all that descend from them. Returns the number of tokens that were
+ * not revoked before.
+ */
+async function revokeLines(queries: Queries, column: "parent" | "account", value: string, at: number): Promise<number> {
+  let sum = 0, revoked: number;
   // The update waits for descendants that are making tokens at the same time, but a statement of PostgreSQL does not
   // see rows committed after it began. The next one finds the tokens made meanwhile; revoked tokens make none.
-  while (
-    await queries.run(
+  do {
+    revoked = await queries.run(
       `WITH RECURSIVE line (id) AS (
-         SELECT id FROM tokens WHERE parent = ? UNION SELECT t.id FROM tokens t JOIN line ON t.parent = line.id
+         SELECT id FROM tokens WHERE ${column} = ? UNION SELECT t.id FROM tokens t JOIN line ON t.parent = line.id
        )
        UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`,
-      id,
+      value,
       at,
-    ) > 0
-  );
-  return revoked === 1;
+    );
+    sum += revoked;
+  } while (revoked > 0);
+  return sum;
+}
+
+/**
+ * Suspends an account: revokes its tokens and those that they made, also for others, and lets no later one work.
+ * Returns the number of tokens that were not revoked before. The time of an earlier suspension stays.
+ */
+export async function suspendAccount(queries: Queries, id: string, at: number): Promise<number> {
+  await queries.run("UPDATE accounts SET suspended_at = ? WHERE id = ? AND suspended_at IS NULL", at, id);
+  return await revokeLines(queries, "account", id, at);
+}
+
+/** Ends the suspension of an account; its tokens stay revoked. False when it was not suspended. */
+export async function reinstateAccount(queries: Queries, id: string): Promise<boolean> {
+  return await queries.run(
+    "UPDATE accounts SET suspended_at = NULL WHERE id = ? AND suspended_at IS NOT NULL",
+    id,
+  ) === 1;
 }
 
 /**

@@ -166,6 +166,23 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
       body: archive,
     });
     assert.equal(published.status, 201, await published.text());
+    const status = async (printed: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${/waft_\w{43}/.exec(printed)![0]}` };
+      const answer = await fetch(`${url}/api/account`, { headers });
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    const suspend = (...args: string[]): Promise<string> => waft("suspend", ...args, "--data", join(folder, "a"));
+    assert.equal(await status(made), 200);
+    assert.match(await suspend("nil"), /^1 waft: there is no account "nil"$/);
+    assert.match(await suspend("--lift", "ada"), /^1 waft: ada is not suspended$/);
+    assert.match(await suspend("ada"), /^0 registry: ada is suspended; 1 token revoked$/);
+    assert.equal(await status(made), 401, "the running registry refuses the token");
+    assert.match(await suspend("ada"), /^0 registry: ada is suspended; 0 tokens revoked$/);
+    assert.match(await account("ada"), /^1 waft: ada is suspended; `registry suspend --lift ada` ends the suspension$/);
+    assert.match(await suspend("--lift", "ada"), /^0 registry: ada is no longer suspended; .* makes a new token$/);
+    assert.equal(await status(made), 401, "a revoked token stays revoked");
+    assert.equal(await status(await account("ada")), 200);
     assert.match(await waft("backup", file, "--data", join(folder, "a")), /^0 registry: written .*: \d+ rows$/);
     assert.match(await waft("backup", file, "--data", join(folder, "a")), /^1 waft: .* exists already$/);
     assert.equal((await stat(file)).mode & 0o777, 0o600, "the signing key is in it");

@@ -6,8 +6,10 @@ import {
   createToken,
   lockOwner,
   prefixHolder,
+  reinstateAccount,
   revokeToken,
   type Scope,
+  suspendAccount,
   type Token,
   tokenByHash,
 } from "../../registry/store/accounts.ts";
@@ -179,6 +181,42 @@ Deno.test("a domain that changes hands takes its packages along", async () => {
     const html = await (await fetch(`${r.url}/plugins/kv.example:store`)).text();
     assert.match(html, /published by another account than before/);
   }, { domains: (host, account) => Promise.resolve(host === "kv.example" && records.has(account)) });
+});
+
+eachDatabase("suspending an account revokes its tokens and those that they made for others", async (database) => {
+  const make = async (id: string, account: string, parent?: string): Promise<void> =>
+    await createToken(database, {
+      id,
+      account,
+      label: id,
+      scopes: ["publish"],
+      prefix: "*",
+      createdAt: 1,
+      expiresAt: 100,
+      ...(parent === undefined ? {} : { parent }),
+    }, `hash-${id}`);
+  const mallory = (await createAccount(database, "mallory", 1))!.id;
+  const bob = (await createAccount(database, "bob", 1))!.id;
+  await make("a", mallory);
+  await make("b", bob, "a");
+  await make("c", bob, "b");
+  await make("d", bob);
+  await make("e", mallory, "d");
+  const live = async (): Promise<string> => {
+    const tokens = await Promise.all(["a", "b", "c", "d", "e"].map((id) => tokenByHash(database, `hash-${id}`)));
+    return tokens.flatMap((found) => found !== undefined && found.token.revokedAt === undefined ? found.token.id : [])
+      .join(" ");
+  };
+  assert.equal(await live(), "a b c d e");
+  assert.equal(await database.write((q) => suspendAccount(q, mallory, 2)), 4);
+  assert.equal(await live(), "d", "a token that another account made for itself");
+  await make("late", mallory, "d");
+  assert.equal(await tokenByHash(database, "hash-late"), undefined, "a later token does not work");
+  assert.equal(await database.write((q) => lockLiveToken(q, "late", 3)), false);
+  assert.equal(await database.write((q) => suspendAccount(q, mallory, 4)), 1);
+  assert.equal(await database.write((q) => reinstateAccount(q, mallory)), true);
+  assert.equal(await database.write((q) => reinstateAccount(q, mallory)), false);
+  assert.equal(await live(), "d", "revoked tokens stay revoked");
 });
 
 eachDatabase("revoking a token revokes its line and nothing else", async (database, open) => {
