@@ -23,6 +23,7 @@ import {
   postToken,
 } from "./routes/accounts.ts";
 import { getInstalls, getPackage, getPackages, getVersion, getVersions, postInstall } from "./routes/packages.ts";
+import { getChanges } from "./routes/changes.ts";
 import { getBlob, getKeys, getPluginIndex, getProviders, postPluginIndexes } from "./routes/plugins.ts";
 import { deleteYank, postYank, putVersion } from "./routes/publish.ts";
 import { getHealth, getReady } from "./routes/health.ts";
@@ -49,6 +50,7 @@ export const API_ROUTES: readonly Route[] = [
   { method: "POST", path: "/api/plugins/index", rate: "read", handler: postPluginIndexes },
   { method: "GET", path: "/api/contracts/:contract/providers", rate: "read", handler: getProviders },
   { method: "GET", path: "/api/blobs/sha256/:hex", rate: "read", handler: getBlob },
+  { method: "GET", path: "/api/changes", rate: "read", handler: getChanges },
   { method: "GET", path: "/api/keys", rate: "read", handler: getKeys },
   { method: "GET", path: "/api/account", rate: "read", handler: getAccount },
   { method: "GET", path: "/api/tokens", rate: "read", handler: getTokens },

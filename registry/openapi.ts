@@ -206,6 +206,17 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     method: "GET",
+    path: "/api/changes",
+    summary: "Releases and yanks of all packages, newest first",
+    parameters: [
+      query("limit", "Changes on a page; 50 unless given", { type: "integer", minimum: 1, maximum: 200 }),
+      query("cursor", "`nextCursor` of the page before"),
+    ],
+    answers: { 200: "ChangePage" },
+    problems: [400, 406, 429],
+  },
+  {
+    method: "GET",
     path: "/api/keys",
     summary: "The keys that sign release records",
     answers: { 200: "Keys" },

@@ -150,6 +150,19 @@ export const API_SCHEMAS: { readonly [name: string]: ApiSchema } = {
     contract: text,
     providers: list(object({ id: ref("PluginId"), package: ref("PluginId"), version: text })),
   }),
+  ChangePage: object({
+    changes: list(object({
+      change: { enum: ["published", "yanked"] },
+      name: ref("PluginId"),
+      displayName: text,
+      version: text,
+      at: ref("Time"),
+      publisher: text,
+      verified: flag,
+      yanked: orNull(ref("Yank")),
+    })),
+    nextCursor: orNull(text),
+  }),
   Keys: object({
     keys: list(object({
       id: text,

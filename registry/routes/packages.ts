@@ -18,7 +18,6 @@ import {
   listPackages,
   type ListQuery,
   listVersions,
-  type PackagePage,
   type PackageSummary,
   type Sort,
   SORTS,
@@ -56,24 +55,30 @@ function isSort(text: string): text is Sort {
 
 /** `GET /api/packages` */
 export async function getPackages(call: Call): Promise<Response> {
-  const { database, cursorSecret, settings } = call.services;
+  const { database, cursorSecret } = call.services;
   const { query, bound } = listQueryOf(call, cursorSecret);
   const page = await listPackages(database, query);
   const nextCursor = cursorOf(page, bound, cursorSecret);
-  const headers: { [name: string]: string } = {};
-  if (nextCursor !== null) {
-    const next = new URL(`${settings.baseUrl}/api/packages`);
-    for (const [name, value] of call.url.searchParams) if (name !== "cursor") next.searchParams.append(name, value);
-    next.searchParams.set("cursor", nextCursor);
-    headers.link = `<${next.href}>; rel="next"`;
-  }
   const body = { packages: page.packages, total: page.total, nextCursor };
-  return jsonAnswer(call.request, body, { cache: "short", headers });
+  return jsonAnswer(call.request, body, { cache: "short", headers: nextLink(call, nextCursor) });
 }
 
 /** The cursor of the next page, or null. */
-export function cursorOf(page: PackagePage, bound: string, secret: string): string | null {
+export function cursorOf(
+  page: { readonly next?: readonly (string | number)[] },
+  bound: string,
+  secret: string,
+): string | null {
   return page.next === undefined ? null : makeCursor(page.next, bound, secret);
+}
+
+/** The field `Link` of a list (RFC 8288): the address of the next page. */
+export function nextLink(call: Call, nextCursor: string | null): { readonly link?: string } {
+  if (nextCursor === null) return {};
+  const next = new URL(call.services.settings.baseUrl + call.url.pathname);
+  for (const [name, value] of call.url.searchParams) if (name !== "cursor") next.searchParams.append(name, value);
+  next.searchParams.set("cursor", nextCursor);
+  return { link: `<${next.href}>; rel="next"` };
 }
 
 /** The package of the address; throws when there is none or it is held. */

@@ -13,6 +13,7 @@ import { segmentOfId } from "../names.ts";
 import { Problem } from "../problem.ts";
 import { type Call, type Handler, knownQuery, type Route } from "../services.ts";
 import { listIds } from "../store/packages.ts";
+import { changesFeed, changesPage } from "./pages/changes_page.ts";
 import { comparePage } from "./pages/compare_page.ts";
 import { contractPage } from "./pages/contract_page.ts";
 import { docsPage, missingPage } from "./pages/docs_page.ts";
@@ -37,6 +38,8 @@ export const SITE_ROUTES: readonly Route[] = [
   { method: "GET", path: "/plugins/:name/v/:version", rate: "read", handler: page(pluginPage) },
   { method: "GET", path: "/plugins/:name/compare/:range", rate: "read", handler: page(comparePage) },
   { method: "GET", path: "/contracts/:contract", rate: "read", handler: page(contractPage) },
+  { method: "GET", path: "/changes", rate: "read", handler: page(changesPage) },
+  { method: "GET", path: "/changes.atom", rate: "read", handler: getFeed },
   { method: "GET", path: "/search", rate: "search", handler: getSearch },
   { method: "GET", path: "/errors/:code", rate: "read", handler: getError },
   { method: "GET", path: "/schemas/v1/:schema", rate: "read", handler: getSchema },
@@ -90,6 +93,11 @@ async function getSearch(call: Call): Promise<Response> {
   const channel = documents.channel(call.url.searchParams.get("channel") ?? "canary") ?? documents.channels[0];
   if (channel === undefined) throw new Problem("route.unknown", "there is no documentation here");
   return textAnswer(call.request, await searchPage(call.services, q.trim(), channel), { type: HTML, cache: "short" });
+}
+
+async function getFeed(call: Call): Promise<Response> {
+  const type = "application/atom+xml; charset=utf-8";
+  return textAnswer(call.request, await changesFeed(call), { type, cache: "short" });
 }
 
 function getError(call: Call): Response {
@@ -152,7 +160,9 @@ async function getSitemap(call: Call): Promise<Response> {
   const official = documents.newestOfficial() ?? documents.channels[0];
   const paths = (official?.pages ?? []).map((p) => documents.canonicalPath(p));
   const ids = await listIds(database);
-  const urls = [...new Set(["/", "/plugins", ...paths])].map((p) => `<url><loc>${settings.baseUrl}${p}</loc></url>`);
+  const urls = [...new Set(["/", "/plugins", "/changes", ...paths])].map((p) =>
+    `<url><loc>${settings.baseUrl}${p}</loc></url>`
+  );
   for (const { id, publishedAt } of ids) {
     urls.push(`<url><loc>${settings.baseUrl}/plugins/${segmentOfId(id)}</loc><lastmod>${publishedAt}</lastmod></url>`);
   }

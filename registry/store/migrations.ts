@@ -119,6 +119,13 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX tokens_parent ON tokens (parent)`,
     ],
   },
+  {
+    name: "changes by time",
+    statements: [
+      `CREATE INDEX releases_published ON releases (published_at)`,
+      `CREATE INDEX yanks_time ON yanks (yanked_at)`,
+    ],
+  },
 ];
 
 const WORDS = {

@@ -8,6 +8,7 @@ import type { Definition } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
+import { keysetOf, type Order, orderText, sortValues } from "./keyset.ts";
 import type { Release } from "../../project/packages/source.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
@@ -59,7 +60,7 @@ export interface PackageSummary {
 }
 
 /** One page. */
-export interface PackagePage {
+interface PackagePage {
   readonly packages: readonly PackageSummary[];
   readonly total: number;
   /** Sort values of the last row when more follow. */
@@ -67,7 +68,7 @@ export interface PackagePage {
 }
 
 /** The reason for which a release was yanked. */
-interface YankState {
+export interface YankState {
   readonly reason: string;
   readonly severity: "broken" | "security" | "other";
   readonly at: string;
@@ -103,8 +104,8 @@ interface PluginState {
 const SCORE = `CASE WHEN id = ? OR title_lower = ? THEN 4 WHEN id LIKE ? ESCAPE '\\' THEN 3
   WHEN title_lower LIKE ? ESCAPE '\\' THEN 2 ELSE 1 END`;
 
-/** The columns a list is sorted by; a leading minus means descending. The id always comes last. */
-const ORDERS: { readonly [sort in Sort]: readonly string[] } = {
+/** The order of each sort; the id always comes last. */
+const ORDERS: { readonly [sort in Sort]: Order } = {
   relevance: ["-score", "-week_rank", "id"],
   installs: ["-installs_total", "id"],
   recent: ["-published_at", "id"],
@@ -142,7 +143,7 @@ export async function listPackages(queries: Queries, query: ListQuery): Promise<
   const { text: keyset, values: keys } = keysetOf(order, query.after);
   const rows = await queries.all(
     `SELECT * FROM (SELECT p.*, ${score} AS score FROM packages p WHERE ${where.join(" AND ")}) AS found
-     ${keyset} ORDER BY ${order.map((c) => c.startsWith("-") ? `${c.slice(1)} DESC` : c).join(", ")} LIMIT ?`,
+     ${keyset} ORDER BY ${orderText(order)} LIMIT ?`,
     ...scores,
     ...filters,
     ...keys,
@@ -153,32 +154,13 @@ export async function listPackages(queries: Queries, query: ListQuery): Promise<
   return {
     packages: shown.map(summaryOf),
     total,
-    ...(rows.length > query.limit && last !== undefined
-      ? { next: order.map((c) => last[c.replace(/^-/, "")] as string | number) }
-      : {}),
+    ...(rows.length > query.limit && last !== undefined ? { next: sortValues(order, last) } : {}),
   };
 }
 
 /** The types of the sort values in a cursor of that order. */
 export function keyTypes(sort: Sort): ("number" | "string")[] {
   return ORDERS[sort].map((c) => c === "id" ? "string" : "number");
-}
-
-function keysetOf(
-  order: readonly string[],
-  after: readonly (string | number)[] | undefined,
-): { text: string; values: SqlValue[] } {
-  if (after === undefined) return { text: "", values: [] };
-  const values: SqlValue[] = [];
-  const step = (i: number): string => {
-    const column = order[i]!.replace(/^-/, "");
-    const beyond = `${column} ${order[i]!.startsWith("-") ? "<" : ">"} ?`;
-    values.push(after[i]!);
-    if (i === order.length - 1) return beyond;
-    values.push(after[i]!);
-    return `(${beyond} OR (${column} = ? AND ${step(i + 1)}))`;
-  };
-  return { text: `WHERE ${step(0)}`, values };
 }
 
 /** A row of `packages` as lists show it. */
@@ -258,7 +240,8 @@ export async function listVersions(queries: Queries, id: string): Promise<Versio
   })).sort((a, b) => compareVersions(b.version, a.version));
 }
 
-function yankOf(row: Row): { yanked?: YankState } {
+/** The yank of a row that has the columns `reason`, `severity` and `yanked_at`. */
+export function yankOf(row: Row): { yanked?: YankState } {
   const reason = maybeText(row, "reason");
   if (reason === undefined) return {};
   const severity = textOf(row, "severity") as YankState["severity"];

@@ -57,6 +57,7 @@ const KINDS = [
   "/plugins/github.com:acme:kv/v/1.2.3",
   "/plugins/github.com:acme:kv/compare/1.2.3...1.3.0",
   "/contracts/github.com:acme:contracts:kv@1",
+  "/changes",
   "/errors/version.unknown",
   "/nowhere",
 ];

@@ -131,6 +131,64 @@ Deno.test("the list: filters, pages and links", () =>
     }
   }));
 
+interface ChangeList {
+  readonly changes: readonly { change: string; name: string; version: string; yanked: { reason: string } | null }[];
+  readonly nextCursor: string | null;
+}
+
+eachDatabase("changes: releases and yanks, newest first, page by page", (_database, open) =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const publish = async (name: string, version: string): Promise<void> => {
+      r.clock.at += 1000;
+      assert.equal((await r.publish(token, [definition(`github.com/acme/${name}`, version)])).status, 201);
+    };
+    assert.deepEqual(await r.get("/api/changes"), { changes: [], nextCursor: null });
+    await publish("a", "1.0.0");
+    await publish("b", "1.0.0");
+    const yank = "/api/packages/github.com:acme:a/versions/1.0.0/yank";
+    await r.get(yank, r.json("POST", { reason: "eats <keys>", severity: "broken" }, token));
+    await publish("a", "1.0.1");
+    const shown = async (): Promise<string[]> => {
+      const lines: string[] = [];
+      for (let path = "/api/changes?limit=2"; path !== "";) {
+        const { response, body } = await r.api(path);
+        const page = body as ChangeList;
+        lines.push(...page.changes.map((c) =>
+          `${c.change} ${c.name.slice(16)} ${c.version}${c.yanked === null ? "" : ` (${c.yanked.reason})`}`
+        ));
+        const next = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "")?.[1];
+        assert.equal(next === undefined, page.nextCursor === null);
+        path = next?.slice(r.url.length) ?? "";
+      }
+      return lines;
+    };
+    const all = ["published a 1.0.1", "yanked a 1.0.0 (eats <keys>)", "published b 1.0.0"];
+    assert.deepEqual(await shown(), [...all, "published a 1.0.0 (eats <keys>)"]);
+
+    // A change between two pages neither repeats nor hides another.
+    const { nextCursor } = await r.get<ChangeList>("/api/changes?limit=1");
+    await publish("c", "1.0.0");
+    const { changes } = await r.get<ChangeList>(`/api/changes?limit=1&cursor=${encodeURIComponent(nextCursor!)}`);
+    assert.deepEqual(
+      changes.map((c) =>
+        `${c.change} ${c.version}`
+      ),
+      ["yanked 1.0.0"],
+    );
+
+    // A yank that was taken back and a package that is held are not listed.
+    await r.get(yank, { method: "DELETE", headers: { authorization: `Bearer ${token}` } });
+    await r.database.write((q) => q.run("UPDATE packages SET held = 1 WHERE id = ?", "github.com/acme/b"));
+    assert.deepEqual(await shown(), ["published c 1.0.0", "published a 1.0.1", "published a 1.0.0"]);
+
+    for (const bad of ["limit=0", "limit=201", "sort=name", "limit=1&limit=2"]) {
+      assert.equal((await r.problem(`/api/changes?${bad}`)).code, "request.query", bad);
+    }
+    const other = (await r.get<Page>("/api/packages?limit=1")).nextCursor!;
+    assert.equal((await r.problem(`/api/changes?cursor=${encodeURIComponent(other)}`)).code, "request.cursor");
+  }, { database: open() }));
+
 Deno.test("strong ETags answer 304, and change when the answer does", () =>
   withRegistry(async (r) => {
     const token = await acme(r);

@@ -70,6 +70,7 @@ const ROWS:
       ["GET /api/plugins/:id/index", ANY, () => ["/api/plugins/github.com:acme:kv/index", {}]],
       ["GET /api/contracts/:contract/providers", ANY, () => ["/api/contracts/github.com:acme:none@1/providers", {}]],
       ["GET /api/blobs/sha256/:hex", ANY, () => [`/api/blobs/sha256/${"0".repeat(64)}`, {}]],
+      ["GET /api/changes", ANY, () => ["/api/changes", {}]],
       ["GET /api/keys", ANY, () => ["/api/keys", {}]],
       ["GET /api/openapi.json", ANY, () => ["/api/openapi.json", {}]],
       [

@@ -270,6 +270,41 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
     assert.ok((await text(r, "/plugins/github.com:acme:kv")).includes(CODEC));
   }));
 
+Deno.test("changes: a page and a feed, with hostile text escaped", () =>
+  withRegistry(async (r) => {
+    assert.match(await text(r, "/changes"), /Nothing has been published/);
+    assert.match(await text(r, "/changes.atom"), /<updated>1970-01-01T00:00:00\.000Z<\/updated>/);
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    for (let i = 0; i < 51; i++) {
+      r.clock.at += 600_000;
+      assert.equal((await r.publish(token, [codecDefinition(`2.0.${i}`)])).status, 201);
+    }
+    const yank = { reason: "\u0001</summary><b>&\u202e", severity: "security" };
+    r.clock.at += 1000;
+    await r.get("/api/packages/github.com:acme:codec/versions/2.0.50/yank", r.json("POST", yank, token));
+
+    const page = await text(r, "/changes");
+    assert.match(
+      page,
+      /<span class="badge warn">yanked: security<\/span>\s*<\/div>\s*<p>\S*&lt;\/summary&gt;&lt;b&gt;&amp;/,
+    );
+    assert.equal([...page.matchAll(/href="\/plugins\/github\.com:acme:codec\/v\/2\.0\.\d+"/g)].length, 50);
+    const older = /<a rel="next" href="([^"]+)">Older changes/.exec(page)![1]!.replaceAll("&amp;", "&");
+    const rest = await text(r, older);
+    assert.deepEqual([...rest.matchAll(/\/v\/([\d.]+)"/g)].map((m) => m[1]), ["2.0.1", "2.0.0"]);
+    assert.doesNotMatch(rest, /Older changes/);
+
+    const response = await fetch(`${r.url}/changes.atom`);
+    const feed = await response.text();
+    assert.equal([...feed.matchAll(/<entry>/g)].length, 50);
+    assert.match(feed, /<id>[^<]+\/plugins\/github\.com:acme:codec\/v\/2\.0\.50#yanked<\/id>/);
+    assert.match(feed, /\(security\): \S*&lt;\/summary&gt;&lt;b&gt;&amp;/);
+    assert.match(page, /<link rel="alternate" type="application\/atom\+xml" href="\/changes\.atom">/);
+    // deno-lint-ignore no-control-regex -- characters that XML does not allow
+    assert.doesNotMatch(feed, /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u202e]/);
+    assert.equal(new Set([...feed.matchAll(/<id>([^<]+)<\/id>/g)].map((m) => m[1])).size, 51);
+  }));
+
 Deno.test("schemas, style, robots, health and security headers", () =>
   withRegistry(async (r) => {
     for (const name of ["schema", "lock.schema", "catalog.schema"]) {

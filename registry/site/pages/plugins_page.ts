@@ -41,7 +41,8 @@ export async function pluginsPage(call: Call): Promise<string> {
     <main id="main" class="browse">
       <div class="intro">
         <h1>Plugins</h1>
-        <p class="lead">WebAssembly modules that other modules can import. Each lists the authorities that it requests.</p>
+        <p class="lead">WebAssembly modules that other modules can import. Each lists the authorities that it requests.
+          <a href="/changes">Newest changes</a></p>
       </div>
         <form action="/plugins" method="get" class="filters" role="search" aria-label="Plugins">
     <label>Words <input type="search" name="q" value="${query.q}" maxlength="100"></label>
