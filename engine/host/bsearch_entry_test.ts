@@ -4,6 +4,7 @@
  */
 import { equal, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { CHILD_TIMEOUT, runtimeCommand } from "../../tests/support/host_arguments.ts";
 import { denoFfi } from "./deno.ts";
 import type { Host } from "./host.ts";
 import { posixHost } from "./posix_host.ts";
@@ -87,10 +88,11 @@ Deno.test({
       console.log(instance.call({}, "f", 20), caught(() => instance.call({}, "bad")),
         caught(() => instance.call({ deadline: 30 }, "spin")), instance.call({}, "f", 1));
     `;
-    const { stdout, stderr } = spawnSync(Deno.execPath(), ["run", "-A", "--no-check", "-"], {
+    const [command, args] = runtimeCommand(["run", "-A", "--no-check", "-"]);
+    const { stdout, stderr } = spawnSync(command, args, {
       input: program,
       encoding: "utf8",
-      timeout: 120_000,
+      timeout: CHILD_TIMEOUT,
       env: { ...Deno.env.toObject(), NO_COLOR: "1" },
     });
     equal(`${stdout}${stderr}`, "41 memory-out-of-bounds interrupted 3\n");

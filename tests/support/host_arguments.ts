@@ -18,11 +18,15 @@ export function preloadArguments(preload: string, path: string): string[] {
   return "Bun" in globalThis ? ["--preload", fileURLToPath(url), path] : ["--import", url, path];
 }
 
+/** The command that starts the current JavaScript runtime, with these arguments. */
+export function runtimeCommand(args: readonly string[]): [program: string, args: string[]] {
+  const emulator = process.env["WAFT_EMULATOR"];
+  return emulator === undefined ? [process.execPath, [...args]] : [emulator, [process.execPath, ...args]];
+}
+
 /** The command and its first arguments that run `path`. */
 export function hostCommand(path: string): [program: string, first: string[]] {
-  const emulator = process.env["WAFT_EMULATOR"];
-  const rest = hostArguments(path);
-  return emulator === undefined ? [process.execPath, rest] : [emulator, [process.execPath, ...rest]];
+  return runtimeCommand(hostArguments(path));
 }
 
 /** Time limit of a small child process, in milliseconds: an emulated one compiles slowly. */
