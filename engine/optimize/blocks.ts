@@ -1,5 +1,5 @@
 /**
- * Simplifies the control-flow graph: threads jumps through blocks that only jump, appends a block to its only
+ * Simplifies the control-flow graph: bypasses blocks that only jump, appends a block to its only
  * predecessor if that ends in a jump, removes unreachable blocks and dead edges and renumbers the rest.
  *
  * In: a function; edges that passes have cut are marked by edgeFrom = −1, and no block end refers to them. Out: the
@@ -102,13 +102,13 @@ function closeGaps(f: IrFunction): void {
 }
 
 /**
- * Appends blocks to their only predecessor and threads jumps. Of `flow`, predecessors and loops must be current, and
- * are current again.
+ * Appends blocks to their only predecessor and bypasses empty ones. Of `flow`, predecessors and loops must be
+ * current, and are current again.
  */
 export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const merged = mergeBlocks(f, flow);
-  const threaded = threadJumps(f, flow);
-  if (!merged && !threaded) return false;
+  const bypassed = bypassEmptyBlocks(f, flow);
+  if (!merged && !bypassed) return false;
   compactBlocks(f, flow.scratch);
   flow.computeLoops(f);
   return true;
@@ -119,7 +119,7 @@ export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
  * front of a loop, as the place for hoisted code; and where its jump passes arguments and its predecessor has other
  * successors, as the place for the moves.
  */
-function threadJumps(f: IrFunction, flow: ControlFlow): boolean {
+function bypassEmptyBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const { op, a, b, c, imm, sched, edgeFrom, edgeTo, edgeArgs, blockStart, blockEnd, blockParams } = f;
   const { predStart, predEdge, loopEnd } = flow;
   let changed = false;

@@ -52,8 +52,8 @@ export function optimize(
     flow.computeLoops(f);
   }
   afterPass?.("gvn", f);
-  // Dead code before the blocks are simplified: blocks become empty, and merge points lose the parameters that prevent
-  // their jumps from being threaded.
+  // Dead code before the blocks are simplified: blocks become empty, and merge points lose the parameters that keep
+  // empty blocks from being bypassed.
   removeDeadCode(f, flow);
   afterPass?.("dead-code", f);
   tidyBlocks(f, flow);

@@ -10,7 +10,10 @@ export interface Rewriting {
   readonly facts: DominatingConditions;
   /** Whether there is room for further instructions. */
   readonly room: boolean;
-  /** The value `op ty a b c imm`, inserted in front of the current instruction unless an equal one exists. */
+  /**
+   * The value `op ty a b c imm`, simplified like any other and inserted in front of the current instruction, unless an
+   * equal one exists: the result may be another operation, a constant or an operand.
+   */
   make(op: number, ty: number, a: number, b?: number, c?: number, imm?: number): number;
   /** The constant of type `ty` with these halves; `hi` is ignored for 32-bit types. */
   constant(ty: number, lo: number, hi: number): number;
