@@ -146,6 +146,9 @@ const holder = record({
   digest,
 }, ["publisher", "world"]);
 
+const installed: { readonly [name: string]: Schema } = { version, already: flag, activated: flag };
+const pathEdits = list(record({ file: text, created: flag, block: text }));
+
 /** `data` by command, as the `command` of the document says it. */
 const DATA: { readonly [command: string]: object } = {
   "init": {
@@ -348,6 +351,35 @@ const DATA: { readonly [command: string]: object } = {
   "outdated": record({
     plugins: list(record({ id, current: version, wanted: version, latest: version, requiredBy: list(text) })),
   }),
+  "version.install": record(installed),
+  "version.list": record({
+    versions: list(record({
+      version,
+      channel: oneOf("official", "nightly", "canary", "source"),
+      active: flag,
+      previous: flag,
+      receipt: record({
+        schemaVersion: { const: 1 },
+        version,
+        kind: oneOf("bundle", "source"),
+        platform: text,
+        commit: text,
+        sha256: text,
+        installedAt: text,
+      }),
+    })),
+  }),
+  "version.use": record({ version, previous: version }, ["previous"]),
+  "version.which": record({ version, directory: text }),
+  "version.update": record({ ...installed, from: version }, ["from"]),
+  "version.rollback": record({ version, previous: version }, ["previous"]),
+  "version.uninstall": record({ version, active: version }, ["active"]),
+  "version.prune": record({ removed: list(version) }),
+  "self.install": record({ version, bin: text, edits: pathEdits }),
+  "self.uninstall": record(
+    { isInstalled: flag, remove: list(text), edits: pathEdits, keep: list(text), left: list(text) },
+    ["left"],
+  ),
   "tree": record({ plugins: list({ type: "object", required: ["id", "version", "range", "repeated", "requires"] }) }),
   "status": {
     type: "object",

@@ -38,11 +38,11 @@ export function addCommand(program: Command): void {
     .option("--sha256 <hex>", "Digest of the archive")
     .option("--commit <hash>", "Commit of the build")
     .option("--kind <kind>", "bundle or source")
-    .action((flags: SelfFlags) => runCommand("self install", flags, (env) => install(flags, env.interactive)));
+    .action((flags: SelfFlags) => runCommand("self.install", flags, (env) => install(flags, env.interactive)));
   addGlobalOptions(self.command("uninstall").description("Remove waft and all its versions, and undo its changes"))
     .option("--yes", "Do not prompt")
     .option("--purge", "Also remove configuration and credentials")
-    .action((flags: SelfFlags) => runCommand("self uninstall", flags, (env) => uninstall(flags, env.interactive)));
+    .action((flags: SelfFlags) => runCommand("self.uninstall", flags, (env) => uninstall(flags, env.interactive)));
 }
 
 async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {

@@ -33,7 +33,7 @@ export function addCommand(program: Command): void {
       // commander passes the arguments, then the flags, then the command.
       const flags = given.at(-2) as VersionFlags;
       const target = given.length > 2 ? given[0] as string | undefined : undefined;
-      return runCommand(`version ${name}`, flags, (env) => work(env, flags, target));
+      return runCommand(`version.${name}`, flags, (env) => work(env, flags, target));
     });
   };
   const site = (command: Command): Command => command.option("--base <url>", "Release site (also WAFT_RELEASE_BASE)");

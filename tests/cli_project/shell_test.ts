@@ -7,7 +7,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { type Run, waft } from "./waft.ts";
 
@@ -23,6 +25,30 @@ async function inFolder(
 }
 
 const NAMES = COMMANDS.map(({ name }) => name);
+
+/** The commands with an option `--json`, sub-commands as `plugin.list`. */
+async function commandsWithJson(): Promise<string[]> {
+  const found = new Set<string>();
+  const visit = (commands: readonly Command[], path: readonly string[]): void => {
+    for (const command of commands) {
+      const words = [...path, command.name()];
+      if (command.options.some(({ long }) => long === "--json")) found.add(words.join("."));
+      visit(command.commands, words);
+    }
+  };
+  for (const { load } of COMMANDS) {
+    const program = new Command().enablePositionalOptions();
+    (await load()).addCommand(program);
+    visit(program.commands, []);
+  }
+  return [...found];
+}
+
+Deno.test("every command with --json has a schema", async () => {
+  // `serve` writes a line for every event, not one document.
+  const commands = (await commandsWithJson()).filter((command) => command !== "serve");
+  assert.deepEqual(commands.sort(), Object.keys(OUTPUT_SCHEMAS).sort());
+});
 
 /** Bash's completions of these words. */
 function completed(script: string, words: readonly string[], cwd: string): string[] {
