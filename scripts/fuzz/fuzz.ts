@@ -22,7 +22,7 @@ import {
   SOURCES,
 } from "../../tests/fuzz/compare.ts";
 import { writeCorpus } from "../../tests/fuzz/corpus.ts";
-import { GENERATED_FEATURES } from "../../tests/fuzz/generate_module.ts";
+import { forcedInTurn, GENERATED_FEATURES } from "../../tests/fuzz/generate_module.ts";
 import { runScenarioCase, SCENARIO_NAMES, type ScenarioName } from "../../tests/fuzz/scenarios.ts";
 import { SmithModules } from "../../tests/fuzz/smith_modules.ts";
 import { shrink } from "../../tests/fuzz/shrink.ts";
@@ -48,14 +48,16 @@ const task = {
     jobs: { value: "J", help: "number of parallel processes", default: "2" },
     hours: {
       value: "H",
-      help: "run all generators, scenarios and tiers in turn for H hours, from where the last such run stopped; " +
-        "reduce what differs and add it to tests/fuzz/corpus",
+      help: "run all generators, scenarios and tiers in turn for H hours, from where the last such run stopped, and " +
+        "force every feature in turn; reduce what differs and add it to tests/fuzz/corpus",
     },
+    turn: { value: "N", help: "with --hours: cases of one turn", default: "1000" },
     state: { value: "FILE", help: "with --hours: seeds and totals of earlier runs", default: ".cache/fuzz/state.json" },
     out: { value: "DIR", help: "folder for modules that differ", default: join(tmpdir(), "waft-fuzz-findings") },
     shrink: { help: "reduce the modules of --seed while they still differ" },
     files: { value: "A.wasm,…", help: "with --shrink: reduce these modules", default: "" },
     child: { help: "run as a child process", hidden: true },
+    rotate: { help: "force the features in turn", hidden: true },
   },
 } as const;
 /** Cases per child process, and the time limit of one case. */
@@ -68,6 +70,8 @@ interface Options {
   source: Source | undefined;
   features: readonly string[];
   forced: readonly string[];
+  /** Whether own cases without a scenario force two features each, in turn. */
+  rotate: boolean;
   tier: Tiering;
   /** The scenarios that cases take in turn; none for random modules alone. */
   scenarios: readonly ScenarioName[];
@@ -77,6 +81,7 @@ interface Options {
   shrink: boolean;
   files: readonly string[];
   hours: number | undefined;
+  turn: number;
   state: string;
 }
 
@@ -95,8 +100,9 @@ interface Totals {
   placeOnly: number;
   found: number;
   crashed: number;
-  /** By feature: the number of own cases that executed an instruction of it. */
+  /** By feature: the number of own cases that executed an instruction of it, and of those that had to. */
   readonly executed: Record<string, number>;
+  readonly forced: Record<string, number>;
   /** By scenario: the number of cases, and of those that reached it. */
   readonly scenarios: Record<string, { cases: number; reached: number }>;
 }
@@ -117,8 +123,13 @@ function emptyTotals(): Totals {
     found: 0,
     crashed: 0,
     executed: {},
+    forced: {},
     scenarios: {},
   };
+}
+
+function addCounts(sums: Record<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
 }
 
 function addScenario({ scenarios }: Totals, name: string, counts: { cases: number; reached: number }): void {
@@ -129,13 +140,14 @@ function addScenario({ scenarios }: Totals, name: string, counts: { cases: numbe
 
 function readOptions(): Options {
   const { values } = readTaskLine(task);
-  const number = (name: "count" | "seed" | "jobs") => wholeNumber(task, `--${name}`, values[name]);
+  const number = (name: "count" | "seed" | "jobs" | "turn") => wholeNumber(task, `--${name}`, values[name]);
   return {
     count: number("count"),
     seed: number("seed"),
     source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, SOURCES),
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
     forced: featuresOf("--feature", values.feature),
+    rotate: values.rotate,
     tier: oneOf(task, "--tier", values.tier, TIERINGS),
     scenarios: scenariosOf(values.scenario),
     jobs: number("jobs"),
@@ -144,6 +156,7 @@ function readOptions(): Options {
     shrink: values.shrink,
     files: values.files === "" ? [] : values.files.split(","),
     hours: values.hours === undefined ? undefined : hoursOf(values.hours),
+    turn: number("turn"),
     state: values.state,
   };
 }
@@ -174,6 +187,11 @@ function sourceOf(seed: number, options: Options): Source {
   return options.source ?? (seed % 2 === 0 ? "own" : "binaryen");
 }
 
+/** The features that the own case of a seed must use. */
+function forcedOf(seed: number, { forced, rotate }: Options): readonly string[] {
+  return rotate ? forcedInTurn(seed) : forced;
+}
+
 /** Opens the generator of `source`, or the one that alternates with our own. */
 async function generatorFor(source: Source | undefined): Promise<ModuleSource | undefined> {
   if (source === "own") return undefined;
@@ -197,12 +215,15 @@ async function runChild(options: Options): Promise<void> {
     const source = sourceOf(seed, options);
     const scenario = scenarioOf(seed, options);
     const result = scenario === undefined
-      ? runCase(seed, source, options.features, generator, options.forced, options.tier)
+      ? runCase(seed, source, options.features, generator, forcedOf(seed, options), options.tier)
       : await runScenarioCase(scenario, seed, options.features, options.tier);
     if (scenario !== undefined) {
       addScenario(totals, scenario, { cases: 1, reached: result.reached > 0 ? 1 : 0 });
     }
-    for (const name of result.executed) totals.executed[name] = (totals.executed[name] ?? 0) + 1;
+    for (const name of result.executed) addCounts(totals.executed, { [name]: 1 });
+    if (source === "own" && scenario === undefined) {
+      for (const name of forcedOf(seed, options)) addCounts(totals.forced, { [name]: 1 });
+    }
     totals[source]++;
     totals.runs += result.unsupported ? 0 : 2;
     totals.calls += result.calls;
@@ -253,6 +274,7 @@ async function runBatch(
   args.push("--out", options.out, "--only", options.features.join(), "--feature", options.forced.join());
   args.push("--tier", options.tier, "--scenario", options.scenarios.join());
   if (options.source !== undefined) args.push("--source", options.source);
+  if (options.rotate) args.push("--rotate");
   const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" }).spawn();
   const errors = new Response(child.stderr).text();
   let current = batch.seed;
@@ -285,12 +307,11 @@ async function runBatch(
         finished = true;
         const part = JSON.parse(line.slice(7)) as Totals;
         for (const key of Object.keys(totals) as (keyof Totals)[]) {
-          if (key !== "executed" && key !== "scenarios") totals[key] += part[key];
+          if (key !== "executed" && key !== "forced" && key !== "scenarios") totals[key] += part[key];
         }
         for (const [name, counts] of Object.entries(part.scenarios)) addScenario(totals, name, counts);
-        for (const [name, count] of Object.entries(part.executed)) {
-          totals.executed[name] = (totals.executed[name] ?? 0) + count;
-        }
+        addCounts(totals.executed, part.executed);
+        addCounts(totals.forced, part.forced);
       }
     }
   }
@@ -333,9 +354,10 @@ async function runParent(options: Options): Promise<void> {
 }
 
 function report(totals: Totals, seconds: number): void {
-  const { executed, scenarios, ...counts } = totals;
+  const { executed, forced, scenarios, ...counts } = totals;
   console.log(JSON.stringify(counts));
   printCounts("Own cases that executed an instruction of", executed);
+  printCounts("Own cases that were forced to use", forced);
   const reached = Object.entries(scenarios).map(([name, { cases, reached }]) => [name, `${reached} of ${cases}`]);
   printCounts("Cases that reached their scenario", Object.fromEntries(reached));
   const cases = totals.own + totals.binaryen + totals.smith;
@@ -363,8 +385,7 @@ const TURNS: readonly Partial<Options>[] = [
   { source: "smith", tier: "auto" },
   { source: "own", tier: "auto", scenarios: SCENARIO_NAMES },
 ];
-/** Cases per turn; the time limit for reducing one difference, since a reduced module may loop forever. */
-const TURN = 100;
+/** The time limit for reducing one difference, since a reduced module may loop forever. */
 const SHRINK_MS = 300_000;
 
 /** The progress of all runs for hours. */
@@ -390,13 +411,13 @@ async function runHours(options: Options, hours: number): Promise<void> {
   const end = Date.now() + hours * 3_600_000;
   while (Date.now() < end) {
     const started = performance.now();
-    const turn = { ...options, ...TURNS[state.turns % TURNS.length] };
+    const turn = { ...options, rotate: true, ...TURNS[state.turns % TURNS.length] };
     const found: number[] = [];
-    for (let left: Batch | undefined = { seed: state.seed, count: TURN }; left !== undefined;) {
+    for (let left: Batch | undefined = { seed: state.seed, count: options.turn }; left !== undefined;) {
       left = await runBatch(left, turn, totals, (seed) => found.push(seed));
     }
     for (const seed of found) await keepFinding(seed, turn);
-    if (++state.turns % TURNS.length === 0) state.seed += TURN;
+    if (++state.turns % TURNS.length === 0) state.seed += options.turn;
     state.seconds += (performance.now() - started) / 1000;
     replaceFile(options.state, `${JSON.stringify(state, null, 2)}\n`);
   }
@@ -437,7 +458,14 @@ async function runShrink(options: Options): Promise<void> {
   const generator = options.files.length > 0 ? undefined : await generatorFor(sourceOf(options.seed, options));
   const modules = options.files.length > 0
     ? options.files.map((path) => new Uint8Array(readFileSync(path)))
-    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, generator, undefined, options.forced);
+    : modulesOf(
+      options.seed,
+      sourceOf(options.seed, options),
+      options.features,
+      generator,
+      undefined,
+      forcedOf(options.seed, options),
+    );
   generator?.close();
   const failing = configurations(options.seed, options.tier).filter((o) =>
     compareModules(modules, options.seed, [o]).differences.length > 0

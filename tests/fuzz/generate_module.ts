@@ -21,7 +21,7 @@ const BASE: readonly string[] = [
   "sign-extension-ops",
 ];
 /** Features that a case uses or not, at random. */
-const DRAWN: readonly string[] = [
+export const DRAWN: readonly string[] = [
   "exception-handling",
   "gc",
   "memory64",
@@ -35,6 +35,15 @@ const DRAWN: readonly string[] = [
 
 /** Features that the generator supports, by the names of engine/features.ts. */
 export const GENERATED_FEATURES: readonly string[] = [...BASE, ...DRAWN];
+
+/**
+ * The features that the case of a seed must use when all take turns: of each 72 seeds that follow each other, every
+ * pair of the drawn features has two, one of them even.
+ */
+export function forcedInTurn(seed: number): string[] {
+  const pairs = DRAWN.flatMap((a, i) => DRAWN.slice(i + 1).map((b) => [a, b]));
+  return pairs[(seed >>> 1) % pairs.length];
+}
 
 /** The modules of a seed, in order of instantiation; `forced` features are used for certain. */
 export function generateModules(

@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DRAWN } from "./generate_module.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/fuzz/fuzz.ts", import.meta.url));
 
@@ -15,11 +16,14 @@ Deno.test("a run for hours resumes from its state file", () => {
   const file = join(folder, "state.json");
   try {
     for (let turns = 1; turns <= 2; turns++) {
-      const args = ["run", "-A", "--no-check", SCRIPT, "--hours", "0.000001", "--state", file, "--out", folder];
+      const args = ["run", "-A", "--no-check", SCRIPT, "--hours", "0.000001", "--turn", "72"];
+      args.push("--state", file, "--out", folder);
       const { status, stdout, stderr } = spawnSync(Deno.execPath(), args, { encoding: "utf8" });
       assert.equal(status, 0, stdout + stderr);
       const state = JSON.parse(readFileSync(file, "utf8"));
-      assert.deepEqual([state.turns, state.seed, state.totals.own], [turns, 1, turns * 100]);
+      assert.deepEqual([state.turns, state.seed, state.totals.own], [turns, 1, turns * 72]);
+      // Two of nine features each, in turn.
+      assert.deepEqual(state.totals.forced, Object.fromEntries(DRAWN.map((name) => [name, turns * 16])));
     }
   } finally {
     rmSync(folder, { recursive: true });
