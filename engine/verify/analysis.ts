@@ -63,6 +63,8 @@ export const FLAGS = {
   CHAINED: 5,
   /** An addition of constants whose sum has more than 64 bits: the carry is set. */
   CARRIED: 6,
+  /** LEFT is the sum of two numbers, one of which is at least EXACT. */
+  LARGE_SUM: 7,
 } as const;
 
 /** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */

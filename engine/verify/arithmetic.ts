@@ -5,6 +5,9 @@
  * Sums keep their name only where they cannot wrap, so that a bound of one bounds the other.
  */
 import { RECORD } from "../abi/context_layout.ts";
+import { REF_TAG } from "../abi/gc_layout.ts";
+import { bottomOf } from "../wasm/subtype.ts";
+import { HEAP } from "../wasm/types.ts";
 import { type Analysis, FLAGS, NAMES } from "./analysis.ts";
 import {
   EXACT,
@@ -23,7 +26,7 @@ import {
 } from "./facts.ts";
 import { addCells, noteEighth } from "./allocation.ts";
 import { SHIFT } from "./instructions.ts";
-import { addNumber, evaluateAddress, hasDistance, scaled } from "./memory.ts";
+import { addNumber, evaluateAddress, hasDistance, isNumberOrLength, scaled } from "./memory.ts";
 import { makeElement, moveElement } from "./objects.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
@@ -153,6 +156,8 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   if (size === 8 && facts.kind[pointer] === VALUE.ELEMENT) return addToElement(a, to, pointer, number);
   if (size === 8 && addToTable(a, to, pointer, number)) return;
   if (!facts.isNumber(number) || !hasDistance(facts, pointer)) return define(a, to, size);
+  const isLarge = size === 8 && facts.isNumber(pointer) && Math.max(facts.low[to], facts.low[from]) >= EXACT;
+  if (isLarge) return addLarge(a, to);
   const sum = scaled(facts, number, 0);
   const { low, high, name, delta, step, room, of } = sum;
   facts.copy(RESULT, pointer);
@@ -160,6 +165,13 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   addNumber(facts, RESULT, { low, high, name, delta, step, room, of });
   finishSum(a, to, size);
   if (size === 8 && facts.isNumber(to)) a.ranges.note(a.sumName(to), name, delta, other, otherDelta);
+}
+
+/** Location `to` becomes the sum of two numbers, one of which is large. Unless the carry is set, the sum is larger. */
+function addLarge(a: Analysis, to: number): void {
+  define(a, to, 8);
+  a.flags = FLAGS.LARGE_SUM;
+  a.facts.copy(LEFT, to);
 }
 
 /** The address of an array plus a number and a constant. */
@@ -226,6 +238,7 @@ function addImmediate(a: Analysis, to: number, amount: number): void {
     return addToArray(a, to, to, RESULT, amount);
   }
   if (facts.isNumber(to)) {
+    if (staysNegative(a, to, amount)) return facts.number(to, EXACT, Infinity, a.name());
     const isExact = facts.high[to] + amount <= EXACT || (amount >= 0 && hasRoom(facts, to, amount));
     if (facts.low[to] + amount < 0 || !isExact) return define(a, to, 8);
   } else if (!hasDistance(facts, to) && facts.kind[to] !== VALUE.ELEMENT) return define(a, to, 8);
@@ -271,10 +284,21 @@ export function addToConstant(a: Analysis, to: number, from: number): void {
  * made that value, which is negative as a signed number, and no further from zero.
  */
 export function carries(a: Analysis, l: number, amount: number): boolean {
-  const { code, facts, machine, n } = a;
-  if (n === 0 || facts.name[l] !== a.name(0) - NAMES || facts.delta[l] !== 0) return false;
-  const value = machine.constantOf(code, n - 1);
+  const value = lastConstant(a, l);
   return value < 0 && value >= -EXACT && value + amount >= 0;
+}
+
+/** Whether the sum is negative as a signed number, as the value at location `l` is: at least 2^63 without a sign. */
+export function staysNegative(a: Analysis, l: number, amount: number): boolean {
+  const value = lastConstant(a, l);
+  return value < 0 && amount >= 0 && amount < MAX32 && value + amount < 0;
+}
+
+/** The value at location `l` as a signed number if the last instruction made it of a constant; 0 for others. */
+function lastConstant(a: Analysis, l: number): number {
+  const { code, facts, machine, n } = a;
+  if (n === 0 || facts.name[l] !== a.name(0) - NAMES || facts.delta[l] !== 0) return 0;
+  return machine.constantOf(code, n - 1);
 }
 
 /** Location `to` becomes the difference of its value and that of location `from`, `size` bytes. */
@@ -289,7 +313,7 @@ export function subtract(a: Analysis, to: number, from: number, size: number): v
 /** The largest value of location `l`, of which at most `size` bytes are read. */
 export function highOf(a: Analysis, l: number, size: number): number {
   const { facts } = a;
-  const high = facts.isNumber(l) || facts.kind[l] === VALUE.LENGTH ? facts.high[l] : Infinity;
+  const high = isNumberOrLength(facts, l) ? facts.high[l] : Infinity;
   return size === 4 ? Math.min(high, MAX32) : high;
 }
 
@@ -297,7 +321,9 @@ export function highOf(a: Analysis, l: number, size: number): number {
 function mask(a: Analysis, to: number, number: number): void {
   const { facts } = a;
   const high = facts.high[number], room = facts.room[number], of = maskedLimit(facts.of[number]);
+  const isOddOrZero = numberFacts(facts, number) & NUMBER_FACTS.ZERO_OR_ODD;
   facts.number(to, 0, high, a.name());
+  facts.id[to] = isOddOrZero;
   facts.room[to] = room;
   facts.of[to] = of;
 }
@@ -321,17 +347,55 @@ export function and(a: Analysis, to: number, from: number, size: number): void {
   if (isMasked(a, from, to, size)) return mask(a, to, from);
   if (isMasked(a, to, from, size)) return mask(a, to, to);
   const high = Math.min(highOf(a, to, size), highOf(a, from, size));
-  a.facts.number(to, 0, high, a.name());
+  setBits(a, to, high, isOddAt(facts, to) && isOddAt(facts, from));
+}
+
+/** Location `to` becomes a number of at most `high`, which is odd if `isOdd`. */
+function setBits(a: Analysis, to: number, high: number, isOdd: boolean): void {
+  a.facts.number(to, isOdd ? 1 : 0, high, a.name());
+  if (isOdd) a.facts.id[to] = NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
+}
+
+/** Whether the value of location `l` is an odd number. */
+function isOddAt(facts: Facts, l: number): boolean {
+  return facts.isNumber(l) && (numberFacts(facts, l) & NUMBER_FACTS.ODD) !== 0;
+}
+
+/**
+ * Location `to` becomes the outcome of either of two tests of one reference. Returns false if the locations are not
+ * such tests.
+ */
+function eitherTest(a: Analysis, to: number, from: number): boolean {
+  const { facts } = a;
+  const name = facts.id[to], x = testedHeap(facts, to), y = testedHeap(facts, from);
+  if (x === undefined || y === undefined || name !== facts.id[from]) return false;
+  const heap = x === y || y === bottomOf(x) ? x : x === bottomOf(y) ? y : undefined;
+  if (heap === undefined) return false;
+  const orNull = isNullTested(facts, to) || isNullTested(facts, from) ? 1 : 0;
+  facts.set(to, VALUE.TYPE_TEST, name, heap, heap, a.name());
+  facts.room[to] = orNull;
+  return true;
+}
+
+/** The heap type of a reference if location `l`, the outcome of its test, is 1; undefined: it is no such outcome. */
+function testedHeap({ kind, low }: Facts, l: number): number | undefined {
+  if (kind[l] === VALUE.TYPE_TEST) return low[l];
+  return kind[l] === VALUE.TAG_BITS && low[l] === REF_TAG.I31 ? HEAP.i31 : undefined;
+}
+
+/** Whether the test at location `l` succeeds for null, too. */
+function isNullTested({ kind, room }: Facts, l: number): boolean {
+  return kind[l] === VALUE.TYPE_TEST && room[l] === 1;
 }
 
 /** Location `to` becomes the bitwise OR, or XOR with `isExclusive`, of its value and that of location `from`. */
 export function or(a: Analysis, to: number, from: number, size: number, isExclusive: boolean): void {
   const { facts } = a;
   if (to === from && isExclusive) return facts.number(to, 0, 0, a.name());
+  if (!isExclusive && eitherTest(a, to, from)) return;
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
-  const isOdd = !isExclusive && facts.isConstant(from) && facts.low[from] % 2 === 1;
-  facts.number(to, 0, high > MAX32 ? Infinity : 2 ** (32 - Math.clz32(high)) - 1, a.name());
-  if (isOdd) facts.id[to] = NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
+  const bound = high > MAX32 ? Infinity : 2 ** (32 - Math.clz32(high)) - 1;
+  setBits(a, to, bound, !isExclusive && (isOddAt(facts, to) || isOddAt(facts, from)));
 }
 
 function shiftedRight(high: number, count: number): number {

@@ -87,7 +87,7 @@ function pop(a: Analysis): void {
 }
 
 function isSum(flags: number): boolean {
-  return flags === FLAGS.ADDED || flags === FLAGS.CARRIED;
+  return flags === FLAGS.ADDED || flags === FLAGS.CARRIED || flags === FLAGS.LARGE_SUM;
 }
 
 function branchCondition(a: Analysis): number {

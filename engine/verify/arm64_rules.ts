@@ -5,7 +5,7 @@
  * Results are made in WORK and written last, so that an instruction may read the register that it writes. A write of 32
  * bits clears the upper half. Only some instructions set the flags.
  */
-import { type Analysis, FLAGS, REASON } from "./analysis.ts";
+import { type Analysis, FLAGS, NAMES, REASON } from "./analysis.ts";
 import {
   add,
   addAmount,
@@ -20,6 +20,7 @@ import {
   needName,
   or,
   shiftBy,
+  staysNegative,
   subtract,
   takeAddress,
 } from "./arithmetic.ts";
@@ -163,6 +164,7 @@ function addWithCarry(a: Analysis, x: number, y: number): void {
     a.flags = FLAGS.CARRIED;
     return define(a, WORK, 8);
   }
+  if (facts.isConstant(y) && staysNegative(a, x, facts.low[y])) return facts.number(WORK, EXACT, Infinity, a.name());
   const other = facts.isConstant(y) ? x : y;
   nameRegister(a, other, 2);
   facts.copy(OTHER, other);
@@ -276,11 +278,23 @@ function keep(a: Analysis): void {
   const reg = code.reg[n], place = code.scale[n];
   const bits = ((place < 2 ? code.immediate[n] : code.immediateHigh[n]) >>> ((place & 1) * 16)) & 0xffff;
   const factor = 2 ** (16 * place);
-  if (reg === ZERO || !facts.isConstant(reg)) return writeUnknown(a, reg, code.size[n]);
+  const size = code.size[n];
+  if (reg === ZERO) return;
+  if (!facts.isConstant(reg)) return keepOfLarge(a, reg, bits, place);
   const old = facts.low[reg];
   const value = old + (bits - Math.floor(old / factor) % 65536) * factor;
-  if (value > (code.size[n] === 4 ? MAX32 : EXACT)) writeUnknown(a, reg, code.size[n]);
-  else constant(a, reg, value, a.name());
+  if (size === 4 && value > MAX32) writeUnknown(a, reg, size);
+  else constant(a, reg, value > EXACT ? Infinity : value, a.name());
+}
+
+/** MOVK of the highest 16 bits of a constant that is not exact, which the last instruction has made. */
+function keepOfLarge(a: Analysis, reg: number, bits: number, place: number): void {
+  const { code, facts, n } = a;
+  const isLast = n > 0 && code.kind[n - 1] === KIND.CONSTANT && code.wide[n - 1] !== 0 && code.reg[n - 1] === reg &&
+    facts.name[reg] === a.name(0) - NAMES && facts.delta[reg] === 0;
+  if (!isLast || place !== 3 || code.size[n] !== 8) return writeUnknown(a, reg, code.size[n]);
+  const value = (bits * 65536 + (code.immediateHigh[n - 1] & 0xffff)) * 2 ** 32 + (code.immediate[n - 1] >>> 0);
+  constant(a, reg, value > EXACT ? Infinity : value, a.name());
 }
 
 /** Shifts by constants, extensions, and moves of bits. */

@@ -12,10 +12,12 @@
  */
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
+import { bottomOf } from "../wasm/subtype.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
 import {
   elementLimit,
   EXACT,
+  type Facts,
   lengthPlace,
   LIMIT,
   MAX32,
@@ -44,6 +46,15 @@ const CONDITION = {
   LESS_EQUAL: 14,
 } as const;
 
+/** Conditions that hold if the operands are equal. */
+const HOLD_IF_EQUAL: readonly number[] = [
+  CONDITION.BELOW + 1,
+  CONDITION.EQUAL,
+  CONDITION.BELOW_EQUAL,
+  CONDITION.LESS + 1,
+  CONDITION.LESS_EQUAL,
+];
+
 /** Condition `condition` holds. Returns false if it cannot, by the bounds of a compared number. */
 export function assume(a: Analysis, condition: number): boolean {
   refine(a, condition);
@@ -58,8 +69,16 @@ function isOddUnder({ facts }: Analysis): boolean {
 }
 
 /** Whether `condition` holds in any case. */
-export function isCertain({ flags }: Analysis, condition: number): boolean {
-  return flags === FLAGS.CARRIED && condition === CONDITION.BELOW;
+export function isCertain(a: Analysis, condition: number): boolean {
+  if (a.flags === FLAGS.CARRIED) return condition === CONDITION.BELOW;
+  return HOLD_IF_EQUAL.includes(condition) && a.flags === FLAGS.COMPARED && areSame(a.facts);
+}
+
+/** Whether a number was compared with itself. */
+function areSame({ kind, name, delta }: Facts): boolean {
+  const isNumber = kind[LEFT] === VALUE.NUMBER || kind[LEFT] === VALUE.LENGTH || kind[LEFT] === VALUE.ARRAY_LENGTH;
+  return isNumber && kind[LEFT] === kind[RIGHT] && name[LEFT] !== 0 && name[LEFT] === name[RIGHT] &&
+    delta[LEFT] === delta[RIGHT];
 }
 
 /** No number is within the bounds of location `l`. */
@@ -69,6 +88,7 @@ function isEmpty({ facts }: Analysis, l: number): boolean {
 
 function refine(a: Analysis, condition: number): void {
   if (a.flags === FLAGS.ADDED) return assumeAdded(a, condition);
+  if (a.flags === FLAGS.LARGE_SUM && condition === CONDITION.BELOW + 1) return a.facts.boundBelow(LEFT, EXACT);
   if (a.flags === FLAGS.UPPER_HALF) return assumeUpperHalf(a, condition);
   if (a.flags === FLAGS.TESTED) return assumeTested(a, condition);
   if (a.flags === FLAGS.CHAINED && holdsIn(a.chainFlags, condition)) return;
@@ -168,8 +188,11 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
     facts.boundAbove(x, facts.high[y] - strict);
     return assumeInside(a, x, facts.id[y], strict);
   }
-  if (kindX === VALUE.NUMBER && kindY === VALUE.ARRAY_LENGTH) return assumeInArray(a, x, facts.id[y], strict);
   const isLength = kindX === VALUE.LENGTH || kindX === VALUE.ARRAY_LENGTH;
+  if (kindX !== VALUE.LENGTH && kindY === VALUE.ARRAY_LENGTH) {
+    if (isLength || kindX === VALUE.NUMBER) assumeInArray(a, x, facts.id[y], strict);
+    return;
+  }
   if (isLength && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
   const high = facts.high[y] - strict, low = facts.low[x] + strict;
@@ -218,9 +241,22 @@ function assumeInArray(a: Analysis, x: number, name: number, room: number): void
   noteLength(a, name, facts.low[x] + room);
 }
 
+/** Register `to` becomes the outcome of a test for null, the heap type `heap` of null; false: that was not tested. */
+function testedNull(a: Analysis, condition: number, to: number): boolean {
+  const { facts } = a;
+  const isNullTest = a.flags === FLAGS.COMPARED && a.flagsSize === 8 && condition === CONDITION.EQUAL &&
+    facts.kind[LEFT] === VALUE.REFERENCE && facts.name[LEFT] !== 0 && facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
+  if (!isNullTest) return false;
+  const heap = bottomOf(facts.id[LEFT]);
+  facts.set(to, VALUE.TYPE_FLAG, facts.name[LEFT], heap, heap, a.name());
+  facts.room[to] = 1;
+  return true;
+}
+
 /** Register `to` becomes the outcome of the test of a type; returns false if the flags are of something else. */
 export function testedType(a: Analysis, condition: number, to: number): boolean {
   const { facts, module } = a;
+  if (testedNull(a, condition, to)) return true;
   if (a.flags !== FLAGS.COMPARED || a.flagsSize !== 4 || condition !== CONDITION.EQUAL) return false;
   const kind = facts.kind[LEFT], name = facts.id[LEFT];
   let heap: HeapType;

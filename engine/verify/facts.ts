@@ -433,13 +433,18 @@ export class SavedFacts {
   #end = 0;
   /** During one join: pairs of an entry whose facts refer to a name, and the entry that has the name. */
   readonly #referents: number[] = [];
+  /** During one join: rows of two names of an array, here and on the path, and its new name (#nameArray). */
+  readonly #arrays: number[] = [];
   /** The outcome of #compare. */
   #differing: Int32Array = new Int32Array(64);
   #haveSameNames = true;
   /** Per block: first entry, −1 until a path reaches it, and number of locations. */
   first: Int32Array = new Int32Array(64);
   count: Int32Array = new Int32Array(64);
-  /** Name of the block's first location, as a join names it; the other locations follow. */
+  /**
+   * Name of the block's first location, as a join names it; the other locations follow, then a second name of each
+   * location, then one for the array of which it has an element's address (NAMES_PER_LOCATION).
+   */
   nameBase: Int32Array = new Int32Array(64);
   visits: Int32Array = new Int32Array(64);
   /** Bounds that grow in a loop are widened at once, to those of their size: fewer interpretations, weaker facts. */
@@ -489,6 +494,7 @@ export class SavedFacts {
     copyFacts(this.#facts, first, facts, 0, facts.count);
     // No flags and no address are known at the head of a block.
     for (let place: number = PLACE.LEFT; place <= PLACE.ADDRESS; place++) this.#facts.forget(first + place);
+    this.#arrays.length = 0;
     if (loop) this.#rename(k);
     this.#nameAll(k);
     if (!loop || !this.followsLoops) return;
@@ -556,8 +562,41 @@ export class SavedFacts {
     const { of, kind } = this.#facts;
     const name = this.#newName(k, limitName(of[l])), shift = limitShift(of[l]);
     if (name !== 0) of[l] = of[l] < LIMIT.PRODUCT ? elementLimit(name, shift) : productLimit(name, shift);
-    else if (kind[l] === VALUE.ELEMENT) this.#facts.forget(l);
+    else if (kind[l] === VALUE.ELEMENT) this.#nameArray(k, l, limitName(of[l]), 0);
     else of[l] = -1;
+  }
+
+  /** Whether limit `of` has a name that block `k` has given to an array. */
+  #isArrayName(k: number, of: number): boolean {
+    const place = limitName(of) - this.nameBase[k] - 2 * this.count[k];
+    return place >= 0 && place < this.count[k];
+  }
+
+  /**
+   * Names the array of the element address at entry `n`, a reference to which no location has on both paths: the array
+   * is named `own` here and `other` on the path, 0 if there is no other path. Elements with the same two names, and no
+   * others, get the same new one: of elements in one array, some may be in another on the path, where the name is the
+   * same for the rest. Returns whether the name has changed.
+   */
+  #nameArray(k: number, n: number, own: number, other: number): boolean {
+    const rows = this.#arrays;
+    const base = this.nameBase[k] + 2 * this.count[k];
+    let name = this.#isArrayName(k, elementLimit(own, 0)) ? own : base + n - this.first[k];
+    for (let at = 0; at < rows.length; at += 3) {
+      if (rows[at] === own && rows[at + 1] === other) return this.#setArray(k, n, rows[at + 2]);
+      if (rows[at + 2] === name) name = base + n - this.first[k];
+    }
+    for (let at = 0; at < rows.length; at += 3) if (rows[at + 2] === name) return this.#loseKind(k, n);
+    rows.push(own, other, name);
+    return this.#setArray(k, n, name);
+  }
+
+  #setArray(k: number, n: number, name: number): boolean {
+    const limit = elementLimit(name, 0);
+    if (limit < 0) return this.#loseKind(k, n);
+    const changed = this.#facts.of[n] !== limit;
+    this.#facts.of[n] = limit;
+    return changed;
   }
 
   /**
@@ -637,6 +676,7 @@ export class SavedFacts {
       changed = true;
     });
     const differing = this.#compare(k, facts, count);
+    this.#arrays.length = 0;
     // A test for null is found by facts that joining its reference drops.
     for (let d = 0; d < differing; d++) {
       const l = this.#differing[d];
@@ -814,10 +854,13 @@ export class SavedFacts {
     const own = this.#facts;
     const steps = (facts.low[l] - own.low[n]) / elementBytes(own.id[n]);
     const isAhead = steps === 0 || (Number.isInteger(steps) && steps > 0 && facts.name[l] !== 0);
-    const isSame = isAhead && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
-    if (!isSame && !(isAhead && this.#noteLimit(k, n, facts, l))) return this.#loseKind(k, n);
+    if (!isAhead) return this.#loseKind(k, n);
+    const isSame = !this.#isArrayName(k, own.of[n]) &&
+      (this.#isSameLimit(k, own.of[n], facts, facts.of[l]) || this.#noteLimit(k, n, facts, l));
+    const isRenamed = !isSame && this.#nameArray(k, n, limitName(own.of[n]), limitName(facts.of[l]));
+    if (own.kind[n] !== VALUE.ELEMENT) return true;
     if (steps > 0) moveIndex(facts, l, steps);
-    if (facts.room[l] >= own.room[n]) return false;
+    if (facts.room[l] >= own.room[n]) return isRenamed;
     const room = facts.room[l];
     // Widening: a room that shrinks in each interpretation of a loop becomes one element, then zero.
     own.room[n] = this.visits[k] <= NARROW_VISITS ? room : room >= 1 ? 1 : room >= 0 ? 0 : -Infinity;
@@ -925,6 +968,11 @@ export class SavedFacts {
   #joinRoom(k: number, n: number, facts: Facts, l: number): boolean {
     const own = this.#facts;
     if (own.of[n] < 0) return false;
+    // Only elements have names that the block gives to arrays (#nameArray).
+    if (this.#isArrayName(k, own.of[n])) {
+      own.of[n] = -1;
+      return true;
+    }
     if (this.#isSameLimit(k, own.of[n], facts, facts.of[l])) {
       if (own.of[n] >= LIMIT.PRODUCT && facts.room[l] !== own.room[n]) {
         own.of[n] = -1;
@@ -990,6 +1038,8 @@ export class SavedFacts {
   }
 }
 
+/** Names that a block has for each location (SavedFacts.nameBase). */
+export const NAMES_PER_LOCATION = 3;
 /** The class of a slot that is not in a known free list. */
 export const NO_CLASS = 0x7fffffff;
 /** The null reference, of any hierarchy. */
@@ -1007,6 +1057,7 @@ function referenceHeap(facts: Facts, l: number): number | undefined {
 /** Facts about the number at location `l` (NUMBER_FACTS), with those that its bounds imply. */
 export function numberFacts({ id, low, high }: Facts, l: number): number {
   const { ODD, ZERO_OR_ODD } = NUMBER_FACTS;
+  if (low[l] > 0 && (id[l] & ZERO_OR_ODD) !== 0) return id[l] | ODD;
   if (low[l] !== high[l]) return id[l];
   return id[l] | (low[l] === 0 ? ZERO_OR_ODD : low[l] % 2 === 1 ? ODD | ZERO_OR_ODD : 0);
 }

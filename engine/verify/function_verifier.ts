@@ -12,7 +12,7 @@
 import { RECORD } from "../abi/context_layout.ts";
 import { Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, SavedFacts, VALUE } from "./facts.ts";
+import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, NAMES_PER_LOCATION, SavedFacts, VALUE } from "./facts.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { assume, isCertain } from "./conditions.ts";
 import * as control from "./control.ts";
@@ -321,8 +321,7 @@ export class FunctionVerifier {
     const k = this.#blockAt[n] - 1;
     if (!this.#saved.has(k)) {
       this.#saved.save(k, a.facts, this.#nextName, this.#cut[n] === 2);
-      // Two names per location (SavedFacts).
-      this.#nextName += 2 * a.facts.count;
+      this.#nextName += NAMES_PER_LOCATION * a.facts.count;
       if (this.#nextName > MAX_NAME) return a.fail(REASON.WORK);
       this.#depth[k] = a.depth;
       this.#fence[k] = a.fence;

@@ -163,7 +163,7 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   const { facts } = a;
   const type = facts.id[array], field = elementOf(type);
   const limit = elementLimit(facts.name[array], 0);
-  if (field === undefined || limit < 0 || !facts.isNumber(index)) return facts.forget(to);
+  if (field === undefined || limit < 0 || !isCount(facts, index)) return facts.forget(to);
   const shift = elementShift(field.storage);
   const least = leastLengthOf(a, array);
   if (facts.isConstant(index)) return setElement(a, to, type, facts.low[index] * 2 ** scale, limit, least);
@@ -179,6 +179,11 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   // Only the index of an element at a constant distance has no name.
   facts.name[to] = name || a.name();
   facts.delta[to] = name === 0 ? 0 : delta;
+}
+
+/** Whether the value of location `l` may be an index: a number, or the length of an array. */
+function isCount({ kind }: Facts, l: number): boolean {
+  return kind[l] === VALUE.NUMBER || kind[l] === VALUE.ARRAY_LENGTH;
 }
 
 /**

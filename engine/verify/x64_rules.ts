@@ -107,7 +107,8 @@ export function extend(a: Analysis, isSigned: boolean): void {
   const source = from < 0 ? RESULT : from;
   const limit = 2 ** (size * 8) - 1;
   if (facts.kind[source] === VALUE.SIZE_CLASS && !isSigned) return facts.copy(to, source);
-  if (facts.kind[source] === VALUE.TYPE_FLAG && size === 1 && !isSigned) {
+  const isTest = facts.kind[source] === VALUE.TYPE_FLAG || facts.kind[source] === VALUE.TYPE_TEST;
+  if (isTest && size === 1 && !isSigned) {
     facts.copy(to, source);
     facts.kind[to] = VALUE.TYPE_TEST;
     return;
@@ -172,9 +173,18 @@ export function arithmetic(a: Analysis): void {
       return and(a, to, from, size);
     case ALU.OR:
     case ALU.XOR:
-      return or(a, to, from, size, code.sub[n] === ALU.XOR);
+      or(a, to, from, size, code.sub[n] === ALU.XOR);
+      return compareResult(a, to, size);
   }
   a.fail(REASON.INSTRUCTION);
+}
+
+/** The flags are those of a compare of register `r`, the result of a bitwise operation, with zero. */
+function compareResult(a: Analysis, r: number, size: number): void {
+  a.facts.copy(LEFT, r);
+  a.facts.number(RIGHT, 0, 0, 0);
+  a.flags = FLAGS.COMPARED;
+  a.flagsSize = size;
 }
 
 /** Arithmetic on the low bytes of register `to`: AND and OR of two bytes that are 0 or 1 give such a byte. */
@@ -279,8 +289,12 @@ export function setCondition(a: Analysis): void {
   const to = code.rm[n];
   if (to < 0) return store(a, 1, -1);
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
-  if (testedType(a, code.condition[n], to)) return;
-  if (facts.isNumber(to) && facts.high[to] <= 255) facts.number(to, 0, 1, a.name());
+  const isByte = facts.isNumber(to) && facts.high[to] <= 255;
+  if (testedType(a, code.condition[n], to)) {
+    if (isByte) facts.kind[to] = VALUE.TYPE_TEST;
+    return;
+  }
+  if (isByte) facts.number(to, 0, 1, a.name());
   else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
 }
 

@@ -410,6 +410,201 @@ const ROWS: readonly Row[] = [
     proven: "4885c0b9010000007405b90000000085c97401c3e8{trap}",
     reason: REASON.REFERENCE,
   },
+  {
+    name: "a number that may be even, chosen with zero, as a reference to an integer",
+    arch: "x64",
+    module: "(memory 1) (func (param i32 i32 i32) (result (ref null i31)))",
+    // cmp edx, 5; sbb r8d, r8d; and eax, r8d; ret
+    refused: "83fa05451bc04421c0c3",
+    // or eax, 1; cmp edx, 5; sbb r8d, r8d; and eax, r8d; ret
+    proven: "83c80183fa05451bc04421c0c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "the lowest bits of two numbers, of which one may be even",
+    arch: "x64",
+    module: "(memory 1) (func (param i32 i32 i32) (result (ref i31)))",
+    // or eax, 1; and eax, ecx; ret
+    refused: "83c80121c8c3",
+    // or eax, 1; or ecx, 1; and eax, ecx; ret
+    proven: "83c80183c90121c8c3",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a test for null of another reference",
+    arch: "x64",
+    module: "(memory 1) (func (param anyref anyref) (result (ref null i31)))",
+    // test rcx, rcx; sete r8b; movzx r8d, r8b; mov r9, rax; and r9d, 1; or r8d, r9d; je trap; ret
+    refused: "4885c9410f94c0450fb6c04989c14183e1014509c87401c3e8{trap}",
+    // test rax, rax; sete r8b; movzx r8d, r8b; mov r9, rax; and r9d, 1; or r8d, r9d; je trap; ret
+    proven: "4885c0410f94c0450fb6c04989c14183e1014509c87401c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "a test for null or an integer as one for an integer that is not null",
+    arch: "x64",
+    module: "(memory 1) (func (param anyref anyref) (result (ref i31)))",
+    // test rax, rax; sete r8b; movzx r8d, r8b; mov r9, rax; and r9d, 1; or r8d, r9d; je trap; ret
+    refused: "4885c0410f94c0450fb6c04989c14183e1014509c87401c3e8{trap}",
+    // mov r9, rax; and r9d, 1; je trap; ret
+    proven: "4989c14183e1017401c3e8{trap}",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "the length of another array",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) (ref $n)) (result i32))",
+    // mov r8d, [rax + 4]; mov r9d, [rcx + 4]; cmp r9d, r8d; jae trap; mov eax, [rcx + r9*4 + 8]; ret
+    refused: "448b4004448b49044539c17306428b448908c3e8{trap}",
+    // mov r8d, [rax + 4]; mov r9d, [rcx + 4]; cmp r9d, r8d; jae trap; mov eax, [rax + r9*4 + 8]; ret
+    proven: "448b4004448b49044539c17306428b448808c3e8{trap}",
+    reason: REASON.OBJECT,
+  },
+  {
+    name: "a length without bound, shifted, as an address",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (memory 1) (func (param (ref $n) i32) (result i32))",
+    isGuarded: true,
+    // mov r8d, [rax + 4]; shl r8, 4; mov eax, [rbx + r8]; ret
+    refused: "448b400449c1e004428b0403c3",
+    // mov r8d, [rax + 4]; cmp r8d, 100; ja trap; shl r8, 4; mov eax, [rbx + r8]; ret
+    proven: "448b40044183f864770949c1e004428b0403c3e8{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a sum with a large number, whose carry is not tested",
+    arch: "x64",
+    module: "(memory i64 1) (func (param i64 i64) (result i32))",
+    // mov rcx, -16; add rax, rcx; cmp rax, r14; jae trap; mov eax, [rbx + rax + 64]; ret
+    refused: "48c7c1f0ffffff4801c84c39f073058b440340c3e8{trap}",
+    // mov rcx, -16; add rax, rcx; jb trap; cmp rax, r14; jae trap; mov eax, [rbx + rax + 64]; ret
+    proven: "48c7c1f0ffffff4801c8720a4c39f073058b440340c3e8{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a sum with a large number that sets the carry",
+    arch: "arm64",
+    module: "(memory i64 1) (func (param i64 i64) (result i32))",
+    // stp x9, x30, [sp, #-16]!; mov x9, #-16; adds x0, x0, x9; b.lo trap; cmp x0, x27; b.hs trap; add x0, x0, #64; ldr
+    // w0, [x26, x0]; ldp x9, x30, [sp], #16; ret
+    refused: "e97bbfa9e9018092000009abe30000541f001beba200005400000191406b60b8e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; mov x9, #-16; adds x0, x0, x9; b.hs trap; cmp x0, x27; b.hs trap; add x0, x0, #64; ldr
+    // w0, [x26, x0]; ldp x9, x30, [sp], #16; ret
+    proven: "e97bbfa9e9018092000009abe20000541f001beba200005400000191406b60b8e97bc1a8c0035fd6{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a sum of constants that is not negative",
+    arch: "x64",
+    module: "(memory i64 1) (func (param i64 i64) (result i32))",
+    // mov rcx, -16; add rcx, 16; cmp rcx, r14; jae trap; mov eax, [rbx + rcx + 64]; ret
+    refused: "48c7c1f0ffffff4883c1104c39f173058b440b40c3e8{trap}",
+    // mov rcx, -16; add rcx, 8; cmp rcx, r14; jae trap; mov eax, [rbx + rcx + 64]; ret
+    proven: "48c7c1f0ffffff4883c1084c39f173058b440b40c3e8{trap}",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a compare of a number with itself, of which the other condition is taken for certain",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64) (result i32))",
+    // mov eax, eax; cmp rax, rax; ja next; mov eax, [rcx]; next: ret
+    refused: "89c04839c077028b01c3",
+    // mov eax, eax; cmp rax, rax; jae next; mov eax, [rcx]; next: ret
+    proven: "89c04839c073028b01c3",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a compare of a number with itself and one, taken for one with itself",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64) (result i32))",
+    // mov eax, eax; lea rdx, [rax + 1]; cmp rdx, rax; jbe next; mov eax, [rcx]; next: ret
+    refused: "89c0488d50014839c276028b01c3",
+    // mov eax, eax; mov rdx, rax; cmp rdx, rax; jbe next; mov eax, [rcx]; next: ret
+    proven: "89c04889c24839c276028b01c3",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "the flags of an XOR as those of a compare with one",
+    arch: "x64",
+    module: "(memory 1) (func (param i64 i64) (result i32))",
+    // xor eax, eax; jne next; mov eax, [rcx]; next: ret
+    refused: "31c075028b01c3",
+    // xor eax, eax; je next; mov eax, [rcx]; next: ret
+    proven: "31c074028b01c3",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a constant of which MOVK leaves the highest bits small",
+    arch: "arm64",
+    module: "(memory i64 1) (func (param i64 i64) (result i32))",
+    // stp x9, x30, [sp, #-16]!; movn x9, #15; movk x9, #8, lsl #48; cmp x9, x27; b.hs trap; ldr w0, [x1]; ldp x9, x30,
+    // [sp], #16; ret
+    refused: "e97bbfa9e90180920901e0f23f011beb82000054200040b9e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; movn x9, #15; movk x9, #16, lsl #48; cmp x9, x27; b.hs trap; ldr w0, [x1]; ldp x9,
+    // x30, [sp], #16; ret
+    proven: "e97bbfa9e90180920902e0f23f011beb82000054200040b9e97bc1a8c0035fd6{trap}",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a fill of elements up to the end of another array",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) i32 (ref $n)))",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; mov r8d, [rdx + 4]; cmp ecx, r8d; ja trap; lea
+    // rsi, [rdx + 8]; lea r10, [rdx + rcx*4 + 8]; xor eax, eax; xor edx, edx; next: cmp r9, r10; jae end; mov dword
+    // ptr [r9], 7; add r9, 4; jmp next; end: ret
+    refused:
+      "448b40044439c1772d4c8d4808448b42044439c17720488d72084c8d548a0831c031d24d39d1730d41c701070000004983c104ebeec3e8{trap}",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; xor eax, eax; xor edx,
+    // edx; next: cmp r9, r10; jae end; mov dword ptr [r9], 7; add r9, 4; jmp next; end: ret
+    proven: "448b40044439c177204c8d48084c8d54880831c031d24d39d1730d41c701070000004983c104ebeec3e8{trap}",
+    reason: REASON.OBJECT,
+  },
+  {
+    name: "a fill whose first element a loop replaces by one of another array",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) i32 (ref $n)))",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; mov r8d, [rdx + 4];
+    // cmp ecx, r8d; ja trap; lea rsi, [rdx + 8]; lea rdi, [rdx + rcx*4 + 8]; xor eax, eax; xor edx, edx; next: cmp r9,
+    // r10; jae end; mov dword ptr [r9], 7; mov r9, rsi; jmp next; end: ret
+    refused:
+      "448b40044439c177314c8d48084c8d548808448b42044439c1771f488d7208488d7c8a0831c031d24d39d1730c41c701070000004989f1ebefc3e8{trap}",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; lea rsi, [rax + 8];
+    // xor eax, eax; xor edx, edx; next: cmp r9, r10; jae end; mov dword ptr [r9], 7; mov r9, rsi; jmp next; end: ret
+    proven: "448b40044439c177234c8d48084c8d548808488d700831c031d24d39d1730c41c701070000004989f1ebefc3e8{trap}",
+    reason: REASON.OBJECT,
+  },
+  {
+    name: "a fill whose end a loop replaces by that of another array",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) i32 (ref $n)))",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; mov r8d, [rdx + 4];
+    // cmp ecx, r8d; ja trap; lea rsi, [rdx + 8]; lea rdi, [rdx + rcx*4 + 8]; xor eax, eax; xor edx, edx; next: cmp r9,
+    // r10; jae end; mov dword ptr [r9], 7; add r9, 4; mov r10, rdi; jmp next; end: ret
+    refused:
+      "448b40044439c177354c8d48084c8d548808448b42044439c17723488d7208488d7c8a0831c031d24d39d1731041c701070000004983c1044989faebebc3e8{trap}",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; mov r8d, [rdx + 4];
+    // cmp ecx, r8d; ja trap; lea rsi, [rdx + 8]; lea rdi, [rdx + rcx*4 + 8]; xor eax, eax; xor edx, edx; next: cmp r9,
+    // r10; jae end; mov dword ptr [r9], 7; add r9, 4; jmp next; end: ret
+    proven:
+      "448b40044439c177324c8d48084c8d548808448b42044439c17720488d7208488d7c8a0831c031d24d39d1730d41c701070000004983c104ebeec3e8{trap}",
+    reason: REASON.OBJECT,
+  },
+  {
+    name: "a fill whose first element and end a loop replaces, one of them by that of a third array",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) i32 (ref $n)))",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; mov r8d, [rdx + 4];
+    // cmp ecx, r8d; ja trap; lea rsi, [rdx + 8]; lea rdi, [rdx + rcx*4 + 8]; mov r11, rdi; xor eax, eax; xor edx, edx;
+    // next: cmp r9, r10; jae end; mov dword ptr [r9], 7; mov r9, rsi; jmp next; end: ret
+    refused:
+      "448b40044439c177344c8d48084c8d548808448b42044439c17722488d7208488d7c8a084989fb31c031d24d39d1730c41c701070000004989f1ebefc3e8{trap}",
+    // mov r8d, [rax + 4]; cmp ecx, r8d; ja trap; lea r9, [rax + 8]; lea r10, [rax + rcx*4 + 8]; mov r8d, [rdx + 4];
+    // cmp ecx, r8d; ja trap; lea rsi, [rdx + 8]; lea rdi, [rdx + rcx*4 + 8]; xor eax, eax; xor edx, edx; next: cmp r9,
+    // r10; jae end; mov dword ptr [r9], 7; mov r9, rsi; mov r10, rdi; jmp next; end: ret
+    proven:
+      "448b40044439c177344c8d48084c8d548808448b42044439c17722488d7208488d7c8a0831c031d24d39d1730f41c701070000004989f14989faebecc3e8{trap}",
+    reason: REASON.OBJECT,
+  },
 ];
 
 /** The module of a row, with an empty function. */
