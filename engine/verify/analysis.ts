@@ -99,6 +99,8 @@ export class Analysis {
   flagsDelta = 0;
   /** For FLAGS.CHAINED: the other flags, N Z C V from the most significant bit down. */
   chainFlags = 0;
+  /** For FLAGS.CHAINED: NE means that the reference with this name is null, or an integer. 0: there is none. */
+  chainName = 0;
   /** The name of a record in the context that a test since the last call proved to be this instance's; 0: none. */
   ownRecord = 0;
   /** The register of the reference in the address that is being evaluated. */

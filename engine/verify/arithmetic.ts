@@ -313,6 +313,7 @@ export function subtract(a: Analysis, to: number, from: number, size: number): v
 /** The largest value of location `l`, of which at most `size` bytes are read. */
 export function highOf(a: Analysis, l: number, size: number): number {
   const { facts } = a;
+  if (facts.kind[l] === VALUE.TYPE_TEST) return 1;
   const high = isNumberOrLength(facts, l) ? facts.high[l] : Infinity;
   return size === 4 ? Math.min(high, MAX32) : high;
 }
@@ -461,6 +462,7 @@ function chooseReference(a: Analysis, to: number, from: number): void {
 /** Location `to` is shifted (`operation`: SHIFT) by `count` bits; < 0: by an unknown count. */
 export function shiftBy(a: Analysis, to: number, size: number, operation: number, count: number): void {
   const { facts } = a;
+  a.facts.takeNumber(to);
   const high = highOf(a, to, size);
   switch (operation) {
     case SHIFT.SHL:
@@ -479,6 +481,8 @@ export function shiftBy(a: Analysis, to: number, size: number, operation: number
 /** Location `to` becomes its value or that of location `from`. */
 export function choose(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
+  facts.takeNumber(to);
+  facts.takeNumber(from);
   if (size === 4 && !(facts.isShort(to) && facts.isShort(from))) return define(a, to, size);
   for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
   if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);

@@ -5,6 +5,7 @@
  * Results are made in WORK and written last, so that an instruction may read the register that it writes. A write of 32
  * bits clears the upper half. Only some instructions set the flags.
  */
+import { REF_TAG } from "../abi/gc_layout.ts";
 import { type Analysis, FLAGS, NAMES, REASON } from "./analysis.ts";
 import {
   add,
@@ -34,6 +35,8 @@ import { isNumberOrLength, load, modify, store } from "./memory.ts";
 const { LEFT, RIGHT, RESULT } = PLACE;
 /** Longest table of jumps, in entries. */
 const MAX_JUMPS = 1 << 16;
+/** The condition code NE. */
+const NOT_EQUAL = 5;
 /** Number of the vector register whose value is tracked. */
 const SCRATCH_VECTOR = 31;
 
@@ -131,10 +134,20 @@ function arithmetic(a: Analysis): void {
   write(a, code.reg[n], WORK, size);
 }
 
+/** Register `rn` and the second operand, if that is a register, are used as numbers. */
+function takeNumbers({ code, facts, n }: Analysis, rn: number): void {
+  if (rn !== STACK) facts.takeNumber(rn);
+  if (code.hasImmediate[n] === 0) facts.takeNumber(code.rm[n]);
+}
+
 /** WORK becomes the result of an operation on `rn` and location `from`. */
 function compute(a: Analysis, from: number, size: number): void {
   const { code, facts, n } = a;
   const rn = code.rn[n];
+  if (code.sub[n] !== ALU.OR) {
+    takeNumbers(a, rn);
+    facts.takeNumber(from);
+  }
   facts.copy(WORK, rn);
   const isImmediate = code.hasImmediate[n] !== 0;
   switch (code.sub[n]) {
@@ -219,6 +232,7 @@ function isContinued({ code, n }: Analysis): boolean {
 /** Whether the sum is the address of a jump in a table, to which the next instruction jumps. */
 function isJumpPlace({ code, facts, n }: Analysis): boolean {
   const base = code.base[n], index = code.index[n];
+  if (index >= 0) facts.takeNumber(index);
   if (base < 0 || base === STACK || index < 0 || code.scale[n] !== 2 || code.kind[n + 1] !== KIND.JUMP_INDIRECT) {
     return false;
   }
@@ -232,6 +246,8 @@ function compare(a: Analysis): void {
   const rn = code.rn[n], size = code.size[n];
   nameRegister(a, rn, 2);
   if (code.hasImmediate[n] === 0) nameRegister(a, code.rm[n], 3);
+  // A compare with zero decides a test.
+  if (code.hasImmediate[n] === 0 || code.immediate[n] !== 0) takeNumbers(a, rn);
   const from = operandOf(a);
   facts.copy(RIGHT, from);
   // A constant has no name; a name of the instruction would be that of another value.
@@ -267,9 +283,24 @@ function chain(a: Analysis): void {
     a.flags = FLAGS.NONE;
     return;
   }
+  const name = code.condition[n] === NOT_EQUAL ? nullTested(a) : 0;
   compare(a);
   a.flags = FLAGS.CHAINED;
   a.chainFlags = code.displacement[n];
+  a.chainName = name !== 0 && a.chainFlags === 0 && isIntegerTest(a, name) ? name : 0;
+}
+
+/** The name of the reference that was compared with null; 0 if the flags are of something else. */
+function nullTested({ facts, flags, flagsSize }: Analysis): number {
+  const isTest = flags === FLAGS.COMPARED && flagsSize === 8 && facts.kind[LEFT] === VALUE.REFERENCE &&
+    facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
+  return isTest ? facts.name[LEFT] : 0;
+}
+
+/** Whether the tag of an integer in the reference with that name was compared with zero. */
+function isIntegerTest({ facts }: Analysis, name: number): boolean {
+  return facts.kind[LEFT] === VALUE.TAG_BITS && facts.id[LEFT] === name && facts.low[LEFT] === REF_TAG.I31 &&
+    facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
 }
 
 /** MOVK: 16 bits of a constant change. */
@@ -301,6 +332,7 @@ function keepOfLarge(a: Analysis, reg: number, bits: number, place: number): voi
 function moveBits(a: Analysis): void {
   const { code, facts, n } = a;
   facts.copy(WORK, code.rn[n]);
+  facts.takeNumber(WORK);
   if (code.sub[n] === BIT_FIELD.INSERT) define(a, WORK, code.size[n]);
   else moveField(a, code.immediate[n], code.displacement[n], code.size[n], code.sub[n] === BIT_FIELD.SIGNED);
   write(a, code.reg[n], WORK, code.size[n]);

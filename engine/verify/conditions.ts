@@ -91,7 +91,10 @@ function refine(a: Analysis, condition: number): void {
   if (a.flags === FLAGS.LARGE_SUM && condition === CONDITION.BELOW + 1) return a.facts.boundBelow(LEFT, EXACT);
   if (a.flags === FLAGS.UPPER_HALF) return assumeUpperHalf(a, condition);
   if (a.flags === FLAGS.TESTED) return assumeTested(a, condition);
-  if (a.flags === FLAGS.CHAINED && holdsIn(a.chainFlags, condition)) return;
+  if (a.flags === FLAGS.CHAINED && holdsIn(a.chainFlags, condition)) {
+    if (a.chainName !== 0 && condition === CONDITION.EQUAL + 1) noteHeap(a, a.chainName, HEAP.i31);
+    return;
+  }
   if (a.flags !== FLAGS.COMPARED && a.flags !== FLAGS.CHAINED) return;
   const holds = (condition & 1) === 0;
   switch (condition & ~1) {

@@ -328,6 +328,14 @@ export class Facts {
     return this.kind[l] === VALUE.NUMBER;
   }
 
+  /** The outcome of a test at location `l` is used as a number: the meaning of the test is forgotten. */
+  takeNumber(l: number): void {
+    if (this.kind[l] !== VALUE.TYPE_TEST) return;
+    const delta = this.delta[l];
+    this.number(l, 0, 1, this.name[l]);
+    this.delta[l] = delta;
+  }
+
   /** Whether the value is known exactly. */
   isConstant(l: number): boolean {
     return this.kind[l] === VALUE.NUMBER && this.low[l] === this.high[l];
@@ -553,9 +561,11 @@ export class SavedFacts {
   }
 
   #renameId(k: number, l: number): void {
-    const name = this.#newName(k, this.#facts.id[l]);
-    if (name === 0) this.#facts.forget(l);
-    else this.#facts.id[l] = name;
+    const { id, kind } = this.#facts;
+    const name = this.#newName(k, id[l]);
+    if (name !== 0) id[l] = name;
+    else if (kind[l] === VALUE.TYPE_TEST) this.#facts.number(l, 0, 1, 0);
+    else this.#facts.forget(l);
   }
 
   #renameLimit(k: number, l: number): void {
@@ -635,7 +645,7 @@ export class SavedFacts {
     const rows = this.#referents;
     for (let at = 0; at < rows.length; at += 2) {
       const n = rows[at], place = rows[at + 1];
-      if (delta[place] !== 0 || name[place] === 0) this.#loseKind(k, n);
+      if (delta[place] !== 0 || name[place] === 0) this.#loseReferent(k, n);
       else if (kind[n] === VALUE.ELEMENT) of[n] = elementLimit(name[place], limitShift(of[n]));
       else id[n] = name[place];
       if (kind[n] === VALUE.ELEMENT && of[n] < 0) this.#loseKind(k, n);
@@ -643,6 +653,13 @@ export class SavedFacts {
     const any = rows.length > 0;
     rows.length = 0;
     return any;
+  }
+
+  /** Nothing is known of the value that entry `n` refers to. The outcome of a test is still 0 or 1. */
+  #loseReferent(k: number, n: number): boolean {
+    if (this.#facts.kind[n] !== VALUE.TYPE_TEST) return this.#loseKind(k, n);
+    this.#facts.number(n, 0, 1, this.#ownName(k, n));
+    return true;
   }
 
   /** Whether `own`, a name at the head of block `k`, is that of the value which the path with `facts` names `other`. */
@@ -772,7 +789,7 @@ export class SavedFacts {
     const isTest = own.kind[n] === VALUE.TYPE_TEST;
     if (isTest && facts.kind[l] === VALUE.TYPE_TEST) {
       const isSame = this.#isSameName(k, own.id[n], facts, facts.id[l]);
-      if (!isSame && !this.#noteReferent(k, n, facts, l)) return this.#loseKind(k, n);
+      if (!isSame && !this.#noteReferent(k, n, facts, l)) return this.#loseReferent(k, n);
       return this.#joinHeap(k, n, facts.low[l], facts.room[l]) || !isSame;
     }
     if (isTest && isOne(facts, l)) {
@@ -781,16 +798,18 @@ export class SavedFacts {
     }
     if (isZero(own, n)) {
       const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count), 0);
-      if (place >= 0) return this.#makeTest(k, n, place, facts.low[l], facts.room[l]) || this.#loseKind(k, n);
+      if (place >= 0 && this.#makeTest(k, n, place, facts.low[l], facts.room[l])) return true;
     }
-    return this.#loseKind(k, n);
+    if (!isBit(own, n) || !isBit(facts, l)) return this.#loseKind(k, n);
+    own.number(n, 0, 1, this.#ownName(k, n));
+    return true;
   }
 
   /** A test that succeeds for heap type `heap`, and null with `orNull` = 1, too; returns whether a fact was lost. */
   #joinHeap(k: number, n: number, heap: number, orNull: number): boolean {
     const { low, high, room } = this.#facts;
     const common = low[n] === heap || heap === bottomOf(low[n]) ? low[n] : low[n] === bottomOf(heap) ? heap : undefined;
-    if (common === undefined) return this.#loseKind(k, n);
+    if (common === undefined) return this.#loseReferent(k, n);
     const changed = common !== low[n] || orNull > room[n];
     low[n] = high[n] = common;
     room[n] = Math.max(room[n], orNull);
@@ -1078,6 +1097,11 @@ function moveIndex(facts: Facts, l: number, steps: number): void {
 
 function isZero(facts: Facts, l: number): boolean {
   return facts.isNumber(l) && facts.high[l] === 0;
+}
+
+/** Whether the value of location `l` is 0 or 1. */
+function isBit(facts: Facts, l: number): boolean {
+  return facts.kind[l] === VALUE.TYPE_TEST || (facts.isNumber(l) && facts.low[l] >= 0 && facts.high[l] <= 1);
 }
 
 function isOne(facts: Facts, l: number): boolean {

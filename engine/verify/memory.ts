@@ -76,6 +76,8 @@ export function isGuarded(a: Analysis, m: number): boolean {
 export function evaluateAddress(a: Analysis, more = 0): void {
   const { code, facts, n } = a;
   const base = code.base[n], index = code.index[n], displacement = code.displacement[n] + more;
+  if (base >= 0) facts.takeNumber(base);
+  if (index >= 0) facts.takeNumber(index);
   if (base === BASE_RIP) {
     const at = code.at[n + 1] + displacement;
     facts.set(ADDRESS, VALUE.IMAGE, 0, at, at, 0);

@@ -125,6 +125,7 @@ export function extend(a: Analysis, isSigned: boolean): void {
 /** Whether the address is five times a small number: the distance of an entry in a table of jumps. */
 function isJumpOffset({ code, facts, n }: Analysis): boolean {
   const index = code.base[n];
+  if (index >= 0) facts.takeNumber(index);
   const isProduct = index >= 0 && code.index[n] === index && code.scale[n] === 2 && code.displacement[n] === 0;
   return isProduct && code.wide[n] !== 0 && isNumberOrLength(facts, index) && facts.high[index] < MAX_JUMPS;
 }
@@ -157,6 +158,7 @@ export function arithmetic(a: Analysis): void {
   if (to < 0) return modify(a, code.size[n]);
   const size = code.size[n];
   const from = sourceOf(a);
+  if (code.sub[n] !== ALU.OR) takeNumbers(a, to, from);
   if (size < 4) return combineLow(a, to, from, size);
   const isImmediate = code.hasImmediate[n] !== 0;
   switch (code.sub[n]) {
@@ -177,6 +179,12 @@ export function arithmetic(a: Analysis): void {
       return compareResult(a, to, size);
   }
   a.fail(REASON.INSTRUCTION);
+}
+
+/** The values of two locations are used as numbers. */
+function takeNumbers({ facts }: Analysis, x: number, y: number): void {
+  facts.takeNumber(x);
+  facts.takeNumber(y);
 }
 
 /** The flags are those of a compare of register `r`, the result of a bitwise operation, with zero. */
@@ -231,6 +239,7 @@ export function multiply(a: Analysis): void {
   const from = code.rm[n] >= 0 ? code.rm[n] : (load(a, size), RESULT);
   a.flags = FLAGS.NONE;
   if (to === RSP) return a.fail(REASON.STACK_POINTER);
+  takeNumbers(a, to, from);
   const isConstant = code.kind[n] === KIND.MULTIPLY_CONSTANT;
   const factor = isConstant ? code.immediate[n] : highOf(a, to, size);
   const high = highOf(a, from, size) * factor;
@@ -395,6 +404,8 @@ export function compare(a: Analysis): void {
   const isTest = code.kind[n] === KIND.TEST;
   const reg = code.reg[n], rm = code.rm[n], size = code.size[n];
   const isSwapped = code.operands[n] === OPERANDS.R_M;
+  // A compare with zero decides a test.
+  if (!isTest && (code.hasImmediate[n] === 0 || code.immediate[n] !== 0)) takeNumbers(a, Math.max(rm, 0), reg);
   if (rm < 0) load(a, size);
   else if (rm !== RSP) needName(a, rm, 2); // a name would stay while the stack pointer moves
   if (code.hasImmediate[n] === 0 && reg !== RSP) needName(a, reg, 3);

@@ -605,6 +605,52 @@ const ROWS: readonly Row[] = [
       "448b40044439c177344c8d48084c8d548808448b42044439c17722488d7208488d7c8a0831c031d24d39d1730f41c701070000004989f14989faebecc3e8{trap}",
     reason: REASON.OBJECT,
   },
+  {
+    name: "a null test of another reference in front of the test for an integer",
+    arch: "arm64",
+    module: "(memory 1) (func (param anyref anyref) (result (ref null i31)))",
+    // stp x9, x30, [sp, #-16]!; and w3, w0, #1; cmp x1, #0; ccmp w3, #0, #0, ne; b.eq trap; ldp x9, x30, [sp], #16;
+    // ret
+    refused: "e97bbfa9030000123f0000f16018407a60000054e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; and w3, w0, #1; cmp x0, #0; ccmp w3, #0, #0, ne; b.eq trap; ldp x9, x30, [sp], #16;
+    // ret
+    proven: "e97bbfa9030000121f0000f16018407a60000054e97bc1a8c0035fd6{trap}",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "flags of a conditional compare that are those of a null reference",
+    arch: "arm64",
+    module: "(memory 1) (func (param anyref anyref) (result (ref null i31)))",
+    // stp x9, x30, [sp, #-16]!; and w3, w0, #1; cmp x0, #0; ccmp w3, #0, #0, eq; b.eq trap; ldp x9, x30, [sp], #16;
+    // ret
+    refused: "e97bbfa9030000121f0000f16008407a60000054e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; and w3, w0, #1; cmp x0, #0; ccmp w3, #0, #0, ne; b.eq trap; ldp x9, x30, [sp], #16;
+    // ret
+    proven: "e97bbfa9030000121f0000f16018407a60000054e97bc1a8c0035fd6{trap}",
+    reason: REASON.REFERENCE,
+  },
+  {
+    name: "the outcome of a test, shifted beyond the guard pages, as an address",
+    arch: "x64",
+    module: "(memory 1) (func (param anyref i32) (result i32))",
+    isGuarded: true,
+    // test rax, rax; sete cl; movzx ecx, cl; shl rcx, 40; mov eax, [rbx + rcx]; ret
+    refused: "4885c00f94c10fb6c948c1e1288b040bc3",
+    // test rax, rax; sete cl; movzx ecx, cl; shl rcx, 3; mov eax, [rbx + rcx]; ret
+    proven: "4885c00f94c10fb6c948c1e1038b040bc3",
+    reason: REASON.MEMORY,
+  },
+  {
+    name: "a register whose low byte is the outcome of a test, as an address",
+    arch: "x64",
+    module: "(memory 1) (func (param anyref i32) (result i32))",
+    isGuarded: true,
+    // test rax, rax; sete cl; mov eax, [rbx + rcx]; ret
+    refused: "4885c00f94c18b040bc3",
+    // test rax, rax; sete cl; movzx ecx, cl; mov eax, [rbx + rcx]; ret
+    proven: "4885c00f94c10fb6c98b040bc3",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
