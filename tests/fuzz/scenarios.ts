@@ -14,7 +14,7 @@ import { type CaseResult, compareModules, configurations, type Difference, UNCOM
 import { generateModules } from "./generate_module.ts";
 import { type ModuleInterface, readInterface, UnknownInterface } from "./read_interface.ts";
 import { exceptionsAcross, manyValues, typesAcross } from "./scenario_modules.ts";
-import { type Exports, type ImportObject, type Subject, waft, type WasmFunction } from "./subject.ts";
+import { type Exports, type ImportObject, sameEnd, type Subject, waft, type WasmFunction } from "./subject.ts";
 import type { Signature } from "./value_types.ts";
 
 type Binary = Uint8Array<ArrayBuffer>;
@@ -230,7 +230,7 @@ async function compareAsync(
   for (const option of options) {
     try {
       const actual = await runAsync(bytes, seed, asyncWaft(option));
-      const at = expected.entries.findIndex((entry, i) => !isSame(entry, actual.entries[i]));
+      const at = expected.entries.findIndex((entry, i) => !sameEnd(entry, actual.entries[i] ?? "(nothing)"));
       if (expected.exhausted || actual.exhausted) depthOnly = true;
       else if (at >= 0 || expected.entries.length !== actual.entries.length) {
         const place = at < 0 ? expected.entries.length : at;
@@ -246,11 +246,4 @@ async function compareAsync(
   const calls = expected.entries.filter((entry) => entry.startsWith("call ")).length;
   const traps = expected.entries.filter((entry) => entry.startsWith("trap ")).length;
   return { ...UNCOMPARED, modules, differences, calls, traps, depthOnly, reached: expected.suspended };
-}
-
-/** V8 has one message for failed float conversions where waft has two. */
-function isSame(v8: string, other: string | undefined): boolean {
-  return v8 === other ||
-    (v8 === "trap float unrepresentable" &&
-      /^trap (integer overflow|invalid conversion to integer)$/.test(other ?? ""));
 }
