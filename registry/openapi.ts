@@ -247,7 +247,7 @@ export const OPERATIONS: readonly Operation[] = [
     ],
     body: { schema: "TokenRequest" },
     answers: { 201: "NewToken" },
-    problems: [400, 401, 403, 404, 406, 413, 415, 429],
+    problems: [400, 401, 403, 404, 406, 409, 413, 415, 429],
     auth: "owners",
   },
   {

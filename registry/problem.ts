@@ -36,6 +36,7 @@ export const PROBLEMS = {
   "package.twin": [409, "Id too similar to another"],
   "plugin.taken": [409, "Plugin id owned by another package"],
   "account.exists": [409, "Account exists"],
+  "account.suspended": [409, "Account suspended"],
   "owner.taken": [409, "Prefix owned by another account"],
   "request.precondition": [412, "Precondition failed"],
   "request.too-large": [413, "Body too large"],

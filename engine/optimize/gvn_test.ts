@@ -1,6 +1,6 @@
 /**
- * GVN, by IR text: which values are equal, which stores are forwarded, which checks and branches are removed, and what
- * must stay.
+ * GVN, by IR text: which values are equal, which stores are forwarded, which checks and branches are removed, and
+ * which must stay.
  */
 import { ALL, becomes } from "./testing/golden_text.ts";
 

@@ -36,7 +36,7 @@ export function writeExhaustion(out: ByteWriter, path: readonly number[]): void 
   out.raw(digestOf(path));
 }
 
-/** Reads what `writeExhaustion` has written. Throws MalformedError for a depth that no run has. */
+/** Reads the exhaustion that `writeExhaustion` has written. Throws MalformedError for a depth that no run has. */
 export function readExhaustion(reader: ByteReader): Exhaustion {
   const depth = reader.u32();
   const length = reader.u32();

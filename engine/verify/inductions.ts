@@ -19,7 +19,7 @@ export interface Hint {
   /** The location of the counter, and its largest value at the head. */
   readonly counter: number;
   readonly high: number;
-  /** By location: what each turn adds; NaN: other changes. */
+  /** By location: the amount that each turn adds; NaN: other changes. */
   readonly increments: Float64Array;
 }
 

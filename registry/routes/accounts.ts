@@ -224,6 +224,9 @@ async function givenAccount(call: Call, identity: Identity, body: JsonObject): P
   const name = textField(body, "account", { min: 1, max: 39 });
   const account = await accountByName(call.services.database, name);
   if (account === undefined) throw new Problem("account.unknown", `unknown account ${name}`);
+  if (account.suspendedAt !== undefined) {
+    throw new Problem("account.suspended", `the account ${name} is suspended: it gets neither tokens nor prefixes`);
+  }
   return account.id;
 }
 

@@ -371,6 +371,16 @@ Deno.test("an admin makes accounts and gives prefixes; the first start shows a t
     );
     assert.equal((await r.publish(made.secret, [definition("github.com/bob/x", "1.0.0")])).status, 201);
     assert.equal((await r.problem("/api/accounts", r.json("POST", { name: "eve" }, made.secret))).code, "auth.scope");
+    await r.database.write((q) => q.run("UPDATE accounts SET suspended_at = 1 WHERE name = ?", "bob"));
+    for (
+      const [path, body] of [["tokens", { label: "b", scopes: ["publish"] }], ["prefixes", { prefix: "a.example/b" }]]
+    ) {
+      const { code, status } = await r.problem(
+        `/api/${path}`,
+        r.json("POST", { ...body as object, account: "bob" }, admin),
+      );
+      assert.deepEqual([code, status], ["account.suspended", 409], `${path}`);
+    }
   }));
 
 Deno.test("errors name the fault and its place", () =>

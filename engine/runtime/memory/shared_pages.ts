@@ -1,8 +1,8 @@
 /**
  * The pages of a shared memory (threads proposal): a growable SharedArrayBuffer. The JavaScript engine thus counts the
- * references of all workers, including terminated ones and messages in transit, and `buffer` is what `Atomics` and
- * libraries expect. Compiled code accesses the same bytes by address: the buffer reserves its maximum length, so the
- * base never moves and accesses beyond the committed pages fault as at guard pages.
+ * references of all workers, including terminated ones and messages in transit, and `buffer` is of the class that
+ * `Atomics` and libraries expect. Compiled code accesses the same bytes by address: the buffer reserves its maximum
+ * length, so the base never moves and accesses beyond the committed pages fault as at guard pages.
  *
  * The current length is a word of a second SharedArrayBuffer that compiled code of all threads reads. Growing is
  * lock-free, so that a worker terminated while growing blocks no other: claim pages (CLAIMED), commit them, publish the

@@ -60,7 +60,7 @@ class LoadingEngine extends Engine {
   }
 }
 
-/** Runs a program of `buildComponent`. Returns the lines to print; throws what runComponent throws. */
+/** Runs a program of `buildComponent`. Returns the lines to print; throws the errors of runComponent. */
 export async function runBuiltComponent(
   name: string,
   program: Uint8Array,
