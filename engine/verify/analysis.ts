@@ -101,6 +101,10 @@ export class Analysis {
   chainFlags = 0;
   /** For FLAGS.CHAINED: NE means that the reference with this name is null, or an integer. 0: there is none. */
   chainName = 0;
+  /** The types of own functions, by the name of the address of a record: constants, so that they hold everywhere. */
+  readonly exactTypes: Map<number, HeapType> = new Map();
+  /** The condition that is being assumed cannot hold. */
+  isImpossible = false;
   /** The name of a record in the context that a test since the last call proved to be this instance's; 0: none. */
   ownRecord = 0;
   /** The register of the reference in the address that is being evaluated. */
@@ -152,6 +156,7 @@ export class Analysis {
     this.#overflowAt.fill(0, 0, this.#overflowEnd);
     this.#overflowEnd = 0;
     this.reason = "";
+    this.exactTypes.clear();
     this.keepsZeros = this.hasZeros = false;
   }
 

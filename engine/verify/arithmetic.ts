@@ -107,9 +107,9 @@ function recordOfFunction(a: Analysis): void {
     index = module.importedFunctions + at / RECORD.SIZE;
   if (facts.low[ADDRESS] !== facts.high[ADDRESS] || at < 0 || !Number.isInteger(index)) return;
   const type = module.functionTypeId[index];
-  if (type !== undefined) {
-    facts.set(ADDRESS, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, 0);
-  }
+  if (type === undefined) return;
+  facts.set(ADDRESS, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, a.name());
+  a.exactTypes.set(a.name(), type);
 }
 
 /**

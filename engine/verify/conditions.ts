@@ -12,7 +12,7 @@
  */
 import { type Analysis, FLAGS } from "./analysis.ts";
 import { TYPE_KIND } from "../abi/gc_layout.ts";
-import { bottomOf } from "../wasm/subtype.ts";
+import { bottomOf, heapMatches } from "../wasm/subtype.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
 import {
   elementLimit,
@@ -57,7 +57,9 @@ const HOLD_IF_EQUAL: readonly number[] = [
 
 /** Condition `condition` holds. Returns false if it cannot, by the bounds of a compared number. */
 export function assume(a: Analysis, condition: number): boolean {
+  a.isImpossible = false;
   refine(a, condition);
+  if (a.isImpossible) return false;
   if (a.flags === FLAGS.TESTED) return condition !== CONDITION.EQUAL || !isOddUnder(a);
   return a.flags !== FLAGS.COMPARED || !(isEmpty(a, LEFT) || isEmpty(a, RIGHT));
 }
@@ -315,7 +317,14 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   if (kindY !== VALUE.EXPECTED_TYPE || a.flagsSize !== 4) return false;
   const type = facts.id[y];
   const isDepth = kindX === VALUE.ANCESTOR && facts.low[x] === module.typeDepth[type];
-  if (kindX === VALUE.TYPE_ID || isDepth) noteType(a, facts.id[x], module.typeId[type]);
+  if (kindX === VALUE.TYPE_ID || isDepth) {
+    const exact = a.exactTypes.get(facts.id[x]);
+    const isType = kindX === VALUE.TYPE_ID
+      ? exact === module.typeId[type]
+      : heapMatches(exact ?? 0, module.typeId[type]);
+    a.isImpossible = exact !== undefined && !isType;
+    noteType(a, facts.id[x], module.typeId[type]);
+  }
   return true;
 }
 

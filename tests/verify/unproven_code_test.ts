@@ -651,6 +651,17 @@ const ROWS: readonly Row[] = [
     proven: "4885c00f94c10fb6c98b040bc3",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "a test for the type that the function has, as one for another type",
+    arch: "x64",
+    module:
+      "(type $a (sub (func (param i64 i64)))) (type $b (sub $a (func (param i64 i64)))) (func (type $a) (param i64 i64))",
+    // lea rax, [r15 + record]; mov ecx, [rax + 16]; cmp ecx, [r15 + type 0]; jne end; mov eax, [rdx]; end: ret
+    refused: "498d87{record}8b4810413b8f{type0}75028b02c3",
+    // lea rax, [r15 + record]; mov ecx, [rax + 16]; cmp ecx, [r15 + type 1]; jne end; mov eax, [rdx]; end: ret
+    proven: "498d87{record}8b4810413b8f{type1}75028b02c3",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
@@ -710,6 +721,12 @@ class Assembled {
         return THREAD.CAUGHT_TAG;
       case "tags":
         return layout.tagsOffset;
+      case "record":
+        return layout.functionsOffset;
+      case "type0":
+        return layout.typeIdsOffset;
+      case "type1":
+        return layout.typeIdsOffset + 4;
     }
     throw new Error(`No word ${name}`);
   }
