@@ -26,7 +26,7 @@ import {
 } from "./facts.ts";
 import { addCells, noteEighth } from "./allocation.ts";
 import { SHIFT } from "./instructions.ts";
-import { addNumber, evaluateAddress, hasDistance, isNumberOrLength, scaled } from "./memory.ts";
+import { addNumber, evaluateAddress, hasDistance, isNumberOrLength, scaled, takeLength } from "./memory.ts";
 import { makeElement, moveElement } from "./objects.ts";
 
 const { LEFT, RIGHT, RESULT, ADDRESS } = PLACE;
@@ -483,6 +483,7 @@ export function choose(a: Analysis, to: number, from: number, size: number): voi
   const { facts } = a;
   facts.takeNumber(to);
   facts.takeNumber(from);
+  takeLength(facts, to);
   if (size === 4 && !(facts.isShort(to) && facts.isShort(from))) return define(a, to, size);
   for (const l of [to, from]) if (facts.kind[l] === VALUE.CONTEXT) becomeRecord(a, l);
   if (facts.kind[to] === VALUE.REFERENCE || facts.kind[from] === VALUE.REFERENCE) return chooseReference(a, to, from);

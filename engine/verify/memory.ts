@@ -86,7 +86,7 @@ export function evaluateAddress(a: Analysis, more = 0): void {
   if (base === a.machine.stackPointer) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
   else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
   else facts.copy(ADDRESS, base);
-  if (isLength(facts, ADDRESS)) becomeNumber(facts, ADDRESS);
+  takeLength(facts, ADDRESS);
   const kind = facts.kind[ADDRESS];
   if (kind === VALUE.REFERENCE) evaluateReference(a, base, index, code.scale[n]);
   else if (kind === VALUE.FREE_SLOT || kind === VALUE.NEW_ARRAY) evaluateSlot(a, base, index);
@@ -149,11 +149,12 @@ function isLength({ kind }: Facts, l: number): boolean {
   return kind[l] === VALUE.LENGTH || kind[l] === VALUE.ARRAY_LENGTH;
 }
 
-/** The meaning of the length at location `l` is forgotten; its bounds stay. */
-function becomeNumber({ kind, id, of }: Facts, l: number): void {
-  kind[l] = VALUE.NUMBER;
-  id[l] = 0;
-  of[l] = -1;
+/** The length at location `l`, if it is one, is used as a number: its meaning is forgotten, and its bounds stay. */
+export function takeLength(facts: Facts, l: number): void {
+  if (!isLength(facts, l)) return;
+  facts.kind[l] = VALUE.NUMBER;
+  facts.id[l] = 0;
+  facts.of[l] = -1;
 }
 
 /** Whether the value of location `l` is a number, with bounds; a length is one that has a meaning, too. */

@@ -662,6 +662,20 @@ const ROWS: readonly Row[] = [
     proven: "498d87{record}8b4810413b8f{type1}75028b02c3",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "a masked length that is larger than the table of jumps",
+    arch: "arm64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n)))",
+    // stp x9, x30, [sp, #-16]!; ldr w3, [x0, #4]; cmp w3, #100; b.hs trap; csel x3, x3, xzr, lo; csdb; adr x17, table;
+    // add x17, x17, x3, lsl #2; br x17; table: b end; b end; end: ldp x9, x30, [sp], #16; ret
+    refused:
+      "e97bbfa9030440b97f9001714201005463309f9a9f2203d571000010310a038b20021fd60200001401000014e97bc1a8c0035fd6{trap}",
+    // stp x9, x30, [sp, #-16]!; ldr w3, [x0, #4]; cmp w3, #2; b.hs trap; csel x3, x3, xzr, lo; csdb; adr x17, table;
+    // add x17, x17, x3, lsl #2; br x17; table: b end; b end; end: ldp x9, x30, [sp], #16; ret
+    proven:
+      "e97bbfa9030440b97f0800714201005463309f9a9f2203d571000010310a038b20021fd60200001401000014e97bc1a8c0035fd6{trap}",
+    reason: REASON.TARGET,
+  },
 ];
 
 /** The module of a row, with an empty function. */
