@@ -564,7 +564,7 @@ export class SavedFacts {
     const { id, kind } = this.#facts;
     const name = this.#newName(k, id[l]);
     if (name !== 0) id[l] = name;
-    else if (kind[l] === VALUE.TYPE_TEST) this.#facts.number(l, 0, 1, 0);
+    else if (SHORT_KINDS.includes(kind[l])) this.#facts.number(l, 0, kind[l] === VALUE.TYPE_TEST ? 1 : MAX32, 0);
     else this.#facts.forget(l);
   }
 
@@ -655,10 +655,14 @@ export class SavedFacts {
     return any;
   }
 
-  /** Nothing is known of the value that entry `n` refers to. The outcome of a test is still 0 or 1. */
+  /**
+   * Nothing is known any more of the value that entry `n` refers to; on both paths, the entry has one kind. Only its
+   * size stays.
+   */
   #loseReferent(k: number, n: number): boolean {
-    if (this.#facts.kind[n] !== VALUE.TYPE_TEST) return this.#loseKind(k, n);
-    this.#facts.number(n, 0, 1, this.#ownName(k, n));
+    const kind = this.#facts.kind[n];
+    if (!SHORT_KINDS.includes(kind)) return this.#loseKind(k, n);
+    this.#facts.number(n, 0, kind === VALUE.TYPE_TEST ? 1 : MAX32, this.#ownName(k, n));
     return true;
   }
 
@@ -757,7 +761,7 @@ export class SavedFacts {
     if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, n, facts, l)) return this.#loseKind(k, n);
     const isNamed = NAMES_ID[kind] !== 0;
     const isSame = isNamed ? this.#isSameName(k, own.id[n], facts, facts.id[l]) : own.id[n] === facts.id[l];
-    if (!isSame && !(isNamed && this.#noteReferent(k, n, facts, l))) return this.#loseKind(k, n);
+    if (!isSame && !(isNamed && this.#noteReferent(k, n, facts, l))) return this.#loseReferent(k, n);
     if (kind === VALUE.ELEMENT) return this.#joinElement(k, n, facts, l);
     let changed = this.#joinBounds(k, n, facts, l);
     if (this.#joinRoom(k, n, facts, l)) changed = true;

@@ -676,6 +676,16 @@ const ROWS: readonly Row[] = [
       "e97bbfa9030440b97f0800714201005463309f9a9f2203d571000010310a038b20021fd60200001401000014e97bc1a8c0035fd6{trap}",
     reason: REASON.TARGET,
   },
+  {
+    name: "the length of an array or a number of 64 bits as an i32",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref $n) (ref $n) i64) (result i32))",
+    // test rdx, rdx; mov eax, [rax + 4]; je end; mov rax, rdx; end: ret
+    refused: "4885d28b400474034889d0c3",
+    // test rdx, rdx; mov eax, [rax + 4]; je end; mov eax, [rcx + 4]; end: ret
+    proven: "4885d28b400474038b4104c3",
+    reason: REASON.ARGUMENT,
+  },
 ];
 
 /** The module of a row, with an empty function. */
