@@ -221,5 +221,5 @@ function shortNamesOf(name: string): RegExp {
  */
 function foldName(name: string): string {
   const plain = name.replace(/:.*$/s, "").normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
-  return plain.toUpperCase().toLowerCase().replace(/[. ]+$/, "");
+  return plain.toLowerCase().toUpperCase().toLowerCase().replace(/[. ]+$/, "");
 }

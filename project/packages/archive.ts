@@ -125,9 +125,12 @@ function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array
   return files;
 }
 
-/** The form in which file systems that ignore letter case compare paths: ſ and s, ß and ss are the same to some. */
+/**
+ * The form in which file systems that ignore letter case compare paths: ſ and s, ß and ss are the same to some. ẞ is ß
+ * in lower case, and ss only after that.
+ */
 function foldPath(path: string): string {
-  return path.normalize("NFC").toUpperCase().toLowerCase().normalize("NFC");
+  return path.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
 function readHeader(header: Uint8Array): { path: string; size: number } {

@@ -125,9 +125,9 @@ refuse(
   () => gzip(tar(entry({ name: "\u00e9" }), entry({ name: "e\u0301" }))),
   "duplicate",
 );
-for (const [one, other] of [["ß", "ss"], ["ſet", "set"], ["ﬁle", "file"]]) {
+for (const [one, other] of [["ß", "ss"], ["ẞ", "ß"], ["ẞ", "ss"], ["ſet", "set"], ["ﬁle", "file"]]) {
   refuse(
-    `names that some systems fold: ${other}`,
+    `names that some systems fold: ${one} and ${other}`,
     () => gzip(tar(entry({ name: one }), entry({ name: other }))),
     "duplicate",
   );
