@@ -101,7 +101,10 @@ export class Analysis {
   chainFlags = 0;
   /** For FLAGS.CHAINED: NE means that the reference with this name is null, or an integer. 0: there is none. */
   chainName = 0;
-  /** The types of own functions, by the name of the address of a record: constants, so that they hold everywhere. */
+  /**
+   * Types that are known exactly, by the name of the reference: constants, so that they hold everywhere. Records of own
+   * functions have such names, and types of the module, to which no reference has the name.
+   */
   readonly exactTypes: Map<number, HeapType> = new Map();
   /** The condition that is being assumed cannot hold. */
   isImpossible = false;

@@ -408,7 +408,10 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   if (count === 6 && size === 8) {
     if (facts.kind[to] === VALUE.TYPE_ID) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
     // No reference has the name of the type of the module.
-    if (facts.kind[to] === VALUE.EXPECTED_TYPE) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, a.name(), 0, 0, 0);
+    if (facts.kind[to] === VALUE.EXPECTED_TYPE) {
+      a.exactTypes.set(a.name(), a.module.typeId[facts.id[to]]);
+      return facts.set(to, VALUE.DESCRIPTOR_OFFSET, a.name(), 0, 0, 0);
+    }
   }
   if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;

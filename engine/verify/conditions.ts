@@ -348,7 +348,9 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
   const { facts } = a;
   switch (facts.kind[LEFT]) {
     case VALUE.REFERENCE:
-      if (value === 0 && a.flagsSize === 8) noteNull(a, facts.name[LEFT], isEqual);
+      if (value !== 0 || a.flagsSize !== 8) return true;
+      a.isImpossible = isEqual && (facts.low[LEFT] & REFERENCE_FACTS.NOT_NULL) !== 0;
+      noteNull(a, facts.name[LEFT], isEqual);
       return true;
     case VALUE.FREE_SLOT:
       if (value === 0 && !isEqual && a.flagsSize === 8) noteSlot(a, facts.name[LEFT]);
@@ -365,10 +367,20 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
       noteTag(a, facts.id[LEFT], facts.low[LEFT], value, isEqual);
       return true;
     case VALUE.TYPE_KIND:
-      if (isEqual && a.flagsSize === 4) noteKind(a, facts.id[LEFT], value);
+      if (a.flagsSize !== 4) return true;
+      a.isImpossible = isEqual && isOfOtherKind(a, facts.id[LEFT], value);
+      if (isEqual) noteKind(a, facts.id[LEFT], value);
       return true;
   }
   return false;
+}
+
+/** Whether the type of the reference with that name is known, and not of the kind `kind` (TYPE_KIND). */
+function isOfOtherKind({ exactTypes }: Analysis, name: number, kind: number): boolean {
+  const exact = exactTypes.get(name);
+  if (exact === undefined) return false;
+  if (kind === TYPE_KIND.STRUCT) return !heapMatches(exact, HEAP.struct);
+  return kind === TYPE_KIND.ARRAY && !heapMatches(exact, HEAP.array);
 }
 
 function assumeDifferent(a: Analysis): void {

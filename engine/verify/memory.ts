@@ -137,6 +137,7 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : isType && scale === 6;
     if (isOffset && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
       // No reference has the name of the type of the module.
+      if (isKnown) a.exactTypes.set(a.name(), a.module.typeId[facts.id[index]]);
       facts.set(ADDRESS, VALUE.DESCRIPTOR, isKnown ? a.name() : facts.id[index], 0, 0, 0);
     } else facts.forget(ADDRESS);
     return;

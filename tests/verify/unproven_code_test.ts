@@ -686,6 +686,28 @@ const ROWS: readonly Row[] = [
     proven: "4885d28b400474038b4104c3",
     reason: REASON.ARGUMENT,
   },
+  {
+    name: "a reference that may be null, as one that is not",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (func (param (ref null $n) (ref $n) i64))",
+    // test rax, rax; jne end; mov eax, [rdx]; end: ret
+    refused: "4885c075028b02c3",
+    // test rcx, rcx; jne end; mov eax, [rdx]; end: ret
+    proven: "4885c975028b02c3",
+    reason: REASON.ADDRESS,
+  },
+  {
+    name: "a test for a structure of the type of a structure",
+    arch: "x64",
+    module: "(type $n (array (mut i32))) (type $s (struct)) (func (param i64 i64 i64))",
+    // mov ecx, [r15 + type 1]; shl rcx, 6; mov r8, [r15 + 32]; mov r8, [r8 + 512]; cmp dword ptr [r8 + rcx], 1; jne
+    // end; mov eax, [rdx]; end: ret
+    refused: "418b8f{type1}48c1e1064d8b47204d8b800002000041833c080175028b02c3",
+    // mov ecx, [r15 + type 0]; shl rcx, 6; mov r8, [r15 + 32]; mov r8, [r8 + 512]; cmp dword ptr [r8 + rcx], 1; jne
+    // end; mov eax, [rdx]; end: ret
+    proven: "418b8f{type0}48c1e1064d8b47204d8b800002000041833c080175028b02c3",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
