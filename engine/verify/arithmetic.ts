@@ -405,6 +405,7 @@ function shiftedRight(high: number, count: number): number {
 
 function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   const { facts } = a;
+  a.exactTypes.delete(a.name());
   if (count === 6 && size === 8) {
     if (facts.kind[to] === VALUE.TYPE_ID) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
     // No reference has the name of the type of the module.

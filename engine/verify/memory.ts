@@ -53,6 +53,7 @@ import {
   NULL_PAGE,
   setReference,
 } from "./objects.ts";
+import { canonicalType } from "../wasm/subtype.ts";
 import { isRef } from "../wasm/types.ts";
 import { ALU, BASE_RIP, KIND } from "./instructions.ts";
 
@@ -76,6 +77,8 @@ export function isGuarded(a: Analysis, m: number): boolean {
 export function evaluateAddress(a: Analysis, more = 0): void {
   const { code, facts, n } = a;
   const base = code.base[n], index = code.index[n], displacement = code.displacement[n] + more;
+  // Of an earlier interpretation, with another operand.
+  a.exactTypes.delete(a.name());
   if (base >= 0) facts.takeNumber(base);
   if (index >= 0) facts.takeNumber(index);
   if (base === BASE_RIP) {
@@ -590,6 +593,16 @@ function loadRecordField(a: Analysis, at: number, size: number): void {
   const name = recordName(at - at % RECORD.SIZE), field = at % RECORD.SIZE;
   if (field === RECORD.CONTEXT && size === 8) a.facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
   if (field === RECORD.CODE && size === 8) a.facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
+  if (field === RECORD.TYPE_ID && size === 4) loadTypeOfRecord(a, (at - field) / RECORD.SIZE);
+}
+
+/** A load of the type of function `index`: own functions are of their type exactly, imports if that has no subtypes. */
+function loadTypeOfRecord(a: Analysis, index: number): void {
+  const type = a.module.functionTypeId[index];
+  if (type === undefined || (index < a.module.importedFunctions && !canonicalType(type).final)) return;
+  // No reference has the name.
+  a.exactTypes.set(a.name(), type);
+  a.facts.set(RESULT, VALUE.TYPE_ID, a.name(), 0, 0, a.name(1));
 }
 
 /** The name of the record at distance `at` from the first import's: names below 0 are used for nothing else. */

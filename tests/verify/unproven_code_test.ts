@@ -7,7 +7,7 @@ import { equal } from "node:assert/strict";
 import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { BUILTIN } from "../../engine/abi/builtins.ts";
-import { THREAD } from "../../engine/abi/context_layout.ts";
+import { RECORD, THREAD } from "../../engine/abi/context_layout.ts";
 import { STUB } from "../../engine/codegen/machine_code.ts";
 import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
 import type { CompileOptions } from "../../engine/compile_options.ts";
@@ -708,6 +708,17 @@ const ROWS: readonly Row[] = [
     proven: "418b8f{type0}48c1e1064d8b47204d8b800002000041833c080175028b02c3",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "an import whose type may have subtypes, as one of its type exactly",
+    arch: "x64",
+    module: "(type $a (sub (func (param i64 i64)))) (type $b (sub $a (func (param i64 i64)))) (type $c (func)) " +
+      '(import "m" "f" (func (type $a))) (import "m" "g" (func (type $c))) (func (param i64 i64))',
+    // mov ecx, [r15 + type of import 0]; cmp ecx, [r15 + type 1]; jne end; mov eax, [rdx]; end: ret
+    refused: "418b8f{import0}413b8f{type1}75028b02c3",
+    // mov ecx, [r15 + type of import 1]; cmp ecx, [r15 + type 1]; jne end; mov eax, [rdx]; end: ret
+    proven: "418b8f{import1}413b8f{type1}75028b02c3",
+    reason: REASON.ADDRESS,
+  },
 ];
 
 /** The module of a row, with an empty function. */
@@ -769,6 +780,10 @@ class Assembled {
         return layout.tagsOffset;
       case "record":
         return layout.functionsOffset;
+      case "import0":
+        return layout.importsOffset + RECORD.TYPE_ID;
+      case "import1":
+        return layout.importsOffset + RECORD.SIZE + RECORD.TYPE_ID;
       case "type0":
         return layout.typeIdsOffset;
       case "type1":
