@@ -7,6 +7,7 @@ import { NewEngine } from "@waft/engine";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { median, timeOf } from "./measure.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
 import { withSalt } from "./salt.ts";
 
@@ -14,7 +15,7 @@ const ROUNDS = 9;
 
 /** Lines for the report; if the module is not available, one line with the reason. */
 export function measureArtifacts(): string[] {
-  const module = BIG_MODULES.at(-1)!;
+  const module = BIG_MODULES[BIG_MODULES.length - 1];
   const found = fetchModule(module);
   if ("missing" in found) return [`artifact left out: ${found.missing}`];
   const bytes = new Uint8Array(readFileSync(found.path));
@@ -29,9 +30,9 @@ export function measureArtifacts(): string[] {
     const times = { file: [] as number[], bytes: [] as number[], v8: [] as number[] };
     for (let round = 0; round <= ROUNDS; round++) {
       const salted = withSalt(bytes, round);
-      const file = timed(() => engine.loadFile(path));
-      const memory = timed(() => engine.load(artifact));
-      const v8 = timed(() => new WebAssembly.Module(salted));
+      const file = timeOf(() => engine.loadFile(path));
+      const memory = timeOf(() => engine.load(artifact));
+      const v8 = timeOf(() => new WebAssembly.Module(salted));
       if (round === 0) continue;
       times.file.push(file);
       times.bytes.push(memory);
@@ -48,15 +49,4 @@ export function measureArtifacts(): string[] {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** The duration of `action` in milliseconds. */
-function timed(action: () => unknown): number {
-  const start = performance.now();
-  action();
-  return performance.now() - start;
-}
-
-function median(times: number[]): number {
-  return times.sort((a, b) => a - b)[times.length >> 1];
 }

@@ -1,7 +1,7 @@
 /**
  * The garbage collector's pauses, as notes for the report. A tree of structures is live, once in address order and once
- * shuffled (marking then misses the caches at each step), while the program allocates garbage. Measured is the time for
- * which compiled code waits for each collection.
+ * shuffled (marking then misses the caches at each step), while the program allocates garbage. A pause is the time that
+ * compiled code waits for a collection.
  */
 import { collectGarbage, gcStatistics, NewEngine } from "@waft/engine";
 

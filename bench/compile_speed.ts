@@ -82,5 +82,5 @@ function child(
     String(threads),
   ];
   const output = execFileSync(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], timeout: 600_000 });
-  return JSON.parse(output.toString().trim().split("\n").at(-1)!);
+  return JSON.parse(output.toString().trim().split("\n").at(-1) ?? "");
 }

@@ -15,7 +15,7 @@ import { compileComponent } from "../component/mod.ts";
 import { componentToBinary } from "../component/text/parse_component.ts";
 import { fetchJco, JCO, JCO_CACHE as CACHE } from "./jco_package.ts";
 import { oneOf, readTaskLine } from "../scripts/task_options.ts";
-import { median } from "./measure.ts";
+import { median, processorTimes } from "./measure.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const JCO_COMMAND = join(JCO, "dist", "jco.js");
@@ -26,12 +26,11 @@ const task = {
   about: "Compares components on waft with jco: calls, cold start, HTTP.",
   options: {
     only: { value: "PART,…", help: `only these parts: ${PARTS.join(", ")}`, default: PARTS.join(",") },
-    rounds: { value: "N", help: "alternating rounds of each figure", default: "15" },
+    rounds: { value: "N", least: 1, help: "alternating rounds of each figure", default: "15" },
     child: { value: "FILE", help: "one cold start of a component", hidden: true },
   },
 } as const;
-const { values } = readTaskLine(task);
-const rounds = Number(values.rounds);
+const { values: { only, rounds, child } } = readTaskLine(task);
 
 /** Functions of numbers and strings. */
 const CALLS = `(component
@@ -190,7 +189,7 @@ function coldStart(file: string): void {
   console.log(JSON.stringify({ milliseconds: performance.now() - begun, result }));
 }
 
-/** The time of one cold start, in a process of its own whose code has been loaded when the time begins. */
+/** The time of one cold start in a new process, without the time for loading the code of waft or jco. */
 function startCold(command: string, args: readonly string[]): { milliseconds: number; result: number } {
   const { stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: "utf8" });
   if (!stdout.startsWith("{")) throw new Error(stderr);
@@ -260,22 +259,16 @@ async function whenListening(port: number): Promise<void> {
 /** Requests of one batch. */
 const BATCH = 500;
 
-/** Milliseconds of one tick of the clock that counts processor time: Linux counts 100 a second. */
-const TICK = 10;
-
 /**
  * The processor time, user and system, of a process and of those below it, in milliseconds. Linux; elsewhere NaN. jco
  * serves in a child of the process that was started.
  */
 function processorTime(pid: number | undefined): number {
   if (process.platform !== "linux" || pid === undefined) return NaN;
-  // The name of the command, in parentheses, may hold spaces. After it, utime and stime are fields 11 and 12.
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ");
-  const own = (Number(fields[11]) + Number(fields[12])) * TICK;
   const below = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter((word) => word !== "")
   );
-  return below.reduce((sum, child) => sum + processorTime(Number(child)), own);
+  return below.reduce((sum, child) => sum + processorTime(Number(child)), processorTimes(pid).own);
 }
 
 /** Throws an Error if a server already listens on the port, which would answer in place of the measured one. */
@@ -321,10 +314,10 @@ async function measureServe(): Promise<void> {
   }
 }
 
-if (values.child !== undefined) coldStart(values.child);
+if (child !== undefined) coldStart(child);
 else {
   fetchJco();
-  const parts = values.only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
+  const parts = only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
   if (parts.includes("calls")) await measureCalls();
   if (parts.includes("cold")) measureCold();
   if (parts.includes("serve")) await measureServe();

@@ -1,6 +1,6 @@
 /**
- * The cost of control: polls and fuel relative to waft's own run time, and relative to V8 suspension in a host function
- * that returns a promise (V8's JSPI), instantiating and resetting a module with a memory and data.
+ * The cost of control. Out: ratios. Polls and fuel are relative to waft without them; suspension in a host function
+ * that returns a promise (V8's JSPI), and instantiating and resetting a module with a memory and data, to V8.
  */
 import { type EngineOptions, NewEngine } from "@waft/engine";
 import { alternate, type Effort, geometricMean, median, warmUp } from "./measure.ts";
@@ -39,7 +39,7 @@ interface Jspi {
   promising(f: unknown): (n: number) => Promise<number>;
 }
 
-async function price(option: "polls" | "fuel", effort: Effort): Promise<ControlResult[]> {
+async function measureMetering(option: "polls" | "fuel", effort: Effort): Promise<ControlResult[]> {
   const results: ControlResult[] = [];
   const options: EngineOptions = option === "polls" ? { interruptible: true } : { fuel: true };
   for (const program of PROGRAMS.filter(({ name }) => PRICED.includes(name))) {
@@ -82,7 +82,10 @@ async function alternateAsync(
   return { a: median(timesA.slice(2)), b: median(timesB.slice(2)) };
 }
 
-async function waiting(encode: (text: string) => Uint8Array<ArrayBuffer>, effort: Effort): Promise<ControlResult[]> {
+async function measureSuspension(
+  encode: (text: string) => Uint8Array<ArrayBuffer>,
+  effort: Effort,
+): Promise<ControlResult[]> {
   const times = 20_000;
   const wait = (x: number) => Promise.resolve(x);
   const { Suspending, promising } = WebAssembly as unknown as Jspi;
@@ -107,7 +110,10 @@ async function waiting(encode: (text: string) => Uint8Array<ArrayBuffer>, effort
   return results;
 }
 
-async function renewing(encode: (text: string) => Uint8Array<ArrayBuffer>, effort: Effort): Promise<ControlResult[]> {
+async function measureRenewal(
+  encode: (text: string) => Uint8Array<ArrayBuffer>,
+  effort: Effort,
+): Promise<ControlResult[]> {
   const bytes = encode(PAGE);
   const v8 = new WebAssembly.Module(bytes);
   const module = NewEngine({ tier: "optimizing" }).compile(bytes);
@@ -158,10 +164,10 @@ export async function measureControl(
   effort: Effort,
 ): Promise<ControlResult[]> {
   return [
-    ...await waiting(encode, effort),
-    ...await renewing(encode, effort),
-    ...await price("polls", effort),
-    ...await price("fuel", effort),
+    ...await measureSuspension(encode, effort),
+    ...await measureRenewal(encode, effort),
+    ...await measureMetering("polls", effort),
+    ...await measureMetering("fuel", effort),
   ];
 }
 

@@ -1,6 +1,6 @@
 /**
- * jco from npm, in .cache/jco, which holds its packages and files that are made with it. In: nothing. Out: the folder
- * with the packages installed.
+ * jco from npm. In: the pinned version. Out: .cache/jco with the packages installed; files that jco transpiles are
+ * written there, too, so that they find the packages.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";

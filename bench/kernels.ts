@@ -88,7 +88,14 @@ function classPath(folder: string): string {
 
 /** The archive of `folder` whose name starts with `prefix`. */
 function archive(folder: string, prefix: string): string {
-  return join(folder, readdirSync(folder).find((name) => name.startsWith(prefix))!);
+  return fileIn(folder, (name) => name.startsWith(prefix), prefix);
+}
+
+/** The first file of `folder` with a matching name; throws an Error that names `wanted` if there is none. */
+function fileIn(folder: string, matches: (name: string) => boolean, wanted: string): string {
+  const found = readdirSync(folder).find(matches);
+  if (found === undefined) throw new Error(`${folder} has no ${wanted}`);
+  return join(folder, found);
 }
 
 /** The build of each language: its sources, and a function that fills `out`, with `work` for intermediate files. */
@@ -165,7 +172,7 @@ export function buildKernels(language: Language): { folder: string } | { missing
 
 /** The module in a folder of `buildKernels`. */
 function kernelsModule(folder: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(readFileSync(join(folder, readdirSync(folder).find((name) => name.endsWith(".wasm"))!)));
+  return new Uint8Array(readFileSync(fileIn(folder, (name) => name.endsWith(".wasm"), "module")));
 }
 
 /** Runs the compilers' glue code, a separate copy for each engine, with `namespace` as the global `WebAssembly`. */

@@ -49,9 +49,70 @@ const engine = NewEngine({ tier: "optimizing" });
 const waft = waftSide(engine);
 let failures = 0;
 
-function failed(part: string, error: unknown): void {
-  failures++;
-  results.notes.push(`${part} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+/** Measures a part; an error becomes a note and the exit status. */
+async function attempt(part: string, measure: () => void | Promise<void>): Promise<void> {
+  progress(part);
+  try {
+    await measure();
+  } catch (error) {
+    failures++;
+    results.notes.push(`${part} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+  }
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(encodeModule(engine.parse(text)));
+}
+
+async function runPrograms(): Promise<void> {
+  for (const program of chosen) {
+    await attempt(program.name, async () => {
+      results.programs.push(await measureProgram(program, waft, V8, effort));
+    });
+  }
+  if ("collector".includes(options.filter)) {
+    await attempt("collector", () => void results.notes.push(...measureCollector(options.quick)));
+  }
+  if ("parallel_mandelbrot".includes(options.filter)) {
+    await attempt("parallel_mandelbrot", async () => {
+      results.notes.push(...await measureParallel(effort));
+    });
+  }
+}
+
+async function runKernels(): Promise<void> {
+  for (const language of LANGUAGES.filter((name) => name.includes(options.filter))) {
+    progress(`building kernels in ${language}`);
+    const built = buildKernels(language);
+    if ("missing" in built) results.notes.push(`kernels in ${language} left out: ${built.missing}`);
+    else {
+      await attempt(`kernels in ${language}`, async () => {
+        results.programs.push(...await measureKernels(language, built.folder, effort));
+      });
+    }
+  }
+}
+
+async function compileModules(): Promise<void> {
+  if (!options.quick) await attempt("artifact", () => void results.notes.push(...measureArtifacts()));
+  for (const module of BIG_MODULES) {
+    if (options.quick && module.warmRounds.quick === 0) {
+      results.notes.push(`${module.name} left out by --quick`);
+      continue;
+    }
+    const found = fetchModule(module);
+    if ("missing" in found) {
+      results.notes.push(`${module.name} left out: ${found.missing}`);
+      continue;
+    }
+    await attempt(`compiling ${module.name}`, () => {
+      const row = measureCompile(module, found.path, options.quick);
+      results.compile.push(row);
+      if (module.threads !== undefined && !options.quick) {
+        results.compile.push(measureCompile(module, found.path, false, module.threads, row));
+      }
+    });
+  }
 }
 
 /** A description of the machine, without which the figures are meaningless. */
@@ -63,102 +124,26 @@ function machine(): string {
 }
 
 const chosen = PROGRAMS.filter(({ name, kind }) => name.includes(options.filter) || kind.includes(options.filter));
-if (parts.includes("run")) {
-  for (const program of chosen) {
-    progress(program.name);
-    try {
-      results.programs.push(await measureProgram(program, waft, V8, effort));
-    } catch (error) {
-      failed(program.name, error);
-    }
-  }
-}
-if (parts.includes("run") && "collector".includes(options.filter)) {
-  progress("collector");
-  try {
-    results.notes.push(...measureCollector(options.quick));
-  } catch (error) {
-    failed("collector", error);
-  }
-}
-if (parts.includes("run") && "parallel_mandelbrot".includes(options.filter)) {
-  progress("parallel_mandelbrot");
-  try {
-    results.notes.push(...await measureParallel(effort));
-  } catch (error) {
-    failed("parallel_mandelbrot", error);
-  }
-}
+/** Whether the options select a part that a filter of programs does not concern. */
+const selects = (part: typeof PARTS[number]) => parts.includes(part) && options.filter === "";
+if (parts.includes("run")) await runPrograms();
 if (parts.includes("first")) {
-  try {
+  await attempt("first results", () => {
     results.first = measureFirst(chosen, programPath, options.quick ? 3 : 15, progress);
-  } catch (error) {
-    failed("first results", error);
-  }
+  });
 }
-if (parts.includes("kernels")) {
-  for (const language of LANGUAGES.filter((name) => name.includes(options.filter))) {
-    progress(`kernels in ${language}`);
-    const built = buildKernels(language);
-    if ("missing" in built) {
-      results.notes.push(`kernels in ${language} left out: ${built.missing}`);
-      continue;
-    }
-    try {
-      results.programs.push(...await measureKernels(language, built.folder, effort));
-    } catch (error) {
-      failed(`kernels in ${language}`, error);
-    }
-  }
-}
-if (parts.includes("boundary") && options.filter === "") {
-  progress("boundary");
-  const encode = (text: string) => new Uint8Array(encodeModule(engine.parse(text)));
-  try {
+if (parts.includes("kernels")) await runKernels();
+if (selects("boundary")) {
+  await attempt("boundary", async () => {
     results.boundary = await measureBoundary(waft, V8, encode, effort);
-  } catch (error) {
-    failed("boundary", error);
-  }
+  });
 }
-if (parts.includes("control") && options.filter === "") {
-  progress("control");
-  try {
-    results.control = await measureControl((text) => new Uint8Array(encodeModule(engine.parse(text))), effort);
-  } catch (error) {
-    failed("control", error);
-  }
+if (selects("control")) {
+  await attempt("control", async () => {
+    results.control = await measureControl(encode, effort);
+  });
 }
-if (parts.includes("compile") && options.filter === "" && !options.quick) {
-  progress("artifact");
-  try {
-    results.notes.push(...measureArtifacts());
-  } catch (error) {
-    failed("artifact", error);
-  }
-}
-if (parts.includes("compile") && options.filter === "") {
-  for (const module of BIG_MODULES) {
-    if (options.quick && module.warmRounds.quick === 0) {
-      results.notes.push(`${module.name} left out by --quick`);
-      continue;
-    }
-    progress(`compile ${module.name}`);
-    const found = fetchModule(module);
-    if ("missing" in found) {
-      results.notes.push(`${module.name} left out: ${found.missing}`);
-      continue;
-    }
-    try {
-      const row = measureCompile(module, found.path, options.quick);
-      results.compile.push(row);
-      if (module.threads !== undefined && !options.quick) {
-        results.compile.push(measureCompile(module, found.path, false, module.threads, row));
-      }
-    } catch (error) {
-      failed(`compiling ${module.name}`, error);
-    }
-  }
-}
+if (selects("compile")) await compileModules();
 progress("");
 console.log(report(results));
 if (options.json !== undefined) {

@@ -1,8 +1,10 @@
 /**
- * Medians, means, the size of the code section, salted modules, and the report.
+ * Medians, means, processor times, the size of the code section, salted modules, and the report.
  */
 import assert from "node:assert/strict";
-import { alternate, geometricMean, median } from "./measure.ts";
+import { execFileSync } from "node:child_process";
+import process from "node:process";
+import { alternate, geometricMean, median, processorTimes } from "./measure.ts";
 import { codeSectionBytes } from "./modules.ts";
 import { programBytes, PROGRAMS } from "./programs.ts";
 import { report, summarize } from "./report.ts";
@@ -18,6 +20,21 @@ Deno.test("alternate() gives both sides the same number of turns", () => {
   const turns = { a: 0, b: 0 };
   alternate(() => turns.a++, () => turns.b++, 7);
   assert.deepEqual(turns, { a: 7, b: 7 });
+});
+
+Deno.test({
+  name: "processorTimes() reads the times of this process, and of its children once they have ended",
+  ignore: process.platform !== "linux",
+  fn() {
+    const before = processorTimes("self");
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    const used = (userCPUTime + systemCPUTime) / 1000;
+    const after = processorTimes("self");
+    const rounding = 20; // each time is cut to ticks of 10 ms
+    assert.ok(before.own <= used + rounding && used <= after.own + rounding, `${before.own}, ${used}, ${after.own}`);
+    execFileSync("sh", ["-c", "k=0; while [ $k -lt 100000 ]; do k=$((k + 1)); done"]);
+    assert.ok(processorTimes("self").children > after.children);
+  },
 });
 
 Deno.test("withSalt() changes the bytes but not the code", () => {

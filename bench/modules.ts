@@ -54,7 +54,7 @@ export function fetchModule({ package: name, version, file }: BigModule): { path
     mkdirSync(folder, { recursive: true });
     const options: ExecFileSyncOptions = { cwd: folder, stdio: ["ignore", "pipe", "ignore"], timeout: 120_000 };
     const packed = execFileSync("npm", ["pack", "--silent", `${name}@${version}`], options).toString().trim();
-    execFileSync("tar", ["xzf", packed.split("\n").at(-1)!], options);
+    execFileSync("tar", ["xzf", packed.split("\n").at(-1) ?? ""], options);
   } catch {
     return { missing: `npm cannot fetch ${name}@${version}` };
   }

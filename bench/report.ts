@@ -1,5 +1,6 @@
 /**
- * The benchmark results as text: tables, geometric means, and a comparison with the targets.
+ * The benchmark results as text. In: the measurements. Out: a table for each part, the geometric means with their
+ * targets, and notes.
  */
 import type { BoundaryResult } from "./boundary.ts";
 import type { CompileResult } from "./compile_speed.ts";
@@ -76,81 +77,73 @@ function table(head: string[], rows: string[][]): string {
 
 const fixed = (value: number, digits = 2) => value.toFixed(digits);
 
+/** A table with a row for each result, by columns; undefined if there are no results. */
+function resultTable<Row>(
+  rows: readonly Row[],
+  columns: readonly (readonly [title: string, cell: (row: Row) => string])[],
+): string | undefined {
+  if (rows.length === 0) return undefined;
+  return table(columns.map(([title]) => title), rows.map((row) => columns.map(([, cell]) => cell(row))));
+}
+
+function controlDigits({ unit }: ControlResult): number {
+  return unit === "ns" ? 0 : 2;
+}
+
 /** The whole report. */
 export function report(results: Results): string {
-  const parts: string[] = [];
-  if (results.programs.length > 0) {
-    parts.push(table(
-      ["program", "kind", "waft ms", "V8 ms", "ratio", "first ms", "V8 first ms", "first ratio"],
-      results.programs.map((row) => [
-        row.name,
-        row.kind,
-        fixed(row.waftMs),
-        fixed(row.v8Ms),
-        fixed(row.runRatio),
-        fixed(row.waftFirstMs),
-        fixed(row.v8FirstMs),
-        fixed(row.firstRatio),
-      ]),
-    ));
-  }
-  if (results.boundary.length > 0) {
-    parts.push(table(
-      ["boundary", "waft ns", "V8 ns", "ratio"],
-      results.boundary.map((row) => [row.name, fixed(row.waftNs, 1), fixed(row.v8Ns, 1), fixed(row.ratio)]),
-    ));
-  }
-  if (results.control.length > 0) {
-    parts.push(table(
-      ["control", "waft", "against", "unit", "ratio"],
-      results.control.map((row) => [
-        row.name,
-        fixed(row.waft, row.unit === "ns" ? 0 : 2),
-        fixed(row.against, row.unit === "ns" ? 0 : 2),
-        row.unit,
-        fixed(row.ratio),
-      ]),
-    ));
-  }
-  if (results.first.length > 0) {
-    parts.push(table(
-      ["fresh process", "waft ms", "V8 ms", "ratio", "compile ms", "import ms", "memory ×"],
-      results.first.map((row) => [
-        row.compiledOnly ? `${row.name}, compiled only` : row.name,
-        fixed(row.waftMs),
-        fixed(row.v8Ms),
-        fixed(row.ratio),
-        fixed(row.compileMs),
-        fixed(row.importMs, 0),
-        fixed(row.memoryRatio),
-      ]),
-    ));
-  }
-  if (results.compile.length > 0) {
-    parts.push(table(
-      ["compile", "code MB", "cold MB/s", "warm MB/s", "V8 optimizing", "V8 baseline", "cold ×", "warm ×", "peak MiB"],
-      results.compile.map((row) => [
-        row.name,
-        fixed(row.codeBytes / 1e6),
-        fixed(row.coldMBs),
-        fixed(row.warmMBs),
-        fixed(row.v8OptimizingMBs),
-        fixed(row.v8BaselineMBs),
-        fixed(row.coldToV8),
-        fixed(row.warmToV8),
-        fixed(row.residentMiB, 0),
-      ]),
-    ));
-  }
-  parts.push(table(
-    ["geometric mean", "value", "target", "met"],
-    summarize(results).map(({ name, value, limit, atLeast }) => [
-      name,
-      fixed(value),
-      Number.isFinite(limit) ? `${atLeast ? "≥" : "≤"} ${limit}` : "",
-      !Number.isFinite(limit) ? "" : (atLeast ? value >= limit : value <= limit) ? "yes" : "no",
+  const parts = [
+    resultTable(results.programs, [
+      ["program", (row) => row.name],
+      ["kind", (row) => row.kind],
+      ["waft ms", (row) => fixed(row.waftMs)],
+      ["V8 ms", (row) => fixed(row.v8Ms)],
+      ["ratio", (row) => fixed(row.runRatio)],
+      ["first ms", (row) => fixed(row.waftFirstMs)],
+      ["V8 first ms", (row) => fixed(row.v8FirstMs)],
+      ["first ratio", (row) => fixed(row.firstRatio)],
     ]),
-  ));
-  if (results.notes.length > 0) parts.push(results.notes.map((note) => `note: ${note}`).join("\n"));
-  return parts.join("\n\n");
+    resultTable(results.boundary, [
+      ["boundary", (row) => row.name],
+      ["waft ns", (row) => fixed(row.waftNs, 1)],
+      ["V8 ns", (row) => fixed(row.v8Ns, 1)],
+      ["ratio", (row) => fixed(row.ratio)],
+    ]),
+    resultTable(results.control, [
+      ["control", (row) => row.name],
+      ["waft", (row) => fixed(row.waft, controlDigits(row))],
+      ["against", (row) => fixed(row.against, controlDigits(row))],
+      ["unit", (row) => row.unit],
+      ["ratio", (row) => fixed(row.ratio)],
+    ]),
+    resultTable(results.first, [
+      ["fresh process", (row) => row.compiledOnly ? `${row.name}, compiled only` : row.name],
+      ["waft ms", (row) => fixed(row.waftMs)],
+      ["V8 ms", (row) => fixed(row.v8Ms)],
+      ["ratio", (row) => fixed(row.ratio)],
+      ["compile ms", (row) => fixed(row.compileMs)],
+      ["import ms", (row) => fixed(row.importMs, 0)],
+      ["memory ×", (row) => fixed(row.memoryRatio)],
+    ]),
+    resultTable(results.compile, [
+      ["compile", (row) => row.name],
+      ["code MB", (row) => fixed(row.codeBytes / 1e6)],
+      ["cold MB/s", (row) => fixed(row.coldMBs)],
+      ["warm MB/s", (row) => fixed(row.warmMBs)],
+      ["V8 optimizing", (row) => fixed(row.v8OptimizingMBs)],
+      ["V8 baseline", (row) => fixed(row.v8BaselineMBs)],
+      ["cold ×", (row) => fixed(row.coldToV8)],
+      ["warm ×", (row) => fixed(row.warmToV8)],
+      ["peak MiB", (row) => fixed(row.residentMiB, 0)],
+    ]),
+    table(["geometric mean", "value", "target", "met"], summarize(results).map(summaryCells)),
+    results.notes.map((note) => `note: ${note}`).join("\n"),
+  ];
+  return parts.filter((part) => part !== undefined && part !== "").join("\n\n");
+}
+
+function summaryCells({ name, value, limit, atLeast }: Summary): string[] {
+  if (!Number.isFinite(limit)) return [name, fixed(value), "", ""];
+  const isMet = atLeast ? value >= limit : value <= limit;
+  return [name, fixed(value), `${atLeast ? "≥" : "≤"} ${limit}`, isMet ? "yes" : "no"];
 }

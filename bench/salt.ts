@@ -1,5 +1,6 @@
 /**
- * Modules that differ only in their bytes: an added custom section defeats caches keyed by the bytes.
+ * Modules that differ only in their bytes, to defeat caches keyed by the bytes. In: a module and a number. Out: the
+ * module with the number in a custom section at its end.
  */
 export function withSalt(bytes: Uint8Array, salt: number): Uint8Array<ArrayBuffer> {
   const section = [0, 6, 1, 0x73, salt & 255, (salt >> 8) & 255, (salt >> 16) & 255, (salt >>> 24) & 255];

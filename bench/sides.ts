@@ -4,7 +4,7 @@
  */
 import { type Engine, NewEngine } from "@waft/engine";
 
-/** Functions and other things a module exports, by name. */
+/** The exports of a module, by name. */
 export type Exports = Readonly<Record<string, unknown>>;
 /** An exported function. */
 export type Call = (...args: unknown[]) => unknown;

@@ -11,6 +11,7 @@ import type { BodyWork } from "./compile_options.ts";
 import { Bug } from "./errors.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
+import { carefulSet } from "./optimizations.ts";
 import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
@@ -97,7 +98,8 @@ export class BodyCompiler {
   /** Compiles the translated function as the code's function `index`. */
   #compile(space: Workspace, { env, context, options }: ModuleWork, code: MachineCode, index: number): void {
     const { f, v, allocation, backend } = space;
-    const { optimizations, verify, explicitBounds } = options;
+    const { verify, explicitBounds, careful } = options;
+    const optimizations = careful?.has(index) === true ? carefulSet(options.optimizations) : options.optimizations;
     if (verify) verifyFunction(f);
     optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
     backend.select(f, v, context, code);

@@ -8,8 +8,11 @@
  * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
-import { bodyBytes } from "./baseline/module_tables.ts";
+import { blockOffset, LAZY_ALIGNMENT, type LazyPlan, SLOT_BYTES, slotsOffset } from "./baseline/lazy_bodies.ts";
+import { bodyBytes, type KernelOptions } from "./baseline/module_tables.ts";
+import { validateBodies } from "./baseline/validate_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "./baseline/kernel_forms.ts";
+import type { ContextLayout } from "./abi/context_layout.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
 import { alignImage } from "./codegen/align_image.ts";
 import { type ImageStorage, MachineCode, RELOC, StorageExhausted, STUB } from "./codegen/machine_code.ts";
@@ -17,6 +20,7 @@ import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { BodyWork, CompileOptions } from "./compile_options.ts";
 import { UnsupportedError } from "./errors.ts";
 import { ALL_FEATURE_ROWS } from "./features.ts";
+import type { GrowingChunk } from "./host/code_arena.ts";
 import { hostArchitecture } from "./host/cpu.ts";
 import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
@@ -69,6 +73,9 @@ export interface CompiledCode extends UnplacedCode {
   readonly valid: ValidModule;
   /** By defined function: 1 if it begins with a prologue that a jump to other code may replace. Baseline code only. */
   readonly replaceable?: Uint8Array;
+  /** The lazy compilation of bodies, and the place of the image, if the code has only their entries. */
+  readonly lazyPlan?: LazyPlan;
+  readonly growing?: GrowingChunk;
   /** The memory of the code, if it is at its place (CompileOptions.storage). */
   readonly storage?: ImageStorage | undefined;
   /** Makes the image of the entry thunks that were left out; absent if there are none. */
@@ -90,7 +97,8 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
   rejectUncompiled(valid);
   const options = { ...given, stack: stackRuleOf(valid, given) };
   const { target: { name } } = options;
-  return options.tier === "baseline" && isKernelTarget(name)
+  const hasBaseline = options.tier === "baseline" || (options.otherTier?.size ?? 0) > 0;
+  return hasBaseline && isKernelTarget(name)
     ? compileBaselineAtPlace(valid, name, options)
     : compileOptimized(valid, options);
 }
@@ -135,9 +143,13 @@ function compileBaselineAtPlace(valid: ValidModule, name: KernelTarget, options:
   }
 }
 
-/** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
+/**
+ * Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler: also those
+ * that `options.otherTier` leaves to that.
+ */
 function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
-  const { features, optimizations, cpu, explicitBounds, target } = options;
+  const { features, optimizations, cpu, explicitBounds, target, otherTier, tier } = options;
+  const leftOut = otherTier && ((index: number) => otherTier.has(index) === (tier === "baseline"));
   const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
   const nanCode = nanCodeOf(options, name);
   if (imitates(nanCode)) return compileOptimized(valid, options, "imitated-nans");
@@ -160,12 +172,23 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     fuel,
     deterministic,
     keepsNans: nanCode === "own",
+    leftOut,
     counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid, options.stack) : undefined,
     cpu,
     features,
     constants,
   };
   const { layout } = shape;
+  const lazyPlan = compileLazily(valid, { name, layout, kernelOptions, code }, options);
+  if (lazyPlan !== undefined) {
+    const { chunk: growing } = lazyPlan;
+    const finished = finishImage(valid, image, context, code, inlineSites, options);
+    // Thunks take more than the place has in modules with very many signatures.
+    if (finished.bytes.length > slotsOffset(growing, valid.funcs.length)) {
+      return compileBaseline(valid, name, { ...options, growing: undefined });
+    }
+    return { ...finished, replaceable: new Uint8Array(valid.funcs.length).fill(1), lazyPlan, growing };
+  }
   const { note } = options;
   const noteBody = note && ((index: number, ms: number) => note(index, "baseline", ms));
   const uncovered = withKernel(
@@ -185,8 +208,61 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
       timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
     }
   });
-  for (const { reason } of uncovered) full.env.statistics.count(`not-baseline:${reason}`);
+  for (const { index, reason } of uncovered) {
+    full.env.statistics.count(`not-baseline:${leftOut?.(index) === true ? "other-tier" : reason}`);
+  }
   return { ...finishImage(valid, full.env, full.context, code, inlineSites, options), replaceable };
+}
+
+/** Bytes of bodies from which on they are compiled when they are called. */
+const LAZY_FROM = 1 << 20;
+/** Bytes of lazy code that a byte of a body takes at most in most modules: most bodies are never called. */
+const MOST_LAZY_EXPANSION = 3;
+/** The largest place of an image with lazy code: branches of arm64 reach so far. */
+const MOST_LAZY_BYTES = 1 << 27;
+
+/**
+ * Validates the bodies of a large module, and appends an entry for each function, from which it is compiled. Returns
+ * undefined, and appends nothing, if the bodies are to be compiled now. Throws validation errors.
+ */
+function compileLazily(
+  valid: ValidModule,
+  { name, layout, kernelOptions, code }: {
+    name: KernelTarget;
+    layout: ContextLayout;
+    kernelOptions: KernelOptions;
+    code: MachineCode;
+  },
+  { growing, lazyFrom = LAZY_FROM, note, observe, target }: CompileOptions,
+): LazyPlan | undefined {
+  const bytes = bodyBytes(valid.funcs);
+  if (growing === undefined || note !== undefined || observe !== undefined || bytes < lazyFrom) return undefined;
+  const count = valid.funcs.length;
+  const { lazyEntryBytes, writeLazyEntry, lazyGate } = target;
+  const most = bytes * MOST_LAZY_EXPANSION + count * (lazyEntryBytes + SLOT_BYTES) + MOST_STUBS;
+  const chunk = most > MOST_LAZY_BYTES ? undefined : growing(most);
+  if (chunk === undefined) return undefined;
+  const isValid = withKernel(name, (kernel, second) => {
+    validateBodies(kernel, valid, layout, kernelOptions, second);
+    return true;
+  });
+  if (isValid === undefined) return undefined;
+  const slots = slotsOffset(chunk, count);
+  alignImage(code, LAZY_ALIGNMENT, target.filler);
+  code.reserve(count * lazyEntryBytes);
+  for (let k = 0; k < count; k++) {
+    const at = code.length;
+    writeLazyEntry(code.bytes, at, k, slots + k * SLOT_BYTES);
+    code.functionStart[k] = at;
+    code.functionEnd[k] = code.length = at + lazyEntryBytes;
+  }
+  const gate = lazyGate && { at: code.length, slow: code.length + lazyGate.slow };
+  if (lazyGate !== undefined) {
+    code.reserve(lazyGate.bytes);
+    lazyGate.write(code.bytes, code.length, blockOffset(chunk, count), code.stubStart[STUB.COMPILE]);
+    code.length += lazyGate.bytes;
+  }
+  return { context: layout, options: kernelOptions, target: name, stubs: code.stubStart, gate, chunk };
 }
 
 /** Bytes of bodies from which on it pays to compile a module's code at its place. */
@@ -204,15 +280,11 @@ function enterStorage(valid: ValidModule, code: MachineCode, { storage }: Compil
   if (memory !== undefined) code.enter(memory);
 }
 
-/**
- * Validates a module with its bodies. The baseline tier validates while it compiles and is fast from its first
- * instruction, so it does the work; its code is discarded. Throws as validateModule does.
- */
+/** Validates a module with its bodies, which the baseline tier's kernel does quickly. Throws as validateModule does. */
 export function validateWhole(module: Module, { features, target, optimizations, cpu }: ValidationOptions): void {
   const valid = validateModule(module, features, { bodies: false });
   const { name } = target;
-  const { layout, signatures } = moduleInterface(valid);
-  const code = new MachineCode(valid.funcs.length, signatures.length);
+  const { layout } = moduleInterface(valid);
   const kernelOptions = {
     explicitBounds: true,
     unchecked: false,
@@ -224,10 +296,11 @@ export function validateWhole(module: Module, { features, target, optimizations,
     features,
     constants: 0,
   };
-  const uncovered = isKernelTarget(name)
-    ? withKernel(name, (kernel, second) => compileBodies(kernel, valid, layout, kernelOptions, code, { second }))
-    : undefined;
-  if (uncovered?.length !== 0) validateModule(module, features);
+  const isValid = isKernelTarget(name) && withKernel(name, (kernel, second) => {
+    validateBodies(kernel, valid, layout, kernelOptions, second);
+    return true;
+  });
+  if (isValid !== true) validateModule(module, features);
 }
 
 /** The options of a compilation that validation reads. */

@@ -4,6 +4,7 @@
  */
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { ImageStorage, MachineCode } from "./codegen/machine_code.ts";
+import type { GrowingChunk } from "./host/code_arena.ts";
 import type { FeatureSet } from "./features.ts";
 import type { InlineSite } from "./link/code_description.ts";
 import type { NanRule } from "./nans.ts";
@@ -31,6 +32,13 @@ export interface CompileOptions {
   tier?: Tier;
   /** Makes baseline code poll even if it is not interruptible, so that the runtime gets control while it runs. */
   polls?: boolean;
+  /**
+   * Defined functions whose code was not proven (compile_proven.ts): the optimizing compiler compiles them with all
+   * their bounds checks, each in front of its access.
+   */
+  careful?: ReadonlySet<number>;
+  /** Defined functions whose code is not proven with `tier` (compile_proven.ts): the other tier compiles them. */
+  otherTier?: ReadonlySet<number>;
   /** Poll for deadlines at loop headers and in functions that call. */
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
@@ -53,6 +61,14 @@ export interface CompileOptions {
    * undefined if that is not possible. The code then belongs to this process: it is not serialized.
    */
   storage?: ((bytes: number) => ImageStorage | undefined) | undefined;
+  /**
+   * Gives a place of at least `bytes` bytes for an image to which code is added: if the module is large, the baseline
+   * tier only validates its bodies, and compiles them when they are called (baseline/lazy_bodies.ts). Undefined if that
+   * is not possible. The code belongs to this process as well.
+   */
+  growing?: ((bytes: number) => GrowingChunk | undefined) | undefined;
+  /** Size in bytes of the bodies from which on they are compiled lazily: for tests. */
+  lazyFrom?: number | undefined;
   /**
    * Leaves entry thunks that are not stored to CompiledCode.makeThunks: most are those of functions in tables, which
    * JavaScript never calls. The code is then not serialized.

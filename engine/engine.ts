@@ -18,9 +18,10 @@ import type { Tiering } from "./settings.ts";
 import { backendFor } from "./backends.ts";
 import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
-import { inWords, requireKnownNames, requireRecord, requireTexts } from "./base/arguments.ts";
+import { bytesIn, inWords, requireKnownNames, requireRecord, requireTexts } from "./base/arguments.ts";
 import { rememberCode, type ReusableCode, reusableCode } from "./code_reuse.ts";
 import { kernelForm, setNativeMaker } from "./baseline/kernel_forms.ts";
+import { LazyBodies } from "./baseline/lazy_bodies.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
@@ -31,7 +32,6 @@ import {
   type CompileOptions,
   hasOptimized,
   prepareBodyCompiler,
-  stubContext,
   type ThunkImage,
   validateWhole,
 } from "./compile.ts";
@@ -56,6 +56,7 @@ import {
   type ExportValue,
   type ImportDescriptor,
   Instance,
+  letSharedModulesTierUp,
   Module,
   promising,
   startCall,
@@ -103,7 +104,7 @@ import {
   wantsExplicit,
   wasMarked,
 } from "./artifact/find_module.ts";
-import { requireProven } from "./late_verifier.ts";
+import { compileProven } from "./compile_proven.ts";
 import { parseModule } from "./text_format.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
@@ -156,15 +157,38 @@ let mayStartThreads = false;
 /** Compiles code with `compile`, possibly to its place, and makes it executable. */
 function compileInto(
   arena: CodeArena,
-  compile: (storage: NonNullable<CompileOptions["storage"]>) => CompiledCode,
+  compile: (place: ImagePlace) => CompiledCode,
 ): { code: CompiledCode; image: CodeImage } {
   const place = new ImagePlace(arena);
   try {
-    const code = compile(place.open);
+    const code = compile(place);
     return { code, image: place.place(code) };
   } finally {
     place.release();
   }
+}
+
+/**
+ * The lazy compilation of the bodies of `code`, if it has only their entries. Frees `image` if that is not possible.
+ */
+function lazyBodies(
+  { arena, unwindTable }: Store["thread"],
+  { valid, lazyPlan }: CompiledCode,
+  image: CodeImage,
+): LazyBodies | undefined {
+  if (lazyPlan === undefined) return undefined;
+  try {
+    return new LazyBodies(valid, lazyPlan, image, () => unwindTable.forget(image.base));
+  } catch (error) {
+    arena.release(image.base, image.capacity);
+    throw error;
+  }
+}
+
+/** The address of a function in optimized code, which is made now unless it exists. */
+function optimizedFunction(tierUp: TierUp, index: number): number {
+  const { base, tables } = tierUp.complete().image;
+  return base + tables.functionStart[index];
 }
 
 /** Places the image of a module's late thunks. */
@@ -226,6 +250,20 @@ setStoreCompiler({
   processCode: () => processCodeOf(TARGET, currentHost().os),
   compileCollector: (store) => compileIntrinsic(store, COLLECTOR_MODULE),
   compileStrings: (store) => compileIntrinsic(store, STRING_MODULE),
+});
+
+letSharedModulesTierUp((space, compiled, { replaceable, job, afterCalls }) => {
+  const options = { ...job.options, cpu: new Set(job.cpu) };
+  return new TierUp(space, compiled, replaceable, {
+    target: TARGET,
+    options,
+    shared: job,
+    isReady: () => workerCount() > 0,
+    callSoon,
+    send: sendJob,
+    ...(afterCalls === undefined ? {} : { afterCalls }),
+    compileHere: () => compileModule(decodeModule(new Uint8Array(job.binary).slice()), { ...options, target: TARGET }),
+  });
 });
 
 setNativeMaker(nativeKernels(() => realmStore().thread));
@@ -301,6 +339,7 @@ export class Engine implements Settings {
   readonly #provesCode: boolean;
   readonly #tierUpCalls: number | undefined;
   readonly #tierUpTurns: number | undefined;
+  readonly #lazyFrom: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #explain: EngineOptions["explain"];
   readonly #perfMap: boolean;
@@ -327,6 +366,7 @@ export class Engine implements Settings {
     this.#verify = options.verify === true;
     this.#provesCode = options.verify === "code";
     this.#tierUpCalls = options.tierUpCalls;
+    this.#lazyFrom = options.lazyFrom;
     this.#tierUpTurns = TARGET.loopEntry === undefined ? undefined : options.tierUpTurns;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
@@ -503,7 +543,7 @@ export class Engine implements Settings {
    */
   load(artifact: Uint8Array | ArrayBuffer): Module {
     requireLoading({ verify: this.#provesCode ? "code" : false });
-    const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
+    const bytes = bytesIn(artifact, "An artifact");
     return this.#load(loadModule(realmStore, bytes, this, (valid) => wantsExplicit(this, valid)));
   }
 
@@ -558,6 +598,7 @@ export class Engine implements Settings {
     const isOwn = places !== undefined || this.#verify || this.#provesCode || plan !== undefined ||
       this.#tierUpCalls !== undefined ||
       this.#tierUpTurns !== undefined ||
+      this.#lazyFrom !== undefined ||
       this.#explain !== undefined;
     if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, plan);
     const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
@@ -570,9 +611,7 @@ export class Engine implements Settings {
 
   /** Compiles a module; with the option `verify: "code"`, throws UnprovenCodeError unless its code is proven. */
   #compileProven(module: WasmModule, options: CompileOptions): CompiledCode {
-    const code = compileModule(module, options);
-    if (this.#provesCode) requireProven(code, options, stubContext(code.valid, options));
-    return code;
+    return this.#provesCode ? compileProven(module, options) : compileModule(module, options);
   }
 
   #compileAnew(
@@ -586,7 +625,11 @@ export class Engine implements Settings {
     const { thread } = space;
     const notes = this.#explain && new FunctionNotes();
     const start = performance.now();
-    const { code, image } = compileInto(thread.arena, (storage) =>
+    // Programs with threads send their module to Workers, which must not wait until it is optimized.
+    const isShareable = hasSharedMemory(module);
+    // Code of the other tiers may be serialized or proven, and must not contain addresses.
+    const isBound = tier === "auto" && !this.#provesCode && !isShareable;
+    const { code, image } = compileInto(thread.arena, ({ open, openGrowing }) =>
       this.#compileProven(module, {
         ...this.#codeOptions(explicitBounds),
         target: TARGET,
@@ -594,10 +637,11 @@ export class Engine implements Settings {
         tier: tier === "optimizing" ? "optimizing" : "baseline",
         polls: tier === "auto",
         share: bodySharing(this.#threads),
-        // Code of the other tiers may be serialized or proven, and must not contain addresses.
-        ...(tier === "auto" && !this.#provesCode ? { storage, lateThunks: true } : {}),
+        ...(isBound ? { storage: open, lateThunks: true } : {}),
+        ...(isBound && !this.#perfMap ? { growing: openGrowing, lazyFrom: this.#lazyFrom } : {}),
       }));
     const { makeThunks } = code;
+    const bodies = lazyBodies(thread, code, image);
     const compiled: CompiledModule = new CompiledModule(thread, code.valid, {
       ...code,
       image,
@@ -613,8 +657,11 @@ export class Engine implements Settings {
       this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: performance.now() - start }));
     }
     const tierUp = tier === "auto" && replaceable !== undefined
-      ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, plan)
+      ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, isShareable, plan)
       : undefined;
+    if (bodies !== undefined) {
+      compiled.lazy = { compile: (index) => bodies.compile(index) ?? optimizedFunction(tierUp!, index) };
+    }
     return { compiled, statistics, tierUp };
   }
 
@@ -625,6 +672,7 @@ export class Engine implements Settings {
     replaceable: Uint8Array,
     module: WasmModule,
     explicitBounds: boolean,
+    shared: boolean,
     plan: TierUpPlan | undefined,
   ): TierUp {
     mayStartThreads = true;
@@ -635,6 +683,7 @@ export class Engine implements Settings {
     return new TierUp(space, compiled, replaceable, {
       target: TARGET,
       options,
+      shared,
       startsAtOnce: plan?.startsAtOnce ?? false,
       isReady: () => workerCount() > 0,
       callSoon,
@@ -733,6 +782,12 @@ export class Engine implements Settings {
 function privateSource(source: unknown): Uint8Array<ArrayBuffer> | string {
   const given = sourceOf(source);
   return typeof given === "string" ? given : new Uint8Array(given);
+}
+
+/** True if a module defines or imports a memory that threads can share. */
+function hasSharedMemory({ imports, memories }: WasmModule): boolean {
+  return memories.some(({ shared }) => shared) ||
+    imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
 }
 
 function parsePrivate(source: Uint8Array | string, places: TextPlaces): WasmModule {

@@ -8,8 +8,6 @@
 import { defineGuestStack, limitStacks, prepareStack } from "./base/guest_stack.ts";
 import { trapName } from "./traps.ts";
 
-export { shortName } from "./base/guest_stack.ts";
-
 /**
  * The place of an error in the input: a byte offset in a binary form, a line and column of a text, or of the source
  * file from which the module was compiled, if its debug information names it.

@@ -36,6 +36,10 @@ type Compilation = RequestedJob | LoopEntryCode | undefined;
 /** The parts of the compiler that are used here. */
 interface LoopCompiler {
   readonly target: Target;
+  /** The module's binary form. */
+  readonly binary: Uint8Array;
+  /** The time before which no loop is compiled. */
+  readonly notBefore: number;
   /** Compiles a loop, or lets a helper thread compile it; undefined if neither is possible. */
   compile(place: LoopPlace): Compilation;
 }
@@ -68,7 +72,7 @@ export class LoopEntries {
     compiler: LoopCompiler,
   ): LoopEntries | undefined {
     const { loopEntry } = compiler.target;
-    const isPossible = loopEntry !== undefined && !baseline.deterministic && baseline.valid.bytes.length > 0;
+    const isPossible = loopEntry !== undefined && !baseline.deterministic && compiler.binary.length > 0;
     return isPossible ? new LoopEntries(store, baseline, optimized, compiler, loopEntry) : undefined;
   }
 
@@ -108,6 +112,7 @@ export class LoopEntries {
   enterLoop(now: number): boolean {
     const place = this.#placeOfPoll();
     if (place === undefined) return false;
+    if (now < this.#compiler.notBefore) return true;
     const loop = this.#loops.get(place.at) ?? this.#request(place, now);
     if (typeof loop === "number" && loop !== 0) this.#resumeAt(loop);
     return true;
@@ -115,12 +120,14 @@ export class LoopEntries {
 
   /** The loop at whose header the innermost frame polls. */
   #placeOfPoll(): LoopPlace | undefined {
-    const { image, valid } = this.#baseline;
+    const { image } = this.#baseline;
     const pc = this.#store.thread.state.word(THREAD.TRAP_PC);
     if (!image.contains(pc)) return undefined;
     const site = image.trapSiteAt(pc, true);
     const LOOP = 0x03;
-    if (site === undefined || site.code !== TRAP.INTERRUPTED || valid.bytes[site.pos] !== LOOP) return undefined;
+    if (site === undefined || site.code !== TRAP.INTERRUPTED || this.#compiler.binary[site.pos] !== LOOP) {
+      return undefined;
+    }
     const index = image.functionAt(pc);
     return index < 0 ? undefined : { index, at: site.pos, frameBytes: site.frame };
   }

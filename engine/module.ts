@@ -12,13 +12,20 @@ import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 import { funcInfo } from "./runtime/instance/func.ts";
 import { type Instance as RuntimeInstance, instanceOf } from "./runtime/instance/instance.ts";
 import { checkpointInstance, resetInstance } from "./runtime/instance/instance_state.ts";
-import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
+import { bytesIn, inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { checkContext, checkSettings, underControl } from "./runtime/suspension/call_limits.ts";
 import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instance/instantiate.ts";
 import { InstancePool } from "./runtime/instance/instance_pool.ts";
+import { prepareCallIns } from "./runtime/boundary/marshal.ts";
 import { Memory } from "./runtime/memory/memory.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
-import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./artifact/shared_module.ts";
+import {
+  adoptModule,
+  type BaselineSharing,
+  type SharedModuleToken,
+  shareModule,
+  unshareModule,
+} from "./artifact/shared_module.ts";
 import { serializeModule } from "./artifact/write_module.ts";
 import { readSnapshot, writeSnapshot } from "./runtime/snapshot/snapshot.ts";
 import type { Store } from "./runtime/instance/store.ts";
@@ -61,6 +68,15 @@ export interface ExportDescriptor {
 
 /** The value of an export: a function, memory, table, global or tag. */
 export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
+
+type MakeTierUp = (space: Store, compiled: CompiledModule, baseline: BaselineSharing) => TierUp;
+
+let tierUpOf: MakeTierUp | undefined;
+
+/** Lets modules with baseline code from other realms move up. Without it, they keep that code. */
+export function letSharedModulesTierUp(make: MakeTierUp): void {
+  tierUpOf = make;
+}
 
 /** A compiled module, which can be instantiated any number of times. */
 export class Module {
@@ -132,10 +148,15 @@ export class Module {
 
   /**
    * Returns a token: plain data for `postMessage`, from which {@linkcode Module.fromShared} makes the same module in
-   * another worker, without copying its machine code. The module stays alive until {@linkcode Module.unshare}.
+   * another worker, without copying its machine code. A worker that has it can damage the module: give it only to those
+   * that may do whatever this one may. The module stays alive until {@linkcode Module.unshare}.
    */
   share(): SharedModuleToken {
-    return shareModule(this.#optimized(), this, this.#settings.features);
+    const { features } = this.#settings;
+    const baseline = this.#tierUp?.shareable;
+    return baseline === undefined
+      ? shareModule(this.#optimized(), this, features)
+      : shareModule(this.#compiled, this, features, baseline);
   }
 
   /**
@@ -143,19 +164,22 @@ export class Module {
    * adopted it keep it as long as they need it.
    */
   unshare(): void {
-    unshareModule(this.#tierUp?.current ?? this.#compiled, this);
+    unshareModule(this.#compiled, this);
+    if (this.#tierUp !== undefined) unshareModule(this.#tierUp.current, this);
   }
 
   /**
    * Returns the module of a token made by {@linkcode Module.share}, in this realm. `options` sets the limits of its
    * instances.
    *
-   * Throws TypeError if `token` is not such a token, and an Error if the module was unshared and has been released.
+   * Throws TypeError if `token` was not made by a worker of this process, and an Error if the module was unshared and
+   * has been released.
    */
   static fromShared(token: SharedModuleToken, options: Pick<EngineOptions, "limits"> = {}): Module {
     const space = realmStore();
-    const compiled = adoptModule(space, token);
-    return new Module(space, compiled, {}, settingsOf({ ...options, features: token.features }));
+    const { module, features, baseline } = adoptModule(space, token);
+    const tierUp = baseline && tierUpOf?.(space, module, baseline);
+    return new Module(space, module, {}, settingsOf({ ...options, features }), undefined, tierUp);
   }
 
   /**
@@ -227,7 +251,7 @@ export class Module {
   ): Instance<Exports> {
     this.#optimized(); // optimized code may assume constant tables, which the snapshot must respect
     const compiled = this.#usableCode();
-    return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
+    return this.#make(compiled, context, imports, readSnapshot(bytesIn(snapshot, "A snapshot"), compiled));
   }
 
   /**
@@ -367,7 +391,10 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
   get exports(): Exports {
     if (this.#exports === undefined) {
       const exports = Object.create(null) as Record<string, ExportValue>;
-      for (const { name } of this.#instance.module.valid.exports) exports[name] = this.#export(name)!;
+      const { module } = this.#instance;
+      const entries = module.valid.exports;
+      prepareCallIns(entries.flatMap(({ kind, index }) => kind === "func" ? module.funcType(index) : []));
+      for (const { name } of entries) exports[name] = this.#export(name)!;
       this.#exports = Object.freeze(exports) as Exports;
     }
     return this.#exports;

@@ -160,6 +160,13 @@ export const OPTIMIZATION_ROWS = [
   { name: "reg-abi", target: "both", state: "shape", meaning: "Pass arguments and results in registers" },
   { name: "reg-merge", target: "both", state: "on", meaning: "Give block results a register on all edges" },
   {
+    name: "simplify",
+    target: "both",
+    state: "on",
+    meaning: "Fold constants and rewrite instructions whose operands allow a cheaper form",
+    engineOnly: true,
+  },
+  {
     name: "small-frame",
     target: "arm64",
     state: "on",
@@ -257,4 +264,9 @@ export function optimizationSet(overrides: Partial<Record<OptimizationName, bool
     set[row.name] = overrides[row.name] ?? (row as OptimizationRow).state !== "off";
   }
   return set;
+}
+
+/** `set` without the optimizations that leave out bounds checks or move them, whose code is the hardest to prove. */
+export function carefulSet(set: OptimizationSet): OptimizationSet {
+  return { ...set, "bounds-facts": false, "loop-precheck": false, "multi-bounds-cert": false };
 }

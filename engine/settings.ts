@@ -120,10 +120,17 @@ export interface EngineOptions {
    */
   tierUpTurns?: number;
   /**
+   * With the tier `auto`: the size in bytes of a module's bodies from which on they are compiled when they are called.
+   * For tests.
+   *
+   * @internal
+   */
+  lazyFrom?: number;
+  /**
    * `"code"`: reads the machine code of each module before it is placed in memory, and throws UnprovenCodeError unless
-   * every function is proven to stay in its sandbox (docs/security.md). `tier` cannot be `auto`, `load` and `loadFile`
-   * are refused, and `cache` is not read or written. `true`: verifies the IR and the register allocation while
-   * compiling; slow, for tests. Default: false.
+   * every function is proven to stay in its sandbox (docs/security.md), if need be with all bounds checks or the
+   * other tier. `tier` cannot be `auto`, `load` and `loadFile` are refused, and `cache` is not read or written.
+   * `true`: verifies the IR and the register allocation while compiling; slow, for tests. Default: false.
    */
   verify?: boolean | "code";
 }
@@ -206,6 +213,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   verify: true,
   tierUpCalls: true,
   tierUpTurns: true,
+  lazyFrom: true,
   explain: true,
 };
 

@@ -12,14 +12,18 @@
  *
  * Frames that are in a loop at that time continue in optimized code as well (loop_entries.ts).
  *
+ * Realms that share a module with baseline code (artifact/shared_module.ts) share the job as well: one of them sends
+ * it, and each places the optimized code for itself.
+ *
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
  * keep it alive: a module that can no longer run is neither optimized nor held in memory.
  */
 import type { Target } from "./codegen/target.ts";
 import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
+import type { BaselineSharing } from "./artifact/shared_module.ts";
 import { CodeImage, placeImage } from "./link/image.ts";
 import { LoopEntries } from "./loop_entries.ts";
-import { JOB, type OptimizedCode, RequestedJob } from "./parallel/optimize_job.ts";
+import { JOB, type OptimizedCode, type OptimizeJob, RequestedJob } from "./parallel/optimize_job.ts";
 import { PlacingJob } from "./parallel/placing_job.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
 import { PollSteps } from "./poll_steps.ts";
@@ -46,6 +50,11 @@ const LONGEST_WAIT_MS = 5000;
 const GIVE_BACK_MS = 100;
 /** Functions whose pages are given back at once: some 20 microseconds each. */
 const GIVEN_BACK_AT_ONCE = 32;
+/**
+ * Milliseconds for which a frame must be in a loop after another realm's thread has optimized its module, before this
+ * realm starts a thread of its own for the loop.
+ */
+const OWN_THREAD_MS = 300;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
 /**
@@ -78,6 +87,11 @@ export interface OptimizingCompiler {
    * in optimized code: for tests. Every poll of the thread parks and is counted.
    */
   readonly afterTurns?: number;
+  /**
+   * Whether other realms may receive the baseline code, which does not contain addresses then; or the job of another
+   * realm from which this one received it.
+   */
+  readonly shared?: boolean | OptimizeJob;
   /** Compiles the module on this thread. */
   compileHere(): CompiledCode;
   /** Compiles the rest of a function from a loop on, on this thread. Absent for code without polls. */
@@ -104,15 +118,19 @@ const GONE = new FinalizationRegistry<Request>(({ job }) => job?.abandon());
 /** The work of a tier-up, while its module exists. */
 class TierUpWork implements PendingWork {
   readonly #tierUp: WeakRef<TierUp>;
+  readonly #steps: PollSteps | undefined;
   readonly eager: boolean;
 
-  constructor(tierUp: TierUp) {
+  constructor(tierUp: TierUp, steps: PollSteps | undefined) {
     this.#tierUp = new WeakRef(tierUp);
+    this.#steps = steps;
     this.eager = tierUp.eager;
   }
 
   advance(now: number, atPoll?: boolean): number | undefined {
-    return this.#tierUp.deref()?.advance(now, atPoll);
+    const tierUp = this.#tierUp.deref();
+    if (tierUp === undefined) this.#steps?.open(); // otherwise, polls of other modules would go on to fault
+    return tierUp?.advance(now, atPoll);
   }
 }
 
@@ -126,10 +144,15 @@ export class TierUp {
   #calls = 0;
   #turns = 0;
   #isCompiledHere = false;
-  #steps: PollSteps | undefined;
+  /** With `afterTurns`. */
+  readonly #steps: PollSteps | undefined;
   #eventLoop: number = EVENT_LOOP.UNASKED;
   readonly #request: Request = { job: undefined };
   #binary: SharedArrayBuffer | undefined;
+  /** The job that compiles the module for all realms that share it. */
+  #sharedJob: RequestedJob | undefined;
+  /** Whether another realm has sent the shared job. */
+  #isFollower = false;
   #loops: LoopEntries | undefined;
   /** Large baseline functions that begin with a jump to optimized code, whose pages are to be given back. */
   #replaced: readonly number[] = [];
@@ -142,6 +165,19 @@ export class TierUp {
     this.#baseline = baseline;
     this.#replaceable = replaceable;
     this.#compiler = compiler;
+    if (compiler.afterTurns !== undefined) this.#steps = new PollSteps(store.thread, compiler.target.loopEntry!);
+    if (typeof compiler.shared === "object") {
+      this.#sharedJob = new RequestedJob(compiler.shared);
+      this.#binary = compiler.shared.binary;
+    }
+  }
+
+  /** The parts of a token by which another realm uses the baseline code; undefined once the code is final. */
+  get shareable(): BaselineSharing | undefined {
+    const { shared, afterCalls } = this.#compiler;
+    if (shared !== true && typeof shared !== "object" || this.#stage === STAGE.DONE) return undefined;
+    this.#sharedJob ??= this.#makeJob(true);
+    return { replaceable: this.#replaceable, job: this.#sharedJob.message, afterCalls };
   }
 
   /** The module with the best code so far. */
@@ -171,7 +207,7 @@ export class TierUp {
     this.#since = performance.now();
     IN_PROGRESS.set(this.#baseline, this);
     GONE.register(this, this.#request);
-    this.#store.thread.addWork(new TierUpWork(this));
+    this.#store.thread.addWork(new TierUpWork(this, this.#steps));
   }
 
   get eager(): boolean {
@@ -193,7 +229,7 @@ export class TierUp {
 
   #advance(now: number, atPoll: boolean): number | undefined {
     const { afterCalls, afterTurns } = this.#compiler;
-    if (afterTurns !== undefined) return this.#countTurn(afterTurns, atPoll);
+    if (afterTurns !== undefined) return this.#countTurn(afterTurns, this.#steps!, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
     const next = this.#stage === STAGE.WARMING
       ? this.#warmUp(now)
@@ -281,26 +317,26 @@ export class TierUp {
   }
 
   /** Switches to optimized code at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
-  #countTurn(afterTurns: number, atPoll: boolean): number | undefined {
+  #countTurn(afterTurns: number, steps: PollSteps, atPoll: boolean): number | undefined {
     const { thread } = this.#store;
-    this.#steps ??= new PollSteps(thread, this.#compiler.target.loopEntry!);
     if (atPoll && ++this.#turns % (afterTurns + 1) === 0) {
       if (this.#stage === STAGE.WARMING) this.#tryHere();
       this.#loops?.enterLoop(0);
     }
-    if (atPoll) this.#steps.step();
+    if (atPoll) steps.step();
     if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.suspended.size === 0) {
-      this.#steps.open();
+      steps.open();
       return this.#giveBack(Infinity);
     }
-    this.#steps.close();
+    steps.close();
     return Infinity;
   }
 
   #start(now: number): number | undefined {
     const job = this.#send();
     if (job === undefined) {
-      const due = this.#since + this.#baseline.valid.bytes.length * MS_PER_BYTE_WITHOUT_THREAD;
+      const { byteLength } = this.#binary ?? this.#baseline.valid.bytes;
+      const due = this.#since + byteLength * MS_PER_BYTE_WITHOUT_THREAD;
       return now < due ? due : this.#tryHere();
     }
     this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);
@@ -308,17 +344,38 @@ export class TierUp {
     return now + LOOK_MS;
   }
 
-  /** Sends the module, or one loop of it, to a helper thread; undefined if there is none. */
+  /**
+   * Sends the module, or one loop of it, to a helper thread, unless another realm has sent the module; undefined if
+   * there is no thread.
+   */
   #send(loop?: LoopPlace): RequestedJob | undefined {
-    const { target, options: { cpu, ...options }, send } = this.#compiler;
+    if (loop === undefined && this.#sharedJob !== undefined) return this.#sendShared(this.#sharedJob);
+    const job = this.#makeJob(false, loop);
+    return this.#sendTo(job) ? job : undefined;
+  }
+
+  #sendShared(job: RequestedJob): RequestedJob | undefined {
+    this.#isFollower = !job.claim();
+    if (this.#isFollower || this.#sendTo(job)) return job;
+    job.disclaim();
+    return undefined;
+  }
+
+  #sendTo(job: RequestedJob): boolean {
+    const isUnderWay = () => job.state === JOB.RUNNING || job.state === JOB.ALLOCATED;
+    return this.#compiler.send(job.message, isUnderWay);
+  }
+
+  #makeJob(isShared: boolean, loop?: LoopPlace): RequestedJob {
+    const { target, options: { cpu, ...options } } = this.#compiler;
     const { pollPage } = this.#store.thread.arena;
-    const job = new RequestedJob(
+    const job = RequestedJob.make(
       { target: target.name, options, cpu: [...cpu], pollPage, ...(loop === undefined ? {} : { loop }) },
       this.#binary ?? this.#baseline.valid.bytes,
+      isShared,
     );
     this.#binary = job.message.binary;
-    const isUnderWay = () => job.state === JOB.RUNNING || job.state === JOB.ALLOCATED;
-    return send(job.message, isUnderWay) ? job : undefined;
+    return job;
   }
 
   #look(now: number): number | undefined {
@@ -372,6 +429,8 @@ export class TierUp {
     IN_PROGRESS.set(optimized, this);
     this.#loops = LoopEntries.of(this.#store, baseline, optimized, {
       target: this.#compiler.target,
+      binary: this.#binary === undefined ? baseline.valid.bytes : new Uint8Array(this.#binary),
+      notBefore: this.#isFollower && !this.#compiler.isReady() ? performance.now() + OWN_THREAD_MS : 0,
       compile: (place) => this.#compileLoop(place),
     });
     this.#compiler.finished?.(optimized, statistics);

@@ -9,7 +9,8 @@ import { MachineCode } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { CompiledCode } from "./compile.ts";
 import type { CompileOptions } from "./compile_options.ts";
-import { shortName, UnprovenCodeError } from "./errors.ts";
+import { shortName } from "./base/guest_stack.ts";
+import { UnprovenCodeError } from "./errors.ts";
 import { ARM64_MACHINE } from "./verify/arm64_machine.ts";
 import { type MachineModule, machineModule } from "./verify/machine_module.ts";
 import { X64_MACHINE } from "./verify/x64_machine.ts";
@@ -49,19 +50,17 @@ export function verifyCompiled(
   return verifyCode(machineOf(options.target), machineModuleOf(code, options, context));
 }
 
-/** Throws UnprovenCodeError if a function is not proven. */
-export function requireProven(code: CompiledCode, options: CompileOptions, context: CodegenContext): void {
-  const [first, ...more] = verifyCompiled(code, options, context);
-  if (first === undefined) return;
-  const { index, at, reason } = first;
+/** The error about code with these findings, of which there is at least one. */
+export function unprovenError(code: CompiledCode, findings: readonly Finding[]): UnprovenCodeError {
+  const [{ index, at, reason }, ...more] = findings;
   const { valid: { importedFuncCount, names }, tables: { functionStart } } = code;
-  if (index < 0) throw new UnprovenCodeError(`The machine code is not proven: ${reason}`, -1, 0, reason);
+  if (index < 0) return new UnprovenCodeError(`The machine code is not proven: ${reason}`, -1, 0, reason);
   const func = index + importedFuncCount;
   const offset = at - functionStart[index];
   const name = names.funcs.get(func);
   const label = name === undefined ? `function ${func}` : `function ${func} ($${shortName(name)})`;
   const others = more.length === 0 ? "" : `, and ${more.length} more`;
-  throw new UnprovenCodeError(
+  return new UnprovenCodeError(
     `The machine code of ${label} at offset ${offset} is not proven${others}: ${reason}`,
     func,
     offset,

@@ -11,7 +11,8 @@ import { backendFor } from "./backends.ts";
 import { engineStamp } from "./artifact/engine_stamp.ts";
 import { ArtifactError, readArtifact, requirePlaces } from "./artifact/format.ts";
 import { readMetadata } from "./artifact/module_metadata.ts";
-import { compileModule, type CompileOptions, prepareBodyCompiler, stubContext } from "./compile.ts";
+import { type CompileOptions, prepareBodyCompiler, stubContext } from "./compile.ts";
+import { compileVerified } from "./compile_proven.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
@@ -19,7 +20,7 @@ import { NAN_RULES } from "./nans.ts";
 import { STACK_RULES } from "./stack_rules.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "./optimizations.ts";
 import { moduleInterface } from "./translate/module_interface.ts";
-import { type VerifiableCode, verifyCompiled } from "./verify_module.ts";
+import { type Finding, type VerifiableCode, verifyCompiled } from "./verify_module.ts";
 import type { Module } from "./wasm/module.ts";
 
 /** A function whose machine code is not proven. */
@@ -42,6 +43,10 @@ export interface VerifiedCode {
   readonly functions: number;
   readonly bytes: number;
   readonly unproven: readonly UnprovenFunction[];
+  /** Whether an engine with the option `verify: "code"` compiles the module, if need be to other code. No artifacts. */
+  readonly isProvable?: boolean;
+  /** Number of functions that such an engine compiles once more, because their first code is not proven. */
+  readonly recompiled?: number;
 }
 
 type Architecture = Target["name"];
@@ -67,7 +72,9 @@ export async function verifyModule(
   const isOwn = hostArchitecture() === architecture;
   const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[architecture]);
   const compileOptions: CompileOptions = { ...options, target: await backendFor(architecture), cpu };
-  return verified(compileModule(module, compileOptions), compileOptions, options.tier);
+  const { first: { code, unproven }, last } = compileVerified(module, compileOptions);
+  const isProvable = last.unproven.length === 0;
+  return { ...describe(code, unproven, options.tier), isProvable, recompiled: last.recompiled };
 }
 
 /** Verifies the code of an artifact. Rejects with ArtifactError. */
@@ -85,7 +92,7 @@ export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode
   const { layout } = moduleInterface(valid);
   const { interruptible = false, fuel = false, deterministic = false, nans = "canonical", stack = "counted" } = options;
   const image = { valid, bytes: code, tables, layout, explicitBounds, interruptible, fuel, deterministic, nans, stack };
-  return verified(image, options, "optimizing");
+  return describe(image, verifyCompiled(image, options, stubContext(valid, options)), "optimizing");
 }
 
 /** The options that an artifact was compiled with. Rejects with ArtifactError unless it is one of this engine. */
@@ -117,9 +124,8 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
   };
 }
 
-function verified(code: VerifiableCode, options: CompileOptions, tier: VerifiedCode["tier"]): VerifiedCode {
+function describe(code: VerifiableCode, findings: readonly Finding[], tier: VerifiedCode["tier"]): VerifiedCode {
   const { valid: { importedFuncCount, names }, tables: { functionStart }, bytes } = code;
-  const findings = verifyCompiled(code, options, stubContext(code.valid, options));
   return {
     tier,
     explicitBounds: code.explicitBounds,

@@ -286,11 +286,14 @@ const DATA: { readonly [command: string]: object } = {
       bounds: oneOf("guard", "explicit"),
       functions: count,
       bytes: count,
+      // Absent for artifacts. The functions that an engine with `verify: "code"` compiles once more are counted.
+      provable: flag,
+      recompiled: count,
       // The index of the stubs that all functions share is −1.
       unproven: list(record({ index: { type: "integer", minimum: -1 }, name: text, offset: count, reason: text }, [
         "name",
       ])),
-    }, ["module"])),
+    }, ["module", "provable", "recompiled"])),
   }),
   "component.new": builtComponent,
   "compose": builtComponent,

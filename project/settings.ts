@@ -176,7 +176,7 @@ export function engineSettings(settings: ResolvedSettings): EngineSettings {
       alias === undefined || !Object.hasOwn(features, name) ||
       FEATURES.findIndex((f) => f.name === alias) > FEATURES.findIndex((f) => f.name === name)
     ) continue;
-    features[alias] = features[name]!;
+    features[alias] = features[name];
     delete features[name];
   }
   return {
@@ -192,7 +192,7 @@ function parseSwitches(keys: readonly SettingKey[], given: readonly string[], fl
   for (const text of given) {
     const m = /^([^=]+)=(on|off|true|false)$/.exec(text);
     if (m === null) throw fail("usage.switch", `${flag} ${quote(text, 80)} must be NAME=on or NAME=off`);
-    const name = m[1]!;
+    const name = m[1];
     const key = keys.find((k) => k.name === name);
     if (key === undefined) {
       const near = nearestName(name, keys.map((k) => k.name));

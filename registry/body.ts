@@ -55,7 +55,7 @@ function tooLarge(maxBytes: number): Problem {
 
 /** The media type of a request, without parameters. */
 export function mediaType(request: Request): string {
-  return (request.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase();
+  return (request.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
 }
 
 /** Reads a JSON object; an empty body is an empty object when `optional`. Keys outside of `known` are refused. */

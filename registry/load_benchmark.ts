@@ -17,7 +17,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { writeArchive } from "../project/packages/archive.ts";
-import { readTaskLine, wholeNumber } from "../scripts/task_options.ts";
+import { readTaskLine } from "../scripts/task_options.ts";
 import { segmentOfId } from "./names.ts";
 import { PostgresDatabase } from "./store/postgres.ts";
 
@@ -75,20 +75,24 @@ const task = {
   about:
     "Runs many clients against processes of the registry, on SQLite or (with DATABASE_URL) PostgreSQL; counts losses.",
   options: {
-    clients: { value: "N", help: "concurrent clients", default: "200" },
-    seconds: { value: "N", help: "duration", default: "60" },
-    kill: { value: "WHAT", help: "process to kill during the run: none, app or postgres", default: "app" },
+    clients: { value: "N", least: 1, help: "concurrent clients", default: "200" },
+    seconds: { value: "N", least: 1, help: "duration", default: "60" },
+    kill: {
+      value: "NAME",
+      words: ["none", "app", "postgres"],
+      help: "process to kill during the run: none, app or postgres",
+      default: "app",
+    },
     json: { value: "FILE", help: "keeps the figures, one row for each store and failure" },
   },
 } as const;
 const { values } = readTaskLine(task);
-const CLIENTS = wholeNumber(task, "--clients", values.clients, 1);
-const SECONDS = wholeNumber(task, "--seconds", values.seconds, 1);
-const KILLS: { readonly [kill: string]: string } = {
+const { clients: CLIENTS, seconds: SECONDS } = values;
+const KILLS = {
   none: "nothing",
   app: "one process of the registry",
   postgres: "PostgreSQL, all of it",
-};
+} as const;
 
 /** Failures that the processes logged. */
 const FAILURES: string[] = [];
@@ -172,7 +176,7 @@ class Load {
   }
 
   async send(kind: string, path: string, init: RequestInit = {}): Promise<Response | undefined> {
-    const url = this.urls[Math.floor(Math.random() * this.urls.length)]!;
+    const url = this.urls[Math.floor(Math.random() * this.urls.length)];
     const began = performance.now();
     try {
       const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(30_000) });
@@ -281,7 +285,7 @@ class Load {
       }
     }
     const { releases, unknownReleases } = this.tally;
-    const url = this.urls[0]!;
+    const url = this.urls[0];
     for (let n = 0; n < PACKAGES; n++) {
       const id = this.id(n);
       const { versions } = await get<{ versions: { version: string; artifact: { digest: string } }[] }>(
@@ -308,8 +312,7 @@ class Load {
 
 async function main(): Promise<number> {
   const killed = KILLS[values.kill];
-  if (killed === undefined) throw new Error(`--kill takes ${Object.keys(KILLS).join(", ")}`);
-  const loadBefore = loadavg()[0]!;
+  const loadBefore = loadavg()[0];
   const folder = mkdtempSync(join(tmpdir(), "waft-load-"));
   const given = process.env.DATABASE_URL;
   const schema = `waft_load_${randomBytes(4).toString("hex")}`;
@@ -327,7 +330,7 @@ async function main(): Promise<number> {
   try {
     const token = apps.find((a) => a.token !== undefined)!.token!;
     const load = new Load(apps.map((a) => a.url), token);
-    await fetch(`${apps[0]!.url}/api/prefixes`, {
+    await fetch(`${apps[0].url}/api/prefixes`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: JSON.stringify({ prefix: "load.example", account: "admin" }),
@@ -400,7 +403,7 @@ async function killPostgres(url: string | undefined): Promise<void> {
   ];
   let isUp = false;
   const start = (): void => {
-    const server = spawn(started[0]!, started.slice(1), { cwd: String(row!.data), stdio: "ignore", detached: true });
+    const server = spawn(started[0], started.slice(1), { cwd: String(row!.data), stdio: "ignore", detached: true });
     server.unref();
     // PostgreSQL does not start while one of the old processes exists, even as a zombie.
     server.once("exit", () => isUp || setTimeout(start, 100));
@@ -462,7 +465,8 @@ function report(tally: Tally, figures: LoadFigures): void {
 /** Puts the row of this run in place of the one before. */
 function keep(file: string, figures: LoadFigures): void {
   const rows = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) as LoadFigures[] : [];
-  const key = (row: LoadFigures): string => `${row.store} ${Object.values(KILLS).indexOf(row.killed)}`;
+  const order = Object.values<string>(KILLS);
+  const key = (row: LoadFigures): string => `${row.store} ${order.indexOf(row.killed)}`;
   const kept = [...rows.filter((row) => key(row) !== key(figures)), figures];
   kept.sort((a, b) => a.store === b.store ? (key(a) < key(b) ? -1 : 1) : a.store < b.store ? 1 : -1);
   writeFileSync(file, `${JSON.stringify(kept, null, 2)}\n`);

@@ -24,7 +24,7 @@ export class Metrics {
     let row = this.#buckets.get(route);
     if (row === undefined) this.#buckets.set(route, row = new Array<number>(BUCKETS.length + 1).fill(0));
     const i = BUCKETS.findIndex((limit) => seconds <= limit);
-    row[i < 0 ? BUCKETS.length : i]!++;
+    row[i < 0 ? BUCKETS.length : i]++;
     this.#sums.set(route, (this.#sums.get(route) ?? 0) + seconds);
   }
 

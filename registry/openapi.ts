@@ -386,7 +386,7 @@ const STATUS_WORDS: { readonly [status: string]: string | undefined } = {
 /** `GET /api/packages/:name` as `getPackagesName`. */
 function operationId(operation: Operation): string {
   const words = operation.path.replace("/api", "").split(/[^A-Za-z0-9]+/).filter((w) => w !== "");
-  return operation.method.toLowerCase() + words.map((w) => w[0]!.toUpperCase() + w.slice(1)).join("");
+  return operation.method.toLowerCase() + words.map((w) => w[0].toUpperCase() + w.slice(1)).join("");
 }
 
 /** The API as a page of the documentation. */

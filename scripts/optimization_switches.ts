@@ -1,13 +1,34 @@
 /**
- * The options `--on` and `--off` of tasks that compile. In: an option's text, keys separated by commas, or `all`. Out:
- * overrides of the default optimizations; an unknown key ends the process as wrong usage.
+ * The options `--on` and `--off` of tasks that compile. In: their texts, keys separated by commas, or `all`. Out: the
+ * set of optimizations; an unknown key ends the process as wrong usage.
  */
-import { OPTIMIZATION_ROWS, type OptimizationName } from "../engine/optimizations.ts";
+import {
+  OPTIMIZATION_ROWS,
+  type OptimizationName,
+  type OptimizationSet,
+  optimizationSet,
+} from "../engine/optimizations.ts";
 import { oneOf } from "./task_options.ts";
 
+type Task = Parameters<typeof oneOf>[0];
+
+/** The options, as rows of a task's options. */
+export const OPTIMIZATION_SWITCHES = {
+  off: { value: "KEY,…", help: "disable these optimizations, or all", default: "" },
+  on: { value: "KEY,…", help: "enable these optimizations, or all; stronger than --off", default: "" },
+} as const;
+
+/** The default optimizations as the options `off` and `on` change them. */
+export function switchedOptimizations(
+  task: Task,
+  { off, on }: { readonly off: string; readonly on: string },
+): OptimizationSet {
+  return optimizationSet({ ...switches(task, "--off", off, false), ...switches(task, "--on", on, true) });
+}
+
 /** The optimizations that `keys`, the text of `option`, names, switched to `value`. */
-export function optimizationSwitches(
-  task: Parameters<typeof oneOf>[0],
+function switches(
+  task: Task,
   option: string,
   keys: string,
   value: boolean,

@@ -1,21 +1,22 @@
 /**
  * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier auto|baseline|optimizing]
- * [--turns] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers
- * enabled. A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of
- * them with the key `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with
- * all off, and with all on: each in a process of its own, because one process has address space for only about ten
- * thousand memories. The suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out: the counts
- * of each run; fails if an assertion fails.
+ * [--turns] [--lazy] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's
+ * verifiers enabled. A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization,
+ * or all of them with the key `all`. `--matrix` repeats the run with each optimization that this build supports
+ * inverted, with all off, and with all on: each in a process of its own, because one process has address space for only
+ * about ten thousand memories. The suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out:
+ * the counts of each run; fails if an assertion fails.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/internal/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/internal/script/run_script";
 import { TIERINGS } from "../engine/settings.ts";
 import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
-import { oneOf, progress, readTaskLine, wrongUsage } from "./task_options.ts";
+import { progress, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
   name: "task spec",
@@ -26,14 +27,18 @@ const task = {
     guard: { help: "run only with guard pages" },
     explicit: { help: "run only with explicit bounds checks" },
     set: { value: "KEY=on|off", help: "force an optimization, or with the key all every one; repeatable", many: true },
-    tier: { value: "NAME", help: "compiler: baseline, optimizing, or auto for both in turn", default: "optimizing" },
+    tier: {
+      value: "NAME",
+      words: TIERINGS,
+      help: "compiler: baseline, optimizing, or auto for both in turn",
+      default: "optimizing",
+    },
     turns: { help: "with --tier auto: switch over at turns of loops, in the running frames as well" },
+    lazy: { help: "with --tier auto: compile each body when it is called, whatever the module's size" },
     matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
-const { values: { guard, explicit, set: settings, tier: tierName, turns, matrix }, operands: filters } = readTaskLine(
-  task,
-);
+const { values: { guard, explicit, set: settings, tier, turns, lazy, matrix }, operands: filters } = readTaskLine(task);
 const suite = suiteNamed("wasm");
 const folder = suiteFolder(suite);
 if (!hasSuite(suite)) {
@@ -44,11 +49,13 @@ const files = scriptNames(suite)
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );
-const tier = oneOf(task, "--tier", tierName, TIERINGS);
-if (turns && tier !== "auto") wrongUsage(task, "--turns is for --tier auto");
+if ((turns || lazy) && tier !== "auto") wrongUsage(task, `--${turns ? "turns" : "lazy"} is for --tier auto`);
 /** With `auto`, modules are switched over after none to three calls or turns, a different number for each script. */
-const tierOptions = (k: number) =>
-  tier !== "auto" ? { tier } : turns ? { tier, tierUpTurns: k % 4 } : { tier, tierUpCalls: k % 4 };
+const tierOptions = (k: number) => {
+  if (tier !== "auto") return { tier };
+  const switchOver = turns ? { tierUpTurns: k % 4 } : { tierUpCalls: k % 4 };
+  return { tier, ...switchOver, ...(lazy ? { lazyFrom: 0 } : {}) };
+};
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
 let failures = 0;
@@ -105,7 +112,7 @@ function runChild(bounds: string, setting: string): void {
     ...process.execArgv,
     "run",
     "-A",
-    import.meta.filename!,
+    fileURLToPath(import.meta.url),
     `--${bounds}`,
     "--tier",
     tier,

@@ -11,6 +11,10 @@ interface TaskOption {
   readonly help: string;
   /** The placeholder for its value. */
   readonly value?: string;
+  /** The value is a whole number of at least this. */
+  readonly least?: number;
+  /** The value is one of these words. */
+  readonly words?: readonly string[];
   /** The default value. */
   readonly default?: string;
   /** The option is repeatable. */
@@ -32,10 +36,15 @@ interface Task<Options extends TaskOptions = TaskOptions> {
   readonly options: Options;
 }
 
-/** The value of an option: a boolean for a switch, else its text or a list of texts. */
-type Value<Option extends TaskOption> = Option extends { many: true } ? string[]
-  : Option extends { value: string; default: string } ? string
-  : Option extends { value: string } ? string | undefined
+/** One given value of an option. */
+type Single<Option extends TaskOption> = Option extends { least: number } ? number
+  : Option extends { words: readonly (infer Word extends string)[] } ? Word
+  : string;
+
+/** The value of an option: a boolean for a switch, a list for a repeatable option. */
+type Value<Option extends TaskOption> = Option extends { many: true } ? Single<Option>[]
+  : Option extends { value: string; default: string } ? Single<Option>
+  : Option extends { value: string } ? Single<Option> | undefined
   : boolean;
 
 /** The parsed arguments. */
@@ -57,7 +66,7 @@ export function readTaskLine<const Options extends TaskOptions>(
     ...(many === true ? { multiple: true } : {}),
     ...(name === "help" ? { short: "h" } : {}),
   }]));
-  let read: { values: Record<string, unknown>; positionals: string[] };
+  let read: { values: Record<string, Given>; positionals: string[] };
   try {
     read = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -69,15 +78,27 @@ export function readTaskLine<const Options extends TaskOptions>(
     console.log(usageOf(task));
     process.exit(0);
   }
+  const parsed = Object.fromEntries(rows.map(([name, row]) => [name, parseValue(task, name, row, values[name])]));
   const words = (task.operands ?? "").split(" ").filter((word) => word !== "");
   const least = words.filter((word) => !word.startsWith("[")).length;
   const most = words.some((word) => word.includes("…")) ? Infinity : words.length;
   if (positionals.length < least) wrongUsage(task, `${words[positionals.length]} is missing`);
   if (positionals.length > most) wrongUsage(task, `Unexpected argument '${positionals[most]}'`);
-  for (const [name, { value, many, default: usual }] of rows) {
-    values[name] ??= value === undefined ? false : many === true ? [] : usual;
-  }
-  return { values: { ...values } as TaskLine<Options>["values"], operands: positionals };
+  return { values: parsed as TaskLine<Options>["values"], operands: positionals };
+}
+
+/** The value of an option in the form in which node:util returns it. */
+type Given = string | boolean | (string | boolean)[] | undefined;
+
+function parseValue(task: Task, name: string, { value, least, words, many, default: usual }: TaskOption, given: Given) {
+  if (value === undefined) return given === true;
+  const parse = (text: string | boolean) => {
+    if (least !== undefined) return wholeNumber(task, `--${name}`, String(text), least);
+    return words === undefined ? text : oneOf(task, `--${name}`, String(text), words);
+  };
+  if (many === true) return [given ?? []].flat().map(parse);
+  const text = given ?? usual;
+  return text === undefined || Array.isArray(text) ? undefined : parse(text);
 }
 
 /** Exits the process with a usage error. */
@@ -126,11 +147,13 @@ export function usageOf(task: Task): string {
 }
 
 function wrapped(text: string, width: number): string[] {
-  const lines = [""];
+  const lines: string[] = [];
+  let line = "";
   for (const word of text.split(" ")) {
-    const last = lines.at(-1)!;
-    if (last !== "" && last.length + word.length >= width) lines.push(word);
-    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+    if (line !== "" && line.length + word.length >= width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
   }
-  return lines;
+  return [...lines, line];
 }

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -18,7 +18,9 @@ const TASK = {
   operands: "FILE [NAME]",
   options: {
     fast: { help: "does less" },
-    count: { value: "N", help: "how many", default: "3" },
+    count: { value: "N", least: 1, help: "how many", default: "3" },
+    kind: { value: "NAME", words: ["small", "large"], help: "which" },
+    sizes: { value: "N", least: 0, help: "some", many: true },
     out: { value: "DIR", help: "where" },
     set: { value: "KEY", help: "more", many: true },
     child: { help: "not shown", hidden: true },
@@ -27,21 +29,25 @@ const TASK = {
 
 Deno.test("readTaskLine() parses values, defaults, repeated options and operands", () => {
   assert.deepEqual(readTaskLine(TASK, ["a.wasm"]), {
-    values: { fast: false, count: "3", out: undefined, set: [], child: false, help: false },
+    values: { fast: false, count: 3, kind: undefined, sizes: [], out: undefined, set: [], child: false, help: false },
     operands: ["a.wasm"],
   });
   const { values, operands } = readTaskLine(TASK, ["--count=5", "a", "--set", "x", "--fast", "b", "--set", "y"]);
-  assert.deepEqual([values.count, values.fast, values.set, operands], ["5", true, ["x", "y"], ["a", "b"]]);
+  assert.deepEqual([values.count, values.fast, values.set, operands], [5, true, ["x", "y"], ["a", "b"]]);
+  const { values: { kind, sizes } } = readTaskLine(TASK, ["--kind", "large", "--sizes", "4", "a", "--sizes", "0"]);
+  assert.deepEqual([kind, sizes], ["large", [4, 0]]);
   assert.equal(
     usageOf(TASK),
     `usage: deno task sample [options] FILE [NAME]
 
 An example.
 
-  --fast     does less
-  --count N  how many (3)
-  --out DIR  where
-  --set KEY  more`,
+  --fast       does less
+  --count N    how many (3)
+  --kind NAME  which
+  --sizes N    some
+  --out DIR    where
+  --set KEY    more`,
   );
 });
 
@@ -81,4 +87,24 @@ Deno.test("every script answers --help and refuses unknown options with status 2
     }
   };
   await Promise.all([work(), work()]);
+});
+
+Deno.test("text in place of a number or of a known word is refused with status 2", async () => {
+  const agree = await run("scripts/fuzz/agree.ts", "--count", "some");
+  const message = "deno task agree: --count takes a whole number of at least 1, not 'some'; see --help\n";
+  assert.deepEqual(agree, { status: 2, out: "", err: message });
+  const { status, err } = await run("scripts/hosts/test_hosts.ts", "--host", "bun", "--host", "other");
+  assert.equal(status, 2);
+  assert.equal(err, "deno task test:hosts: --host takes one of node20, node, bun, not 'other'; see --help\n");
+});
+
+Deno.test("every option of a task whose value is a number has a least value", () => {
+  const files = ["scripts", "bench", "registry"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
+  ).filter((name) => /\.ts$/.test(name) && !/_test\.ts$/.test(name));
+  const rows = files.flatMap((file) =>
+    [...readFileSync(join(ROOT, file), "utf8").matchAll(/value: "N",(\s+\w+)/g)].map(([, next]) => [file, next.trim()])
+  );
+  assert.ok(rows.length > 15, String(rows.length));
+  assert.deepEqual(rows.filter(([, next]) => next !== "least"), []);
 });

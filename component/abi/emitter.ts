@@ -403,10 +403,12 @@ export class Emitter {
   #writer(element: ValType): string {
     const { size } = layoutOf(element, this.pointer);
     const array = TYPED_ARRAYS[element.kind];
-    const loop = `for (let k = 0; k < n; k++, p += ${size}) { ${this.store(element, "v[k]", "p")} }`;
+    const loop = `for (let k = 0; k < n;) {
+  const end = Math.min(k + ${ELEMENTS_PER_CHECK}, n); m.checkTime((end - k) * ${liftCost(element)});
+  for (; k < end; k++, p += ${size}) { ${this.store(element, "v[k]", "p")} } }`;
     const fast = array === undefined
       ? ""
-      : `if (v instanceof ${array}) { m.u8.set(new Uint8Array(v.buffer, v.byteOffset, v.byteLength), p); return; } `;
+      : `if (v instanceof ${array}) { m.write(new Uint8Array(v.buffer, v.byteOffset, v.byteLength), p); return; } `;
     return this.#function("each", element, (name) => `function ${name}(v, p, n) { ${fast}${loop} }`);
   }
 

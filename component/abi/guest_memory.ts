@@ -2,7 +2,7 @@
  * The memory of a component as lifting and lowering see it. In: an exported memory and `realloc`. Out: views that are
  * valid until guest code runs, and checked allocations. Invariants: every pointer that `realloc` returns is aligned and
  * in bounds before it is used; the values lifted for one call have a bounded size in JavaScript; lifting them costs
- * fuel and ends at the limits of the running call.
+ * fuel; lifting and storing end at the limits of the running call.
  */
 import { callIsOver, chargeBytes, interruptedCall } from "@waft/engine/internal/runtime/host_limits";
 import type { PointerType } from "./layout.ts";
@@ -20,7 +20,7 @@ export const CHARGED_COST: number = 1 << 16;
 /** The cost of values of one call for which fuel is charged at once, and limits are checked; less is free. */
 const PIECE = 1 << 12;
 
-/** The elements of a list that are lifted between two checks, if an element is an object. */
+/** The elements of a list that are lifted or stored between two checks, if an element is an object. */
 export const ELEMENTS_PER_CHECK: number = 1024;
 
 /** The bytes of a string or of a list of numbers that are copied between two checks. */
@@ -47,6 +47,8 @@ export class GuestMemory {
   #left = 0;
   /** The cost of values of this call for which no fuel has been charged yet, less than PIECE. */
   #unpaid = 0;
+  /** The cost of values that were worked on since the time was checked, less than PIECE. */
+  #unchecked = 0;
 
   constructor(source: MemorySource | undefined, pointer: PointerType, realloc: Realloc | undefined) {
     this.#source = source;
@@ -89,6 +91,17 @@ export class GuestMemory {
     if (callIsOver()) throw interruptedCall();
   }
 
+  /**
+   * Checks the time before work for values of `cost` that costs no fuel, because they were paid for when they were
+   * lifted. Throws the trap if the time of the running call is used up.
+   */
+  checkTime(cost: number): void {
+    this.#unchecked += cost;
+    if (this.#unchecked < PIECE) return;
+    this.#unchecked = 0;
+    if (callIsOver()) throw interruptedCall();
+  }
+
   /** A copy of `bytes` bytes at `pointer`, which are in bounds. */
   copy(pointer: number, bytes: number): Uint8Array<ArrayBuffer> {
     if (bytes <= BYTES_PER_CHECK) {
@@ -102,6 +115,15 @@ export class GuestMemory {
       copy.set(part, at);
     }
     return copy;
+  }
+
+  /** Stores bytes at `pointer`, where there is room for them. */
+  write(bytes: Uint8Array, pointer: number): void {
+    for (let at = 0; at < bytes.length; at += BYTES_PER_CHECK) {
+      const part = bytes.subarray(at, at + BYTES_PER_CHECK);
+      this.checkTime(part.length);
+      this.u8.set(part, pointer + at);
+    }
   }
 
   allocate(align: number, bytes: number): number {

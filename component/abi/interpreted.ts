@@ -251,7 +251,13 @@ class Accesses {
   storeElements(element: ValType, values: ArrayLike<unknown>, pointer: number): void {
     const access = this.of(element);
     const { size } = layoutOf(element, this.#pointer);
-    for (let k = 0; k < values.length; k++) access.store(values[k], pointer + k * size);
+    const { memory } = this.#env;
+    const cost = liftCost(element);
+    const count = values.length;
+    for (let k = 0; k < count; k++) {
+      if (k % ELEMENTS_PER_CHECK === 0) memory.checkTime(Math.min(count - k, ELEMENTS_PER_CHECK) * cost);
+      access.store(values[k], pointer + k * size);
+    }
   }
 
   #list(element: ValType, finish: (items: unknown) => unknown): Access {
@@ -312,10 +318,8 @@ class Accesses {
   }
 
   #enumeration(names: readonly string[]): Access {
-    const lower = (value: unknown) => {
-      const index = names.indexOf(value as string);
-      return index < 0 ? this.#r.badTag(value, names) : index;
-    };
+    const indices = indicesOf(names);
+    const lower = (value: unknown) => indices.get(value) ?? this.#r.badTag(value, names);
     return this.#coded((k) => names[k] ?? this.#r.badCase(), lower, discriminantBytes(names.length));
   }
 
@@ -325,6 +329,7 @@ class Accesses {
     const bytes = discriminantBytes(cases.length);
     const plain = type.kind === "option" && type.type.kind !== "option";
     const tags = cases.map(({ name }) => type.kind === "result" && name === "error" ? "err" : name);
+    const indices = indicesOf(tags);
     const accesses = cases.map((c) => c.type === undefined ? undefined : this.of(c.type));
     const joined = (flatten(type, this.#pointer) ?? []).slice(1);
     const value = (k: number, val: unknown) => {
@@ -335,8 +340,7 @@ class Accesses {
     const choose = (v: unknown): [number, unknown] => {
       if (plain) return v === undefined || v === null ? [0, undefined] : [1, v];
       const { tag, val } = v as { tag: string; val?: unknown };
-      const k = tags.indexOf(tag);
-      return k < 0 ? this.#r.badTag(tag, tags) : [k, val];
+      return [indices.get(tag) ?? this.#r.badTag(tag, tags), val];
     };
     const check = (k: number) => k < cases.length ? k : this.#r.badCase();
     return {
@@ -381,6 +385,10 @@ class Accesses {
     const word = have === "f32" ? this.#r.f32ToBits(x as number) : x as number;
     return want === "i64" ? BigInt.asUintN(32, BigInt(word)) : word;
   }
+}
+
+function indicesOf(names: readonly string[]): ReadonlyMap<unknown, number> {
+  return new Map(names.map((name, k) => [name, k]));
 }
 
 function zero(type: CoreType): CoreValue {

@@ -25,6 +25,12 @@ export interface AbiEnv {
   readonly foreign: boolean;
 }
 
+/** The entries of a map that are added between two charges. */
+const ENTRIES_PER_CHARGE = 64;
+
+/** The cost of comparing a key with an earlier one. */
+const LOOK_COST = 8;
+
 const FLOAT = new Float64Array(1);
 const FLOAT32 = new Float32Array(FLOAT.buffer);
 const BITS32 = new Int32Array(FLOAT.buffer);
@@ -127,7 +133,16 @@ export function runtimeOf(env: AbiEnv) {
     },
     toMap: foreign
       ? (entries: unknown): unknown => entries
-      : (entries: Iterable<readonly [unknown, unknown]>): unknown => new Map(entries),
+      : (entries: readonly (readonly [unknown, unknown])[]): unknown => {
+        const map = new Map<unknown, unknown>();
+        // The guest chooses the keys: if their hashes collide, each entry is compared with all earlier ones. Hosts do
+        // not tell whether that happens, so every map is charged as if it did.
+        entries.forEach(([key, value], k) => {
+          map.set(key, value);
+          if (k % ENTRIES_PER_CHARGE === 0) memory.spend(ENTRIES_PER_CHARGE * map.size * LOOK_COST);
+        });
+        return map;
+      },
   };
 }
 

@@ -26,6 +26,9 @@ const utf8Encoder = new TextEncoder();
 /** Up to this many bytes of ASCII are decoded without TextDecoder, whose calls cost more. */
 const SHORT = 24;
 
+/** The code units of a string that are stored between two checks of the time. */
+const UNITS_PER_CHECK = BYTES_PER_CHECK >> 1;
+
 /** Strings of V8 up to this length are flat, however they are made; longer sums keep their parts. */
 const FLAT = 12;
 
@@ -150,16 +153,55 @@ export function lowerText(memory: GuestMemory, encoding: StringEncoding, value: 
   const text = value.isWellFormed() ? value : value.toWellFormed();
   if (encoding === "utf8") return storeAsUtf8(memory, text);
   if (encoding === "utf16") return storeUtf16(memory, text, text.length);
-  return isLatin1(text) ? storeLatin1(memory, text) : storeUtf16(memory, text, -1 - text.length);
+  return isLatin1(memory, text) ? storeLatin1(memory, text) : storeUtf16(memory, text, -1 - text.length);
 }
 
 function isForeign(value: unknown): value is ForeignString {
   return typeof value === "object" && value !== null && "encoding" in value && "units" in value;
 }
 
-function isLatin1(text: string): boolean {
-  for (let k = 0; k < text.length; k++) if (text.charCodeAt(k) > 0xff) return false;
-  return true;
+/** Checks the time before the code units of `text` from `at` on, if a new piece begins there. */
+function checkPiece(memory: GuestMemory, text: string, at: number): void {
+  if (at % UNITS_PER_CHECK === 0) memory.checkTime(2 * Math.min(text.length - at, UNITS_PER_CHECK));
+}
+
+function isLatin1(memory: GuestMemory, text: string): boolean {
+  return prefixUpTo(memory, text, 0xff) === text.length;
+}
+
+/** The code units of `text` before the first one that is greater than `most`. */
+function prefixUpTo(memory: GuestMemory, text: string, most: number): number {
+  for (let k = 0; k < text.length; k++) {
+    checkPiece(memory, text, k);
+    if (text.charCodeAt(k) > most) return k;
+  }
+  return text.length;
+}
+
+/** The UTF-8 form of `text`, which is well-formed. */
+function encodeUtf8(memory: GuestMemory, text: string): Uint8Array {
+  if (text.length <= UNITS_PER_CHECK) {
+    memory.checkTime(2 * text.length);
+    return utf8Encoder.encode(text);
+  }
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for (let start = 0, end = 0; start < text.length; start = end) {
+    end = Math.min(start + UNITS_PER_CHECK, text.length);
+    const splitsPair = end < text.length && text.codePointAt(end - 1)! > 0xffff;
+    if (splitsPair) end--;
+    memory.checkTime(2 * (end - start));
+    const part = utf8Encoder.encode(text.slice(start, end));
+    parts.push(part);
+    bytes += part.length;
+  }
+  const encoded = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    encoded.set(part, at);
+    at += part.length;
+  }
+  return encoded;
 }
 
 function storeAsUtf8(memory: GuestMemory, text: string): number {
@@ -174,10 +216,10 @@ function storeAsUtf8(memory: GuestMemory, text: string): number {
   // The length is known only afterwards, and counting costs more than copying.
   const encoded = 3 * units <= SCRATCH.length
     ? SCRATCH.subarray(0, utf8Encoder.encodeInto(text, SCRATCH).written)
-    : utf8Encoder.encode(text);
+    : encodeUtf8(memory, text);
   checkLength(encoded.length);
   const pointer = memory.allocate(1, encoded.length);
-  memory.u8.set(encoded, pointer);
+  memory.write(encoded, pointer);
   storedUnits = encoded.length;
   return pointer;
 }
@@ -198,14 +240,17 @@ function checkLength(bytes: number): void {
 function storeUtf16(memory: GuestMemory, text: string, units: number): number {
   checkLength(2 * text.length);
   const pointer = memory.allocate(2, 2 * text.length);
-  writeUtf16(memory, pointer, text, 0);
+  writeUtf16(memory, pointer, text);
   storedUnits = units;
   return pointer;
 }
 
-function writeUtf16(memory: GuestMemory, pointer: number, text: string, from: number): void {
+function writeUtf16(memory: GuestMemory, pointer: number, text: string): void {
   const units = new Uint16Array(memory.u8.buffer, memory.u8.byteOffset + pointer, text.length);
-  for (let k = from; k < text.length; k++) units[k] = text.charCodeAt(k);
+  for (let k = 0; k < text.length; k++) {
+    checkPiece(memory, text, k);
+    units[k] = text.charCodeAt(k);
+  }
 }
 
 function storeLatin1(memory: GuestMemory, text: string): number {
@@ -218,7 +263,10 @@ function storeLatin1(memory: GuestMemory, text: string): number {
 
 function writeLatin1(memory: GuestMemory, pointer: number, text: string): void {
   const { u8 } = memory;
-  for (let k = 0; k < text.length; k++) u8[pointer + k] = text.charCodeAt(k);
+  for (let k = 0; k < text.length; k++) {
+    checkPiece(memory, text, k);
+    u8[pointer + k] = text.charCodeAt(k);
+  }
 }
 
 function storeForeign(memory: GuestMemory, to: StringEncoding, value: ForeignString): number {
@@ -240,16 +288,16 @@ function storeForeign(memory: GuestMemory, to: StringEncoding, value: ForeignStr
 /** store_string_to_utf8: begins with one byte per code unit. */
 function growToUtf8(memory: GuestMemory, text: string, units: number, worst: number): number {
   let pointer = memory.allocate(1, units);
-  const bytes = utf8Encoder.encode(text);
-  const plain = bytes.findIndex((byte) => byte > 0x7f);
-  if (plain < 0) {
-    memory.u8.set(bytes, pointer);
+  const bytes = encodeUtf8(memory, text);
+  const plain = prefixUpTo(memory, text, 0x7f);
+  if (plain === bytes.length) {
+    memory.write(bytes, pointer);
     storedUnits = units;
     return pointer;
   }
-  memory.u8.set(bytes.subarray(0, plain), pointer);
+  memory.write(bytes.subarray(0, plain), pointer);
   pointer = memory.reallocate(pointer, units, 1, worst);
-  memory.u8.set(bytes.subarray(plain), pointer + plain);
+  memory.write(bytes.subarray(plain), pointer + plain);
   if (worst > bytes.length) pointer = memory.reallocate(pointer, worst, 1, bytes.length);
   storedUnits = bytes.length;
   return pointer;
@@ -259,7 +307,7 @@ function growToUtf8(memory: GuestMemory, text: string, units: number, worst: num
 function shrinkToUtf16(memory: GuestMemory, text: string, units: number): number {
   const worst = 2 * units;
   let pointer = memory.allocate(2, worst);
-  writeUtf16(memory, pointer, text, 0);
+  writeUtf16(memory, pointer, text);
   const bytes = 2 * text.length;
   if (bytes < worst) pointer = memory.reallocate(pointer, worst, 2, bytes);
   storedUnits = text.length;
@@ -269,8 +317,7 @@ function shrinkToUtf16(memory: GuestMemory, text: string, units: number): number
 /** store_string_to_latin1_or_utf16: Latin-1 until a character does not fit. */
 function growFromLatin1(memory: GuestMemory, text: string, units: number): number {
   let pointer = memory.allocate(2, units);
-  let narrow = 0;
-  while (narrow < text.length && text.charCodeAt(narrow) <= 0xff) narrow++;
+  const narrow = prefixUpTo(memory, text, 0xff);
   writeLatin1(memory, pointer, text.slice(0, narrow));
   if (narrow === text.length) {
     if (narrow < units) pointer = memory.reallocate(pointer, units, 2, narrow);
@@ -279,7 +326,7 @@ function growFromLatin1(memory: GuestMemory, text: string, units: number): numbe
   }
   const worst = 2 * units;
   pointer = memory.reallocate(pointer, units, 2, worst);
-  writeUtf16(memory, pointer, text, 0);
+  writeUtf16(memory, pointer, text);
   const bytes = 2 * text.length;
   if (worst > bytes) pointer = memory.reallocate(pointer, worst, 2, bytes);
   storedUnits = -1 - text.length;
@@ -290,8 +337,8 @@ function growFromLatin1(memory: GuestMemory, text: string, units: number): numbe
 function narrowUtf16(memory: GuestMemory, text: string): number {
   const bytes = 2 * text.length;
   let pointer = memory.allocate(2, bytes);
-  writeUtf16(memory, pointer, text, 0);
-  if (!isLatin1(text)) {
+  writeUtf16(memory, pointer, text);
+  if (!isLatin1(memory, text)) {
     storedUnits = -1 - text.length;
     return pointer;
   }

@@ -83,9 +83,7 @@ export class CallLimits {
   #interruption(): TrapError {
     const error = new TrapError("interrupted");
     const { deadline } = this.#context;
-    error.detail = typeof deadline === "number"
-      ? `the deadline of ${deadline} ms`
-      : `the deadline at ${this.#deadline!.toISOString()}`;
+    error.detail = typeof deadline === "number" ? `the deadline of ${deadline} ms` : "the deadline has passed";
     return error;
   }
 }

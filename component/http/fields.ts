@@ -34,7 +34,7 @@ function refuse(tag: "invalid-syntax" | "forbidden" | "immutable" | "size-exceed
 }
 
 function checkName(name: string): void {
-  if (!TOKEN.test(name)) refuse("invalid-syntax");
+  if (name.length > MAX_BYTES || !TOKEN.test(name)) refuse("invalid-syntax");
   if (FORBIDDEN.has(name.toLowerCase())) refuse("forbidden");
 }
 
@@ -105,16 +105,19 @@ export class Fields {
   /** Replaces all entries; those in `added` are new. */
   #replace(entries: readonly Field[], added: readonly Field[]): void {
     if (!this.#isMutable) refuse("immutable");
+    // The size first: it bounds the work of the other checks.
+    const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (entries.length > MAX_FIELDS || bytes > MAX_BYTES) this.#refuseSize();
     for (const [name, value] of added) {
       checkName(name);
       checkValue(value);
     }
-    const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
-    if (entries.length > MAX_FIELDS || bytes > MAX_BYTES) {
-      if (this.#hasSizeError) refuse("size-exceeded");
-      throw new RangeError(`A message has at most ${MAX_FIELDS} fields and ${MAX_BYTES} bytes of them`);
-    }
     this.#entries = entries.map(([name, value]): Field => [name, value]);
+  }
+
+  #refuseSize(): never {
+    if (this.#hasSizeError) refuse("size-exceeded");
+    throw new RangeError(`A message has at most ${MAX_FIELDS} fields and ${MAX_BYTES} bytes of them`);
   }
 
   #without(name: string): Field[] {
@@ -123,6 +126,7 @@ export class Fields {
   }
 
   get(name: string): Uint8Array[] {
+    if (name.length > MAX_BYTES) return [];
     const key = name.toLowerCase();
     return this.#all.filter(([other]) => other.toLowerCase() === key).map(([, value]) => value);
   }
@@ -133,6 +137,7 @@ export class Fields {
 
   set(name: string, values: readonly Uint8Array[]): void {
     checkName(name);
+    if (values.length > MAX_FIELDS) this.#refuseSize();
     const added = values.map((value): Field => [name, value]);
     this.#replace([...this.#without(name), ...added], added);
   }

@@ -19,6 +19,10 @@ export type Scheme = { readonly tag: "HTTP" | "HTTPS" } | { readonly tag: "other
 const METHODS = new Set(["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"]);
 const METHOD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
 const TARGET = /^[\x21-\x7e]{1,8192}$/;
+/** The maximum number of characters of a scheme, and of an authority. */
+const MAX_SCHEME = 64;
+const MAX_AUTHORITY = 512;
+
 const AUTHORITY = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::\d{1,5})?$/;
 
 /** The name of a method as a request line has it. */
@@ -198,11 +202,12 @@ export function checkPath(path: string | undefined): void {
 }
 
 export function checkScheme(scheme: Scheme | undefined): void {
-  if (scheme?.tag === "other" && !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
+  if (scheme?.tag !== "other") return;
+  if (scheme.val.length > MAX_SCHEME || !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
 }
 
 export function checkAuthority(authority: string | undefined): void {
-  if (authority !== undefined && !AUTHORITY.test(authority)) refuse();
+  if (authority !== undefined && (authority.length > MAX_AUTHORITY || !AUTHORITY.test(authority))) refuse();
 }
 
 /** The class outgoing-response of one guest. */

@@ -57,6 +57,9 @@ const NAMES = new Map<number, string>(
 /** The maximum number of bytes that one read or write transfers. */
 export const CHUNK_BYTES = 1 << 16;
 
+/** The number of bytes that a pipe takes without waiting once it is ready (Linux's PIPE_BUF). */
+export const READY_BYTES = 4096;
+
 /** Places in the memory: structures, two paths, data. */
 const AT = { STRUCT: 0, OUT: 4096, PATH: 8192, PATH2: 16384, DATA: 32768 } as const;
 const MAX_PATH_BYTES = 8192;
@@ -160,9 +163,12 @@ export class Preview1 {
     return this.#bytes.slice(AT.DATA, AT.DATA + this.#view.getUint32(AT.OUT, true));
   }
 
-  /** Writes all of `data`. */
+  /** Writes all of `data`. Throws the trap if the time of the call is up before. */
   write(fd: number, data: Uint8Array, offset?: bigint): void {
-    for (let at = 0; at < data.length;) at += this.#writeSome(fd, data, at, offset);
+    for (let at = 0; at < data.length;) {
+      this.#wasi.charge(0);
+      at += this.#writeSome(fd, data, at, offset);
+    }
   }
 
   #writeSome(fd: number, data: Uint8Array, at: number, offset: bigint | undefined): number {

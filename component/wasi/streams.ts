@@ -1,10 +1,11 @@
 /**
  * wasi:io of WASI 0.2: pollables, streams, errors. In: descriptors of preview 1. Out: the classes of the interfaces, in
- * jco's form. Invariant: a read that must not block asks first whether the descriptor is ready.
+ * jco's form. Invariant: a read that must not block asks first whether the descriptor is ready; where waits leave the
+ * thread to the event loop, so do those for pipes and terminals, as promises.
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import { ComponentError } from "../abi/traps.ts";
-import { CHUNK_BYTES, type Preview1, type Subscription } from "./preview1.ts";
+import { CHUNK_BYTES, type Preview1, READY_BYTES, type Subscription } from "./preview1.ts";
 import { type Readiness, Signal, whenThere } from "./readiness.ts";
 
 /** A descriptor that several streams and a resource share: it is closed when the last of them is dropped. */
@@ -173,8 +174,10 @@ export class InputStream {
     });
   }
 
-  blockingRead(length: bigint): Uint8Array {
-    return streaming(() => this.#read(length));
+  blockingRead(length: bigint): Uint8Array | Promise<Uint8Array> {
+    const read = () => streaming(() => this.#read(length));
+    const blocks = this.#preview1.waitsInEventLoop && this.#offset === undefined && length > 0n;
+    return blocks ? whenThere(this.subscribe().block(), read) : read();
   }
 
   #read(length: bigint): Uint8Array {
@@ -189,8 +192,8 @@ export class InputStream {
     return BigInt(this.read(length).length);
   }
 
-  blockingSkip(length: bigint): bigint {
-    return BigInt(this.blockingRead(length).length);
+  blockingSkip(length: bigint): bigint | Promise<bigint> {
+    return whenThere(this.blockingRead(length), (bytes) => BigInt(bytes.length));
   }
 
   subscribe(): Pollable {
@@ -229,7 +232,22 @@ export class OutputStream {
     return BigInt(CHUNK_BYTES);
   }
 
-  write(contents: Uint8Array): void {
+  /** Also waits if the receiver takes less than `checkWrite` said, because others write to it. */
+  write(contents: Uint8Array): void | Promise<void> {
+    if (this.#preview1.waitsInEventLoop && this.#position === undefined) return this.#writeWhenReady(contents, 0);
+    this.#write(contents);
+  }
+
+  /** Writes what follows the first `done` bytes of `contents`, each piece when the descriptor takes it. */
+  #writeWhenReady(contents: Uint8Array, done: number): void | Promise<void> {
+    while (done < contents.length) {
+      const waiting = this.subscribe().block();
+      if (waiting !== undefined) return waiting.then(() => this.#writeWhenReady(contents, done));
+      this.#write(contents.subarray(done, done += READY_BYTES));
+    }
+  }
+
+  #write(contents: Uint8Array): void {
     streaming(() => {
       const { fd } = this.#descriptor;
       const position = this.#position === "end" ? this.#preview1.status(fd).size : this.#position;
@@ -238,8 +256,8 @@ export class OutputStream {
     });
   }
 
-  blockingWriteAndFlush(contents: Uint8Array): void {
-    this.write(contents);
+  blockingWriteAndFlush(contents: Uint8Array): void | Promise<void> {
+    return this.write(contents);
   }
 
   flush(): void {}
@@ -252,16 +270,16 @@ export class OutputStream {
   }
 
   /** Throws RangeError for more bytes than `checkWrite` permits. */
-  writeZeroes(length: bigint): void {
+  writeZeroes(length: bigint): void | Promise<void> {
     if (length > BigInt(CHUNK_BYTES)) throw new RangeError(`At most ${CHUNK_BYTES} bytes can be written at once`);
-    this.write(new Uint8Array(Number(length)));
+    return this.write(new Uint8Array(Number(length)));
   }
 
-  blockingWriteZeroesAndFlush(length: bigint): void {
-    this.writeZeroes(length);
+  blockingWriteZeroesAndFlush(length: bigint): void | Promise<void> {
+    return this.writeZeroes(length);
   }
 
-  splice(source: ByteInput, length: bigint): bigint {
+  splice(source: ByteInput, length: bigint): bigint | Promise<bigint> {
     return this.#copy(source.read(length));
   }
 
@@ -269,9 +287,8 @@ export class OutputStream {
     return whenThere(source.blockingRead(length), (bytes) => this.#copy(bytes));
   }
 
-  #copy(bytes: Uint8Array): bigint {
-    this.write(bytes);
-    return BigInt(bytes.length);
+  #copy(bytes: Uint8Array): bigint | Promise<bigint> {
+    return whenThere(this.write(bytes), () => BigInt(bytes.length));
   }
 
   [Symbol.dispose](): void {

@@ -13,11 +13,22 @@ export interface BuiltinRow {
   readonly name: string;
   readonly params: readonly number[];
   readonly results: readonly number[];
-  /** True if the routine has machine code in every image; otherwise calling it parks. */
+  /**
+   * True if the routine has machine code in every image; otherwise calling it parks. A native routine calls gc_allocate
+   * with NO_BYTES after each PIECE_BYTES.
+   */
   readonly native: boolean;
   /** True if only images with the stack rule `logged` have it. */
   readonly logged?: boolean;
+  /** True if the shared stub COMPILE calls it, and nothing else does: it has no code of its own. */
+  readonly shared?: boolean;
 }
+
+/** The number of bytes that a native routine moves at once: about a millisecond of work. */
+export const PIECE_BYTES = 1 << 22;
+
+/** The size with which gc_allocate allocates nothing, and only checks the limits of the call. */
+export const NO_BYTES = 0;
 
 const { I32, I64, REF } = TY;
 
@@ -50,7 +61,7 @@ export const BUILTIN_ROWS = [
   { name: "rethrow", params: [], results: [], native: false },
   // → the most recently caught exception, as a reference
   { name: "caught", params: [], results: [REF], native: false },
-  // object size in bytes, header included (unchecked for arrays) → its address; see gc_layout.ts; may collect
+  // object size in bytes, header included (unchecked for arrays) → its address; see gc_layout.ts; may collect; NO_BYTES
   { name: "gc_allocate", params: [I64], results: [REF], native: false },
   // type index, segment, first byte or element in the segment, length → a new array
   { name: "array_new_data", params: [I32, I32, I32, I32], results: [REF], native: false },
@@ -65,6 +76,8 @@ export const BUILTIN_ROWS = [
   { name: "memory_notify", params: [I32, I64, I32], results: [I32], native: false },
   // the number of activations is that of THREAD.DEPTH_STOP
   { name: "check_stack", params: [], results: [], native: false, logged: true },
+  // index of a defined function without code → the address of its code; the arguments of the function are kept
+  { name: "compile_body", params: [I32], results: [I64], native: false, shared: true },
 ] as const satisfies readonly BuiltinRow[];
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];

@@ -44,7 +44,7 @@ const MAPPED_ALIGNMENT = 1 << 16;
 const MAX_BYTES = 2 ** 31 - 1;
 
 /** The code tables in the order of their sections. */
-const TABLES = [
+export const TABLES = [
   "callReturn",
   "callFrame",
   "callPos",

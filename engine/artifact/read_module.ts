@@ -6,13 +6,13 @@
  * other options, is refused, but these checks do not authenticate it: the author of an artifact that passes them can
  * run any code in this process. Load only artifacts that you would run as programs.
  */
-import type { InlineSite } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { fromHex } from "../base/hex.ts";
 import { ArtifactError, MAPPED_FROM, readArtifact } from "./format.ts";
 import { engineStamp } from "./engine_stamp.ts";
 import { mapCodeImage, placeImage } from "../link/image.ts";
 import { readMetadata } from "./module_metadata.ts";
+import { readInlined } from "./inlined_sites.ts";
 import { cpuFeatures } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
 import { fileFacts, readFile } from "../host/files.ts";
@@ -172,19 +172,4 @@ function requireFit(description: ArtifactDescription, options: CodeOptions, host
   if (differences.length > 0) {
     throw new ArtifactError(`The artifact was compiled with different options: ${differences.join(", ")}`);
   }
-}
-
-function readInlined(words: Int32Array): Map<number, InlineSite[]> {
-  const sites = new Map<number, InlineSite[]>();
-  for (let at = 0; at + 2 <= words.length;) {
-    const list: InlineSite[] = [];
-    const index = words[at];
-    const count = words[at + 1];
-    at += 2;
-    for (let k = 0; k < count && at + 3 <= words.length; k++, at += 3) {
-      list.push({ parent: words[at], callPos: words[at + 1], funcIndex: words[at + 2] });
-    }
-    sites.set(index, list);
-  }
-  return sites;
 }

@@ -3,12 +3,13 @@
  * an artifact (format.ts).
  */
 import { Bug } from "../errors.ts";
-import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
+import type { UnplacedCode } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { toHex } from "../base/hex.ts";
 import { writeArtifact } from "./format.ts";
 import { engineStamp } from "./engine_stamp.ts";
 import { metadataOf } from "./module_metadata.ts";
+import { writeInlined } from "./inlined_sites.ts";
 import { cpuFeatures } from "../host/cpu.ts";
 import type { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { moduleHash, validModuleHash } from "../runtime/snapshot/snapshot.ts";
@@ -88,13 +89,4 @@ function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode
     inlined: writeInlined(code.inlineSites),
     tables,
   });
-}
-
-function writeInlined(sites: ReadonlyMap<number, readonly InlineSite[]>): Int32Array {
-  const words: number[] = [];
-  for (const [index, list] of sites) {
-    words.push(index, list.length);
-    for (const { parent, callPos, funcIndex } of list) words.push(parent, callPos, funcIndex);
-  }
-  return Int32Array.from(words);
 }

@@ -21,6 +21,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   stub(context, code, STUB.PARK, emitPark);
   const { generalOrder } = registerFile(context.explicitBounds, context.fuel);
   stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, generalOrder));
+  stub(context, code, STUB.COMPILE, (s) => emitCompileStub(s, generalOrder));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(0, BigInt(trap));
@@ -29,7 +30,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
     });
   }
   BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
-    if (row.logged === true && context.stack !== "logged") return;
+    if (row.shared === true || row.logged === true && context.stack !== "logged") return;
     stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
   });
 }
@@ -42,7 +43,7 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
   s.finish();
 }
 
-/** Bytes of the vector registers that {@linkcode emitAllocateStub} saves: v0 to v30. */
+/** Bytes of the vector registers that {@linkcode callSaved} saves. */
 const VECTOR_BYTES = 32 * 16;
 
 /**
@@ -50,6 +51,18 @@ const VECTOR_BYTES = 32 * 16;
  * changes.
  */
 function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
+  callSaved(s, generalOrder, BUILTIN.gc_allocate);
+  s.rrr(X.BR, 0, LINK, 0);
+}
+
+/** Continues in the code of the defined function whose index is in x16; no register but x16 and x17 changes. */
+function emitCompileStub(s: StubCode, generalOrder: readonly number[]): void {
+  callSaved(s, generalOrder, BUILTIN.compile_body);
+  s.rrr(X.BR, 0, SCRATCH, 0);
+}
+
+/** Calls `builtin` with the argument x16; its result is in x16, and no register but x17 changes. */
+function callSaved(s: StubCode, generalOrder: readonly number[], builtin: number): void {
   const saved = generalOrder.length % 2 === 0 ? generalOrder : [...generalOrder, generalOrder[0]];
   const frame = saved.length * 8 + VECTOR_BYTES;
   const after = s.newLabel();
@@ -60,7 +73,7 @@ function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
   for (let k = 0; k < 32; k += 2) s.pair(X.STP_Q, k, k + 1, SCRATCH2, k);
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.at(X.STR_X_U, SCRATCH, THREAD_REGISTER, THREAD.SLOTS);
-  s.constant(SCRATCH2, BigInt(BUILTIN.gc_allocate));
+  s.constant(SCRATCH2, BigInt(builtin));
   s.at(X.STR_W_U, SCRATCH2, THREAD_REGISTER, THREAD.PARK_INDEX);
   s.address(SCRATCH2, after);
   s.constant(0, BigInt(STATUS.BUILTIN));
@@ -74,7 +87,6 @@ function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
   for (let k = 0; k < saved.length; k += 2) s.pair(X.LDP_X, saved[k], saved[k + 1], SP, k);
   s.add(SP, SP, frame);
   s.pair(X.LDP_POST, ZERO, LINK, SP, 2);
-  s.rrr(X.BR, 0, LINK, 0);
 }
 
 function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {

@@ -1,14 +1,18 @@
 /**
- * Native builtins: machine code that never leaves for the host. Bounds were checked by the caller, so nothing here
- * faults. Sizes up to 32 use overlapping accesses, all loads before all stores; long ones 32 bytes per iteration, with
- * the remainder read first and written last.
+ * Native builtins: machine code that leaves for the host only between the pieces of very large operations, where the
+ * runtime checks the limits of the call. Bounds were checked by the caller, so nothing here faults. Sizes up to 32 use
+ * overlapping accesses, all loads before all stores; long ones 32 bytes per iteration, with the remainder read first
+ * and written last.
  *
  * Parameters as in abi.ts: x0, x1, x2. Changes x0-x5 and v0-v3 only (NATIVE_CLOBBERS).
  */
+import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { KIND } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
-import { ZERO } from "./registers.ts";
+import { LINK, SCRATCH, SP, ZERO } from "./registers.ts";
 import type { StubCode } from "./stub_code.ts";
 
 /** Registers that the routines here may change. */
@@ -33,9 +37,65 @@ function atEnd(s: StubCode, row: number, t: number, base: number, bytes: number)
   s.at(row, t, 5, -bytes);
 }
 
+/** Branches to `label` if COUNT is more than PIECE_BYTES. Changes x3. */
+function branchIfPieces(s: StubCode, label: number): void {
+  s.constant(END, BigInt(PIECE_BYTES));
+  s.rrr(X.SUBS64, ZERO, COUNT, END);
+  s.branch(CC.HI, label);
+}
+
+/** Calls this builtin for one piece; x0, x1, x2 and x30 are those before. */
+function callForPiece(s: StubCode, builtin: number): void {
+  s.pair(X.STP_PRE, COUNT, LINK, SP, -2);
+  s.pair(X.STP_PRE, TO, FROM, SP, -2);
+  s.constant(COUNT, BigInt(PIECE_BYTES));
+  s.callStub(RELOC.STUB, STUB.BUILTIN + builtin);
+  s.pair(X.LDP_POST, TO, FROM, SP, 2);
+  s.pair(X.LDP_POST, COUNT, LINK, SP, 2);
+}
+
+/** Calls the runtime, which traps if the time of the call is up. No register but x16, x17 and v31 changes. */
+function checkTime(s: StubCode): void {
+  s.pair(X.STP_PRE, ZERO, LINK, SP, -2);
+  s.constant(SCRATCH, BigInt(NO_BYTES));
+  s.callStub(RELOC.STUB, STUB.ALLOCATE);
+  s.fixup(KIND.CALL_SITE, 8, 0, 0, 0);
+  s.pair(X.LDP_POST, ZERO, LINK, SP, 2);
+}
+
+/** More than PIECE_BYTES: piece by piece, the last one first if the destination begins inside the source. */
+function movePieces(s: StubCode, label: number): void {
+  const forwards = s.newLabel();
+  const backwards = s.newLabel();
+  s.bind(label);
+  s.rrr(X.SUB64, END, TO, FROM);
+  s.rrr(X.SUBS64, ZERO, END, COUNT);
+  s.branch(CC.LO, backwards);
+  s.bind(forwards);
+  callForPiece(s, BUILTIN.memory_move);
+  s.add(TO, TO, PIECE_BYTES);
+  s.add(FROM, FROM, PIECE_BYTES);
+  s.add(COUNT, COUNT, -PIECE_BYTES);
+  checkTime(s);
+  branchIfPieces(s, forwards);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_move);
+
+  s.bind(backwards);
+  s.add(COUNT, COUNT, -PIECE_BYTES);
+  s.rrr(X.ADD64, TO, TO, COUNT);
+  s.rrr(X.ADD64, FROM, FROM, COUNT);
+  callForPiece(s, BUILTIN.memory_move);
+  s.rrr(X.SUB64, TO, TO, COUNT);
+  s.rrr(X.SUB64, FROM, FROM, COUNT);
+  checkTime(s);
+  branchIfPieces(s, backwards);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_move);
+}
+
 /** memory_move(to: x0, from: x1, count: x2) */
 export function emitMemoryMove(s: StubCode): void {
   const short = s.newLabel();
+  const pieces = s.newLabel();
   const long = s.newLabel();
   const backwards = s.newLabel();
   const forwardLoop = s.newLabel();
@@ -51,6 +111,7 @@ export function emitMemoryMove(s: StubCode): void {
   s.ret();
 
   s.bind(long);
+  branchIfPieces(s, pieces);
   // Forwards unless the destination begins inside the source.
   s.rrr(X.SUB64, END, TO, FROM);
   s.rrr(X.SUBS64, ZERO, END, COUNT);
@@ -85,6 +146,8 @@ export function emitMemoryMove(s: StubCode): void {
   s.pair(X.STP_Q, 2, 3, TO, 0);
   s.ret();
 
+  movePieces(s, pieces);
+
   // Fewer than 16 bytes: the first and the last word, which overlap.
   s.bind(short);
   for (const { bytes, load, store } of WORDS) {
@@ -106,6 +169,8 @@ export function emitMemorySet(s: StubCode): void {
   const short = s.newLabel();
   const loop = s.newLabel();
   const end = s.newLabel();
+  const pieces = s.newLabel();
+  branchIfPieces(s, pieces);
   s.rrr(X.DUP_R_16B, 0, FROM, 0);
   s.rrr(X.FMOV_XD, 3, 0, 0);
   s.compare(COUNT, 16);
@@ -121,6 +186,14 @@ export function emitMemorySet(s: StubCode): void {
   s.bind(end);
   s.at(X.STR_Q_U, 0, 4, -16);
   s.ret();
+
+  s.bind(pieces);
+  callForPiece(s, BUILTIN.memory_set);
+  s.add(TO, TO, PIECE_BYTES);
+  s.add(COUNT, COUNT, -PIECE_BYTES);
+  checkTime(s);
+  branchIfPieces(s, pieces);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_set);
 
   s.bind(short);
   for (const { bytes, store } of WORDS) {

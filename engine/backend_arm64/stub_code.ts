@@ -95,6 +95,12 @@ export class StubCode extends Emission {
     this.rrr(X.B, 0, 0, 0);
   }
 
+  /** bl to a stub of the image, through a relocation. */
+  callStub(kind: number, target: number): void {
+    this.fixup(KIND.RELOCATION, kind, target, 0, 0);
+    this.rrr(X.BL, 0, 0, 0);
+  }
+
   /**
    * Saves the host's callee-saved registers and leaves its stack pointer in the thread state at `thread`. Changes x16.
    */

@@ -37,6 +37,21 @@ function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolea
   return true;
 }
 
+/** Size in bytes of the entry of a function that is compiled when it is called. */
+const LAZY_ENTRY_BYTES = 20;
+
+/** MOVZ w16 and MOVK w16 with the index; ADRP x17 and LDR x17 with the address in the slot; BR x17. */
+function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
+  const X16 = 16;
+  const X17 = 17;
+  const pages = (slot >> 12) - ((at + 8) >> 12);
+  putWord(bytes, at, 0x52800000 | ((index & 0xffff) << 5) | X16);
+  putWord(bytes, at + 4, 0x72a00000 | ((index >>> 16) << 5) | X16);
+  putWord(bytes, at + 8, 0x90000000 | ((pages & 3) << 29) | (((pages >> 2) & 0x7ffff) << 5) | X17);
+  putWord(bytes, at + 12, 0xf9400000 | (((slot & 0xfff) >> 3) << 10) | (X17 << 5) | X17);
+  putWord(bytes, at + 16, 0xd61f0000 | (X17 << 5));
+}
+
 const STORE = new StubStore(STUBS, FILLER);
 
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
@@ -50,6 +65,8 @@ export const ARM64: Target = {
   hasEntryThunk: STORE.hasEntryThunk,
   relocate,
   writeEntryJump,
+  writeLazyEntry,
+  lazyEntryBytes: LAZY_ENTRY_BYTES,
   loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
   processStubs: STORE.process(buildProcessStubs),
   cacheMaintenance: buildCacheMaintenance,

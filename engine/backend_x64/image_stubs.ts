@@ -28,6 +28,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   const saved = registerFile(context.explicitBounds, context.fuel).generalOrder;
   stub(context, code, STUB.POLL, (s) => emitPollStub(s, saved));
   stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, saved));
+  stub(context, code, STUB.COMPILE, (s) => emitCompileStub(s, saved));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(RAX, BigInt(trap));
@@ -35,7 +36,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
     });
   }
   BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
-    if (row.logged === true && context.stack !== "logged") return;
+    if (row.shared === true || row.logged === true && context.stack !== "logged") return;
     stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
   });
 }
@@ -72,15 +73,28 @@ function emitPollStub(s: StubCode, saved: readonly number[]): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   parkSaved(s, saved, STATUS.POLL);
   restoreAll(s, saved);
+  s.op(X.RET);
 }
 
 /** Calls the runtime for an object of r11 bytes; its address is returned in r11, and no other register changes. */
 function emitAllocateStub(s: StubCode, saved: readonly number[]): void {
+  callSaved(s, saved, BUILTIN.gc_allocate);
+  s.op(X.RET);
+}
+
+/** Continues in the code of the defined function whose index is in r11, with all other registers unchanged. */
+function emitCompileStub(s: StubCode, saved: readonly number[]): void {
+  callSaved(s, saved, BUILTIN.compile_body);
+  s.rr(X.JMP_M, 0, R11);
+}
+
+/** Calls `builtin` with the argument r11; its result is in r11, and no other register changes. */
+function callSaved(s: StubCode, saved: readonly number[], builtin: number): void {
   saveAll(s, saved);
   s.rr(X.MOV64_L, RCX, R11);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.MOV64_S, RCX, R11, THREAD.SLOTS);
-  s.constant(RAX, BigInt(BUILTIN.gc_allocate));
+  s.constant(RAX, BigInt(builtin));
   s.rm(X.MOV32_S, RAX, R11, THREAD.PARK_INDEX);
   parkSaved(s, saved, STATUS.BUILTIN);
   s.rm(X.MOV64_L, R11, R11, THREAD.SLOTS);
@@ -108,7 +122,6 @@ function restoreAll(s: StubCode, saved: readonly number[]): void {
   for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_L, k, RSP, k * 16);
   s.ri(X.ADD64_I, RSP, POLL_VECTORS * 16);
   for (const register of saved.toReversed()) s.pop(register);
-  s.op(X.RET);
 }
 
 function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {

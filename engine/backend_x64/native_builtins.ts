@@ -1,13 +1,17 @@
 /**
- * Native builtins: machine code that never leaves for the host. Bounds were checked by the caller, so nothing here
- * faults. Short sizes use overlapping accesses, all loads before all stores; long ones 64 bytes per iteration, or the
- * string instructions, which are fastest for very long runs.
+ * Native builtins: machine code that leaves for the host only between the pieces of very large operations, where the
+ * runtime checks the limits of the call. Bounds were checked by the caller, so nothing here faults. Short sizes use
+ * overlapping accesses, all loads before all stores; long ones 64 bytes per iteration, or the string instructions,
+ * which are fastest for very long runs.
  *
  * Parameters as in abi.ts: rax, rcx, rdx. Changes rax, rcx, rdx, rsi, rdi, r8, r9 and xmm0-xmm7 only (NATIVE_CLOBBERS).
  */
+import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
-import { R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
+import { R11, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
 import type { StubCode } from "./stub_code.ts";
 
 /** Registers that the routines here may change. */
@@ -68,7 +72,10 @@ function moveLong(s: StubCode, label: number, load: number, store: number): void
   const backwards = s.newLabel();
   const string = s.newLabel();
   const forwardLoop = s.newLabel();
+  const pieces = s.newLabel();
   s.bind(label);
+  s.ri(X.CMP64_I, RDX, PIECE_BYTES);
+  s.branch(CC.A, pieces);
   s.rr(X.MOV64_L, R8, RAX);
   s.rr(X.SUB64_R, R8, RCX);
   s.rr(X.CMP64_R, R8, RDX);
@@ -112,6 +119,54 @@ function moveLong(s: StubCode, label: number, load: number, store: number): void
   s.branch(CC.G, backwardLoop);
   for (let k = 0; k < 4; k++) s.rm(store, 4 + k, RAX, k * 16);
   s.op(X.RET);
+  movePieces(s, pieces);
+}
+
+/** Calls this builtin for one piece; rax, rcx and rdx are those before. */
+function callForPiece(s: StubCode, builtin: number): void {
+  for (const register of [RAX, RCX, RDX]) s.push(register);
+  s.constant(RDX, BigInt(PIECE_BYTES));
+  s.callStub(RELOC.STUB, STUB.BUILTIN + builtin);
+  for (const register of [RDX, RCX, RAX]) s.pop(register);
+}
+
+/** Calls the runtime, which traps if the time of the call is up. No register but r11 changes. */
+function checkTime(s: StubCode): void {
+  s.constant(R11, BigInt(NO_BYTES));
+  s.callStub(RELOC.STUB, STUB.ALLOCATE);
+  s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
+}
+
+/** More than PIECE_BYTES: piece by piece, the last one first if the destination begins inside the source. */
+function movePieces(s: StubCode, label: number): void {
+  const forwards = s.newLabel();
+  const backwards = s.newLabel();
+  s.bind(label);
+  s.rr(X.MOV64_L, R8, RAX);
+  s.rr(X.SUB64_R, R8, RCX);
+  s.rr(X.CMP64_R, R8, RDX);
+  s.branch(CC.B, backwards);
+  s.bind(forwards);
+  callForPiece(s, BUILTIN.memory_move);
+  s.ri(X.ADD64_I, RAX, PIECE_BYTES);
+  s.ri(X.ADD64_I, RCX, PIECE_BYTES);
+  s.ri(X.SUB64_I, RDX, PIECE_BYTES);
+  checkTime(s);
+  s.ri(X.CMP64_I, RDX, PIECE_BYTES);
+  s.branch(CC.A, forwards);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_move);
+
+  s.bind(backwards);
+  s.ri(X.SUB64_I, RDX, PIECE_BYTES);
+  s.rr(X.ADD64_R, RAX, RDX);
+  s.rr(X.ADD64_R, RCX, RDX);
+  callForPiece(s, BUILTIN.memory_move);
+  s.rr(X.SUB64_R, RAX, RDX);
+  s.rr(X.SUB64_R, RCX, RDX);
+  checkTime(s);
+  s.ri(X.CMP64_I, RDX, PIECE_BYTES);
+  s.branch(CC.A, backwards);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_move);
 }
 
 /** Fewer than 16 bytes: the first and the last word, which overlap. */
@@ -145,6 +200,7 @@ export function emitMemorySet(s: StubCode): void {
   const long = s.newLabel();
   const string = s.newLabel();
   const loop = s.newLabel();
+  const pieces = s.newLabel();
   s.rr(X.MOVZX32_8, RCX, RCX);
   s.constant(R8, 0x0101010101010101n);
   s.rr(X.IMUL64_R, R8, RCX);
@@ -180,11 +236,22 @@ export function emitMemorySet(s: StubCode): void {
   s.op(X.RET);
 
   s.bind(string);
+  s.ri(X.CMP64_I, RDX, PIECE_BYTES);
+  s.branch(CC.A, pieces);
   s.rr(X.MOV64_L, RDI, RAX);
   s.rr(X.MOV32_L, RAX, RCX);
   s.rr(X.MOV64_L, RCX, RDX);
   s.op(X.REP_STOSB);
   s.op(X.RET);
+
+  s.bind(pieces);
+  callForPiece(s, BUILTIN.memory_set);
+  s.ri(X.ADD64_I, RAX, PIECE_BYTES);
+  s.ri(X.SUB64_I, RDX, PIECE_BYTES);
+  checkTime(s);
+  s.ri(X.CMP64_I, RDX, PIECE_BYTES);
+  s.branch(CC.A, pieces);
+  s.jumpStub(RELOC.STUB, STUB.BUILTIN + BUILTIN.memory_set);
 
   s.bind(short);
   for (const { bytes, rows } of WORDS) {

@@ -100,6 +100,12 @@ export class StubCode extends Emission {
     this.fixupFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
   }
 
+  /** call of a stub of the image, through a relocation. */
+  callStub(kind: number, target: number): void {
+    this.op(X.CALL32);
+    this.fixupFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
+  }
+
   /** Saves the host's callee-saved registers and leaves its stack pointer in the thread state at `thread`. */
   saveHost(thread: number): void {
     for (const register of HOST_SAVED) this.push(register);

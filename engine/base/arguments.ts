@@ -33,6 +33,13 @@ export function requireBoolean(value: unknown, what: string): void {
   }
 }
 
+/** The bytes in `value`. Throws TypeError, prefixed with `what`, unless it is a Uint8Array or an ArrayBuffer. */
+export function bytesIn(value: unknown, what: string): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  throw new TypeError(`${what} must be a Uint8Array or an ArrayBuffer, not ${inWords(value)}`);
+}
+
 /** Throws unless `value` is an array of strings or undefined. */
 export function requireTexts(value: unknown, what: string): void {
   if (value === undefined) return;

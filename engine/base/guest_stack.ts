@@ -4,9 +4,13 @@
  * are omitted, and a recursion is shown once.
  */
 
-/** The parts of a guest's frame that appear in the text. */
-interface StackFrame {
+/** A frame of a recursion. */
+interface FunctionFrame {
   readonly funcIndex: number;
+}
+
+/** The parts of a guest's frame that appear in the text. */
+interface StackFrame extends FunctionFrame {
   readonly funcName?: string;
   readonly moduleName?: string;
   readonly offset: number;
@@ -45,20 +49,23 @@ function lineOf({ funcIndex, funcName, moduleName, offset, file, line, column }:
 }
 
 /** The number of times that the `period` functions at `from` repeat. */
-function roundsAt(frames: readonly StackFrame[], from: number, period: number): number {
+function roundsAt(frames: readonly FunctionFrame[], from: number, period: number): number {
   let k = from + period;
   while (k < frames.length && frames[k].funcIndex === frames[k - period].funcIndex) k++;
   return Math.floor((k - from) / period);
 }
 
 /** Lines of the frames; a recursion of a few functions is shown once, with the number of omitted frames. */
-function collapsed(frames: readonly StackFrame[]): string[] {
+export function collapseRecursion<F extends FunctionFrame>(
+  frames: readonly F[],
+  lineOf: (frame: F) => string,
+): string[] {
   const lines: string[] = [];
   for (let k = 0; k < frames.length;) {
     let [period, rounds] = [1, 1];
     for (let p = 1; p <= MAX_PERIOD && rounds < MIN_ROUNDS; p++) [period, rounds] = [p, roundsAt(frames, k, p)];
     if (rounds < MIN_ROUNDS) [period, rounds] = [1, 1];
-    lines.push(...frames.slice(k, k + period).map(lineOf));
+    lines.push(...frames.slice(k, k + period).map((frame) => lineOf(frame)));
     if (rounds > 1) lines.push(`    ... ${(rounds - 1) * period} more frames of this recursion`);
     k += period * rounds;
   }
@@ -144,7 +151,7 @@ function captureNative(): { readonly stack?: string } {
 function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
   const lines = native === undefined ? [] : programLines(native);
   const most = (Error as Capturing).stackTraceLimit ?? lines.length;
-  return [header, ...collapsed(frames), ...lines.slice(0, most)].join("\n");
+  return [header, ...collapseRecursion(frames, lineOf), ...lines.slice(0, most)].join("\n");
 }
 
 /** Property key of the parts from which the stack of an error is composed when it is first read. */

@@ -12,14 +12,22 @@ import { ALL_FEATURE_ROWS } from "../features.ts";
 import { BODY_RULES } from "../validate/late_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { lengthOf } from "../wasm/module.ts";
-import type { Kernel, SecondKernel } from "./kernel_forms.ts";
+import { evictTenant, type Kernel, type SecondKernel } from "./kernel_forms.ts";
 import * as layout from "./kernel/layout.ts";
-import { bodyRange, featureUses, type KernelOptions, startsAt, wordsAt, writeModule } from "./module_tables.ts";
+import {
+  bodyRange,
+  copyTables,
+  featureUses,
+  type KernelOptions,
+  startsAt,
+  wordsAt,
+  writeModule,
+} from "./module_tables.ts";
 
 /** A body that the baseline tier does not cover: the index of the defined function, and the reason. */
 interface Uncovered {
   readonly index: number;
-  /** The body or its code exceeds the kernel's memory. Every instruction is covered. */
+  /** The body or its code exceeds the kernel's memory, or was left out. Every instruction is covered. */
   readonly reason: "too-large";
 }
 
@@ -34,7 +42,7 @@ interface Progress {
 /**
  * Minimum size in bytes of the bodies compiled by two kernels: for fewer, starting the thread costs more than it saves.
  */
-const PAIR_BYTES = 1 << 17;
+export const PAIR_BYTES: number = 1 << 17;
 /**
  * Size in bytes of the bodies that two kernels compile per round. Small rounds touch less memory for their output.
  */
@@ -53,15 +61,21 @@ export function compileBodies(
   progress: Progress = {},
 ): Uncovered[] {
   if (valid.funcs.length === 0) return [];
+  evictTenant(kernel);
   const bytes = writeModule(kernel.memory, valid, context, options);
   wordsAt(kernel.memory, layout.STUBS, layout.STUBS_END - layout.STUBS).set(code.stubStart);
   wordsAt(kernel.memory, layout.H_POLL_DISTANCE, 4)[0] = code.storage?.pollDistance ?? 0;
   const work = new Bodies(valid, code, kernel, bytes, progress);
   work.compile();
-  work.featureUses().forEach((offset, feature) => {
+  noteFeatureUses(valid, work.kernels);
+  return work.uncovered;
+}
+
+/** Notes the features that bodies use, as `kernels` have recorded them. */
+export function noteFeatureUses(valid: ValidModule, kernels: readonly Kernel[]): void {
+  featureUses(kernels.map(({ memory }) => memory)).forEach((offset, feature) => {
     if (offset !== undefined) valid.gate.use(feature, offset, ALL_FEATURE_ROWS[feature - 1].title);
   });
-  return work.uncovered;
 }
 
 /**
@@ -103,10 +117,8 @@ class Bodies {
     }
   }
 
-  /** The smallest offset at which each feature is used. */
-  featureUses(): (number | undefined)[] {
-    const { memory } = this.#kernel;
-    return featureUses(this.#second === undefined ? [memory] : [memory, this.#second.memory]);
+  get kernels(): Kernel[] {
+    return this.#second === undefined ? [this.#kernel] : [this.#kernel, this.#second];
   }
 
   /** Compiles bodies from `first` to before `end` with one kernel; returns the number of bodies with a result. */
@@ -143,9 +155,8 @@ class Bodies {
     const kernel = second();
     if (kernel === undefined) return undefined;
     kernel.memory.view(layout.MODULE, this.#bytes);
-    kernel.memory.view(0, layout.MOVES).set(this.#kernel.memory.view(0, layout.MOVES));
     const [firstBody] = bodyRange(this.#kernel.memory, 0, 1);
-    copyRange(this.#kernel, kernel, layout.MODULE, firstBody);
+    copyTables(this.#kernel.memory, kernel.memory, firstBody);
     return kernel;
   }
 
@@ -154,7 +165,7 @@ class Bodies {
     const kernel = this.#kernel;
     const second = this.#second!;
     copyRange(kernel, second, ...bodyRange(kernel.memory, middle, end));
-    const wait = startBodies(second, middle, end - middle);
+    const wait = startThread(() => second.startBodies?.(middle, end - middle));
     if (wait === undefined) return undefined;
     let done = 0;
     let doneBeside = 0;
@@ -164,7 +175,7 @@ class Bodies {
       doneBeside = wait();
     }
     const base = alignedLength(this.#code);
-    const next = base + aligned(codeEnd(kernel, done));
+    const next = base + aligned(codeEnd(kernel, done) ?? 0);
     setBase(kernel, base);
     kernel.placeBodies(first, done);
     // If the first kernel's output is full before the end of its half, the next run starts there, and the second half
@@ -197,27 +208,27 @@ class Bodies {
   /** Copies a kernel's output for `done` bodies into the image. Throws the validation error of an invalid body. */
   #takeOutput(kernel: Kernel, { first, done, base }: { first: number; done: number; base: number }): void {
     const code = this.#code;
-    const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
-    let end = 0;
-    for (let k = 0; k < done; k++) {
-      const row = (k * layout.RESULT_ROW) >> 2;
-      const status = words[row + layout.RESULT_STATUS / 4];
-      const index = first + k;
-      if (status === layout.STATUS_INVALID) throw invalidBody(this.#valid, index);
-      if (status !== layout.STATUS_DONE) {
-        if (status !== layout.STATUS_TOO_LARGE) throw new Bug(`The baseline compiler reports status ${status}`);
-        this.uncovered.push({ index, reason: "too-large" });
-        continue;
-      }
-      end = words[row + layout.RESULT_END / 4];
-      code.functionStart[index] = base + words[row + layout.RESULT_START / 4];
-      code.functionEnd[index] = base + end;
-      code.functionFrame[index] = words[row + layout.RESULT_FRAME / 4];
+    const column = (from: number) => wordsAt(kernel.memory, from, done * 4);
+    const statuses = column(layout.RESULT_STATUSES);
+    if (statuses.includes(layout.STATUS_INVALID) || statuses.includes(layout.STATUS_TOO_LARGE)) {
+      this.#takeStatuses(statuses, first);
     }
+    const end = (codeEnd(kernel, done) ?? base) - base;
+    code.functionStart.set(column(layout.RESULT_STARTS), first);
+    code.functionEnd.set(column(layout.RESULT_ENDS), first);
+    code.functionFrame.set(column(layout.RESULT_FRAMES), first);
     code.reserve(end);
     code.bytes.set(kernel.memory.view(layout.CODE, end), base);
     code.length = base + end;
     takeSites(kernel, code);
+  }
+
+  /** Notes the bodies that are not covered. Throws the validation error of an invalid body. */
+  #takeStatuses(statuses: Int32Array, first: number): void {
+    statuses.forEach((status, k) => {
+      if (status === layout.STATUS_INVALID) throw invalidBody(this.#valid, first + k);
+      if (status === layout.STATUS_TOO_LARGE) this.uncovered.push({ index: first + k, reason: "too-large" });
+    });
   }
 }
 
@@ -227,10 +238,10 @@ function copyRange(source: Kernel, target: Kernel, from: number, end: number): v
   range(target).set(range(source));
 }
 
-/** Starts `writeBodies` in a thread; undefined if the system cannot create one. */
-function startBodies(kernel: Kernel, first: number, count: number): (() => number) | undefined {
+/** The result of `start`, which starts a kernel in a thread; undefined if the system cannot create one. */
+export function startThread(start: () => (() => number) | undefined): (() => number) | undefined {
   try {
-    return kernel.startBodies?.(first, count);
+    return start();
   } catch {
     return undefined;
   }
@@ -240,13 +251,12 @@ function setBase(kernel: Kernel, base: number): void {
   wordsAt(kernel.memory, layout.H_BASE, 4)[0] = base;
 }
 
-/** Size in bytes of the code of the kernel's first `done` results. */
-function codeEnd(kernel: Kernel, done: number): number {
-  const words = wordsAt(kernel.memory, layout.RESULTS, done * layout.RESULT_ROW);
-  for (let row = (done - 1) * layout.RESULT_ROW / 4; row >= 0; row -= layout.RESULT_ROW / 4) {
-    if (words[row + layout.RESULT_STATUS / 4] === layout.STATUS_DONE) return words[row + layout.RESULT_END / 4];
-  }
-  return 0;
+/**
+ * The end of the code of the kernel's first `done` results, in its output or, once placed, in the image; undefined if
+ * none has code.
+ */
+function codeEnd(kernel: Kernel, done: number): number | undefined {
+  return wordsAt(kernel.memory, layout.RESULT_ENDS, done * 4).findLast((end) => end >= 0);
 }
 
 /** The kernel's function alignment. */
@@ -273,7 +283,7 @@ function takeSites(kernel: Kernel, code: MachineCode): void {
 }
 
 /** The validation error of an invalid body; a Bug if validateBody accepts it. */
-function invalidBody(valid: ValidModule, index: number): Error {
+export function invalidBody(valid: ValidModule, index: number): Error {
   BODY_RULES.get().validateBody(valid, valid.importedFuncCount + index, null);
   return new Bug(`The baseline compiler rejects function ${valid.importedFuncCount + index}, which is valid`);
 }

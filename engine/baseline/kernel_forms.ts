@@ -10,6 +10,7 @@ import { currentHost } from "../host/current.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
+import type { LazyRoutine } from "./lazy_routine.ts";
 import { processorCount } from "../host/workers.ts";
 import type { KernelMemory } from "./module_tables.ts";
 import type { NativeKernel } from "./native_code.ts";
@@ -24,6 +25,10 @@ export interface Kernel {
    * `placeBodies`.
    */
   writeBodies(first: number, count: number): number;
+  /** Compiles one body to offset `base` of the image; what came of it is at H_RESULT. */
+  compileLazily(index: number, base: number): void;
+  /** Validates bodies as `writeBodies` does, without code; returns the number of bodies with a status. */
+  validateBodies(first: number, count: number): number;
   placeBodies(first: number, done: number): void;
   linkBodies(): void;
   /**
@@ -32,12 +37,36 @@ export interface Kernel {
    * cannot run in a thread.
    */
   startBodies?(first: number, count: number): () => number;
+  /** The same for `validateBodies`. */
+  startValidation?(first: number, count: number): () => number;
+  /** The module whose tables are in the memory, if its bodies are compiled lazily. */
+  tenant?: Tenant | undefined;
+  /** How machine code compiles a body; absent in forms that it cannot call. */
+  readonly routine?: LazyRoutine | undefined;
   /** End addresses of the output rows. */
   callsEnd(): number;
   trapsEnd(): number;
   relocationsEnd(): number;
   /** Frees the kernel; absent in forms that the garbage collector frees. */
   release?(): void;
+}
+
+/** A module whose tables are in a kernel's memory. */
+export interface Tenant {
+  /** Called before the kernel is used for another module, or freed. */
+  leave(): void;
+}
+
+/** Ends the tenancy of a kernel: the caller writes another module to its memory, or frees it. */
+export function evictTenant(kernel: Kernel): void {
+  const { tenant } = kernel;
+  kernel.tenant = undefined;
+  tenant?.leave();
+}
+
+function freeKernel(kernel: Kernel): void {
+  evictTenant(kernel);
+  kernel.release?.();
 }
 
 const PAGE = 65_536;
@@ -48,6 +77,9 @@ const PAGE = 65_536;
 const KERNEL_ROOM = 16 * 2 ** 30;
 /** Maximum size in bytes of a kernel memory that is kept for reuse: the pages of a kept memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
+
+/** The most kernels that are kept: modules that are compiled lazily at the same time have one each. */
+const MOST_SPARES = 3;
 
 /** The processors for which there is a kernel. */
 export type KernelTarget = "x64" | "arm64";
@@ -147,7 +179,7 @@ export function setNativeMaker(make: (native: NativeKernel) => Kernel | undefine
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
   #native: NativeKernel | undefined;
-  #spare: Kernel | undefined;
+  readonly #spares: Kernel[] = [];
   readonly #target: KernelTarget;
   readonly #source: typeof import("./source_kernel.ts") | undefined;
 
@@ -155,6 +187,23 @@ class KernelMaker {
     this.#target = target;
     this.#source = source;
     this.#native = target === hostArchitecture() ? NATIVE : undefined;
+  }
+
+  /** Makes kernels of this machine code from now on. */
+  adopt(native: NativeKernel): void {
+    for (const kernel of this.#spares.splice(0)) freeKernel(kernel);
+    this.#native = native;
+  }
+
+  /** Frees the spare kernels that are too large to be kept without a tenant. */
+  freeLarge(): void {
+    for (const kernel of this.#spares.splice(0)) this.#keepOrFree(kernel);
+  }
+
+  #keepOrFree(kernel: Kernel): void {
+    const isKept = kernel.memory.size <= KEPT_BYTES || kernel.tenant !== undefined;
+    if (isKept && this.#spares.length < MOST_SPARES) this.#spares.push(kernel);
+    else freeKernel(kernel);
   }
 
   /** The form of the next kernel. */
@@ -166,10 +215,9 @@ class KernelMaker {
    * Runs `action` with exclusive use of a kernel and with a function that creates a second one for another thread.
    * Returns undefined if no kernel can be created.
    */
-  use<T>(action: (kernel: Kernel, second: SecondKernel) => T): T | undefined {
-    const kernel = this.#spare ?? this.#make();
+  use<T>(action: (kernel: Kernel, second: SecondKernel) => T, tenant?: Tenant): T | undefined {
+    const kernel = this.#takeSpare(tenant) ?? this.#make();
     if (kernel === undefined) return undefined;
-    this.#spare = undefined;
     let other: Kernel | undefined;
     const second = () =>
       other ??= kernel.startBodies !== undefined && processorCount() > 1 ? this.#instantiateNative() : undefined;
@@ -177,9 +225,17 @@ class KernelMaker {
       return action(kernel, second);
     } finally {
       other?.release?.();
-      if (kernel.memory.size <= KEPT_BYTES && this.#spare === undefined) this.#spare = kernel;
-      else kernel.release?.();
+      this.#keepOrFree(kernel);
     }
+  }
+
+  /** The spare kernel of a tenant, else one without a tenant, else any if there are many. */
+  #takeSpare(tenant: Tenant | undefined): Kernel | undefined {
+    const spares = this.#spares;
+    let at = tenant === undefined ? -1 : spares.findIndex((kernel) => kernel.tenant === tenant);
+    if (at < 0) at = spares.findIndex((kernel) => kernel.tenant === undefined);
+    if (at < 0 && spares.length === MOST_SPARES) at = 0;
+    return at < 0 ? undefined : spares.splice(at, 1)[0];
   }
 
   #make(): Kernel | undefined {
@@ -228,18 +284,29 @@ export function kernelForm(): KernelForm {
   return makers[hostArchitecture()].form;
 }
 
+/** Uses a kernel as machine code for this processor from now on: tests of a checkout, which has none, build one. */
+export function useNativeKernel(native: NativeKernel): void {
+  makers[hostArchitecture()].adopt(native);
+}
+
+/** Frees the memory of spare kernels for `target` whose tenants have been collected. */
+export function freeLargeKernels(target: KernelTarget): void {
+  makers[target].freeLarge();
+}
+
 /** Whether a kernel exists for the processor `target`. */
 export function isKernelTarget(target: string): target is KernelTarget {
   return target in KERNELS;
 }
 
 /**
- * Runs `action` with exclusive use of a kernel for `target` and with a function that creates a second one. Returns
- * undefined if no kernel can be created.
+ * Runs `action` with exclusive use of a kernel for `target`, that of `tenant` if there is one, and with a function that
+ * creates a second one. Returns undefined if no kernel can be created.
  */
 export function withKernel<T>(
   target: KernelTarget,
   action: (kernel: Kernel, second: SecondKernel) => T,
+  tenant?: Tenant,
 ): T | undefined {
-  return makers[target].use(action);
+  return makers[target].use(action, tenant);
 }

@@ -27,6 +27,8 @@ export interface KernelOptions {
   keepsNans?: boolean;
   /** By defined function: 1 if it counts the depth of calls; without it, none does. */
   counted?: Uint8Array | undefined;
+  /** By defined function: whether its body is left to the optimizing compiler. Default: none is. */
+  leftOut?: ((index: number) => boolean) | undefined;
   cpu: ReadonlySet<string>;
   features: FeatureSet;
   /** Offset in the image of the shared constants (STUB.CONSTANTS). */
@@ -87,6 +89,12 @@ class TableWriter {
     this.at += 4;
   }
 
+  /** Writes many words, without a call for each. */
+  words(values: ArrayLike<number>): void {
+    this.#words.set(values, (this.at - layout.MODULE) >> 2);
+    this.at += values.length * 4;
+  }
+
   /** Sets a header word. */
   header(address: number, value: number): void {
     this.#header[address >> 2] = value;
@@ -113,8 +121,8 @@ function writeLists(w: TableWriter, composite: CompositeType): void {
     writeFields(w, composite);
     return;
   }
-  for (const type of composite.params) w.word(type);
-  for (const type of composite.results) w.word(type);
+  w.words(composite.params);
+  w.words(composite.results);
 }
 
 const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY };
@@ -180,13 +188,13 @@ function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
   w.header(layout.H_FUNCS, w.at);
   w.header(layout.H_FUNC_COUNT, valid.funcTypeIndices.length);
   w.header(layout.H_IMPORTED_FUNCS, valid.importedFuncCount);
-  for (const index of valid.funcTypeIndices) w.word(index);
+  w.words(valid.funcTypeIndices);
   w.header(layout.H_ELEMS, w.at);
   w.header(layout.H_ELEM_COUNT, valid.elems.length);
   for (const { type } of valid.elems) w.word(type);
   w.header(layout.H_TAGS, w.at);
   w.header(layout.H_TAG_COUNT, valid.tagTypeIndices.length);
-  for (const index of valid.tagTypeIndices) w.word(index);
+  w.words(valid.tagTypeIndices);
   w.header(layout.H_DATA_COUNT, valid.datas.length);
   w.header(layout.H_DATA_COUNT_MISSING, valid.dataCount === undefined && valid.datas.length > 0 ? 1 : 0);
 }
@@ -234,6 +242,13 @@ export function featureUses(memories: readonly KernelMemory[]): (number | undefi
   });
 }
 
+/** Copies header and tables, which end at address `end`, from one kernel's memory to another's. */
+export function copyTables(from: KernelMemory, to: KernelMemory, end: number): void {
+  to.view(0, layout.MOVES).set(from.view(0, layout.MOVES));
+  const bytes = end - layout.MODULE;
+  to.view(layout.MODULE, bytes).set(from.view(layout.MODULE, bytes));
+}
+
 /** The table at H_STARTS: the code offset of each of `count` bodies in the image, −1 until placed. */
 export function startsAt(memory: KernelMemory, count: number): Int32Array {
   const [address] = wordsAt(memory, layout.H_STARTS, 4);
@@ -255,34 +270,72 @@ export function bodyBytes(funcs: readonly Func[]): number {
   return bytes;
 }
 
+/** The bodies from `first` to before `end`: at least one. */
+interface BodyRange {
+  readonly first: number;
+  readonly end: number;
+}
+
 /**
  * The bytes from the first body to the end of the last one, if each body follows the one before in the same binary:
  * they are copied at once, with the sizes between them.
  */
-function bodyRun(funcs: readonly Func[]): Uint8Array | undefined {
-  const first = funcs[0].body;
-  if (!(first instanceof BytesView)) return undefined;
-  let { end } = first;
-  for (let k = 1; k < funcs.length; k++) {
+function bodyRun(funcs: readonly Func[], { first, end }: BodyRange): Uint8Array | undefined {
+  const { body: head } = funcs[first];
+  if (!(head instanceof BytesView)) return undefined;
+  let last = head.end;
+  for (let k = first + 1; k < end; k++) {
     const { body } = funcs[k];
-    if (!(body instanceof BytesView) || body.source !== first.source || body.start < end) return undefined;
-    if (body.offset - first.offset !== body.start - first.start) return undefined;
-    end = body.end;
+    if (!(body instanceof BytesView) || body.source !== head.source || body.start < last) return undefined;
+    if (body.offset - head.offset !== body.start - head.start) return undefined;
+    last = body.end;
   }
-  return first.source.subarray(first.start, end);
+  return head.source.subarray(head.start, last);
 }
 
-/** Writes the module, which has a body, with all of its bodies; returns the size of its tables and bodies in bytes. */
-export function writeModule(
+/**
+ * Writes bodies after the tables that end at address `at`, and their rows. Returns the address after the last one.
+ * Bodies that were there before are overwritten.
+ */
+export function writeBodies(
+  memory: KernelMemory,
+  { funcs }: ValidModule,
+  at: number,
+  range: BodyRange,
+  leftOut?: KernelOptions["leftOut"],
+): number {
+  const { first, end } = range;
+  const run = bodyRun(funcs, range);
+  let bytes = run?.length ?? 0;
+  if (run === undefined) { for (let k = first; k < end; k++) bytes += lengthOf(funcs[k].body); }
+  const module = memory.view(layout.MODULE, at - layout.MODULE + bytes);
+  const [rows] = wordsAt(memory, layout.H_BODIES, 4);
+  const words = new Int32Array(module.buffer, module.byteOffset, module.length >> 2);
+  if (run !== undefined) module.set(run, at - layout.MODULE);
+  const origin = funcs[first].body.offset;
+  let next = at;
+  for (let k = first; k < end; k++) {
+    const { body } = funcs[k];
+    const length = lengthOf(body);
+    const start = run === undefined ? next : at + body.offset - origin;
+    if (run === undefined) module.set(body.bytes, start - layout.MODULE);
+    const row = (rows - layout.MODULE + k * layout.BODY_ROW) >> 2;
+    words[row + layout.BODY_START / 4] = start;
+    words[row + layout.BODY_END / 4] = next = start + length;
+    words[row + layout.BODY_OFFSET / 4] = leftOut?.(k) === true ? layout.LEFT_OUT : body.offset;
+  }
+  return next;
+}
+
+/** Writes the tables of a module that has a body, without its bodies. Returns the address after them. */
+export function writeTables(
   memory: KernelMemory,
   valid: ValidModule,
   context: ContextLayout,
   options: KernelOptions,
 ): number {
   const { funcs, declaredFuncs } = valid;
-  const tables = tableBytes(valid);
-  const run = bodyRun(funcs);
-  const size = tables + (run?.length ?? bodyBytes(funcs));
+  const size = tableBytes(valid);
   const bytes = memory.view(layout.MODULE, size);
   const w = new TableWriter(wordsAt(memory, 0, layout.MOVES), wordsAt(memory, layout.MODULE, size));
   writeMode(w, options, context);
@@ -300,19 +353,18 @@ export function writeModule(
   bytes.set(declaredFuncs, at - layout.MODULE);
   const defined = at - layout.MODULE + valid.importedFuncCount;
   options.counted?.forEach((counts, k) => bytes[defined + k] |= counts === 1 ? layout.FUNC_COUNTED : 0);
-  at += declaredFuncs.length;
-  const first = funcs[0].body.offset;
-  if (run !== undefined) bytes.set(run, at - layout.MODULE);
-  for (const { body } of funcs) {
-    const start = run === undefined ? at : at + body.offset - first;
-    const length = lengthOf(body);
-    if (run === undefined) {
-      bytes.set(body.bytes, at - layout.MODULE);
-      at += length;
-    }
-    w.word(start);
-    w.word(start + length);
-    w.word(body.offset);
-  }
-  return size;
+  return at + declaredFuncs.length;
+}
+
+/** Writes the module, which has a body, with all of its bodies; returns the size of its tables and bodies in bytes. */
+export function writeModule(
+  memory: KernelMemory,
+  valid: ValidModule,
+  context: ContextLayout,
+  options: KernelOptions,
+): number {
+  // Room for everything: a memory that grows in between invalidates its views.
+  memory.view(layout.MODULE, tableBytes(valid) + bodyBytes(valid.funcs));
+  const at = writeTables(memory, valid, context, options);
+  return writeBodies(memory, valid, at, { first: 0, end: valid.funcs.length }, options.leftOut) - layout.MODULE;
 }

@@ -24,6 +24,9 @@ export interface NativeKernel {
   readonly start: NativeFunction;
   readonly compileBodies: NativeFunction;
   readonly writeBodies: NativeFunction;
+  readonly validateBodies: NativeFunction;
+  readonly compileLazily: NativeFunction;
+  readonly compileNext: NativeFunction;
   readonly placeBodies: NativeFunction;
   readonly linkBodies: NativeFunction;
   readonly callsEnd: NativeFunction;

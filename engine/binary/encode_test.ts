@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
 import { MalformedError } from "../errors.ts";
-import { emptyModule, emptyNames, type Module } from "../wasm/module.ts";
+import { BytesView, emptyModule, emptyNames, type Module } from "../wasm/module.ts";
 import { EXTERNREF, FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { decodeModule } from "./decode.ts";
 import { encodeModule } from "./encode.ts";
@@ -19,6 +19,7 @@ function contentOf(module: Module): unknown {
     if (key === "offset" || key === "bytes" && value === module.bytes) return undefined;
     if (typeof value === "bigint") return `${value}n`;
     if (value instanceof Map) return [...value];
+    if (value instanceof BytesView) return [...value.bytes];
     return value instanceof Uint8Array ? [...value] : value;
   }));
 }

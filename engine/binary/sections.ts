@@ -7,6 +7,7 @@
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
+import { shortConstantEnd } from "../wasm/constant_reader.ts";
 import { codeReader } from "../wasm/late_code_reader.ts";
 import { MAX_BODY_BYTES, MAX_ENTRIES, MAX_LOCALS } from "../wasm/limits.ts";
 import {
@@ -88,14 +89,23 @@ function limitExceeded(reader: ModuleReader, message: string, pos: number): neve
 /** Reads a vector of `what`, entry by entry. */
 function readEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, read: () => void): void {
   for (let left = entryCount(reader, what); left > 0; left--) {
-    if (reader.left === 0) reader.fail(`${UNEXPECTED_END}: length out of bounds: ${left} more ${what} declared`);
+    if (reader.left === 0) failMissing(reader, what, left);
     read();
   }
+}
+
+function failMissing(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number): never {
+  reader.fail(`${UNEXPECTED_END}: length out of bounds: ${count} more ${what} declared`);
 }
 
 /** Reads up to and including the `end` that closes the expression. Nesting is counted, without recursion. */
 function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
+  const shortEnd = shortConstantEnd(reader.bytes, start, reader.end);
+  if (shortEnd !== 0) {
+    reader.pos = shortEnd;
+    return view(reader, start);
+  }
   for (let depth = 0; depth >= 0;) {
     reader.next();
     switch (reader.bytes[reader.at - reader.base]) {
@@ -144,8 +154,18 @@ function readImports(reader: ModuleReader, { module }: Decoding): void {
   });
 }
 
+// A loop of its own: a usual index takes no call, and most modules are read before the host has optimized this code.
 function readFunctions(reader: ModuleReader, { funcTypes }: Decoding): void {
-  readEntries(reader, "functions", () => funcTypes.push(reader.u32()));
+  const { bytes, end } = reader;
+  for (let left = entryCount(reader, "functions"); left > 0; left--) {
+    const { pos } = reader;
+    if (pos === end) failMissing(reader, "functions", left);
+    const byte = bytes[pos];
+    if (byte < 0x80) {
+      reader.pos = pos + 1;
+      funcTypes.push(byte);
+    } else funcTypes.push(reader.u32());
+  }
 }
 
 /** The first byte of a table with an initial value; 0x00 and the table type follow. */

@@ -29,10 +29,11 @@ export const RELOC = {
 
 /**
  * Code that every image carries once, at its start. PARK is the common end of code that leaves for the host, POLL parks
- * with all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with all registers saved; `BUILTIN + row`
- * is a builtin's code, `TRAP + code` the trap stub of a code.
+ * with all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with all registers saved, COMPILE for
+ * compile_body in the same way, and continues in the code that it returns; `BUILTIN + row` is a builtin's code, `TRAP +
+ * code` the trap stub of a code.
  */
-export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
+export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, COMPILE: 4, BUILTIN: 16, TRAP: 64 } as const;
 
 /** Memory at the place of an image, into which its code is compiled. */
 export interface ImageStorage {

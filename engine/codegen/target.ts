@@ -142,6 +142,15 @@ export interface Target {
    */
   writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean;
   /**
+   * Writes the entry of defined function `index` at offset `at` of an image that begins with a page: it jumps to the
+   * address in the 8 bytes at offset `slot`, with the index in the register where the stub COMPILE expects it.
+   */
+  writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void;
+  /** Size in bytes of such an entry. */
+  readonly lazyEntryBytes: number;
+  /** Where the slots lead at first; absent where only JavaScript compiles lazy bodies. */
+  readonly lazyGate?: LazyGate;
+  /**
    * On-stack replacement; absent where it is not supported.
    *
    * @see LoopEntryTarget
@@ -161,6 +170,15 @@ export interface Target {
    * result is then void). Undefined if the signature does not fit (`hasFastEntry`).
    */
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
+}
+
+/** The code through which an image's entries lead to machine code that compiles a body (baseline/lazy_routine.ts). */
+export interface LazyGate {
+  readonly bytes: number;
+  /** Offset in the gate of the code that lets the stub COMPILE do that: LAZY_BLOCK.SLOW. */
+  readonly slow: number;
+  /** Writes the gate at offset `at`; the block is at offset `block`, and the stub at `stub`. */
+  write(code: Uint8Array, at: number, block: number, stub: number): void;
 }
 
 /** The entry of a parked baseline function into optimized code (engine/loop_entries.ts). */

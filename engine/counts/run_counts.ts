@@ -4,7 +4,8 @@
  * instrumentation.
  */
 import { decodeModule } from "../binary/decode.ts";
-import { shortName, type SourcePlace } from "../errors.ts";
+import { shortName } from "../base/guest_stack.ts";
+import type { SourcePlace } from "../errors.ts";
 import { type CountSite, readCounter } from "../instrument/count_module.ts";
 import { type ReadSourceMap, sourcePlaces } from "../runtime/traps/source_places.ts";
 import { parseModule } from "../text/parse_module.ts";
@@ -74,7 +75,7 @@ class Names {
   }
 
   #body(func: number): RawBytes {
-    return this.#module.funcs[func - this.#imported]!.body;
+    return this.#module.funcs[func - this.#imported].body;
   }
 
   of({ func, offset }: CountSite): CountedPlace {

@@ -12,6 +12,7 @@ const NAMED_STUBS = new Map<number, string>([
   [STUB.POLL, "poll"],
   [STUB.CONSTANTS, "constants"],
   [STUB.ALLOCATE, "allocate"],
+  [STUB.COMPILE, "compile"],
 ]);
 
 /** The name of the stub with this number. */

@@ -89,7 +89,7 @@ class Mutator implements HeapRoots {
   constructor(seed: number) {
     this.#random = generator(seed);
     this.heap = new Heap(host, this, (control) => collectorCode(store, collectorModule(store), control));
-    this.heap.types.define(IDS);
+    this.heap.types.define(IDS, true);
   }
 
   below(n: number): number {

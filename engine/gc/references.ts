@@ -18,6 +18,8 @@
 export interface Sharer {
   /** Keeps `other` alive as long as itself. */
   keepAlive(other: Sharer): void;
+  /** Whether it keeps `other` alive already, as an instance does itself and a table the instances that use it. */
+  keepsAlive(other: Sharer): boolean;
 }
 
 interface Holder {

@@ -21,6 +21,9 @@ export class TypeTable {
   /** Views of the table, by chunks of CHUNK_BYTES. */
   readonly #views: Uint32Array[] = [];
   readonly #defined: boolean[] = [];
+  /** Types without descriptors, until descriptors are read. */
+  readonly #noted = new Set<number>();
+  #isRead = false;
   /** The area of long bitmaps and deep displays. */
   #side: { address: number; u32: Uint32Array; used: number } | undefined;
 
@@ -40,8 +43,18 @@ export class TypeTable {
     this.#capacity = capacity;
   }
 
-  /** Makes sure that the types `ids` and all above them have descriptors. */
-  define(ids: Int32Array): void {
+  /**
+   * Makes sure that the types `ids` and all above them have descriptors, from the first code on that reads descriptors
+   * (`isRead`): before, their ids are noted, because most programs never create or cast a reference.
+   */
+  define(ids: Int32Array, isRead: boolean): void {
+    if (!isRead && !this.#isRead) {
+      for (const id of ids) this.#noted.add(id);
+      return;
+    }
+    this.#isRead = true;
+    for (const id of this.#noted) if (!this.#defined[id]) this.#write(id);
+    this.#noted.clear();
     for (const id of ids) if (!this.#defined[id]) this.#write(id);
   }
 

@@ -144,7 +144,7 @@ export abstract class BaseHost<System extends SystemFacts> {
   boundCalls<Name extends string>(
     text: Uint8Array,
     offsets: Readonly<Record<Name, number>>,
-    pointer: number,
+    pointer: number | Readonly<Record<Name, number>>,
   ): Record<Name, () => number> {
     return this.keepingRanges(() => (this.#entry ??= this.openEntry()).boundCalls(text, offsets, pointer));
   }

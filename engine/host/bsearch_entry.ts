@@ -16,7 +16,7 @@
  * convention" of Microsoft's documentation.
  */
 import type { Ffi, ForeignSignature } from "./ffi.ts";
-import type { CodeEntry } from "./code_entry.ts";
+import { type CodeEntry, pointerOf } from "./code_entry.ts";
 import type { NativeFunction, NativeSymbol, NativeType } from "./host.ts";
 
 const SEARCH = {
@@ -75,7 +75,7 @@ function emitBoundThunk(code: ThunkCode, arch: Arch, target: number): number {
     code.put(0x31, 0xc0); // xor eax, eax
     code.put(0xc3); // ret
   } else {
-    code.word(0xa9bf7be1); // stp x1, x30, [sp, #-16]!
+    code.word(0xa9bf7be1); // stp x1, x30, [sp, #-16]
     code.call(arch, target);
     code.word(0xa8c17be1); // ldp x1, x30, [sp], #16
     code.word(0xb9000020); // str w0, [x1]
@@ -106,7 +106,7 @@ function emitBlockThunk(code: ThunkCode, arch: Arch, { offset, params, result }:
   }
   if (arch === "x64") code.put(0x53, 0x48, 0x89, 0xfb); // push rbx; mov rbx, rdi
   else {
-    code.word(0xa9bf7bf3); // stp x19, x30, [sp, #-16]!
+    code.word(0xa9bf7bf3); // stp x19, x30, [sp, #-16]
     code.word(0xaa0003f3); // mov x19, x0
   }
   let integer = 0;
@@ -133,7 +133,7 @@ function emitLoad(code: ThunkCode, arch: Arch, k: number, to: { integer: number 
     return;
   }
   if ("integer" in to) {
-    const [rex, register] = X64_INTEGERS[to.integer]!;
+    const [rex, register] = X64_INTEGERS[to.integer];
     code.put(rex, 0x8b, 0x83 | (register << 3)); // mov register, [rbx + disp32]
   } else code.put(0xf2, 0x0f, 0x10, 0x83 | (to.float << 3)); // movsd xmm, [rbx + disp32]
   code.word(8 * k);
@@ -194,7 +194,7 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
     const types = params as readonly Exclude<NativeType, "void">[];
     return (...args) => {
       types.forEach((type, k) =>
-        void ((views[type] as { [at: number]: number | bigint })[wordsOf[type] * k] = args[k]!)
+        void ((views[type] as { [at: number]: number | bigint })[wordsOf[type] * k] = args[k])
       );
       bsearch(block, block, 1n, 1n, code);
       return result === "void" ? undefined : views[result][0];
@@ -211,7 +211,11 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
       for (const name in symbols) functions[name] = callThrough(symbols[name], BigInt(base + starts[name]));
       return functions;
     },
-    boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
+    boundCalls: <Name extends string>(
+      text: Uint8Array,
+      offsets: Readonly<Record<Name, number>>,
+      pointer: number | Readonly<Record<Name, number>>,
+    ) => {
       const code = new ThunkCode(text);
       const starts = {} as Record<Name, number>;
       for (const name in offsets) starts[name] = comparison(code, emitBoundThunk(code, arch, offsets[name]));
@@ -220,7 +224,8 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
       const result = new Int32Array(memory.view(at, 8));
       const calls = {} as Record<Name, () => number>;
       for (const name in offsets) {
-        calls[name] = ownClosure(bsearch, BigInt(pointer), BigInt(at), BigInt(base + starts[name]), result);
+        const bound = BigInt(pointerOf(pointer, name));
+        calls[name] = ownClosure(bsearch, bound, BigInt(at), BigInt(base + starts[name]), result);
       }
       return calls;
     },
@@ -237,7 +242,7 @@ function ownClosure(
 ): () => number {
   const call = (): number => {
     bsearch(pointer, at, 1n, 1n, code);
-    return result[0]!;
+    return result[0];
   };
   try {
     const text = "return () => { search(pointer, at, 1n, 1n, code); return result[0]; };";

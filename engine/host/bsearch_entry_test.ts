@@ -2,7 +2,7 @@
  * Machine code entered through bsearch, on this system's own C library: parameters and results of every type, bound
  * calls, and the whole engine in a process whose record of the system asks for this way.
  */
-import { equal, throws } from "node:assert/strict";
+import { deepEqual, equal, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { CHILD_TIMEOUT, runtimeCommand } from "../../tests/support/host_arguments.ts";
 import { denoFfi } from "./deno.ts";
@@ -55,6 +55,13 @@ Deno.test({
     equal(count(), 2);
     equal(back(), -7);
     equal(words[0], 1);
+    // A pointer for each function, by the loader as well.
+    for (const entry of [here, posixHost(denoFfi())]) {
+      const calls = entry.boundCalls(text, { count: 0, back: 5 }, { count: at + 4, back: at + 8 });
+      calls.count();
+      calls.back();
+    }
+    deepEqual([...words], [1, 2, -2, 0]);
   },
 });
 

@@ -54,13 +54,13 @@ const X64 = Uint8Array.of(
 // deno-fmt-ignore
 const ARM64 = Uint32Array.of(
   // int call(block: x0)
-  0xa9bf7bf3, // stp x19, x30, [sp, #-16]!
+  0xa9bf7bf3, // stp x19, x30, [sp, #-16]
   0xaa0003f3, // mov x19, x0
   0xa9400268, // ldp x8, x0, [x19]
   0xa9410a61, // ldp x1, x2, [x19, #16]
   0xa9421263, // ldp x3, x4, [x19, #32]
   0xa9432665, // ldp x5, x9, [x19, #48]
-  0xf81f0fe9, // str x9, [sp, #-16]!
+  0xf81f0fe9, // str x9, [sp, #-16]
   0xd63f0100, // blr x8
   0x910043ff, // add sp, sp, #16
   0xb9404a69, // ldr w9, [x19, #72]
@@ -104,12 +104,12 @@ export function cCalls(host: Host): CCall {
 function callsThrough(host: Host, errnoFunction: string): CCall {
   const base = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
   const words = new BigInt64Array(host.view(base, BLOCK.SIZE));
-  words[BLOCK.ERRNO >> 3] = BigInt(host.functionAddresses([errnoFunction])[errnoFunction]!);
+  words[BLOCK.ERRNO >> 3] = BigInt(host.functionAddresses([errnoFunction])[errnoFunction]);
   const { call } = host.boundCalls(CALL_CODE[host.arch], { call: 0 }, base);
   return ({ address, isInt, variadic }, args) => {
     words[BLOCK.FUNCTION >> 3] = BigInt(address);
     words[BLOCK.IS_INT >> 3] = isInt ? 1n : 0n;
-    for (let k = 0; k < args.length; k++) words[(BLOCK.ARGUMENTS >> 3) + k] = BigInt(args[k]!);
+    for (let k = 0; k < args.length; k++) words[(BLOCK.ARGUMENTS >> 3) + k] = BigInt(args[k]);
     if (variadic !== undefined) words[BLOCK.VARIADIC >> 3] = BigInt(args[variadic] ?? 0);
     call();
     return Number(words[BLOCK.RESULT >> 3]);

@@ -89,6 +89,68 @@ export class OpenChunk {
   }
 }
 
+/** Size in bytes of the views of a growing chunk: the JavaScript engine counts them as its own memory. */
+const VIEW_BYTES = 1 << 20;
+
+/** A chunk to which code is added piece by piece; its other pages are not accessible. */
+export class GrowingChunk {
+  readonly address: number;
+  readonly capacity: number;
+  /** Distance in bytes from the chunk's start to the poll page. */
+  readonly pollDistance: number;
+  readonly #host: Host;
+  readonly #maintain: CacheMaintenance | undefined;
+  /** A view of a part of the chunk, from offset `#viewAt` on. */
+  #view: Uint8Array = new Uint8Array();
+  #viewAt = 0;
+  /** Called when the chunk is freed. */
+  onRelease: (() => void) | undefined;
+
+  /** Created by `CodeArena.openGrowing`. */
+  constructor(
+    host: Host,
+    { address, capacity, pollPage }: { address: number; capacity: number; pollPage: number },
+    maintain: CacheMaintenance | undefined,
+  ) {
+    this.#host = host;
+    this.address = address;
+    this.pollDistance = pollPage - address;
+    this.capacity = capacity;
+    this.#maintain = maintain;
+  }
+
+  /**
+   * Writes code at `offset`; no thread may execute code of these pages, which are executable afterwards. Throws
+   * RangeError and changes nothing where the system refuses access.
+   */
+  write(offset: number, code: Uint8Array): void {
+    const { pageSize } = this.#host;
+    const at = this.address + offset;
+    const first = at - at % pageSize;
+    const size = chunkSize(this.#host, at + code.length - first);
+    this.#host.protect(first, size, PROT.READ | PROT.WRITE);
+    this.#open(offset, code.length).set(code, offset - this.#viewAt);
+    this.#host.protect(first, size, PROT.READ | PROT.EXEC);
+    this.#maintain?.(at, at + code.length);
+  }
+
+  /** Makes the `bytes` bytes from `offset` on, whole pages without code, writable for good. Throws RangeError. */
+  data(offset: number, bytes: number): Uint32Array {
+    this.#host.protect(this.address + offset, bytes, PROT.READ | PROT.WRITE);
+    return new Uint32Array(this.#host.view(this.address + offset, bytes));
+  }
+
+  /** A view that contains the `bytes` bytes at `offset`. */
+  #open(offset: number, bytes: number): Uint8Array {
+    if (offset < this.#viewAt || offset + bytes > this.#viewAt + this.#view.length) {
+      const size = Math.min(Math.max(bytes, VIEW_BYTES), this.capacity - offset);
+      this.#view = new Uint8Array(this.#host.view(this.address + offset, size));
+      this.#viewAt = offset;
+    }
+    return this.#view;
+  }
+}
+
 export class CodeArena {
   readonly start: number;
   /**
@@ -105,6 +167,9 @@ export class CodeArena {
   /** The number of dropped ranges by the addresses of their chunks. */
   readonly #dropped = new Map<number, number>();
   #droppedCount = 0;
+  /** The growing chunks by address. */
+  readonly #growing = new Map<number, GrowingChunk>();
+  #growingBytes = 0;
 
   constructor(host: Host, maintain?: CacheMaintenance) {
     this.#host = host;
@@ -161,6 +226,22 @@ export class CodeArena {
     }
     if (size >= LARGE_FROM) this.#host.preferLargePages(at, size);
     return new OpenChunk(this, this.#host, at, size);
+  }
+
+  /**
+   * Takes a chunk of at least `bytes`, to which code is added as it is needed; undefined if the arena is too full, or
+   * if such chunks would take more than half of it: most of their pages are never used.
+   */
+  openGrowing(bytes: number): GrowingChunk | undefined {
+    const size = this.chunkSize(bytes);
+    const taken = this.#growingBytes + size;
+    const isRoom = size <= this.end - this.#next && taken <= (this.end - this.start) / 2;
+    if (this.#host.os !== "linux" || !isRoom) return undefined;
+    const place = { address: this.allocate(size), capacity: size, pollPage: this.pollPage };
+    const chunk = new GrowingChunk(this.#host, place, this.#maintain);
+    this.#growing.set(place.address, chunk);
+    this.#growingBytes += size;
+    return chunk;
   }
 
   /** Makes the first `bytes` bytes of an open chunk of `capacity` bytes executable and frees the others. */
@@ -256,9 +337,19 @@ export class CodeArena {
     }).filter(({ size }) => size > 0);
   }
 
+  /** Ends the growth of the chunk at `address`, if it is a growing one. */
+  #closeGrowing(address: number): void {
+    const chunk = this.#growing.get(address);
+    if (chunk === undefined) return;
+    this.#growing.delete(address);
+    this.#growingBytes -= chunk.capacity;
+    chunk.onRelease?.();
+  }
+
   /** Frees a chunk of `bytes` and drops its pages. Where the system refuses, the chunk is never reused. */
   release(address: number, bytes: number): void {
     const size = this.chunkSize(bytes);
+    this.#closeGrowing(address);
     if (!this.#revoke(address, size)) return;
     this.#droppedCount -= this.#dropped.get(address) ?? 0;
     this.#dropped.delete(address);

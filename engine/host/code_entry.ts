@@ -6,3 +6,8 @@ import type { Host } from "./host.ts";
 
 /** The parts of a host that depend on the way into machine code. */
 export type CodeEntry = Pick<Host, "nativeLibrary" | "boundCalls">;
+
+/** The pointer to which `boundCalls` binds the function `name`. */
+export function pointerOf<Name extends string>(pointer: number | Readonly<Record<Name, number>>, name: Name): number {
+  return typeof pointer === "number" ? pointer : pointer[name];
+}

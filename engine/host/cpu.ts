@@ -87,24 +87,55 @@ export function cpuFeatures(host: Host): ReadonlySet<string> {
   return known ??= host.releasingOnError(() => host.arch === "x64" ? probeX64(host) : probeArm64(host));
 }
 
+/**
+ * A probe for a library with other code: a function of one pointer, which writes its results `offset` bytes after it.
+ * undefined if the features are known.
+ */
+export function probeCode({ arch, system }: Host, offset: number): Uint8Array | undefined {
+  if (known !== undefined || (arch === "arm64" && system.arm64Features !== undefined)) return undefined;
+  const start = arch === "x64" ? [0x48, 0x81, 0xc7, 0, 0, 0, 0] : [0, 0, 0, 0]; // add rdi, offset
+  const probe = arch === "x64" ? X64_PROBE : ARM64_PROBE;
+  const code = new Uint8Array(start.length + probe.length);
+  code.set(start);
+  code.set(probe, start.length);
+  const view = new DataView(code.buffer);
+  if (arch === "x64") view.setInt32(3, offset, true);
+  else view.setUint32(0, 0x91000000 | (offset << 10), true); // add x0, x0, offset
+  return code;
+}
+
+/** Takes the results of {@linkcode probeCode}. */
+export function noteProbe({ arch }: Host, results: Uint32Array): void {
+  known = arch === "x64" ? featuresX64(results) : featuresArm64(results);
+}
+
 function probeX64(host: Host): ReadonlySet<string> {
+  return featuresX64(probed(host, X64_PROBE));
+}
+
+/** The results of `probe`. */
+function probed(host: Host, probe: Uint8Array): Uint32Array {
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.runOnce(X64_PROBE, page);
+  host.runOnce(probe, page);
   const words = new Uint32Array(host.view(page, 16)).slice();
   host.release(page, host.pageSize);
-  const avxState = (words[3]! & 6) === 6;
+  return words;
+}
+
+function featuresX64(words: Uint32Array): ReadonlySet<string> {
+  const avxState = (words[3] & 6) === 6;
   const found = new Set<string>();
   for (const [word, bit, name, needsAvx] of X64_FEATURES) {
-    if ((words[word]! >>> bit) & 1 && (!needsAvx || avxState)) found.add(name);
+    if ((words[word] >>> bit) & 1 && (!needsAvx || avxState)) found.add(name);
   }
   return found;
 }
 
 function probeArm64(host: Host): ReadonlySet<string> {
   if (host.system.arm64Features !== undefined) return new Set(host.system.arm64Features);
-  const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.runOnce(ARM64_PROBE, page);
-  const words = new Uint32Array(host.view(page, 8)).slice();
-  host.release(page, host.pageSize);
-  return new Set(((words[0]! >>> ATOMIC_FIELD) & 15) >= 2 ? ["lse"] : []);
+  return featuresArm64(probed(host, ARM64_PROBE));
+}
+
+function featuresArm64(words: Uint32Array): ReadonlySet<string> {
+  return new Set(((words[0] >>> ATOMIC_FIELD) & 15) >= 2 ? ["lse"] : []);
 }

@@ -185,13 +185,13 @@ export function darwinMachine(host: Host, call: CCall, scratch: number): DarwinM
   const names = Object.keys(FUNCTIONS) as DarwinFunction[];
   const addresses = host.functionAddresses(names.map((name) => symbolOf(name, host.arch)));
   const functions = Object.fromEntries(names.map((name) => [name, {
-    address: addresses[symbolOf(name, host.arch)]!,
+    address: addresses[symbolOf(name, host.arch)],
     isInt: FUNCTIONS[name][2],
     variadic: variadicOf(name),
   }]));
   return {
     arch: host.arch,
-    call: (name, ...args) => call(functions[name]!, args),
+    call: (name, ...args) => call(functions[name], args),
     view: (address, bytes) => new DataView(host.view(address, bytes)),
     scratch,
   };

@@ -160,7 +160,7 @@ const ARM64 = Uint32Array.of(
   0xc89ffe6a, // stlr x10, [x19]
   0x17ffffd9, // b look
   // int arm(state: x0)
-  0xa9bf7bf3, // stp x19, x30, [sp, #-16]!
+  0xa9bf7bf3, // stp x19, x30, [sp, #-16]
   0xaa0003f3, // mov x19, x0
   0x52800100, // mov w0, #8
   0xf9402e69, // ldr x9, [x19, #88]
@@ -198,7 +198,7 @@ const ARM64 = Uint32Array.of(
   0x17fffff5, // b again
   // fired: open the page
   0xd5033f5f, // clrex
-  0xa9bf7bf3, // stp x19, x30, [sp, #-16]!
+  0xa9bf7bf3, // stp x19, x30, [sp, #-16]
   0xaa0903f3, // mov x19, x9
   0xa9428660, // ldp x0, x1, [x19, #40]
   0x52800022, // mov w2, #1

@@ -84,13 +84,13 @@ export interface Host {
   /** Runs `text`, a position-independent function of one pointer, once; avoids opening a library where possible. */
   runOnce(text: Uint8Array, pointer: number): void;
   /**
-   * Binds the functions at `offsets` to the constant `pointer`, their only parameter. The results are i32. `call` and
-   * `resume` have this shape, the fastest way into machine code.
+   * Binds the functions at `offsets` to the constant `pointer`, their only parameter, or to one each. The results are
+   * i32. `call` and `resume` have this shape, the fastest way into machine code.
    */
   boundCalls<Name extends string>(
     text: Uint8Array,
     offsets: Readonly<Record<Name, number>>,
-    pointer: number,
+    pointer: number | Readonly<Record<Name, number>>,
   ): Record<Name, () => number>;
 
   /** Addresses of functions of the system's libraries. Throws an Error for one that it lacks. */
@@ -121,4 +121,9 @@ export interface Host {
   signalHandler(signal: number): number;
   /** Ensures that the calling thread has an alternate signal stack. */
   ensureSignalStack(): void;
+
+  /**
+   * Random bytes of this process: the same in every realm, and unknown to programs that cannot make native calls.
+   */
+  processSecret(): Uint8Array;
 }

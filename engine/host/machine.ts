@@ -58,7 +58,7 @@ function libcOf(path: string): string | undefined {
 }
 
 /** The C library that the first bytes of an ELF executable name. */
-export function libcOfHeader(header: Uint8Array): "musl" | "gnu" {
-  // Node runs its decoder of Latin-1 as JavaScript, cold at this point.
-  return String.fromCharCode(...header).includes("/ld-musl-") ? "musl" : "gnu";
+export function libcOfHeader(header: Uint8Array<ArrayBuffer>): "musl" | "gnu" {
+  // A search in native code: Node runs its decoder of Latin-1 as JavaScript, cold at this point.
+  return nodeModule("node:buffer").Buffer.from(header.buffer).includes("/ld-musl-") ? "musl" : "gnu";
 }

@@ -8,7 +8,7 @@
  */
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi } from "./ffi.ts";
-import type { CodeEntry } from "./code_entry.ts";
+import { type CodeEntry, pointerOf } from "./code_entry.ts";
 import type { NativeSymbol } from "./host.ts";
 import { SystemError } from "./system_error.ts";
 
@@ -83,11 +83,15 @@ export function objectEntry(ffi: Ffi, files: CodeFiles): CodeEntry {
   };
   return {
     nativeLibrary,
-    boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
+    boundCalls: <Name extends string>(
+      text: Uint8Array,
+      offsets: Readonly<Record<Name, number>>,
+      pointer: number | Readonly<Record<Name, number>>,
+    ) => {
       const symbols = {} as Record<Name, NativeSymbol>;
       let bound = text;
       for (const name in offsets) {
-        const next = withBoundEntry(bound, offsets[name], pointer, ffi.arch);
+        const next = withBoundEntry(bound, offsets[name], pointerOf(pointer, name), ffi.arch);
         bound = next.text;
         symbols[name] = { offset: next.entry, params: [], result: "i32" };
       }

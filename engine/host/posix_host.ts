@@ -27,6 +27,14 @@ const DLSYM = {
   dlsym: { params: ["i64", "buffer"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
+const AUXILIARY_VECTOR = {
+  getauxval: { params: ["i64"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
+/** The entry of the auxiliary vector with the address of 16 random bytes. */
+const AT_RANDOM = 25;
+const AT_RANDOM_BYTES = 16;
+
 const SIGNAL_STACK_BYTES = 1 << 16;
 
 /** The record of the FFI's operating system, which has mmap and signals. */
@@ -155,6 +163,21 @@ class PosixHost extends PosixMemory implements Host {
     const result = this.calls.sigaltstack(this.system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
     if (result !== 0) this.release(stack, SIGNAL_STACK_BYTES);
     this.#checkStack(result);
+  }
+
+  processSecret(): Uint8Array {
+    return this.#secret ??= this.#readSecret();
+  }
+  #secret: Uint8Array | undefined;
+
+  #readSecret(): Uint8Array {
+    const { libc, randomVariable } = this.system;
+    if (randomVariable !== undefined) {
+      const { name, bytes } = randomVariable;
+      return new Uint8Array(this.ffi.view(this.functionAddresses([name])[name], bytes)).slice(0, bytes);
+    }
+    const address = Number(this.ffi.open(libc, AUXILIARY_VECTOR).getauxval(BigInt(AT_RANDOM)));
+    return new Uint8Array(this.ffi.view(address, AT_RANDOM_BYTES)).slice();
   }
 
   #checkStack(result: number): void {

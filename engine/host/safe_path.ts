@@ -5,7 +5,7 @@
  * Windows has access control lists in place of permission bits, so nothing is checked there; lists of other systems
  * count only as far as the permission bits show them.
  */
-import { type FileFacts, linkFacts, linkTarget } from "./files.ts";
+import { type FileFacts, linkFacts, linkTarget, readFile } from "./files.ts";
 import { currentDirectory, currentUser } from "./process.ts";
 
 /** Permission bits: writing by the group and by others; entries of a directory can be renamed by their owners only. */
@@ -28,9 +28,48 @@ function ownedBy(uid: number): string | undefined {
 function openTo(uid: number, gid: number, mode: number): string | undefined {
   if (currentUser() === undefined) return undefined;
   if ((mode & OTHERS_WRITE) !== 0) return "can be written by every user";
-  // A group with the number of its user is that user's own, as most systems set it up.
-  if ((mode & GROUP_WRITES) !== 0 && gid !== uid && gid !== 0) return `can be written by the group ${gid}`;
-  return undefined;
+  if ((mode & GROUP_WRITES) === 0) return undefined;
+  // A group with the number of its user is that user's own, as most systems set it up, unless others were added to it.
+  if (gid !== uid && gid !== 0) return `can be written by the group ${gid}`;
+  const member = otherMember(gid);
+  return member && `can be written by the user ${member} of the group ${gid}`;
+}
+
+const others = new Map<number, string | undefined>();
+
+/**
+ * A member of a group other than the user and root, by the system's files of groups and users; users of directory
+ * services are members only where these files name them.
+ */
+function otherMember(group: number): string | undefined {
+  if (!others.has(group)) {
+    others.set(group, memberBesides(currentUser()!, group, textOf("/etc/group"), textOf("/etc/passwd")));
+  }
+  return others.get(group);
+}
+
+/**
+ * The name of a member of `group` other than the user `own` and root; undefined if there is none. A user is a member if
+ * the line of the group names it, or if the group is its primary one; of the group 0, which system accounts have, only
+ * named members count.
+ */
+export function memberBesides(own: number, group: number, groups: string, users: string): string | undefined {
+  const accounts = users.split("\n").map((line) => line.split(":"));
+  const isOther = ([, , uid]: readonly string[]) => uid !== "0" && uid !== `${own}`;
+  const primary = accounts.find((account) => account[3] === `${group}` && isOther(account));
+  if (primary !== undefined && group !== 0) return primary[0];
+  const named = groups.split("\n").map((line) => line.split(":")).filter(([, , gid]) => gid === `${group}`)
+    .flatMap(([, , , members = ""]) => members.split(",")).filter((name) => name !== "");
+  return named.find((name) => isOther(accounts.find((account) => account[0] === name) ?? []));
+}
+
+/** The text of a file; empty if it does not exist or cannot be read. */
+function textOf(path: string): string {
+  try {
+    return new TextDecoder().decode(readFile(path));
+  } catch {
+    return "";
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
-import { replaceableBy, writableBy } from "./safe_path.ts";
+import { memberBesides, replaceableBy, writableBy } from "./safe_path.ts";
 
 const OTHER = 65534;
 
@@ -73,4 +73,25 @@ Deno.test({
   assert.equal(ofGroup, "/a can be written by the group 12");
   assert.equal(writableBy({ uid: OTHER, gid: OTHER, mode: 0o600 }), `belongs to another user (${OTHER})`);
   assert.equal(writableBy({ uid: 0, gid: 0, mode: 0o775 }), undefined);
+});
+
+Deno.test("a group is its user's own only if it has no other members", () => {
+  const users =
+    "root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/:\nben:x:1001:1001::/:\ncy:x:1002:1000::/:\nhalt:x:7:0::/:\n";
+  const rows: [own: number, group: number, groups: string, expected: string | undefined][] = [
+    [1001, 1001, "ben:x:1001:", undefined],
+    [1001, 1001, "ben:x:1001:ben,root", undefined],
+    [1001, 1001, "ben:x:1001:root,ana", "ana"],
+    [1001, 1001, "ben:x:1001:ben,remote", "remote"],
+    [1001, 1001, "ben:x:1001:\nsecond:x:1001:ana", "ana"],
+    [1001, 1001, "ben:x:10010:ana", undefined],
+    [1000, 1000, "ana:x:1000:", "cy"],
+    [1001, 1001, "", undefined],
+    [1001, 0, "root:x:0:", undefined],
+    [1001, 0, "root:x:0:ana", "ana"],
+    [0, 0, "root:x:0:root", undefined],
+  ];
+  for (const [own, group, groups, expected] of rows) {
+    assert.equal(memberBesides(own, group, groups, users), expected, `user ${own}, ${groups}`);
+  }
 });

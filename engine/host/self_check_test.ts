@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChildOutcome, requireSelfTest } from "./self_check.ts";
 import { SYSTEMS } from "./systems.ts";
+import { CHILD_TIMEOUT } from "../../tests/support/host_arguments.ts";
 
 const MAC = { name: "deno", arch: "arm64", system: SYSTEMS.darwin } as const;
 const GOOD: ChildOutcome = { status: 0, signal: null, stderr: "" };
@@ -60,7 +61,7 @@ Deno.test({
         spawnSync(Deno.execPath(), ["run", "--no-prompt", ...permissions, "--no-check", "-"], {
           input: program,
           encoding: "utf8",
-          timeout: 120_000,
+          timeout: CHILD_TIMEOUT,
           env: { ...Deno.env.toObject(), NO_COLOR: "1", TMPDIR: folder },
         });
       for (const permissions of [["--allow-ffi"], ["--allow-ffi", "--allow-env"]]) {

@@ -82,6 +82,11 @@ export interface PosixFacts extends SystemFacts {
   readonly invalidateInstructions: string | undefined;
   /** The function that returns the address of errno. */
   readonly errnoFunction: string;
+  /**
+   * The variable of the C library that holds random bytes of the process, and their number; undefined where the
+   * auxiliary vector has their address.
+   */
+  readonly randomVariable: { readonly name: string; readonly bytes: number } | undefined;
   readonly SIGACTION_SIZE: number;
   /**
    * A struct sigaction with SA_SIGINFO | SA_ONSTACK, an empty mask, and SA_NODEFER; for a timer's signal, which comes
@@ -112,6 +117,7 @@ const LINUX: PosixFacts = {
   mapsCode: true,
   invalidateInstructions: undefined,
   errnoFunction: "__errno_location",
+  randomVariable: undefined,
   hasSystemCalls: true,
   unnamedFileCall: "memfd_create",
   arm64Features: undefined, // Linux emulates reads of the identification registers
@@ -162,6 +168,7 @@ const DARWIN: PosixFacts = {
   mapsCode: false,
   invalidateInstructions: "sys_icache_invalidate",
   errnoFunction: "__error",
+  randomVariable: { name: "__stack_chk_guard", bytes: 8 },
   hasSystemCalls: false,
   unnamedFileCall: "mkstemp",
   arm64Features: ["lse"],

@@ -3,9 +3,10 @@
  * code sleeps until the deadline and then revokes access to the poll page; the next poll of the compiled code faults,
  * which becomes the trap.
  *
- * In: the page that interruptible code reads. Out: `arm` and `disarm`, about a microsecond together if the thread stays
- * asleep; it is woken only for a deadline earlier than its next wake-up. Invariant: after `disarm` the page is
- * readable.
+ * In: the page that interruptible code reads, memory for the state, and the routines, which are in the guest thread's
+ * library, since opening another one would take longer than starting the thread. Out: `arm` and `disarm`, about a
+ * microsecond together if the thread stays asleep; it is woken only for a deadline earlier than its next wake-up.
+ * Invariant: after `disarm` the page is readable.
  *
  * The thread and the two routines share state (WATCH). DEADLINE is 0 for none, IS_FIRING while the page is being
  * closed, HAS_FIRED when it is closed, and otherwise a time of a monotonic clock in nanoseconds; every change of it is
@@ -13,9 +14,9 @@
  * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
 import type { CodeArena } from "./code_arena.ts";
-import { type Host, PROT } from "./host.ts";
+import type { Host } from "./host.ts";
 import { SYSTEM_PARTS, type SystemWatchdog } from "./system_parts.ts";
-import { WATCHDOG_CODE } from "./watchdog_code.ts";
+import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */
 export const WATCH = {
@@ -33,12 +34,27 @@ export const WATCH = {
   /** The signals that the thread blocks: all. */
   SIGNALS: 64,
   // From 72 on, macOS and Windows have words of their own (darwin_watchdog_code.ts, windows_code.ts).
+  /** An upper bound of its size. */
+  SIZE: 1024,
 } as const;
 
 /** The longest delay: a century; 292 years fit. */
 const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
 const LINUX_WATCHDOG: SystemWatchdog = { code: WATCHDOG_CODE };
+
+/** The machine code of this host's watchdog; undefined where there is none. */
+export function watchdogCode({ arch }: Host): WatchdogCode | undefined {
+  return (SYSTEM_PARTS?.watchdog ?? LINUX_WATCHDOG).code[arch];
+}
+
+/** The shared state, which is zero at first, and the routines of {@linkcode watchdogCode}, bound to it. */
+export interface WatchdogCalls {
+  readonly address: number;
+  readonly state: Uint32Array;
+  readonly arm: () => number;
+  readonly disarm: () => number;
+}
 
 /** The watchdog of one JavaScript realm. Its thread lives as long as the process. */
 export class Watchdog {
@@ -47,28 +63,26 @@ export class Watchdog {
   readonly #disarm: () => number;
 
   /** Starts the thread. Throws an Error where there is none, or where the system refuses it. */
-  static start(host: Host, arena: CodeArena): Watchdog {
-    return host.releasingOnError(() => new Watchdog(host, arena));
+  static start(host: Host, arena: CodeArena, calls: WatchdogCalls | undefined): Watchdog {
+    const code = watchdogCode(host);
+    if (code === undefined || calls === undefined) {
+      throw new Error(`Deadlines are not supported on ${host.os} for ${host.arch}`);
+    }
+    return host.releasingOnError(() => new Watchdog(host, arena, code, calls));
   }
 
-  private constructor(host: Host, arena: CodeArena) {
-    const { code: codes, prepare } = SYSTEM_PARTS?.watchdog ?? LINUX_WATCHDOG;
-    const watchdog = codes[host.arch];
-    if (watchdog === undefined) throw new Error(`Deadlines are not supported on ${host.os} for ${host.arch}`);
-    const { bytes, arm, disarm } = watchdog;
-    const state = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-    this.#u32 = new Uint32Array(host.view(state, host.pageSize));
+  private constructor(host: Host, arena: CodeArena, { bytes }: WatchdogCode, calls: WatchdogCalls) {
+    this.#u32 = calls.state;
+    this.#arm = calls.arm;
+    this.#disarm = calls.disarm;
     this.#setWord(WATCH.PAGE, arena.pollPage);
     this.#setWord(WATCH.PAGE_BYTES, host.pageSize);
     this.#u32.fill(0xffffffff, WATCH.SIGNALS >> 2, (WATCH.SIGNALS >> 2) + 2);
-    prepare?.(host, (offset, value) => this.#setWord(offset, value));
+    SYSTEM_PARTS?.watchdog.prepare?.(host, (offset, value) => this.#setWord(offset, value));
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
     try {
-      const calls = host.boundCalls(bytes, { arm, disarm }, state);
-      this.#arm = calls.arm;
-      this.#disarm = calls.disarm;
-      host.startThread(code, state);
+      host.startThread(code, calls.address);
     } catch (error) {
       arena.release(code, bytes.length);
       throw error;

@@ -215,9 +215,9 @@ function windowsMachine(host: Host): WindowsMachine {
       words[WINDOWS_BLOCK.FUNCTION >> 3] = BigInt(addresses[name]);
       args.forEach((value, k) => words[(WINDOWS_BLOCK.ARGUMENTS >> 3) + k] = BigInt(value));
       call();
-      return words[WINDOWS_BLOCK.RESULT >> 3]!;
+      return words[WINDOWS_BLOCK.RESULT >> 3];
     },
-    error: () => Number(words[WINDOWS_BLOCK.ERROR >> 3]! & 0xffffffffn),
+    error: () => Number(words[WINDOWS_BLOCK.ERROR >> 3] & 0xffffffffn),
     view: (address, bytes) => new DataView(host.view(address, bytes)),
     scratch: host.reserve(AT_INFO + INFO_BYTES, PROT.READ | PROT.WRITE),
   };

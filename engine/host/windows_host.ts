@@ -24,6 +24,11 @@ const THREADS = {
   CloseHandle: { params: ["i64"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
+/** Encodes a pointer with a random number of the process. */
+const ENCODING = {
+  EncodePointer: { params: ["i64"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
 const ENDING = {
   TerminateProcess: { params: ["i64", "i32"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
@@ -119,4 +124,16 @@ class WindowsHost extends WindowsMemory implements Host {
   }
 
   ensureSignalStack(): void {}
+
+  processSecret(): Uint8Array {
+    return this.#secret ??= this.#readSecret();
+  }
+  #secret: Uint8Array | undefined;
+
+  /** The random number has 32 bits; the addresses of libraries add theirs. */
+  #readSecret(): Uint8Array {
+    const { EncodePointer } = this.ffi.open("kernel32.dll", ENCODING);
+    const words = [BigInt(EncodePointer(0n)), ...LIBRARIES.map((name) => this.#library(name))];
+    return new Uint8Array(BigUint64Array.from(words, (word) => BigInt.asUintN(64, word)).buffer);
+  }
 }

@@ -18,7 +18,7 @@ export class Assembler extends ByteWriter {
 
   /** An instruction and its indices. */
   op(name: Mnemonic, ...indices: number[]): this {
-    const { prefix, code } = OPCODES[idOf(name)]!;
+    const { prefix, code } = OPCODES[idOf(name)];
     if (prefix === 0) this.u8(code);
     else {
       this.u8(prefix);

@@ -76,7 +76,7 @@ export function countModule(bytes: Uint8Array, maxPages?: number): CountedModule
   const memory = imported.memory + module.memories.length;
   const addresses = memoryAddresses(module);
   const funcs = module.funcs.map(({ typeIndex, body }, k) => {
-    const params = (module.types[typeIndex]!.composite as FuncType).params.length;
+    const params = (module.types[typeIndex].composite as FuncType).params.length;
     const code = new CountedBody(memory, imported.func + k, params, sites, addresses).write(body);
     requireBodySize(imported.func + k, body.bytes.length, code.length);
     return { typeIndex, body: { bytes: code, offset: 0 } };
@@ -193,7 +193,7 @@ class CountedBody extends Assembler {
       kind: "objects",
       func: this.#func,
       offset: at,
-      instruction: OPCODES[id]!.mnemonic,
+      instruction: OPCODES[id].mnemonic,
       index: imm.index,
     } as const;
     const counter = this.#sites.add(site, 2);

@@ -3,8 +3,9 @@
  * wasm position and unwind information. In: MachineCode with all relocations resolved. Out: code addresses and lookups
  * by program counter. Invariant: tables are sorted by offset, so lookups are binary searches.
  */
+import { grown } from "../base/columns.ts";
 import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
-import type { CodeArena, OpenChunk } from "../host/code_arena.ts";
+import type { CodeArena, GrowingChunk, OpenChunk } from "../host/code_arena.ts";
 
 /** The function and position of a program counter in an image. */
 interface CodeSite {
@@ -58,6 +59,8 @@ interface PlaceableCode {
   readonly tables: CodeTables;
   /** The memory of `bytes`, if they are at the place of the image. */
   readonly storage?: ImageStorage | undefined;
+  /** The place of the image, if code is added to it later. */
+  readonly growing?: GrowingChunk | undefined;
 }
 
 /** The columns of sites, in the order of the rows of MachineCode. */
@@ -113,52 +116,153 @@ export function codeTables(code: MachineCode): CodeTables {
   }) as CodeTables;
 }
 
-/** Index of `value` in the ascending `column`, or −1. */
-function indexOf(column: Int32Array, value: number): number {
+/** The code of a function that is added to an image, behind all other code. Offsets are those of the image. */
+interface LazyCode {
+  /** The defined function's index. */
+  readonly index: number;
+  readonly start: number;
+  readonly end: number;
+  /** Rows of call and trap sites (MachineCode). */
+  readonly calls: Int32Array;
+  readonly traps: Int32Array;
+}
+
+/** Index in `rows`, each of `width` words, ascending by the first one, of the row that begins with `offset`; or −1. */
+function rowAt(rows: Int32Array, width: number, offset: number): number {
   let low = 0;
-  let high = column.length - 1;
+  let high = rows.length / width - 1;
   while (low <= high) {
     const middle = (low + high) >> 1;
-    const at = column[middle];
-    if (at === value) return middle;
-    if (at < value) low = middle + 1;
+    const at = rows[middle * width];
+    if (at === offset) return middle * width;
+    if (at < offset) low = middle + 1;
     else high = middle - 1;
   }
   return -1;
 }
 
+/** The elements of both columns, in an array of the first one's type. */
+function joined<C extends Int32Array | Uint8Array>(first: C, second: ArrayLike<number>): C {
+  const all = grown(first, first.length + second.length);
+  all.set(second, first.length);
+  return all;
+}
+
 export class CodeImage {
   readonly base: number;
-  /** Bytes of code. */
-  readonly size: number;
-  readonly tables: CodeTables;
+  /** Bytes of code at most: code may be added. */
+  readonly capacity: number;
+  /** Adds code that has been placed and is not in the tables yet. */
+  update: (() => void) | undefined;
+  #size: number;
+  readonly #tables: CodeTables;
+  /** The code that was added, ascending, and the columns of all other code. */
+  readonly #lazy: LazyCode[] = [];
+  #own: Readonly<Record<string, Int32Array | Uint8Array>> | undefined;
   /** False once pages of replaced functions have been dropped: the code must not be read any more. */
   isComplete = true;
 
-  constructor(base: number, size: number, tables: CodeTables) {
+  constructor(base: number, size: number, tables: CodeTables, capacity: number = size) {
     this.base = base;
-    this.size = size;
-    this.tables = tables;
+    this.#size = size;
+    this.capacity = capacity;
+    this.#tables = tables;
+  }
+
+  /** Bytes of code so far. */
+  get size(): number {
+    this.update?.();
+    return this.#size;
+  }
+
+  get tables(): CodeTables {
+    this.update?.();
+    return this.#tables;
   }
 
   contains(address: number): boolean {
     return address >= this.base && address < this.base + this.size;
   }
 
+  /**
+   * Adds the code of a function, which has been placed. The columns of sites in `tables` are read anew after that, so
+   * they are for rare uses.
+   */
+  add(code: LazyCode): void {
+    this.#lazy.push(code);
+    this.#size = code.end;
+    const tables = this.#tables;
+    tables.functionStart[code.index] = code.start;
+    tables.functionEnd[code.index] = code.end;
+    this.#byStart = undefined;
+    if (this.#lazy.length > 1) return;
+    // From now on, the columns include those of the code that has been added.
+    this.#own = Object.fromEntries([...CALL_NAMES, ...TRAP_NAMES].map((name) => [name, tables[name]]));
+    this.#growColumns(CALL_NAMES, ({ calls }) => calls);
+    this.#growColumns(TRAP_NAMES, ({ traps }) => traps);
+  }
+
+  #growColumns(names: readonly SiteColumn[], rowsOf: (code: LazyCode) => Int32Array): void {
+    names.forEach((name, n) => {
+      let known = 0;
+      let column = this.#own![name];
+      const get = () => {
+        if (known === this.#lazy.length) return column;
+        known = this.#lazy.length;
+        column = joined(this.#own![name], columnOf(this.#lazy.map(rowsOf), names.length, n));
+        return column;
+      };
+      Object.defineProperty(this.#tables, name, { get, enumerable: true, configurable: true });
+    });
+  }
+
+  /**
+   * The added code that contains `offset`. Where one function ends and the next one begins, that is the end of a call
+   * in the first one, or an instruction that has `faulted` in the second.
+   */
+  #lazyAt(offset: number, faulted = false): LazyCode | undefined {
+    this.update?.();
+    const lazy = this.#lazy;
+    if (lazy.length === 0 || offset < lazy[0].start) return undefined;
+    let low = 0;
+    let high = lazy.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const { end } = lazy[middle];
+      if (end < offset || (faulted && end === offset)) low = middle + 1;
+      else high = middle;
+    }
+    return lazy[low];
+  }
+
   /** The call that returns to `address`, if the address is in this image. */
   callSiteAt(address: number): CodeSite | undefined {
+    const offset = address - this.base;
+    const lazy = this.#lazyAt(offset)?.calls;
+    if (lazy !== undefined) {
+      const row = rowAt(lazy, CALL_NAMES.length, offset);
+      return row < 0 ? undefined : { frame: lazy[row + 1], pos: lazy[row + 2], site: lazy[row + 3] };
+    }
     const { callReturn, callFrame, callPos, callSite } = this.tables;
-    const index = indexOf(callReturn, address - this.base);
+    const index = rowAt(callReturn, 1, offset);
     return index < 0 ? undefined : { frame: callFrame[index], pos: callPos[index], site: callSite[index] };
   }
 
   /** The same for the unwinder. */
   unwindSiteAt(address: number): UnwindSite | undefined {
+    const offset = address - this.base;
+    const lazy = this.#lazyAt(offset)?.calls;
+    if (lazy !== undefined) {
+      const row = rowAt(lazy, CALL_NAMES.length, offset);
+      return row < 0 ? undefined : this.#unwindSite(lazy[row + 1], lazy[row + 4], lazy[row + 5]);
+    }
     const { callReturn, callFrame, callLanding, callCross } = this.tables;
-    const index = indexOf(callReturn, address - this.base);
-    if (index < 0) return undefined;
-    const landing = callLanding[index];
-    return { frame: callFrame[index], landing: landing < 0 ? 0 : this.base + landing, cross: callCross[index] === 1 };
+    const index = rowAt(callReturn, 1, offset);
+    return index < 0 ? undefined : this.#unwindSite(callFrame[index], callLanding[index], callCross[index]);
+  }
+
+  #unwindSite(frame: number, landing: number, cross: number): UnwindSite {
+    return { frame, landing: landing < 0 ? 0 : this.base + landing, cross: cross === 1 };
   }
 
   /**
@@ -167,8 +271,15 @@ export class CodeImage {
    * first.
    */
   trapSiteAt(address: number, faulted: boolean): (CodeSite & { code: number }) | undefined {
+    const offset = address - this.base;
+    const lazy = this.#lazyAt(offset, faulted)?.traps;
+    if (lazy !== undefined) {
+      const row = rowAt(lazy, TRAP_NAMES.length, offset);
+      if (row < 0) return undefined;
+      return { code: lazy[row + 1], frame: lazy[row + 2], pos: lazy[row + 3], site: lazy[row + 4] };
+    }
     const { trapAt, trapCode, trapFrame, trapPos, trapSite } = this.tables;
-    let index = indexOf(trapAt, address - this.base);
+    let index = rowAt(trapAt, 1, offset);
     if (index < 0) return undefined;
     const twin = faulted ? index + 1 : index - 1;
     if (trapAt[twin] === trapAt[index]) index = twin;
@@ -198,6 +309,7 @@ export class CodeImage {
 export class ImagePlace {
   readonly #arena: CodeArena;
   #chunk: OpenChunk | undefined;
+  #growing: GrowingChunk | undefined;
 
   constructor(arena: CodeArena) {
     this.#arena = arena;
@@ -209,8 +321,24 @@ export class ImagePlace {
     return this.#chunk = this.#arena.open(bytes);
   };
 
-  /** Makes the image of finished code, which is in the open chunk if `storage` is that chunk. */
-  place({ bytes, tables, storage }: PlaceableCode): CodeImage {
+  /** Opens a chunk for code that is added lazily; undefined if that is not possible. */
+  readonly openGrowing = (bytes: number): GrowingChunk | undefined => {
+    this.release();
+    return this.#growing = this.#arena.openGrowing(bytes);
+  };
+
+  /**
+   * Makes the image of finished code, which is in the open chunk if `storage` is that chunk, and belongs into the
+   * growing chunk `growing`, if there is one.
+   */
+  place({ bytes, tables, storage, growing }: PlaceableCode): CodeImage {
+    if (growing !== undefined) {
+      const { address, capacity } = growing;
+      resolvePolls(bytes, address, tables.pollAt, this.#arena.pollPage);
+      growing.write(0, bytes);
+      this.#growing = undefined;
+      return new CodeImage(address, bytes.length, tables, capacity);
+    }
     const chunk = this.#chunk;
     if (chunk === undefined || storage !== chunk) return placeImage(this.#arena, bytes, tables);
     resolvePolls(bytes, chunk.address, tables.pollAt, this.#arena.pollPage);
@@ -221,6 +349,8 @@ export class ImagePlace {
   /** Frees the chunk, unless it has become the image. */
   release(): void {
     this.#chunk?.release();
+    if (this.#growing !== undefined) this.#arena.release(this.#growing.address, this.#growing.capacity);
+    this.#growing = undefined;
   }
 }
 

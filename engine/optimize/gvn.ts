@@ -22,13 +22,15 @@ import { cutEdge } from "./blocks.ts";
 import type { ControlFlow } from "./cfg.ts";
 import { DominatingConditions } from "./dominating_conditions.ts";
 import { accessBytes, isLoad, isStore, MemoryState } from "./memory_state.ts";
-import { foldAddress, simplify } from "./simplify.ts";
+import { foldAddress, orderOperands, simplify } from "./simplify.ts";
 
 const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN } = OP;
 const CHAIN = 24;
 
 /** The enabled parts of GVN, by key of the `optimizations` setting. */
 export interface GvnOptions {
+  /** Fold constants and apply the rewrite rules (key simplify). */
+  simplify: boolean;
   /** Forward stored values to loads (key store-forward). */
   storeForward: boolean;
   /** Drop covered bounds checks (key bounds-facts). */
@@ -69,6 +71,7 @@ export class Gvn implements Rewriting {
   repl: Int32Array = new Int32Array(1024);
   /** Block of each value's definition. */
   home: Int32Array = new Int32Array(1024);
+  simplified = 0;
   /** By hashed load or store: version of its class when it was hashed. */
   #version: Int32Array = new Int32Array(1024);
   #next: Int32Array = new Int32Array(1024);
@@ -103,7 +106,9 @@ export class Gvn implements Rewriting {
     this.#count = 0;
     this.#cut = false;
     this.#lastBounds = 0;
+    this.simplified = 0;
     this.#sweep();
+    statistics.count("simplify", this.simplified);
     f.sched.set(this.#order.subarray(0, this.#count));
     f.schedCount = this.#count;
     return this.#cut;
@@ -342,9 +347,11 @@ export class Gvn implements Rewriting {
    * equal value, or appends it to the order and returns itself.
    */
   number(i: number): number {
-    const value = simplify(this, i);
-    if (value !== i) return value;
     const f = this.f;
+    if (this.#options.simplify) {
+      const value = simplify(this, i);
+      if (value !== i) return value;
+    } else orderOperands(f, i, f.op[i]);
     const { op, ty, a, b, c, imm } = f;
     if (op[i] <= OP.GE_U && INVERSE[op[i]] !== 0 && this.room) {
       const truth = this.#decided(INVERSE[op[i]], a[i], b[i]);

@@ -39,6 +39,7 @@ export function optimize(
 ): void {
   const { flow, gvn, memory } = workspace;
   const options: GvnOptions = {
+    simplify: optimizations.simplify,
     storeForward: optimizations["store-forward"],
     boundsFacts: optimizations["bounds-facts"],
     manyBounds: optimizations["multi-bounds-cert"],

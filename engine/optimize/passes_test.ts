@@ -14,7 +14,7 @@ import { observe } from "./testing/model_machine.ts";
 import { ProgramMaker, randomNumbers } from "./testing/random_functions.ts";
 
 /** Keys that must apply to some of the random functions. */
-const REACHED = ["store-forward", "bounds-facts", "multi-bounds-cert", "v128-const-cache"];
+const REACHED = ["simplify", "store-forward", "bounds-facts", "multi-bounds-cert", "v128-const-cache"];
 /**
  * Keys that the random functions rarely or never trigger: they have few counted loops and few values with one use. The
  * tests of these passes make functions of their own.

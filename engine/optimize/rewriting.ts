@@ -10,6 +10,8 @@ export interface Rewriting {
   readonly facts: DominatingConditions;
   /** Whether there is room for further instructions. */
   readonly room: boolean;
+  /** How often a rule applied. */
+  simplified: number;
   /**
    * The value `op ty a b c imm`, simplified like any other and inserted in front of the current instruction, unless an
    * equal one exists: the result may be another operation, a constant or an operand.

@@ -62,20 +62,25 @@ export function simplify(rewrite: Rewriting, i: number): number {
   for (let round = 0; round < ROUNDS; round++) {
     const op = f.op[i];
     if (op === CONST) return i;
-    order(f, i, op);
+    orderOperands(f, i, op);
     const o = f.op[i];
     if (f.op[f.a[i]] === CONST && OP_VALUE_MASK[o] !== 0) {
       const folded = fold(rewrite, i, o);
-      if (folded !== 0) return folded;
+      if (folded !== 0) {
+        rewrite.simplified++;
+        return folded;
+      }
     }
     const value = rules(rewrite, i, o);
+    if (value === i) return i;
+    rewrite.simplified++;
     if (value !== 0) return value;
   }
   return i;
 }
 
 /** Constants go right, other operands of comparisons and commutative operations by number. */
-function order(f: IrFunction, i: number, op: number): void {
+export function orderOperands(f: IrFunction, i: number, op: number): void {
   const a = f.a[i], b = f.b[i];
   const swapped = MIRROR[op];
   const isCommutative = commutes(f, op);

@@ -28,6 +28,7 @@ import { compileShare } from "./share.ts";
 import { parseModule } from "../text/parse_module.ts";
 import { validateModule } from "../validate/module.ts";
 import type { Module } from "../wasm/module.ts";
+import { CHILD_TIMEOUT } from "../../tests/support/host_arguments.ts";
 
 const WORKER = new URL("./worker.ts", import.meta.url);
 const TARGETS: readonly Target[] = [X64, ARM64];
@@ -326,7 +327,7 @@ Deno.test("reused threads do not keep the process alive", () => {
     NewEngine({ tier: "optimizing", parallel: 2 }).compile(text);
     console.log("threads", workerCount());`;
   const output = execFileSync(process.execPath, ["eval", "--ext=ts", "--no-check", script], {
-    timeout: 60_000,
+    timeout: CHILD_TIMEOUT,
     stdio: ["ignore", "pipe", "pipe"],
   });
   assert.match(output.toString(), /threads 1/);

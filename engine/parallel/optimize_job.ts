@@ -9,6 +9,9 @@
  *     allocates an address ─▶ ALLOCATED ───────▶ places the code
  *                                       PLACED ◀─
  *
+ * Several realms can share a job. The first one that needs the code claims the job and sends it; the worker leaves the
+ * code in the output, where the state COMPILED is the last one, and each realm places a copy.
+ *
  * Invariant: the code is executable and complete before the state is PLACED. A failure, on either side, is final.
  */
 import type { Target } from "../codegen/target.ts";
@@ -28,11 +31,15 @@ export const WORD = {
   ADDRESS_HIGH: 3,
   TEXT_AT: 4,
   TEXT_BYTES: 5,
-  COUNT: 6,
+  /** Whether a realm has claimed a shared job. */
+  CLAIMED: 6,
+  /** The first word of a shared job's code. */
+  CODE_AT: 7,
+  COUNT: 8,
 } as const;
 
 /** The parts of a request that its requester names. */
-type JobRequest = Omit<OptimizeJob, "kind" | "binary" | "output">;
+type JobRequest = Omit<OptimizeJob, "kind" | "binary" | "output" | "isShared">;
 
 /** The request, as a message. */
 export interface OptimizeJob {
@@ -45,6 +52,8 @@ export interface OptimizeJob {
   /** Compile this loop alone, as code that is entered there. */
   readonly loop?: LoopPlace;
   readonly output: SharedArrayBuffer;
+  /** Whether several realms share the job, each of which places the code. */
+  readonly isShared: boolean;
   /** Address of the poll page that interruptible code reads. */
   readonly pollPage: number;
 }
@@ -85,18 +94,38 @@ export class RequestedJob {
   readonly message: OptimizeJob;
   readonly #state: Int32Array;
 
-  /** `binary` is copied to shared memory, unless it is there already for another job. */
-  constructor(request: JobRequest, binary: Uint8Array | SharedArrayBuffer) {
+  /** Opens the job of a message, which another realm may have made. */
+  constructor(message: OptimizeJob) {
+    this.message = message;
+    this.#state = new Int32Array(message.output, 0, WORD.COUNT);
+  }
+
+  /** Makes a job. `binary` is copied to shared memory, unless it is there already for another job. */
+  static make(request: JobRequest, binary: Uint8Array | SharedArrayBuffer, isShared = false): RequestedJob {
     const shared = binary instanceof SharedArrayBuffer ? binary : new SharedArrayBuffer(binary.length);
     if (binary instanceof Uint8Array) new Uint8Array(shared).set(binary);
     const output = Output.make(shared.byteLength).buffer;
-    this.message = { kind: "optimize", binary: shared, output, ...request };
-    this.#state = new Int32Array(output, 0, WORD.COUNT);
+    return new RequestedJob({ kind: "optimize", binary: shared, output, isShared, ...request });
   }
 
   /** One of {@linkcode JOB}. */
   get state(): number {
     return Atomics.load(this.#state, WORD.STATE);
+  }
+
+  /** Claims a shared job. Returns false if another realm has claimed it. */
+  claim(): boolean {
+    return Atomics.compareExchange(this.#state, WORD.CLAIMED, 0, 1) === 0;
+  }
+
+  /** Leaves a claimed job that could not be sent to the other realms. */
+  disclaim(): void {
+    Atomics.store(this.#state, WORD.CLAIMED, 0);
+  }
+
+  /** The code of a shared job that is compiled. */
+  get code(): Uint8Array {
+    return new Uint8Array(this.message.output, this.#state[WORD.CODE_AT] * 4, this.#state[WORD.CODE_BYTES]);
   }
 
   /** Gives a compiled job the address of its code. */
@@ -108,6 +137,7 @@ export class RequestedJob {
 
   /** Ends the job if it has not placed code yet. Returns whether an allocated address may still be written to. */
   cancel(): boolean {
+    if (this.message.isShared) return false;
     for (const state of [JOB.RUNNING, JOB.COMPILED]) if (changeState(this.#state, state, JOB.CANCELLED)) return false;
     return this.state === JOB.ALLOCATED;
   }

@@ -1,8 +1,10 @@
 /**
- * A job of another thread (optimize_job.ts) as the requesting thread tracks it. In: a job that was sent. Out: its code,
- * placed. Invariant: an address that a worker may still write to is never used for anything else.
+ * A job of another thread (optimize_job.ts) as the requesting thread tracks it. In: a job that was sent, by this realm
+ * or, if it is shared, by another one. Out: its code, placed. Invariant: an address that a worker may still write to is
+ * never used for anything else.
  */
 import type { CodeArena } from "../host/code_arena.ts";
+import { placeImage } from "../link/image.ts";
 import { JOB, type OptimizedCode, type RequestedJob } from "./optimize_job.ts";
 
 /** Milliseconds after which a job is abandoned: its thread is gone. */
@@ -30,7 +32,7 @@ export class PlacingJob {
   advance(now: number): PlacedCode | "waiting" | "failed" {
     const { state } = this.#job;
     if (state === JOB.FAILED || now > this.#end) return this.#fail();
-    if (state === JOB.COMPILED) return this.#allocate();
+    if (state === JOB.COMPILED) return this.#job.message.isShared ? this.#place() : this.#allocate();
     if (state !== JOB.PLACED || this.#code === undefined) return "waiting";
     this.#ended = true;
     return this.#code;
@@ -47,6 +49,18 @@ export class PlacingJob {
     }
     this.#job.allocate(this.#code.base);
     return "waiting";
+  }
+
+  /** Places a copy of the code. */
+  #place(): PlacedCode | "failed" {
+    const code = this.#job.read();
+    try {
+      const { base } = placeImage(this.#arena, this.#job.code, code.tables);
+      this.#ended = true;
+      return { ...code, base };
+    } catch {
+      return this.#fail();
+    }
   }
 
   #fail(): "failed" {

@@ -27,7 +27,8 @@ export function runOptimizeJob(job: OptimizeJob, target: Target): void {
     const code = compileJob(job, decodeModule(bytes), target);
     if (code === undefined) return void changeState(state, JOB.RUNNING, JOB.FAILED);
     writeDescription(output, state, code);
-    if (!changeState(state, JOB.RUNNING, JOB.COMPILED)) return;
+    if (job.isShared) writeCode(output, state, code.bytes);
+    if (!changeState(state, JOB.RUNNING, JOB.COMPILED) || job.isShared) return;
     Atomics.wait(state, WORD.STATE, JOB.COMPILED, PATIENCE_MS);
     if (Atomics.load(state, WORD.STATE) !== JOB.ALLOCATED) return;
     const address = (state[WORD.ADDRESS_LOW] >>> 0) + state[WORD.ADDRESS_HIGH] * 0x1_0000_0000;
@@ -39,6 +40,12 @@ export function runOptimizeJob(job: OptimizeJob, target: Target): void {
     Atomics.store(state, WORD.STATE, JOB.FAILED);
   }
   Atomics.notify(state, WORD.STATE);
+}
+
+function writeCode(output: Output, state: Int32Array, code: Uint8Array): void {
+  const at = output.take(Math.ceil(code.length / 4));
+  new Uint8Array(output.buffer, at * 4, code.length).set(code);
+  state[WORD.CODE_AT] = at;
 }
 
 function compileJob({ options, cpu, loop }: OptimizeJob, module: Module, target: Target) {

@@ -3,7 +3,8 @@
  * file format of the Firefox profiler (firefox_profile.ts). Invariant: indices are within the tables that they refer
  * to, and the caller of a stack precedes it.
  */
-import { shortName, type SourcePlace } from "../errors.ts";
+import { shortName } from "../base/guest_stack.ts";
+import type { SourcePlace } from "../errors.ts";
 import type { ImageOwner } from "../runtime/traps/trap_error.ts";
 import { firefoxProfile } from "./firefox_profile.ts";
 import type { SampleFrame } from "./sample_stacks.ts";

@@ -585,7 +585,7 @@ class Replay implements CallRecorder {
     this.#depart(
       recorded === done
         ? `has another ${done} than the recording`
-        : `has the event ${done} where the recording has ${recorded}`,
+        : `has the event ${done} where the recording has ${recorded ?? "none that is known"}`,
     );
   }
 

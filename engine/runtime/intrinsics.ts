@@ -91,7 +91,13 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
       state.setWord(THREAD.CALL_CONTEXT, context);
       state.setWord(THREAD.CALL_THUNK, thunk);
       state.setWord(THREAD.CALL_RECORD, record);
-      const status = thread.call();
+      const parkedContext = state.word(THREAD.PARK_CONTEXT);
+      const parkedIndex = state.i32[THREAD.PARK_INDEX >> 2];
+      let status = thread.call();
+      // Between two pieces of a large move.
+      while (status === STATUS.BUILTIN) status = thread.resume();
+      state.setWord(THREAD.PARK_CONTEXT, parkedContext);
+      state.i32[THREAD.PARK_INDEX >> 2] = parkedIndex;
       state.setWord(THREAD.GUEST_SP, guest);
       if (status !== STATUS.DONE) {
         throw new Bug(`Intrinsic ${name} failed: ${thread.services.trapError().message}`);

@@ -6,9 +6,9 @@
  *
  * Ranges are compared in 64-bit arithmetic, which 32-bit offsets and lengths cannot overflow.
  */
-import type { BuiltinName } from "../abi/builtins.ts";
+import { type BuiltinName, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
 import { OBJECT } from "../abi/gc_layout.ts";
-import { BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { BLOCK_COLD, BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -60,7 +60,10 @@ function allocate(t: Translation, index: number, type: ObjectType, length: numbe
   return array;
 }
 
-/** Writes `value` to the `count` (i32) elements from `start` (i32) on, which must exist. */
+/**
+ * Writes `value` to the `count` (i32) elements from `start` (i32) on, which must exist. After each piece the runtime
+ * checks the limits of the call. It does not collect there, so the array need not be a root.
+ */
 function fill(
   t: Translation,
   type: ObjectType,
@@ -93,7 +96,13 @@ function fill(
   // Not EQ: the address is below the end in each iteration, which the verifier of machine code reads.
   const leave = branchAhead(t, b.binary(OP.GE_U, I32, at, end));
   b.emit(op, NONE, at, value, word, 0);
-  f.edgeTo[jumpAhead(t, b.binary(OP.ADD, I64, at, size))] = header;
+  const next = b.binary(OP.ADD, I64, at, size);
+  const rest = b.binary(OP.AND, I64, next, b.i64(PIECE_BYTES - 1, 0));
+  const piece = branchAhead(t, b.binary(OP.EQ, I32, rest, b.i64(0, 0)));
+  f.edgeTo[jumpAhead(t, next)] = header;
+  f.edgeTo[piece] = b.openBlock(BLOCK_COLD, false);
+  callBuiltin(t, "gc_allocate", b.i64(NO_BYTES, 0));
+  f.edgeTo[jumpAhead(t, next)] = header;
   b.depth--;
   f.edgeTo[leave] = b.openBlock(0, false);
 }

@@ -3,20 +3,17 @@
  * expression that the decoder has read. Out: whether it is valid. Feature uses and declared functions are recorded as
  * constant_rules.ts does, which decides all other expressions, reports errors, and needs the table of opcodes.
  */
-import type { Expr } from "../wasm/module.ts";
-import { CONSTANT, ConstantReader } from "../wasm/constant_reader.ts";
+import { BytesView, type Expr } from "../wasm/module.ts";
+import { CONSTANT, ConstantReader, shortConstantEnd } from "../wasm/constant_reader.ts";
 import { matchesIn } from "../wasm/subtype.ts";
 import { F32, F64, heapOf, I32, I64, refType, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { FEATURE, featureOfType } from "./gate.ts";
 import { CONSTANT_RULES } from "./late_rules.ts";
 import type { ValidModule } from "./valid_module.ts";
 
-/** True for `i32.const N end`, the offset of nearly every segment. The decoder has checked the immediate. */
-function isConstant32({ bytes }: Expr): boolean {
-  if (bytes[0] !== CONSTANT.I32_CONST) return false;
-  let last = 1;
-  while (bytes[last] >= 0x80) last++;
-  return last + 2 === bytes.length;
+/** True for `i32.const N end` with a small N, the offset of nearly every segment. */
+function isConstant32(expr: Expr): boolean {
+  return expr instanceof BytesView && shortConstantEnd(expr.source, expr.start, expr.end) === expr.end;
 }
 
 /** Type and name of the instructions with two operands of one type and a result of the same. */

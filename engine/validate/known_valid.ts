@@ -53,6 +53,7 @@ export function annotateKnownValid(module: Module, features: FeatureSet): ValidM
     canonicalIds: canonicalTypeIds(module),
     branchHints: readBranchHints(module),
     usedFeatures: gate.used,
+    hasUnknownFeatures: true,
     gate,
     blockResults: new Map(),
   };

@@ -27,10 +27,12 @@ Deno.test("the same tables without validation", () => {
     module,
     features,
   );
-  const { gate: _, usedFeatures: __, declaredFuncs: declared, blockResults: ___, ...known } = annotateKnownValid(
-    module,
-    features,
-  );
+  const { gate: _, usedFeatures: __, hasUnknownFeatures, declaredFuncs: declared, blockResults: ___, ...known } =
+    annotateKnownValid(
+      module,
+      features,
+    );
   assert.deepEqual(known, derived);
+  assert.equal(hasUnknownFeatures, true);
   assert.equal(declared.length, declaredFuncs.length);
 });

@@ -123,10 +123,9 @@ function declareDefinitions(declarations: Declarations, spaces: Spaces): void {
   const { module } = declarations;
   let index = 0;
   const at = (section: number, entry: number) => () => entryOffset(module, section, entry);
-  for (const func of module.funcs) {
-    declarations.locate = at(SECTION.function, index++);
-    declareFunc(declarations, spaces, func.typeIndex);
-  }
+  // One closure for all functions: a module has thousands.
+  declarations.locate = () => entryOffset(module, SECTION.function, index);
+  for (; index < module.funcs.length; index++) declareFunc(declarations, spaces, module.funcs[index].typeIndex);
   module.tables.forEach((table, i) => {
     declarations.locate = at(SECTION.table, i);
     declareTable(declarations, spaces, table.type);

@@ -16,8 +16,10 @@ const BULK = FEATURE["bulk-memory-operations"];
 const FUNC_ELEMENT = refType(false, HEAP.func);
 
 export function validateElems(declarations: Declarations, valid: ValidModule): void {
+  let at = 0;
+  declarations.locate = () => at;
   for (const segment of valid.elems) {
-    declarations.locate = () => segment.offset;
+    at = segment.offset;
     const { type, init, mode } = segment;
     if (type !== FUNCREF && !(type === FUNC_ELEMENT && init.kind === "funcs")) validateValType(declarations, type);
     if (init.kind === "exprs" || mode.kind === "passive") {
@@ -63,8 +65,10 @@ export function validateDatas(declarations: Declarations, valid: ValidModule): v
     declarations.locate = () => sectionOffset(valid, SECTION.dataCount);
     useFeature(declarations, BULK, "a data count section");
   }
+  let at = 0;
+  declarations.locate = () => at;
   for (const { mode, offset } of valid.datas) {
-    declarations.locate = () => offset;
+    at = offset;
     if (mode.kind === "passive") {
       useFeature(declarations, BULK, "a passive data segment");
       continue;

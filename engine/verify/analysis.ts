@@ -7,7 +7,7 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
-import { Facts, PLACE, VALUE } from "./facts.ts";
+import { EXACT, Facts, PLACE, VALUE } from "./facts.ts";
 import { Ranges } from "./ranges.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { tyOf } from "../wasm/ir_types.ts";
@@ -45,8 +45,10 @@ export const REASON = {
   WORK: "more steps than the limit",
 } as const;
 
+/** Reasons that the bounds of loops may remove: where they show that control does not come there. */
+export const OF_LOOPS: readonly string[] = [REASON.MEMORY, REASON.TARGET, REASON.DECODE, REASON.INSTRUCTION];
 /** Reasons that are passed over while the inductions of loops are found. */
-const PASSED_OVER: readonly string[] = [REASON.MEMORY, REASON.ARGUMENT, REASON.BULK];
+const PASSED_OVER: readonly string[] = [...OF_LOOPS, REASON.ARGUMENT, REASON.BULK];
 
 /** Meanings of the flags. */
 export const FLAGS = {
@@ -65,6 +67,12 @@ export const FLAGS = {
   CARRIED: 6,
   /** LEFT is the sum of two numbers, one of which is at least EXACT. */
   LARGE_SUM: 7,
+  /** LEFT is a sum that wraps if the carry is set (Ranges.mayWrap). */
+  SUM: 8,
+  /** The carry is clear: a sum of two small numbers, of 64 bits. */
+  EXACT_SUM: 9,
+  /** The result is LEFT AND RIGHT, the outcomes of two tests (VALUE.TYPE_TEST). */
+  BOTH: 10,
 } as const;
 
 /** Bytes below the stack limit: for frames without a check, and for the pushes of a call into another instance. */
@@ -148,7 +156,6 @@ export class Analysis {
     this.module = module;
     this.constantTables = Uint8Array.from(module.tableIsPrivate, (isPrivate) => isPrivate ? 1 : 0);
     this.writtenTables = new Uint8Array(this.constantTables.length);
-    this.facts.reserve(256);
   }
 
   /** Begins a function. */
@@ -159,6 +166,7 @@ export class Analysis {
     this.#overflowAt.fill(0, 0, this.#overflowEnd);
     this.#overflowEnd = 0;
     this.reason = "";
+    this.facts.shrink();
     this.exactTypes.clear();
     this.keepsZeros = this.hasZeros = false;
   }
@@ -186,9 +194,11 @@ export class Analysis {
     return NAMES + this.n * NAMES + result;
   }
 
-  /** The name of the sum at location `l`, 0 if it is that of an operand to which a constant was added. */
-  sumName(l: number): number {
-    return this.facts.name[l] === this.name() && this.facts.delta[l] === 0 ? this.name() : 0;
+  /** Notes the sum at location `l` of two numbers with these names, unless a constant was added to one of them. */
+  noteSum(l: number, x: number, xDelta: number, y: number, yDelta: number): void {
+    const { delta, high, name } = this.facts;
+    if (name[l] !== this.name() || delta[l] !== 0) return;
+    this.ranges.note(this.name(), !(high[l] <= EXACT), x, xDelta, y, yDelta);
   }
 
   /** The code is not proven. */

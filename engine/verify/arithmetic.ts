@@ -143,13 +143,14 @@ function noteSum(a: Analysis, to: number): void {
   if (to === x || to === y || !facts.isNumber(x) || !facts.isNumber(y)) return;
   needName(a, x, 2);
   needName(a, y, 3);
-  a.ranges.note(a.sumName(to), facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
+  a.noteSum(to, facts.name[x], facts.delta[x], facts.name[y], facts.delta[y]);
 }
 
 /** Location `to` becomes the sum of its value and that of location `from`, `size` bytes. */
 export function add(a: Analysis, to: number, from: number, size: number): void {
   const { facts } = a;
-  if (size === 8 && facts.isConstant(to) && facts.isNumber(from)) return addToConstant(a, to, from);
+  if (to === from && facts.isNumber(to)) return shiftLeft(a, to, size, 1);
+  if (size === 8 && facts.isConstant(to) && isNumberOrLength(facts, from)) return addToConstant(a, to, from);
   const pointer = facts.isNumber(to) ? from : to, number = pointer === to ? from : to;
   if (size === 8 && facts.kind[pointer] === VALUE.REFERENCE) return addToArray(a, to, pointer, number);
   if (size === 8 && facts.kind[pointer] === VALUE.CELLS) return addCells(a, to, pointer, number);
@@ -164,7 +165,20 @@ export function add(a: Analysis, to: number, from: number, size: number): void {
   const other = facts.name[RESULT], otherDelta = facts.delta[RESULT];
   addNumber(facts, RESULT, { low, high, name, delta, step, room, of });
   finishSum(a, to, size);
-  if (size === 8 && facts.isNumber(to)) a.ranges.note(a.sumName(to), name, delta, other, otherDelta);
+  if (size === 8 && facts.isNumber(to)) a.noteSum(to, name, delta, other, otherDelta);
+}
+
+/** The instruction that made the sum of two registers at location `l`, 64 bits, has set the flags. */
+export function noteCarry(a: Analysis, l: number): void {
+  const { facts } = a;
+  if (a.flags !== FLAGS.NONE) return;
+  if (facts.isNumber(l) && facts.high[l] <= EXACT) {
+    a.flags = FLAGS.EXACT_SUM;
+    return;
+  }
+  if (facts.name[l] !== a.name() || !a.ranges.mayWrap(a.name())) return;
+  a.flags = FLAGS.SUM;
+  facts.copy(LEFT, l);
 }
 
 /** Location `to` becomes the sum of two numbers, one of which is large. Unless the carry is set, the sum is larger. */
@@ -267,6 +281,7 @@ export function addToConstant(a: Analysis, to: number, from: number): void {
   const name = facts.name[from], delta = facts.delta[from];
   if (facts.high[from] + amount <= EXACT || hasRoom(facts, from, amount)) {
     facts.copy(to, from);
+    takeLength(facts, to);
     facts.shift(to, amount);
     return;
   }
@@ -332,7 +347,7 @@ function mask(a: Analysis, to: number, number: number): void {
 /** Whether location `l` is a number that `size` bytes hold, and location `other` a mask of at least these. */
 function isMasked({ facts }: Analysis, l: number, other: number, size: number): boolean {
   const hasBytes = facts.kind[other] === VALUE.MASK && facts.low[other] >= size;
-  return hasBytes && facts.isNumber(l) && (size === 8 || facts.isShort(l));
+  return hasBytes && isNumberOrLength(facts, l) && (size === 8 || facts.isShort(l));
 }
 
 /** Location `to` becomes the bitwise AND of its value and that of location `from`, `size` bytes. */
@@ -345,10 +360,21 @@ export function and(a: Analysis, to: number, from: number, size: number): void {
     facts.number(RIGHT, mask, mask, 0);
     return facts.set(to, VALUE.TAG_BITS, facts.name[to], mask, mask, a.name());
   }
+  if (keepsAll(facts, to, from)) return;
   if (isMasked(a, from, to, size)) return mask(a, to, from);
   if (isMasked(a, to, from, size)) return mask(a, to, to);
   const high = Math.min(highOf(a, to, size), highOf(a, from, size));
   setBits(a, to, high, isOddAt(facts, to) && isOddAt(facts, from));
+}
+
+/**
+ * Whether location `mask` has ones, and no other bits, for all bits that the number at location `l` may have. Only a
+ * name of its own makes the number one of elements, so those at a distance from a name do not count.
+ */
+function keepsAll(facts: Facts, l: number, mask: number): boolean {
+  if (!facts.isConstant(mask) || !facts.isNumber(l) || facts.delta[l] !== 0) return false;
+  const ones = facts.low[mask];
+  return facts.high[l] <= ones && ones <= MAX32 && Number.isInteger(Math.log2(ones + 1));
 }
 
 /** Location `to` becomes a number of at most `high`, which is odd if `isOdd`. */
@@ -414,6 +440,7 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
       return facts.set(to, VALUE.DESCRIPTOR_OFFSET, a.name(), 0, 0, 0);
     }
   }
+  takeLength(facts, to);
   if (size === 8 && count >= 1 && count <= 4 && shiftIndex(a, to, count)) return;
   const high = highOf(a, to, size) * 2 ** count;
   const isCut = size === 4 && !facts.isShort(to);

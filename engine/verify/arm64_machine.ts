@@ -87,7 +87,8 @@ function pop(a: Analysis): void {
 }
 
 function isSum(flags: number): boolean {
-  return flags === FLAGS.ADDED || flags === FLAGS.CARRIED || flags === FLAGS.LARGE_SUM;
+  return flags === FLAGS.ADDED || flags === FLAGS.CARRIED || flags === FLAGS.LARGE_SUM || flags === FLAGS.SUM ||
+    flags === FLAGS.EXACT_SUM;
 }
 
 function branchCondition(a: Analysis): number {

@@ -19,6 +19,7 @@ import {
   highOf,
   isJumpTable,
   needName,
+  noteCarry,
   or,
   shiftBy,
   staysNegative,
@@ -172,7 +173,10 @@ function compute(a: Analysis, from: number, size: number): void {
 /** WORK becomes a sum whose carry is tested next. */
 function addWithCarry(a: Analysis, x: number, y: number): void {
   const { facts } = a;
-  if (!facts.isConstant(x) && !facts.isConstant(y)) return add(a, WORK, y, 8);
+  if (!facts.isConstant(x) && !facts.isConstant(y)) {
+    add(a, WORK, y, 8);
+    return noteCarry(a, WORK);
+  }
   if (facts.isConstant(y) && carries(a, x, facts.low[y])) {
     a.flags = FLAGS.CARRIED;
     return define(a, WORK, 8);
@@ -183,6 +187,7 @@ function addWithCarry(a: Analysis, x: number, y: number): void {
   facts.copy(OTHER, other);
   facts.copy(WORK, other === x ? y : x);
   addToConstant(a, WORK, OTHER);
+  noteCarry(a, WORK);
 }
 
 /** WORK becomes POLL_PLACE if it is the address of the distance to the poll page, plus that distance; false if not. */

@@ -11,8 +11,8 @@
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.
  */
 import { type Analysis, FLAGS } from "./analysis.ts";
-import { TYPE_KIND } from "../abi/gc_layout.ts";
-import { bottomOf, heapMatches } from "../wasm/subtype.ts";
+import { REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
+import { bottomOf, heapMatches, topHeap } from "../wasm/subtype.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
 import {
   elementLimit,
@@ -59,7 +59,7 @@ const HOLD_IF_EQUAL: readonly number[] = [
 export function assume(a: Analysis, condition: number): boolean {
   a.isImpossible = false;
   refine(a, condition);
-  if (a.isImpossible) return false;
+  if (a.isImpossible || (a.flags === FLAGS.EXACT_SUM && condition === CONDITION.BELOW)) return false;
   if (a.flags === FLAGS.TESTED) return condition !== CONDITION.EQUAL || !isOddUnder(a);
   return a.flags !== FLAGS.COMPARED || !(isEmpty(a, LEFT) || isEmpty(a, RIGHT));
 }
@@ -91,8 +91,12 @@ function isEmpty({ facts }: Analysis, l: number): boolean {
 function refine(a: Analysis, condition: number): void {
   if (a.flags === FLAGS.ADDED) return assumeAdded(a, condition);
   if (a.flags === FLAGS.LARGE_SUM && condition === CONDITION.BELOW + 1) return a.facts.boundBelow(LEFT, EXACT);
+  if (a.flags === FLAGS.SUM && condition === CONDITION.BELOW + 1) return a.ranges.noteExact(a.facts.name[LEFT]);
   if (a.flags === FLAGS.UPPER_HALF) return assumeUpperHalf(a, condition);
   if (a.flags === FLAGS.TESTED) return assumeTested(a, condition);
+  if (a.flags === FLAGS.BOTH && condition === CONDITION.EQUAL + 1) {
+    return [LEFT, RIGHT].forEach((l) => noteOutcome(a, l));
+  }
   if (a.flags === FLAGS.CHAINED && holdsIn(a.chainFlags, condition)) {
     if (a.chainName !== 0 && condition === CONDITION.EQUAL + 1) noteHeap(a, a.chainName, HEAP.i31);
     return;
@@ -156,11 +160,23 @@ function leastOf({ facts }: Analysis, name: number): number {
   return least;
 }
 
-/** The low bits of a reference are zero, or not. */
+/** The low bits of a reference are zero, or not; or a number is odd. */
 function assumeTested(a: Analysis, condition: number): void {
   const { facts } = a;
+  const isBit = facts.isConstant(RIGHT) && facts.low[RIGHT] === 1;
+  if (facts.isNumber(LEFT) && isBit && condition === CONDITION.EQUAL + 1) return noteOdd(a);
   if ((condition & ~1) !== CONDITION.EQUAL || facts.kind[LEFT] !== VALUE.REFERENCE) return;
   noteTag(a, facts.name[LEFT], facts.low[RIGHT], 0, condition === CONDITION.EQUAL);
+}
+
+/** The number at LEFT is odd, and so are all that have its name. */
+function noteOdd({ facts }: Analysis): void {
+  const name = facts.name[LEFT], delta = facts.delta[LEFT];
+  if (name === 0) return;
+  for (let l = 0; l < facts.count; l++) {
+    const isValue = facts.name[l] === name && facts.delta[l] === delta && facts.isNumber(l);
+    if (isValue) facts.id[l] |= NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
+  }
 }
 
 /** If the upper half is zero, the value has 32 bits. */
@@ -189,17 +205,20 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   if (isFence && strict === 1 && a.flagsSize === 8) return assumeFence(a, y);
   if (kindX === VALUE.ELEMENT && kindY === VALUE.ELEMENT) return assumeElements(a, x, y, strict);
   if (!isSeen(a, x) || !isSeen(a, y)) return;
-  if (kindX === VALUE.NUMBER && kindY === VALUE.LENGTH) {
+  const isLength = kindX === VALUE.LENGTH || kindX === VALUE.ARRAY_LENGTH;
+  if ((kindX === VALUE.NUMBER || isLength) && kindY === VALUE.LENGTH) {
     facts.boundAbove(x, facts.high[y] - strict);
     return assumeInside(a, x, facts.id[y], strict);
   }
-  const isLength = kindX === VALUE.LENGTH || kindX === VALUE.ARRAY_LENGTH;
-  if (kindX !== VALUE.LENGTH && kindY === VALUE.ARRAY_LENGTH) {
+  if (kindY === VALUE.ARRAY_LENGTH) {
     if (isLength || kindX === VALUE.NUMBER) assumeInArray(a, x, facts.id[y], strict);
     return;
   }
   if (isLength && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
+  if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) facts.boundBelow(y, leastEver(a, facts.id[x]) + strict);
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
+  // A sum modulo 2^64 that has wrapped is below both of its numbers.
+  if (a.flagsSize === 8 && facts.delta[y] === 0) a.ranges.noteBelow(facts.name[x], facts.delta[x], facts.name[y]);
   const high = facts.high[y] - strict, low = facts.low[x] + strict;
   facts.boundAbove(x, high);
   facts.boundBelow(y, low);
@@ -229,6 +248,11 @@ function assumeInside(a: Analysis, x: number, limit: number, room: number): void
   noteLeast(a, limit, facts.low[x] + room);
 }
 
+/** The smallest length `limit` of any instance, at any time: a register may hold an earlier one. */
+function leastEver({ module: { memoryBytes, tableLength } }: Analysis, limit: number): number {
+  return (limit < LIMIT.TABLE ? memoryBytes[limit] : tableLength[limit - LIMIT.TABLE]) ?? 0;
+}
+
 /** Length `limit` is at least `least`. */
 function noteLeast({ facts }: Analysis, limit: number, least: number): void {
   const place = lengthPlace(limit);
@@ -246,22 +270,49 @@ function assumeInArray(a: Analysis, x: number, name: number, room: number): void
   noteLength(a, name, facts.low[x] + room);
 }
 
-/** Register `to` becomes the outcome of a test for null, the heap type `heap` of null; false: that was not tested. */
+/** The test with the outcome 1 at location `l` has succeeded. */
+function noteOutcome(a: Analysis, l: number): void {
+  const { id, low, room } = a.facts;
+  if (room[l] === 1) noteHeap(a, id[l], low[l]);
+  else noteType(a, id[l], low[l]);
+}
+
+/** Register `to` becomes the outcome of a test for null, or for its opposite; false: that was not tested. */
 function testedNull(a: Analysis, condition: number, to: number): boolean {
   const { facts } = a;
-  const isNullTest = a.flags === FLAGS.COMPARED && a.flagsSize === 8 && condition === CONDITION.EQUAL &&
+  const isNullTest = a.flags === FLAGS.COMPARED && a.flagsSize === 8 && (condition & ~1) === CONDITION.EQUAL &&
     facts.kind[LEFT] === VALUE.REFERENCE && facts.name[LEFT] !== 0 && facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
   if (!isNullTest) return false;
-  const heap = bottomOf(facts.id[LEFT]);
-  facts.set(to, VALUE.TYPE_FLAG, facts.name[LEFT], heap, heap, a.name());
-  facts.room[to] = 1;
+  const isNull = condition === CONDITION.EQUAL, own = facts.id[LEFT];
+  setOutcome(a, to, facts.name[LEFT], isNull ? bottomOf(own) : own, isNull);
   return true;
+}
+
+/** Register `to` becomes 1 if the reference named `name` is of heap type `heap`, or null with `orNull`. */
+function setOutcome(a: Analysis, to: number, name: number, heap: HeapType, orNull: boolean): void {
+  a.facts.set(to, VALUE.TYPE_FLAG, name, heap, heap, a.name());
+  if (orNull) a.facts.room[to] = 1;
+}
+
+/** Register `to` becomes the outcome of a test that a reference is none of the host's; false: that was not tested. */
+function testedHost(a: Analysis, condition: number, to: number): boolean {
+  const { facts } = a;
+  const isTest = a.flags === FLAGS.COMPARED && condition === CONDITION.EQUAL + 1 &&
+    facts.kind[LEFT] === VALUE.TAG_BITS &&
+    facts.low[LEFT] === 3 && facts.isConstant(RIGHT) && facts.low[RIGHT] === REF_TAG.HOST;
+  if (!isTest) return false;
+  const name = facts.id[LEFT];
+  let isAny = false;
+  // References of other hierarchies have other bits.
+  eachReference(a, name, (l) => isAny ||= topHeap(facts.id[l]) === HEAP.any);
+  if (isAny) setOutcome(a, to, name, HEAP.eq, true);
+  return isAny;
 }
 
 /** Register `to` becomes the outcome of the test of a type; returns false if the flags are of something else. */
 export function testedType(a: Analysis, condition: number, to: number): boolean {
   const { facts, module } = a;
-  if (testedNull(a, condition, to)) return true;
+  if (testedNull(a, condition, to) || testedHost(a, condition, to)) return true;
   if (a.flags !== FLAGS.COMPARED || a.flagsSize !== 4 || condition !== CONDITION.EQUAL) return false;
   const kind = facts.kind[LEFT], name = facts.id[LEFT];
   let heap: HeapType;
@@ -356,9 +407,7 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
       if (value === 0 && !isEqual && a.flagsSize === 8) noteSlot(a, facts.name[LEFT]);
       return true;
     case VALUE.TYPE_TEST:
-      if (value !== 0 || isEqual) return true;
-      if (facts.room[LEFT] === 1) noteHeap(a, facts.id[LEFT], facts.low[LEFT]);
-      else noteType(a, facts.id[LEFT], facts.low[LEFT]);
+      if (value === 0 && !isEqual) noteOutcome(a, LEFT);
       return true;
     case VALUE.ARRAY_LENGTH:
       if (value === 0 && !isEqual) noteLength(a, facts.id[LEFT], 1);

@@ -17,7 +17,6 @@
  * Invariant: a fact that is recorded holds in every execution that reaches the point. Facts are only lost where paths
  * meet.
  */
-import { grown } from "../base/columns.ts";
 import { bottomOf } from "../wasm/subtype.ts";
 import { HEAP } from "../wasm/types.ts";
 import { type Hint, Inductions } from "./inductions.ts";
@@ -246,11 +245,11 @@ export function lengthPlace(limit: number): number {
 }
 
 /** Kinds of values that a compare with a length bounds. */
-const HAVE_LIMITS: readonly number[] = [VALUE.NUMBER, VALUE.MEMORY, VALUE.ARRAY_LENGTH];
+const HAVE_LIMITS = flagsOf([VALUE.NUMBER, VALUE.MEMORY, VALUE.LENGTH, VALUE.ARRAY_LENGTH]);
 /** Kinds of values that are bounded above with the others that have their name. */
-const BOUNDED_KINDS: readonly number[] = [VALUE.NUMBER, VALUE.LENGTH, VALUE.ARRAY_LENGTH];
+const BOUNDED_KINDS = flagsOf([VALUE.NUMBER, VALUE.LENGTH, VALUE.ARRAY_LENGTH]);
 /** Kinds of values that always have 32 bits. */
-const SHORT_KINDS: readonly number[] = [
+const SHORT_KINDS = flagsOf([
   VALUE.TYPE_ID,
   VALUE.EXPECTED_TYPE,
   VALUE.ANCESTOR,
@@ -258,42 +257,89 @@ const SHORT_KINDS: readonly number[] = [
   VALUE.TYPE_KIND,
   VALUE.ARRAY_LENGTH,
   VALUE.TYPE_TEST,
-];
+]);
 
 /** The largest value in 32 bits. */
 export const MAX32 = 0xffffffff;
 /** Arithmetic above this is not exact in a double. */
 export const EXACT = 2 ** 53;
 
-/** Facts about all locations at one point. */
+/** Bytes that a location has in all columns. */
+const LOCATION_BYTES = 5 * 8 + 3 * 4 + 1;
+/** Locations for which facts have room at first. Capacities are multiples of 8, which aligns the columns. */
+const FIRST_CAPACITY = 64;
+
+/** Facts about all locations at one point. All columns are parts of one buffer, which is copied at once. */
 export class Facts {
   /** Steps are kept; otherwise all are 1. */
   hasSteps = false;
   /** Locations in use. */
   count: number = PLACE.MORE;
-  kind: Uint8Array = new Uint8Array(64);
-  id: Int32Array = new Int32Array(64);
-  low: Float64Array = new Float64Array(64);
-  high: Float64Array = new Float64Array(64);
-  name: Int32Array = new Int32Array(64);
-  delta: Float64Array = new Float64Array(64);
-  step: Float64Array = new Float64Array(64);
-  room: Float64Array = new Float64Array(64);
-  of: Int32Array = new Int32Array(64);
+  capacity: number;
+  kind!: Uint8Array;
+  id!: Int32Array;
+  low!: Float64Array;
+  high!: Float64Array;
+  name!: Int32Array;
+  delta!: Float64Array;
+  step!: Float64Array;
+  room!: Float64Array;
+  of!: Int32Array;
+  #all!: Float64Array;
+
+  constructor(capacity: number = FIRST_CAPACITY) {
+    this.capacity = capacity;
+    this.#allocate();
+  }
+
+  #allocate(): void {
+    const { capacity } = this;
+    const buffer = new ArrayBuffer(capacity * LOCATION_BYTES);
+    this.#all = new Float64Array(buffer);
+    const numbers = (column: number) => new Float64Array(buffer, column * capacity * 8, capacity);
+    const words = (column: number) => new Int32Array(buffer, (5 * 8 + column * 4) * capacity, capacity);
+    this.low = numbers(0);
+    this.high = numbers(1);
+    this.delta = numbers(2);
+    this.step = numbers(3);
+    this.room = numbers(4);
+    this.id = words(0);
+    this.name = words(1);
+    this.of = words(2);
+    this.kind = new Uint8Array(buffer, (5 * 8 + 3 * 4) * capacity, capacity);
+  }
 
   /** Makes room for `count` locations. */
   reserve(count: number): void {
-    if (count <= this.kind.length) return;
-    const size = Math.max(count, this.kind.length * 2);
-    this.kind = grown(this.kind, size);
-    this.id = grown(this.id, size);
-    this.low = grown(this.low, size);
-    this.high = grown(this.high, size);
-    this.name = grown(this.name, size);
-    this.delta = grown(this.delta, size);
-    this.step = grown(this.step, size);
-    this.room = grown(this.room, size);
-    this.of = grown(this.of, size);
+    if (count <= this.capacity) return;
+    const { low, high, delta, step, room, id, name, of, kind } = this;
+    while (this.capacity < count) this.capacity *= 2;
+    this.#allocate();
+    this.low.set(low);
+    this.high.set(high);
+    this.delta.set(delta);
+    this.step.set(step);
+    this.room.set(room);
+    this.id.set(id);
+    this.name.set(name);
+    this.of.set(of);
+    this.kind.set(kind);
+  }
+
+  /** Has room for few locations again, and facts about none. */
+  shrink(): void {
+    if (this.capacity === FIRST_CAPACITY) return;
+    this.capacity = FIRST_CAPACITY;
+    this.#allocate();
+  }
+
+  /** Becomes equal to `from`. */
+  copyAll(from: Facts): void {
+    const { count } = from;
+    this.count = count;
+    if (this.capacity === from.capacity) return this.#all.set(from.#all);
+    this.reserve(count);
+    for (let l = 0; l < count; l++) copyOne(this, l, from, l);
   }
 
   /** Location `l` has a value of `kind`, named `name` (0: no name), without step and limit. */
@@ -346,7 +392,7 @@ export class Facts {
     const kind = this.kind[l];
     if (kind === VALUE.NUMBER || kind === VALUE.LENGTH) return this.high[l] <= MAX32;
     if (kind === VALUE.REFERENCE) return this.id[l] === HEAP.i31;
-    return SHORT_KINDS.includes(kind);
+    return SHORT_KINDS[kind] !== 0;
   }
 
   /** Whether the location holds the start of object (kind, id). */
@@ -377,7 +423,7 @@ export class Facts {
     if (bound < this.high[x]) this.#lowerTo(x, bound);
     if (name === 0) return;
     for (let l = 0; l < this.count; l++) {
-      if (this.name[l] !== name || !BOUNDED_KINDS.includes(this.kind[l])) continue;
+      if (this.name[l] !== name || BOUNDED_KINDS[this.kind[l]] === 0) continue;
       const own = bound + this.delta[l] - delta;
       if (own < this.high[l]) this.#lowerTo(l, own);
     }
@@ -426,7 +472,7 @@ export class Facts {
         this.room[l] = Math.max(this.room[l], room + delta - this.delta[l]);
         continue;
       }
-      if (!HAVE_LIMITS.includes(this.kind[l])) continue;
+      if (HAVE_LIMITS[this.kind[l]] === 0) continue;
       const own = room + delta - this.delta[l];
       if (this.of[l] === limit && this.room[l] >= own) continue;
       this.room[l] = own;
@@ -435,19 +481,40 @@ export class Facts {
   }
 }
 
-/** Facts at the heads of blocks: one part of each column per block. */
+/** Location `to` of `into` has the value of location `l` of `from`. */
+function copyOne(into: Facts, to: number, from: Facts, l: number): void {
+  into.kind[to] = from.kind[l];
+  into.id[to] = from.id[l];
+  into.low[to] = from.low[l];
+  into.high[to] = from.high[l];
+  into.name[to] = from.name[l];
+  into.delta[to] = from.delta[l];
+  into.step[to] = from.step[l];
+  into.room[to] = from.room[l];
+  into.of[to] = from.of[l];
+}
+
+/** The location after `l` that has a name at the heads of blocks: no operand of a compare, address or length. */
+function next(l: number): number {
+  return l === PLACE.LEFT - 1 ? PLACE.PAYLOAD : l + 1;
+}
+
+/** Facts at the heads of blocks. */
 export class SavedFacts {
+  /** Those of the block that is being saved or joined. */
   #facts = new Facts();
-  #end = 0;
-  /** During one join: pairs of an entry whose facts refer to a name, and the entry that has the name. */
+  /** By block; absent until a path reaches it. */
+  readonly #blocks: Facts[] = [];
+  /** By capacity: facts that are not in use. */
+  readonly #free: Map<number, Facts[]> = new Map();
+  /** During one join: pairs of a location whose facts refer to a name, and the location that has the name. */
   readonly #referents: number[] = [];
   /** During one join: rows of two names of an array, here and on the path, and its new name (#nameArray). */
   readonly #arrays: number[] = [];
   /** The outcome of #compare. */
   #differing: Int32Array = new Int32Array(64);
   #haveSameNames = true;
-  /** Per block: first entry, −1 until a path reaches it, and number of locations. */
-  first: Int32Array = new Int32Array(64);
+  /** Per block: number of locations. */
   count: Int32Array = new Int32Array(64);
   /**
    * Name of the block's first location, as a join names it; the other locations follow, then a second name of each
@@ -457,10 +524,14 @@ export class SavedFacts {
   visits: Int32Array = new Int32Array(64);
   /** Bounds that grow in a loop are widened at once, to those of their size: fewer interpretations, weaker facts. */
   isCoarse = false;
+  /** The first bound to which numbers are widened then. */
+  firstBound = MAX32;
   /** During one join: the edge closes a loop. */
   #isBack = false;
   /** Bounds to which numbers are likely to grow, ascending. */
   thresholds: readonly number[] = [];
+  /** The same for numbers at the heads of loops whose inductions are being found, by block. */
+  readonly loopThresholds: Map<number, readonly number[]> = new Map();
   /** Inductions of the loops that begin at blocks (inductions.ts), by block. */
   readonly inductions: Map<number, Inductions> = new Map();
   /** Inductions that an earlier interpretation found, by block; undefined while they are being found. */
@@ -471,63 +542,113 @@ export class SavedFacts {
   recordType: (distance: number) => number | undefined = () => undefined;
 
   reset(blocks: number): void {
-    this.#end = 0;
-    if (blocks > this.first.length) {
-      this.first = new Int32Array(blocks * 2);
+    for (const facts of this.#blocks) if (facts !== undefined) this.give(facts);
+    if (blocks > this.count.length) {
       this.count = new Int32Array(blocks * 2);
       this.nameBase = new Int32Array(blocks * 2);
       this.visits = new Int32Array(blocks * 2);
     }
     this.inductions.clear();
-    this.first.fill(-1, 0, blocks);
+    this.loopThresholds.clear();
+    this.#blocks.length = 0;
+    this.#blocks.length = blocks;
     this.visits.fill(0, 0, blocks);
   }
 
   /** Whether block `k` has been reached. */
   has(k: number): boolean {
-    return this.first[k] >= 0;
+    return this.#blocks[k] !== undefined;
   }
 
   /**
-   * Saves the facts of the first path to block `k`; names are numbered from `nameBase` on. `loop`: the block is the
-   * head of a loop, so all locations are renamed.
+   * Saves the facts of the first path to block `k`, which keeps the object; names are numbered from `nameBase` on.
+   * `loop`: the block is the head of a loop, so all locations are renamed.
    */
   save(k: number, facts: Facts, nameBase: number, loop: boolean): void {
-    const first = this.#end;
-    this.first[k] = first;
+    const own = this.#facts = facts;
+    this.#blocks[k] = own;
     this.count[k] = facts.count;
     this.nameBase[k] = nameBase;
-    this.#end += facts.count;
-    this.#facts.reserve(this.#end);
-    copyFacts(this.#facts, first, facts, 0, facts.count);
     // No flags and no address are known at the head of a block.
-    for (let place: number = PLACE.LEFT; place <= PLACE.ADDRESS; place++) this.#facts.forget(first + place);
+    for (let place: number = PLACE.LEFT; place <= PLACE.ADDRESS; place++) own.forget(place);
     this.#arrays.length = 0;
     if (loop) this.#rename(k);
     this.#nameAll(k);
     if (!loop || !this.followsLoops) return;
-    const inductions = new Inductions(this.#facts, first, facts.count, this.hints?.get(k));
+    const inductions = new Inductions(own, facts.count, this.hints?.get(k));
     this.inductions.set(k, inductions);
     inductions.apply();
+  }
+
+  /** Facts with room for `capacity` locations; their contents are unspecified. */
+  take(capacity: number): Facts {
+    return this.#free.get(capacity)?.pop() ?? new Facts(capacity);
+  }
+
+  /** Keeps facts that are no longer in use for `take`. */
+  give(facts: Facts): void {
+    const free = this.#free.get(facts.capacity);
+    if (free === undefined) this.#free.set(facts.capacity, [facts]);
+    else free.push(facts);
   }
 
   /** Gives a name to every location of block `k` that has none. */
   #nameAll(k: number): void {
     const { name, delta } = this.#facts;
-    const first = this.first[k], end = first + this.count[k];
-    for (let l = first; l < end; l++) {
+    const count = this.count[k];
+    for (let l = 0; l < count; l = next(l)) {
       if (name[l] !== 0) continue;
-      name[l] = this.nameBase[k] + l - first;
+      name[l] = this.nameBase[k] + l;
       delta[l] = 0;
     }
   }
 
-  /** Loads the facts of block `k`. */
+  /** Gives up the bounds and the name of the number at location `l` of block `k`, which was saved last. */
+  widen(k: number, l: number): void {
+    const own = this.#facts;
+    if (!own.isNumber(l)) return;
+    own.low[l] = 0;
+    own.high[l] = this.#coarseBound(k, own.high[l]);
+    own.name[l] = this.#ownName(k, l);
+    own.delta[l] = 0;
+  }
+
+  /**
+   * Locations of block `k`, which was saved last, that are known by the name of one that was widened get the name of
+   * the first of them: a back edge that writes that one keeps theirs.
+   */
+  renameWidened(k: number): void {
+    const { name } = this.#facts;
+    const count = this.count[k], base = this.nameBase[k];
+    for (let l = 0; l < count; l = next(l)) {
+      const old = name[l], place = old - base;
+      if (place >= 0 && place < l && name[place] !== old) this.#moveName(k, old, l);
+    }
+  }
+
+  /** Locations and facts with the name `old` have that of location `to` of block `k`. */
+  #moveName(k: number, old: number, to: number): void {
+    const { name, delta, kind, id, of } = this.#facts;
+    const count = this.count[k], renamed = this.nameBase[k] + to, distance = delta[to];
+    for (let l = 0; l < count; l++) {
+      if (name[l] === old) {
+        name[l] = renamed;
+        delta[l] -= distance;
+      }
+      if (distance !== 0) continue;
+      if (NAMES_ID[kind[l]] !== 0 && id[l] === old) id[l] = renamed;
+      if (of[l] < LIMIT.ELEMENTS || limitName(of[l]) !== old) continue;
+      of[l] = of[l] < LIMIT.PRODUCT
+        ? elementLimit(renamed, limitShift(of[l]))
+        : productLimit(renamed, limitShift(of[l]));
+      // An element is one of a known array.
+      if (of[l] < 0 && kind[l] === VALUE.ELEMENT) this.#loseKind(k, l);
+    }
+  }
+
+  /** Loads the facts of block `k` into `facts`. */
   load(k: number, facts: Facts): void {
-    const count = this.count[k];
-    facts.reserve(count);
-    facts.count = count;
-    copyFacts(facts, 0, this.#facts, this.first[k], count);
+    facts.copyAll(this.#blocks[k]);
   }
 
   /**
@@ -536,15 +657,15 @@ export class SavedFacts {
    */
   #rename(k: number): void {
     const { name, delta, kind } = this.#facts;
-    const first = this.first[k], end = first + this.count[k], base = this.nameBase[k] - first;
-    for (let l = first; l < end; l++) {
+    const count = this.count[k], base = this.nameBase[k];
+    for (let l = 0; l < count; l++) {
       if (NAMES_ID[kind[l]] !== 0) this.#renameId(k, l);
       if (kind[l] === VALUE.FREE_SLOT && this.#facts.id[l] < 0) this.#facts.id[l] = NO_CLASS;
       if (this.#facts.of[l] >= LIMIT.ELEMENTS) this.#renameLimit(k, l);
     }
-    for (let l = end - 1; l >= first; l--) {
+    for (let l = count - 1; l >= 0; l--) {
       if (name[l] === 0) continue;
-      let same = first;
+      let same = 0;
       while (name[same] !== name[l]) same++;
       name[l] = base + same;
       delta[l] = same === l ? 0 : delta[l] - delta[same];
@@ -554,17 +675,17 @@ export class SavedFacts {
   /** The block's name for the value named `old`, 0 if no location has it. */
   #newName(k: number, old: number): number {
     const { name, delta } = this.#facts;
-    const first = this.first[k], end = first + this.count[k];
-    let l = first;
-    while (l < end && name[l] !== old) l++;
-    return l < end && delta[l] === 0 && old !== 0 ? this.nameBase[k] + l - first : 0;
+    const count = this.count[k];
+    let l = 0;
+    while (l < count && name[l] !== old) l++;
+    return l < count && delta[l] === 0 && old !== 0 ? this.nameBase[k] + l : 0;
   }
 
   #renameId(k: number, l: number): void {
     const { id, kind } = this.#facts;
     const name = this.#newName(k, id[l]);
     if (name !== 0) id[l] = name;
-    else if (SHORT_KINDS.includes(kind[l])) this.#facts.number(l, 0, kind[l] === VALUE.TYPE_TEST ? 1 : MAX32, 0);
+    else if (SHORT_KINDS[kind[l]] !== 0) this.#facts.number(l, 0, kind[l] === VALUE.TYPE_TEST ? 1 : MAX32, 0);
     else this.#facts.forget(l);
   }
 
@@ -583,57 +704,57 @@ export class SavedFacts {
   }
 
   /**
-   * Names the array of the element address at entry `n`, a reference to which no location has on both paths: the array
-   * is named `own` here and `other` on the path, 0 if there is no other path. Elements with the same two names, and no
-   * others, get the same new one: of elements in one array, some may be in another on the path, where the name is the
-   * same for the rest. Returns whether the name has changed.
+   * Names the array of the element address at location `l`, a reference to which no location has on both paths: the
+   * array is named `own` here and `other` on the path, 0 if there is no other path. Elements with the same two names,
+   * and no others, get the same new one: of elements in one array, some may be in another on the path, where the name
+   * is the same for the rest. Returns whether the name has changed.
    */
-  #nameArray(k: number, n: number, own: number, other: number): boolean {
+  #nameArray(k: number, l: number, own: number, other: number): boolean {
     const rows = this.#arrays;
     const base = this.nameBase[k] + 2 * this.count[k];
-    let name = this.#isArrayName(k, elementLimit(own, 0)) ? own : base + n - this.first[k];
+    let name = this.#isArrayName(k, elementLimit(own, 0)) ? own : base + l;
     for (let at = 0; at < rows.length; at += 3) {
-      if (rows[at] === own && rows[at + 1] === other) return this.#setArray(k, n, rows[at + 2]);
-      if (rows[at + 2] === name) name = base + n - this.first[k];
+      if (rows[at] === own && rows[at + 1] === other) return this.#setArray(k, l, rows[at + 2]);
+      if (rows[at + 2] === name) name = base + l;
     }
-    for (let at = 0; at < rows.length; at += 3) if (rows[at + 2] === name) return this.#loseKind(k, n);
+    for (let at = 0; at < rows.length; at += 3) if (rows[at + 2] === name) return this.#loseKind(k, l);
     rows.push(own, other, name);
-    return this.#setArray(k, n, name);
+    return this.#setArray(k, l, name);
   }
 
-  #setArray(k: number, n: number, name: number): boolean {
+  #setArray(k: number, l: number, name: number): boolean {
     const limit = elementLimit(name, 0);
-    if (limit < 0) return this.#loseKind(k, n);
-    const changed = this.#facts.of[n] !== limit;
-    this.#facts.of[n] = limit;
+    if (limit < 0) return this.#loseKind(k, l);
+    const changed = this.#facts.of[l] !== limit;
+    this.#facts.of[l] = limit;
     return changed;
   }
 
   /**
-   * The values that location `n` refers to on both paths are in one place, which gets a new name; returns false if
+   * The values that location `l` refers to on both paths are in one place, which gets a new name; returns false if
    * there is no such place.
    */
-  #noteReferent(k: number, n: number, facts: Facts, l: number): boolean {
-    return this.#notePlace(k, n, this.#facts.id[n], facts, facts.id[l]);
+  #noteReferent(k: number, l: number, facts: Facts): boolean {
+    return this.#notePlace(k, l, this.#facts.id[l], facts, facts.id[l]);
   }
 
-  /** The same for the arrays whose lengths are the limits of location `n` on both paths. */
-  #noteLimit(k: number, n: number, facts: Facts, l: number): boolean {
-    const own = this.#facts.of[n], other = facts.of[l];
+  /** The same for the arrays whose lengths are the limits of location `l` on both paths. */
+  #noteLimit(k: number, l: number, facts: Facts): boolean {
+    const own = this.#facts.of[l], other = facts.of[l];
     const areArrays = own >= LIMIT.ELEMENTS && own < LIMIT.PRODUCT && other >= LIMIT.ELEMENTS && other < LIMIT.PRODUCT;
     return areArrays && limitShift(own) === limitShift(other) &&
-      this.#notePlace(k, n, limitName(own), facts, limitName(other));
+      this.#notePlace(k, l, limitName(own), facts, limitName(other));
   }
 
-  /** Location `n` refers to the value named `old` here, and to that named `other` on the path. */
-  #notePlace(k: number, n: number, old: number, facts: Facts, other: number): boolean {
+  /** Location `l` refers to the value named `old` here, and to that named `other` on the path. */
+  #notePlace(k: number, l: number, old: number, facts: Facts, other: number): boolean {
     const { name, delta } = this.#facts;
-    const first = this.first[k], count = Math.min(this.count[k], facts.count);
+    const count = Math.min(this.count[k], facts.count);
     if (this.#referents.length >= MAX_REFERENTS) return false;
     for (let place = 0; place < count; place++) {
-      if (name[first + place] !== old || facts.name[place] !== other) continue;
-      if (delta[first + place] !== 0 || facts.delta[place] !== 0) continue;
-      this.#referents.push(n, first + place);
+      if (name[place] !== old || facts.name[place] !== other) continue;
+      if (delta[place] !== 0 || facts.delta[place] !== 0) continue;
+      this.#referents.push(l, place);
       return true;
     }
     return false;
@@ -644,11 +765,11 @@ export class SavedFacts {
     const { name, delta, kind, id, of } = this.#facts;
     const rows = this.#referents;
     for (let at = 0; at < rows.length; at += 2) {
-      const n = rows[at], place = rows[at + 1];
-      if (delta[place] !== 0 || name[place] === 0) this.#loseReferent(k, n);
-      else if (kind[n] === VALUE.ELEMENT) of[n] = elementLimit(name[place], limitShift(of[n]));
-      else id[n] = name[place];
-      if (kind[n] === VALUE.ELEMENT && of[n] < 0) this.#loseKind(k, n);
+      const l = rows[at], place = rows[at + 1];
+      if (delta[place] !== 0 || name[place] === 0) this.#loseReferent(k, l);
+      else if (kind[l] === VALUE.ELEMENT) of[l] = elementLimit(name[place], limitShift(of[l]));
+      else id[l] = name[place];
+      if (kind[l] === VALUE.ELEMENT && of[l] < 0) this.#loseKind(k, l);
     }
     const any = rows.length > 0;
     rows.length = 0;
@@ -656,13 +777,13 @@ export class SavedFacts {
   }
 
   /**
-   * Nothing is known any more of the value that entry `n` refers to; on both paths, the entry has one kind. Only its
+   * Nothing is known any more of the value that location `l` refers to; on both paths, the entry has one kind. Only its
    * size stays.
    */
-  #loseReferent(k: number, n: number): boolean {
-    const kind = this.#facts.kind[n];
-    if (!SHORT_KINDS.includes(kind)) return this.#loseKind(k, n);
-    this.#facts.number(n, 0, kind === VALUE.TYPE_TEST ? 1 : MAX32, this.#ownName(k, n));
+  #loseReferent(k: number, l: number): boolean {
+    const kind = this.#facts.kind[l];
+    if (SHORT_KINDS[kind] === 0) return this.#loseKind(k, l);
+    this.#facts.number(l, 0, kind === VALUE.TYPE_TEST ? 1 : MAX32, this.#ownName(k, l));
     return true;
   }
 
@@ -671,8 +792,7 @@ export class SavedFacts {
     const place = own - this.nameBase[k];
     if (place < 0 || place >= this.count[k]) return own === other;
     const { name, delta } = this.#facts;
-    const n = this.first[k] + place;
-    return place < facts.count && name[n] === own && delta[n] === 0 && facts.name[place] === other &&
+    return place < facts.count && name[place] === own && delta[place] === 0 && facts.name[place] === other &&
       facts.delta[place] === 0;
   }
 
@@ -686,14 +806,14 @@ export class SavedFacts {
   join(k: number, facts: Facts, isBack: boolean): boolean {
     this.visits[k]++;
     this.#isBack = isBack;
-    const first = this.first[k];
+    this.#facts = this.#blocks[k];
     let changed = false;
     const count = Math.min(this.count[k], facts.count);
     const inductions = this.inductions.get(k);
     if (isBack) inductions?.turn(facts, count);
     else inductions?.enter(facts, count);
     inductions?.eachLost((l) => {
-      this.#loseKind(k, first + l);
+      this.#loseKind(k, l);
       changed = true;
     });
     const differing = this.#compare(k, facts, count);
@@ -701,7 +821,7 @@ export class SavedFacts {
     // A test for null is found by facts that joining its reference drops.
     for (let d = 0; d < differing; d++) {
       const l = this.#differing[d];
-      if (inductions !== undefined || !this.#joinNullTest(k, first + l, facts, l)) continue;
+      if (inductions !== undefined || !this.#joinNullTest(k, l, facts)) continue;
       changed = true;
       this.#differing[d] = -1;
     }
@@ -709,10 +829,11 @@ export class SavedFacts {
       const l = this.#differing[d];
       if (l < 0) continue;
       // The bounds of a follower come from those of the counter.
-      if (inductions?.isFollower(l) !== true && this.#joinLocation(k, first + l, facts, l)) changed = true;
+      if (inductions?.isFollower(l) !== true && this.#joinLocation(k, l, facts)) changed = true;
     }
     if (inductions?.apply() === true) changed = true;
-    for (let l = count; l < this.count[k]; l++) if (this.#loseValue(k, first + l)) changed = true;
+    if (this.#joinLengths(k, facts)) changed = true;
+    for (let l = count; l < this.count[k]; l++) if (this.#loseValue(k, l)) changed = true;
     // A location that lost facts may have lost the name that others are known by.
     if ((changed || !this.#haveSameNames) && this.#joinNames(k, facts, count)) changed = true;
     if (this.#renameReferents(k)) changed = true;
@@ -724,197 +845,210 @@ export class SavedFacts {
    * their names, and returns their number; notes whether all names hold.
    */
   #compare(k: number, facts: Facts, count: number): number {
-    const { kind, id, low, high, name, of, step } = this.#facts;
-    const first = this.first[k], base = this.nameBase[k], names = this.count[k];
+    const { kind, id, low, high, of, step, name } = this.#facts;
+    const { kind: kinds, id: ids, low: lows, high: highs } = facts;
+    const base = this.nameBase[k], second = base + this.count[k];
     if (count > this.#differing.length) this.#differing = new Int32Array(count * 2);
-    let differing = 0;
-    this.#haveSameNames = true;
-    for (let l = 0, n = first; l < count; l++, n++) {
-      const own = kind[n], place = name[n] - base;
-      if (place !== l && place !== names + l && this.#haveSameNames) {
-        this.#haveSameNames = this.#isStable(k, n, facts, l);
-      }
+    const places = this.#differing;
+    let differing = 0, haveSameNames = true;
+    for (let l = 0; l < count; l = next(l)) {
+      const own = kind[l], place = name[l] - l;
+      if (place !== base && place !== second && haveSameNames) haveSameNames = this.#isStable(k, l, facts);
       // Values without references to names and limits, whose bounds hold.
-      const isPlain = own === facts.kind[l] && NAMES_ID[own] === 0 && of[n] < 0 && id[n] === facts.id[l];
-      const holds = own === VALUE.NUMBER
-        ? facts.low[l] >= low[n] && facts.high[l] <= high[n] && step[n] === 1
-        : facts.low[l] === low[n] && facts.high[l] === high[n];
-      if (!isPlain || !holds) this.#differing[differing++] = l;
+      if (own === kinds[l] && of[l] < 0 && id[l] === ids[l] && NAMES_ID[own] === 0) {
+        const holds = own === VALUE.NUMBER
+          ? lows[l] >= low[l] && highs[l] <= high[l] && step[l] === 1
+          : lows[l] === low[l] && highs[l] === high[l];
+        if (holds) continue;
+      }
+      places[differing++] = l;
     }
+    this.#haveSameNames = haveSameNames;
     return differing;
   }
 
-  #isKnown(n: number): boolean {
+  #isKnown(l: number): boolean {
     const f = this.#facts;
-    return f.kind[n] !== VALUE.NUMBER || f.high[n] !== Infinity || f.low[n] !== 0 || f.of[n] >= 0;
+    return f.kind[l] !== VALUE.NUMBER || f.high[l] !== Infinity || f.low[l] !== 0 || f.of[l] >= 0;
   }
 
-  #joinLocation(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinLocation(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const kind = own.kind[n], other = facts.kind[l];
-    if (kind === VALUE.REFERENCE || other === VALUE.REFERENCE) return this.#joinReference(k, n, facts, l);
-    if (this.#areRecords(n, facts, l)) return this.#joinReference(k, n, facts, l);
-    if (kind === VALUE.TYPE_TEST || other === VALUE.TYPE_TEST) return this.#joinTest(k, n, facts, l);
-    if (kind !== other) return own.isShort(n) && facts.isShort(l) ? this.#joinShort(k, n) : this.#loseKind(k, n);
-    if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, n, facts, l);
-    if (kind === VALUE.NUMBER) return this.#joinNumber(k, n, facts, l);
-    if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, n, facts, l)) return this.#loseKind(k, n);
+    const kind = own.kind[l], other = facts.kind[l];
+    if (kind === VALUE.REFERENCE || other === VALUE.REFERENCE) return this.#joinReference(k, l, facts);
+    if (this.#areRecords(l, facts)) return this.#joinReference(k, l, facts);
+    if (kind === VALUE.TYPE_TEST || other === VALUE.TYPE_TEST) return this.#joinTest(k, l, facts);
+    if (kind !== other) return this.#joinKinds(k, l, facts);
+    if (kind === VALUE.FREE_SLOT) return this.#joinSlot(k, l, facts);
+    if (kind === VALUE.NUMBER) return this.#joinNumber(k, l, facts);
+    if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, l, facts)) return this.#loseKind(k, l);
     const isNamed = NAMES_ID[kind] !== 0;
-    const isSame = isNamed ? this.#isSameName(k, own.id[n], facts, facts.id[l]) : own.id[n] === facts.id[l];
-    if (!isSame && !(isNamed && this.#noteReferent(k, n, facts, l))) return this.#loseReferent(k, n);
-    if (kind === VALUE.ELEMENT) return this.#joinElement(k, n, facts, l);
-    let changed = this.#joinBounds(k, n, facts, l);
-    if (this.#joinRoom(k, n, facts, l)) changed = true;
+    const isSame = isNamed ? this.#isSameName(k, own.id[l], facts, facts.id[l]) : own.id[l] === facts.id[l];
+    if (!isSame && !(isNamed && this.#noteReferent(k, l, facts))) return this.#loseReferent(k, l);
+    if (kind === VALUE.ELEMENT) return this.#joinElement(k, l, facts);
+    let changed = this.#joinBounds(k, l, facts);
+    if (this.#joinRoom(k, l, facts)) changed = true;
     return changed;
   }
 
   /** Whether `low`, `high` and `room` of a value of EXACT_KINDS are equal on both paths. */
-  #isSameValue(k: number, n: number, facts: Facts, l: number): boolean {
+  #isSameValue(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const isSame = own.low[n] === facts.low[l] && own.high[n] === facts.high[l] && own.room[n] === facts.room[l];
-    return isSame && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
+    const isSame = own.low[l] === facts.low[l] && own.high[l] === facts.high[l] && own.room[l] === facts.room[l];
+    return isSame && this.#isSameLimit(k, own.of[l], facts, facts.of[l]);
   }
 
-  #joinNumber(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinNumber(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
     // The bounds of a constant imply facts that the joined number has to state.
-    const known = numberFacts(own, n), common = known & numberFacts(facts, l);
-    let changed = this.#joinBounds(k, n, facts, l);
-    if (this.#joinRoom(k, n, facts, l)) changed = true;
+    const known = numberFacts(own, l), common = known & numberFacts(facts, l);
+    let changed = this.#joinBounds(k, l, facts);
+    if (this.#joinRoom(k, l, facts)) changed = true;
     if (known !== common) changed = true;
-    if (changed) own.id[n] = common;
+    if (changed) own.id[l] = common;
     return changed;
   }
 
   /** A type test, joined with the same test or with the constant 0: the outcome of a test that failed. */
-  #joinTest(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinTest(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
     if (isZero(facts, l)) return false;
-    const isTest = own.kind[n] === VALUE.TYPE_TEST;
+    const isTest = own.kind[l] === VALUE.TYPE_TEST;
     if (isTest && facts.kind[l] === VALUE.TYPE_TEST) {
-      const isSame = this.#isSameName(k, own.id[n], facts, facts.id[l]);
-      if (!isSame && !this.#noteReferent(k, n, facts, l)) return this.#loseReferent(k, n);
-      return this.#joinHeap(k, n, facts.low[l], facts.room[l]) || !isSame;
+      const isSame = this.#isSameName(k, own.id[l], facts, facts.id[l]);
+      if (!isSame && !this.#noteReferent(k, l, facts)) return this.#loseReferent(k, l);
+      return this.#joinHeap(k, l, facts.low[l], facts.room[l]) || !isSame;
     }
     if (isTest && isOne(facts, l)) {
-      const place = namedPlace(own, own.id[n], Math.min(this.count[k], facts.count), this.first[k]);
-      if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, n, own.low[n], 1);
+      const place = namedPlace(own, own.id[l], Math.min(this.count[k], facts.count));
+      if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, l, own.low[l], 1);
     }
-    if (isZero(own, n)) {
-      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count), 0);
-      if (place >= 0 && this.#makeTest(k, n, place, facts.low[l], facts.room[l])) return true;
+    if (isZero(own, l)) {
+      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
+      if (place >= 0 && this.#makeTest(k, l, place, facts.low[l], facts.room[l])) return true;
     }
-    if (!isBit(own, n) || !isBit(facts, l)) return this.#loseKind(k, n);
-    own.number(n, 0, 1, this.#ownName(k, n));
+    if (!isBit(own, l) || !isBit(facts, l)) return this.#joinKinds(k, l, facts);
+    own.number(l, 0, 1, this.#ownName(k, l));
     return true;
   }
 
   /** A test that succeeds for heap type `heap`, and null with `orNull` = 1, too; returns whether a fact was lost. */
-  #joinHeap(k: number, n: number, heap: number, orNull: number): boolean {
+  #joinHeap(k: number, l: number, heap: number, orNull: number): boolean {
     const { low, high, room } = this.#facts;
-    const common = low[n] === heap || heap === bottomOf(low[n]) ? low[n] : low[n] === bottomOf(heap) ? heap : undefined;
-    if (common === undefined) return this.#loseReferent(k, n);
-    const changed = common !== low[n] || orNull > room[n];
-    low[n] = high[n] = common;
-    room[n] = Math.max(room[n], orNull);
+    const common = low[l] === heap || heap === bottomOf(low[l]) ? low[l] : low[l] === bottomOf(heap) ? heap : undefined;
+    if (common === undefined) return this.#loseReferent(k, l);
+    const changed = common !== low[l] || orNull > room[l];
+    low[l] = high[l] = common;
+    room[l] = Math.max(room[l], orNull);
     return changed;
   }
 
-  /** Location `n` becomes the test of the reference in location `place`; returns false if there are too many. */
-  #makeTest(k: number, n: number, place: number, heap: number, orNull: number): boolean {
+  /** Location `l` becomes the test of the reference in location `place`; returns false if there are too many. */
+  #makeTest(k: number, l: number, place: number, heap: number, orNull: number): boolean {
     if (this.#referents.length >= MAX_REFERENTS) return false;
-    this.#facts.set(n, VALUE.TYPE_TEST, 0, heap, heap, this.#ownName(k, n));
-    this.#facts.room[n] = orNull;
-    this.#referents.push(n, this.first[k] + place);
+    this.#facts.set(l, VALUE.TYPE_TEST, 0, heap, heap, this.#ownName(k, l));
+    this.#facts.room[l] = orNull;
+    this.#referents.push(l, place);
     return true;
   }
 
   /**
-   * One path has 1 and a null reference where the other has 0 and one that is not null: the outcome of a test for null.
-   * Returns false if there is no such reference.
+   * One path has 1 and a null reference where the other has 0 and one that is not null, or another test of it: the
+   * outcome of a test for null. Returns false if there is no such reference.
    */
-  #joinNullTest(k: number, n: number, facts: Facts, l: number): boolean {
-    const own = this.#facts, first = this.first[k];
-    const isOwn = isOne(own, n) && isZero(facts, l);
-    if (!isOwn && !(isZero(own, n) && isOne(facts, l))) return false;
-    const [nulls, at, others, from] = isOwn ? [own, first, facts, 0] : [facts, 0, own, first];
+  #joinNullTest(k: number, l: number, facts: Facts): boolean {
+    const own = this.#facts;
+    if (isOne(own, l) && facts.kind[l] === VALUE.TYPE_TEST) return this.#joinNullBefore(k, l, facts);
+    const isOwn = isOne(own, l) && isZero(facts, l);
+    if (!isOwn && !(isZero(own, l) && isOne(facts, l))) return false;
+    const nulls = isOwn ? own : facts, others = isOwn ? facts : own;
     const count = Math.min(this.count[k], facts.count);
     for (let place = 0; place < count; place++) {
-      if (!isNullAt(nulls, at + place) || nulls.kind[at + place] !== VALUE.REFERENCE) continue;
-      const isOther = others.kind[from + place] === VALUE.REFERENCE &&
-        (others.low[from + place] & REFERENCE_FACTS.NOT_NULL) !== 0;
-      if (isOther) return this.#makeTest(k, n, place, nulls.id[at + place], 1);
+      if (!isNullAt(nulls, place) || nulls.kind[place] !== VALUE.REFERENCE) continue;
+      const isOther = others.kind[place] === VALUE.REFERENCE && (others.low[place] & REFERENCE_FACTS.NOT_NULL) !== 0;
+      if (isOther) return this.#makeTest(k, l, place, nulls.id[place], 1);
     }
     return false;
   }
 
+  /** This path has 1, the other the test of a reference that is null here. */
+  #joinNullBefore(k: number, l: number, facts: Facts): boolean {
+    const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
+    return place >= 0 && isNullAt(this.#facts, place) && this.#makeTest(k, l, place, facts.low[l], 1);
+  }
+
+  /** Values of different kinds: only their size is known. */
+  #joinKinds(k: number, l: number, facts: Facts): boolean {
+    return this.#facts.isShort(l) && facts.isShort(l) ? this.#joinShort(k, l) : this.#loseKind(k, l);
+  }
+
   /** Values of different kinds that have 32 bits on both paths. */
-  #joinShort(k: number, n: number): boolean {
+  #joinShort(k: number, l: number): boolean {
     const own = this.#facts;
-    if (own.isNumber(n) && own.low[n] === 0 && own.high[n] === MAX32 && own.of[n] < 0 && own.id[n] === 0) return false;
-    own.number(n, 0, MAX32, this.#ownName(k, n));
+    if (own.isNumber(l) && own.low[l] === 0 && own.high[l] === MAX32 && own.of[l] < 0 && own.id[l] === 0) return false;
+    own.number(l, 0, MAX32, this.#ownName(k, l));
     return true;
   }
 
   /** Slots of the heap: the bytes that both have. */
-  #joinSlot(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinSlot(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const low = own.low[n] & facts.low[l], high = Math.min(own.high[n], facts.high[l]);
-    const isSame = own.room[n] === facts.room[l] && this.#isSameLimit(k, own.of[n], facts, facts.of[l]);
+    const low = own.low[l] & facts.low[l], high = Math.min(own.high[l], facts.high[l]);
+    const isSame = own.room[l] === facts.room[l] && this.#isSameLimit(k, own.of[l], facts, facts.of[l]);
     // The class decides only which list the slot may be taken from.
-    const id = own.id[n] === facts.id[l] ? own.id[n] : NO_CLASS;
-    const of = isSame ? own.of[n] : -1;
-    if (own.low[n] === low && own.high[n] === high && own.of[n] === of && own.id[n] === id) return false;
-    own.low[n] = low;
-    own.high[n] = high;
-    own.of[n] = of;
-    own.id[n] = id;
+    const id = own.id[l] === facts.id[l] ? own.id[l] : NO_CLASS;
+    const of = isSame ? own.of[l] : -1;
+    if (own.low[l] === low && own.high[l] === high && own.of[l] === of && own.id[l] === id) return false;
+    own.low[l] = low;
+    own.high[l] = high;
+    own.of[l] = of;
+    own.id[l] = id;
     return true;
   }
 
   /** Element addresses in one array, at distances that differ by whole elements. */
-  #joinElement(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinElement(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const steps = (facts.low[l] - own.low[n]) / elementBytes(own.id[n]);
+    const steps = (facts.low[l] - own.low[l]) / elementBytes(own.id[l]);
     const isAhead = steps === 0 || (Number.isInteger(steps) && steps > 0 && facts.name[l] !== 0);
-    if (!isAhead) return this.#loseKind(k, n);
-    const isSame = !this.#isArrayName(k, own.of[n]) &&
-      (this.#isSameLimit(k, own.of[n], facts, facts.of[l]) || this.#noteLimit(k, n, facts, l));
-    const isRenamed = !isSame && this.#nameArray(k, n, limitName(own.of[n]), limitName(facts.of[l]));
-    if (own.kind[n] !== VALUE.ELEMENT) return true;
+    if (!isAhead) return this.#loseKind(k, l);
+    const isSame = !this.#isArrayName(k, own.of[l]) &&
+      (this.#isSameLimit(k, own.of[l], facts, facts.of[l]) || this.#noteLimit(k, l, facts));
+    const isRenamed = !isSame && this.#nameArray(k, l, limitName(own.of[l]), limitName(facts.of[l]));
+    if (own.kind[l] !== VALUE.ELEMENT) return true;
     if (steps > 0) moveIndex(facts, l, steps);
-    if (facts.room[l] >= own.room[n]) return isRenamed;
+    if (facts.room[l] >= own.room[l]) return isRenamed;
     const room = facts.room[l];
     // Widening: a room that shrinks in each interpretation of a loop becomes one element, then zero.
-    own.room[n] = this.visits[k] <= NARROW_VISITS ? room : room >= 1 ? 1 : room >= 0 ? 0 : -Infinity;
+    own.room[l] = this.visits[k] <= NARROW_VISITS ? room : room >= 1 ? 1 : room >= 0 ? 0 : -Infinity;
     return true;
   }
 
-  /** The other path has no value at entry `n`; returns whether a fact was lost, such as that two values are equal. */
-  #loseValue(k: number, n: number): boolean {
-    const changed = this.#facts.name[n] !== this.#ownName(k, n);
-    return this.#loseKind(k, n) || changed;
+  /** The other path has no value at `l`; returns whether a fact was lost, such as that two values are equal. */
+  #loseValue(k: number, l: number): boolean {
+    const changed = this.#facts.name[l] !== this.#ownName(k, l);
+    return this.#loseKind(k, l) || changed;
   }
 
-  #loseKind(k: number, n: number): boolean {
-    const changed = this.#isKnown(n);
-    this.#facts.forget(n);
+  #loseKind(k: number, l: number): boolean {
+    const changed = this.#isKnown(l);
+    this.#facts.forget(l);
     // A number and the distance of an address may have had one name.
-    this.#facts.name[n] = this.#ownName(k, n);
+    this.#facts.name[l] = this.#ownName(k, l);
     return changed;
   }
 
   /** A name that no other location has. */
-  #ownName(k: number, n: number): number {
-    return this.nameBase[k] + this.count[k] + n - this.first[k];
+  #ownName(k: number, l: number): number {
+    return this.nameBase[k] + this.count[k] + l;
   }
 
   /** Whether both values are addresses of different records, or one is null. */
-  #areRecords(n: number, facts: Facts, l: number): boolean {
+  #areRecords(l: number, facts: Facts): boolean {
     const own = this.#facts;
-    if (own.kind[n] !== VALUE.CONTEXT && facts.kind[l] !== VALUE.CONTEXT) return false;
-    if (own.kind[n] === facts.kind[l] && own.low[n] === facts.low[l] && own.high[n] === facts.high[l]) return false;
-    return this.#heapAt(own, n) !== undefined && this.#heapAt(facts, l) !== undefined;
+    if (own.kind[l] !== VALUE.CONTEXT && facts.kind[l] !== VALUE.CONTEXT) return false;
+    if (own.kind[l] === facts.kind[l] && own.low[l] === facts.low[l] && own.high[l] === facts.high[l]) return false;
+    return this.#heapAt(own, l) !== undefined && this.#heapAt(facts, l) !== undefined;
   }
 
   /** The heap type of the reference at location `l`, which may be the address of a record in the context. */
@@ -924,31 +1058,43 @@ export class SavedFacts {
   }
 
   /** Null and i31 references are numbers where they are constants, those of imported functions addresses. */
-  #joinReference(k: number, n: number, facts: Facts, l: number): boolean {
+  #joinReference(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const heap = this.#heapAt(own, n), other = this.#heapAt(facts, l);
+    const heap = this.#heapAt(own, l), other = this.#heapAt(facts, l);
     const id = heap === undefined || other === undefined ? undefined : commonHeapOf(heap, other);
-    if (id === undefined) return this.#loseKind(k, n);
-    const low = referenceFacts(own, n) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
-    const high = Math.min(leastLength(own, n), leastLength(facts, l));
-    if (own.kind[n] === VALUE.REFERENCE && own.id[n] === id && own.low[n] === low && own.high[n] === high) return false;
-    const isNamed = own.delta[n] === 0 && own.name[n] !== 0;
-    own.set(n, VALUE.REFERENCE, id, low, high, isNamed ? own.name[n] : this.#ownName(k, n));
+    if (id === undefined) return this.#loseKind(k, l);
+    const low = referenceFacts(own, l) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
+    const high = Math.min(leastLength(own, l), leastLength(facts, l));
+    if (own.kind[l] === VALUE.REFERENCE && own.id[l] === id && own.low[l] === low && own.high[l] === high) return false;
+    const isNamed = own.delta[l] === 0 && own.name[l] !== 0;
+    own.set(l, VALUE.REFERENCE, id, low, high, isNamed ? own.name[l] : this.#ownName(k, l));
     return true;
   }
 
-  #joinBounds(k: number, n: number, facts: Facts, l: number): boolean {
-    const own = this.#facts;
-    let changed = this.#joinStep(n, facts, l);
-    const { step } = own;
-    if (facts.low[l] < own.low[n]) {
-      const low = facts.low[l];
-      own.low[n] = !this.#widens(k) ? low : low >= 0 ? low % step[n] : -Infinity;
-      if (own.low[n] === -Infinity) step[n] = 1;
+  /** Lower bounds of lengths. */
+  #joinLengths(k: number, { low }: Facts): boolean {
+    const own = this.#facts.low;
+    let changed = false;
+    for (let place: number = PLACE.LENGTHS; place < PLACE.PAYLOAD; place++) {
+      if (low[place] >= own[place]) continue;
+      own[place] = this.#widens(k) ? 0 : low[place];
       changed = true;
     }
-    if (facts.high[l] > own.high[n]) {
-      own.high[n] = this.#widens(k) ? this.#widened(k, n, facts.high[l]) : facts.high[l];
+    return changed;
+  }
+
+  #joinBounds(k: number, l: number, facts: Facts): boolean {
+    const own = this.#facts;
+    let changed = this.#joinStep(l, facts);
+    const { step } = own;
+    if (facts.low[l] < own.low[l]) {
+      const low = facts.low[l];
+      own.low[l] = !this.#widens(k) ? low : low >= 0 ? low % step[l] : -Infinity;
+      if (own.low[l] === -Infinity) step[l] = 1;
+      changed = true;
+    }
+    if (facts.high[l] > own.high[l]) {
+      own.high[l] = this.#widens(k) ? this.#widened(k, l, facts.high[l]) : facts.high[l];
       changed = true;
     }
     return changed;
@@ -961,14 +1107,14 @@ export class SavedFacts {
   }
 
   /** The common step of both paths, which is also a step between their lowest values. */
-  #joinStep(n: number, facts: Facts, l: number): boolean {
+  #joinStep(l: number, facts: Facts): boolean {
     const own = this.#facts;
-    if (!this.followsLoops || own.kind[n] !== VALUE.NUMBER) return false;
-    const old = own.low[n] === own.high[n] ? 0 : own.step[n];
+    if (!this.followsLoops || own.kind[l] !== VALUE.NUMBER) return false;
+    const old = own.low[l] === own.high[l] ? 0 : own.step[l];
     if (old === 1) return false;
-    const distance = Math.abs(own.low[n] - facts.low[l]);
+    const distance = Math.abs(own.low[l] - facts.low[l]);
     const step = distance <= EXACT ? commonDivisor(commonDivisor(old, facts.stepOf(l)), distance) : 1;
-    own.step[n] = step === 0 ? 1 : step;
+    own.step[l] = step === 0 ? 1 : step;
     return step !== old;
   }
 
@@ -976,9 +1122,9 @@ export class SavedFacts {
    * The next bound to which a growing bound is widened: a constant of the function's compares, while a loop has been
    * interpreted a few times only.
    */
-  #widened(k: number, n: number, high: number): number {
-    if (this.isCoarse) return high <= MAX32 ? MAX32 : Infinity;
-    const low = this.#facts.low[n], step = this.#facts.step[n];
+  #widened(k: number, l: number, high: number): number {
+    if (this.isCoarse) return this.#coarseBound(k, high);
+    const low = this.#facts.low[l], step = this.#facts.step[l];
     if (this.visits[k] <= THRESHOLD_VISITS) {
       for (const bound of this.thresholds) {
         const whole = low + Math.floor((bound - low) / step) * step;
@@ -988,26 +1134,32 @@ export class SavedFacts {
     return high <= 0x7fffffff ? 0x7fffffff : high <= MAX32 ? MAX32 : Infinity;
   }
 
-  #joinRoom(k: number, n: number, facts: Facts, l: number): boolean {
+  #coarseBound(k: number, high: number): number {
+    const threshold = this.loopThresholds.get(k)?.find((bound) => bound >= high);
+    if (threshold !== undefined) return threshold;
+    return high <= this.firstBound ? this.firstBound : high <= MAX32 ? MAX32 : Infinity;
+  }
+
+  #joinRoom(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    if (own.of[n] < 0) return false;
+    if (own.of[l] < 0) return false;
     // Only elements have names that the block gives to arrays (#nameArray).
-    if (this.#isArrayName(k, own.of[n])) {
-      own.of[n] = -1;
+    if (this.#isArrayName(k, own.of[l])) {
+      own.of[l] = -1;
       return true;
     }
-    if (this.#isSameLimit(k, own.of[n], facts, facts.of[l])) {
-      if (own.of[n] >= LIMIT.PRODUCT && facts.room[l] !== own.room[n]) {
-        own.of[n] = -1;
+    if (this.#isSameLimit(k, own.of[l], facts, facts.of[l])) {
+      if (own.of[l] >= LIMIT.PRODUCT && facts.room[l] !== own.room[l]) {
+        own.of[l] = -1;
         return true;
       }
-      if (facts.room[l] >= own.room[n]) return false;
-      own.room[n] = facts.room[l];
+      if (facts.room[l] >= own.room[l]) return false;
+      own.room[l] = facts.room[l];
       // Widening: a room that shrinks in each interpretation of a loop is dropped.
-      if (this.visits[k] > NARROW_VISITS) own.of[n] = -1;
+      if (this.visits[k] > NARROW_VISITS) own.of[l] = -1;
       return true;
     }
-    own.of[n] = -1;
+    own.of[l] = -1;
     return true;
   }
 
@@ -1017,22 +1169,20 @@ export class SavedFacts {
    */
   #joinNames(k: number, facts: Facts, count: number): boolean {
     const own = this.#facts;
-    const first = this.first[k];
     let groups = 0;
     let changed = false;
-    for (let l = 0; l < count; l++) {
-      const n = first + l;
-      if (this.#isStable(k, n, facts, l)) continue;
-      const group = this.#groupOf(own.name[n], own.delta[n], facts.name[l], facts.delta[l], groups);
+    for (let l = 0; l < count; l = next(l)) {
+      if (this.#isStable(k, l, facts)) continue;
+      const group = this.#groupOf(own.name[l], own.delta[l], facts.name[l], facts.delta[l], groups);
       if (group === groups && groups < MAX_GROUPS) {
         GROUP_PLACE[groups] = l;
-        GROUP_OWN[groups] = own.name[n];
+        GROUP_OWN[groups] = own.name[l];
         GROUP_OTHER[groups] = facts.name[l];
-        GROUP_OWN_DELTA[groups] = own.delta[n];
+        GROUP_OWN_DELTA[groups] = own.delta[l];
         GROUP_OTHER_DELTA[groups++] = facts.delta[l];
       }
-      own.delta[n] = group < groups ? own.delta[n] - GROUP_OWN_DELTA[group] : 0;
-      own.name[n] = this.nameBase[k] + (group < groups ? GROUP_PLACE[group] : l);
+      own.delta[l] = group < groups ? own.delta[l] - GROUP_OWN_DELTA[group] : 0;
+      own.name[l] = this.nameBase[k] + (group < groups ? GROUP_PLACE[group] : l);
       changed = true;
     }
     return changed;
@@ -1050,14 +1200,14 @@ export class SavedFacts {
   }
 
   /** Whether the name of location `l` holds on the other path, too. */
-  #isStable(k: number, n: number, facts: Facts, l: number): boolean {
+  #isStable(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
     const count = this.count[k];
-    const place = own.name[n] - this.nameBase[k];
+    const place = own.name[l] - this.nameBase[k];
     if (place === l || place === count + l) return true;
-    if (place < 0 || place >= count) return own.name[n] === facts.name[l] && own.delta[n] === facts.delta[l];
-    if (own.name[this.first[k] + place] !== own.name[n] || facts.name[l] === 0 || place >= facts.count) return false;
-    return facts.name[place] === facts.name[l] && facts.delta[l] - facts.delta[place] === own.delta[n];
+    if (place < 0 || place >= count) return own.name[l] === facts.name[l] && own.delta[l] === facts.delta[l];
+    if (own.name[place] !== own.name[l] || facts.name[l] === 0 || place >= facts.count) return false;
+    return facts.name[place] === facts.name[l] && facts.delta[l] - facts.delta[place] === own.delta[l];
   }
 }
 
@@ -1119,9 +1269,9 @@ function isNullAt(facts: Facts, l: number): boolean {
   return isNull || isZero(facts, l);
 }
 
-/** The first of `count` locations, from `first` on, whose value has exactly this name, −1 if there is none. */
-function namedPlace({ name, delta }: Facts, wanted: number, count: number, first: number): number {
-  for (let l = 0; l < count; l++) if (name[first + l] === wanted && delta[first + l] === 0) return l;
+/** The first of `count` locations whose value has exactly this name, −1 if there is none. */
+function namedPlace({ name, delta }: Facts, wanted: number, count: number): number {
+  for (let l = 0; l < count; l++) if (name[l] === wanted && delta[l] === 0) return l;
   return -1;
 }
 
@@ -1172,45 +1322,4 @@ const THRESHOLD_VISITS = 48;
 export function commonDivisor(x: number, y: number): number {
   while (y !== 0) [x, y] = [y, x % y];
   return x;
-}
-
-/**
- * Copies `count` locations of `from` from `first` on to those of `to` from `at` on. A loop per column: V8 then keeps
- * the addresses of two columns in registers, not those of eighteen.
- */
-export function copyFacts(to: Facts, at: number, from: Facts, first: number, count: number): void {
-  if (count === 1) return copyOne(to, at, from, first);
-  copyBytes(to.kind, at, from.kind, first, count);
-  copyWords(to.id, at, from.id, first, count);
-  copyWords(to.name, at, from.name, first, count);
-  copyWords(to.of, at, from.of, first, count);
-  copyNumbers(to.low, at, from.low, first, count);
-  copyNumbers(to.high, at, from.high, first, count);
-  copyNumbers(to.delta, at, from.delta, first, count);
-  copyNumbers(to.room, at, from.room, first, count);
-  copyNumbers(to.step, at, from.step, first, count);
-}
-
-function copyOne(to: Facts, at: number, from: Facts, first: number): void {
-  to.kind[at] = from.kind[first];
-  to.id[at] = from.id[first];
-  to.low[at] = from.low[first];
-  to.high[at] = from.high[first];
-  to.name[at] = from.name[first];
-  to.delta[at] = from.delta[first];
-  to.step[at] = from.step[first];
-  to.room[at] = from.room[first];
-  to.of[at] = from.of[first];
-}
-
-function copyBytes(to: Uint8Array, at: number, from: Uint8Array, first: number, count: number): void {
-  for (let k = 0; k < count; k++) to[at + k] = from[first + k];
-}
-
-function copyWords(to: Int32Array, at: number, from: Int32Array, first: number, count: number): void {
-  for (let k = 0; k < count; k++) to[at + k] = from[first + k];
-}
-
-function copyNumbers(to: Float64Array, at: number, from: Float64Array, first: number, count: number): void {
-  for (let k = 0; k < count; k++) to[at + k] = from[first + k];
 }

@@ -6,19 +6,22 @@
  * interpreted again when it loses facts, lowest offset first. Targets of jump tables become known during
  * interpretation; if one is found in the middle of a block, the function is interpreted again with the new cut.
  *
- * Bounds that grow in a loop are given up at once; a function that is not proven so is interpreted again with finer
- * steps, then with its null references, then with the inductions of its loops. Each interpretation is a proof.
+ * Bounds that a loop may change are given up at once; a function that is not proven so is interpreted again with fewer
+ * heads of loops, with finer steps, then with its null references, then with the inductions of its loops. Each
+ * interpretation is a proof.
  */
 import { RECORD } from "../abi/context_layout.ts";
-import { Analysis, FLAGS, REASON } from "./analysis.ts";
+import { Analysis, FLAGS, OF_LOOPS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { copyFacts, Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, NAMES_PER_LOCATION, SavedFacts, VALUE } from "./facts.ts";
+import { Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, MAX32, NAMES_PER_LOCATION, SavedFacts, VALUE } from "./facts.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { assume, isCertain } from "./conditions.ts";
 import * as control from "./control.ts";
 import type { Hint } from "./inductions.ts";
 import { type Instructions, KIND } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
+import { LoopHeads } from "./loop_heads.ts";
+import { LoopWrites } from "./written.ts";
 import type { Signature } from "../ir/types.ts";
 
 /** A place that is not proven. */
@@ -34,6 +37,11 @@ export interface Finding {
 const MAX_VISITS = 64;
 /** Largest number of interpretations of a function, each with a new cut. */
 const MAX_CUTS = 16;
+/**
+ * The bound to which a growing number is widened first while inductions are found: a few additions leave it a number
+ * that compares of 32 bits with sign read like those without.
+ */
+const EXPLORED_BOUND = 2 ** 30;
 /** Largest name of a value. */
 const MAX_NAME = 2 ** 31 - 1;
 /** Reasons that null references in the frame may remove. */
@@ -49,14 +57,20 @@ export class FunctionVerifier {
   readonly #map: CodeMap;
   readonly #masks: Int32Array;
   readonly #saved = new SavedFacts();
-  readonly #scratch = new Facts();
+  #scratch = new Facts();
+  readonly #writes = new LoopWrites();
+  readonly #heads = new LoopHeads();
   #own: Signature & Partial<CodeType> = { params: new Uint8Array(0), results: new Uint8Array(0) };
   /** By instruction: 1 + number of the block that it begins, 0: none. */
   #blockAt: Int32Array = new Int32Array(1024);
   /** By instruction: 1: it begins a block; 2: it is the head of a loop, to which a backward branch leads. */
   #cut: Uint8Array = new Uint8Array(1024);
+  /** By instruction, for heads of loops: the last one that branches there. */
+  #lastTurn: Int32Array = new Int32Array(1024);
   /** By instruction: the one to which it branches, TRAP, or −1 for none of the function. */
   #targetOf: Int32Array = new Int32Array(1024);
+  /** By branch: 1 if it skips a jump: it branches to the target of the jump, on the opposite condition. */
+  #skips: Uint8Array = new Uint8Array(1024);
   #blockCount = 0;
   /** By block: first instruction, depth, fence. */
   #first: Int32Array = new Int32Array(64);
@@ -112,14 +126,17 @@ export class FunctionVerifier {
     this.#machine.decode(module.bytes, start, end, a.code);
     this.#own = module.functionSignature[index + module.importedFunctions];
     a.begin();
+    this.#scratch.shrink();
+    this.#writes.begin();
     this.#findCuts();
     this.#hints = undefined;
     this.#saved.isCoarse = true;
     this.#interpretAll();
+    if (a.reason !== "" && this.#findHeads()) this.#interpretAgain();
     this.#saved.isCoarse = false;
     if (a.reason !== "") this.#interpretAgain();
     if (a.hasZeros && OF_REFERENCES.includes(a.reason)) this.#keepZeros();
-    if (a.reason === REASON.MEMORY) this.#followLoops();
+    if (OF_LOOPS.includes(a.reason)) this.#followLoops();
     this.#checkPolls();
     return a.reason === "" ? undefined : { index, at: a.reasonAt, reason: a.reason };
   }
@@ -150,18 +167,20 @@ export class FunctionVerifier {
   }
 
   /**
-   * Interprets the function again with the inductions of its loops. They are found first, in an interpretation that
-   * goes on where an access is not proven.
+   * Interprets the function again with the inductions of its loops. They are found first, in a coarse interpretation
+   * that goes on where an access is not proven: they are hints, of which the next one proves those that it uses.
    */
   #followLoops(): void {
     const a = this.#a;
-    const saved = this.#saved;
-    saved.thresholds = thresholdsOf(a.code);
+    const saved = this.#saved, { reason, reasonAt } = a;
+    saved.thresholds = thresholdsOf(a.code, 0, a.code.count, OF_FUNCTION);
     saved.followsLoops = a.facts.hasSteps = true;
-    a.isExploring = true;
+    a.isExploring = saved.isCoarse = true;
+    saved.firstBound = EXPLORED_BOUND;
     a.reason = "";
     this.#interpretAll();
-    a.isExploring = false;
+    a.isExploring = saved.isCoarse = false;
+    saved.firstBound = MAX32;
     if (a.reason === "") {
       this.#hints = new Map();
       for (const [k, inductions] of saved.inductions) {
@@ -173,6 +192,9 @@ export class FunctionVerifier {
     saved.followsLoops = a.facts.hasSteps = false;
     saved.thresholds = [];
     this.#hints = undefined;
+    if (a.reason === "") return;
+    a.reason = reason;
+    a.reasonAt = reasonAt;
   }
 
   /** Interprets the function until no more places are found where it is to be cut. */
@@ -201,14 +223,19 @@ export class FunctionVerifier {
     return -1;
   }
 
-  /** Cuts the code at the targets of branches and at landing pads. */
+  /**
+   * Cuts the code at the targets of branches and at landing pads. Behind jumps and tables, too: where a branch leads
+   * there it is that of a jump table, which becomes known during interpretation only.
+   */
   #findCuts(): void {
     const { code } = this.#a;
     if (code.count > this.#cut.length) {
       this.#cut = new Uint8Array(code.count * 2);
+      this.#lastTurn = new Int32Array(code.count * 2);
       this.#reached = new Uint8Array(code.count * 2);
       this.#blockAt = new Int32Array(code.count * 2);
       this.#targetOf = new Int32Array(code.count * 2);
+      this.#skips = new Uint8Array(code.count * 2);
     }
     this.#cut.fill(0, 0, code.count);
     this.#reached.fill(0, 0, code.count);
@@ -216,21 +243,81 @@ export class FunctionVerifier {
     for (let n = 0; n < code.count; n++) {
       const kind = code.kind[n];
       if (kind === KIND.BRANCH || kind === KIND.JUMP) this.#cutTarget(n, kind);
+      const isEnd = kind === KIND.JUMP_INDIRECT || kind === KIND.DATA;
+      if (isEnd || (kind === KIND.JUMP && this.#targetOf[n] >= 0)) this.#cutBehind(n);
       if (kind >= KIND.JUMP && kind <= KIND.CALL_INDIRECT) this.#cutLanding(n);
     }
   }
 
+  /**
+   * Of the blocks to which backward branches lead, keeps those as heads of loops that each cycle needs. Returns whether
+   * there are others. Where jump tables lead is not known for certain: a function with one keeps all.
+   */
+  #findHeads(): boolean {
+    const { code } = this.#a;
+    let hasHead = false;
+    for (let n = 0; n < code.count; n++) {
+      if (this.#cut[n] === 2) hasHead = true;
+      if (code.kind[n] === KIND.JUMP_INDIRECT && this.#machine.jumpsInside(code, n)) return false;
+    }
+    if (!hasHead) return false;
+    this.#numberBlocks();
+    this.#heads.begin(this.#blockCount);
+    for (let k = 0; k < this.#blockCount; k++) this.#eachEdge(k, (to) => this.#heads.add(k, to));
+    const heads = this.#heads.find();
+    let hasOther = false;
+    for (let k = 0; k < this.#blockCount; k++) {
+      const n = this.#first[k];
+      if (this.#cut[n] !== 2 || heads[k] === 1) continue;
+      this.#cut[n] = 1;
+      hasOther = true;
+    }
+    return hasOther;
+  }
+
+  /** Calls `action` with the blocks to which control may go from block `k`, and perhaps others; without jump tables. */
+  #eachEdge(k: number, action: (to: number) => void): void {
+    const { code } = this.#a;
+    const to = (n: number) => {
+      if (n >= 0) action(this.#blockAt[n] - 1);
+    };
+    for (let n = this.#first[k]; n < code.count; n++) {
+      if (n > this.#first[k] && this.#blockAt[n] !== 0) return to(n);
+      const kind = code.kind[n];
+      if (kind === KIND.RETURN || kind === KIND.UNDEFINED || this.#callsTrap(n)) return;
+      if (kind === KIND.BRANCH || kind === KIND.JUMP) to(this.#targetOf[n]);
+      if (kind === KIND.JUMP && this.#targetOf[n] >= 0) return;
+      if (kind >= KIND.JUMP && kind <= KIND.CALL_INDIRECT) to(this.#instructionAt(this.#landingOf(n)));
+      if (kind === KIND.BRANCH) n += this.#skips[n];
+    }
+  }
+
+  #cutBehind(n: number): void {
+    const { count, kind } = this.#a.code;
+    const isSkipped = n > 0 && kind[n - 1] === KIND.BRANCH && this.#skips[n - 1] === 1;
+    if (!isSkipped && n + 1 < count && this.#cut[n + 1] === 0) this.#cut[n + 1] = 1;
+  }
+
   #cutTarget(n: number, kind: number): void {
     const { code } = this.#a;
-    const to = this.#instructionAt(code.at[n + 1] + code.immediate[n]);
+    let to = this.#instructionAt(code.at[n + 1] + code.immediate[n]);
+    this.#skips[n] = kind === KIND.BRANCH && to === n + 2 && this.#jumpsInside(n + 1) ? 1 : 0;
+    if (this.#skips[n] === 1) to = this.#instructionAt(code.at[n + 2] + code.immediate[n + 1]);
     const isTrap = kind === KIND.BRANCH && to >= 0 && this.#callsTrap(to);
     this.#targetOf[n] = isTrap ? TRAP : to;
     if (to >= 0 && !isTrap) this.#cutInstruction(to, n);
   }
 
+  /** Whether instruction `n` is a jump to another place of the function than its start, which may be a tail call. */
+  #jumpsInside(n: number): boolean {
+    const { code } = this.#a;
+    return code.kind[n] === KIND.JUMP && this.#instructionAt(code.at[n + 1] + code.immediate[n]) > 0;
+  }
+
   #cutLanding(n: number): void {
     const landing = this.#landingOf(n);
-    if (landing >= 0) this.#cutAt(landing, n);
+    const to = landing < 0 ? -1 : this.#instructionAt(landing);
+    if (to >= 0) this.#cutInstruction(to, n);
   }
 
   /** Offset of the landing pad of the call at instruction `n`, or −1. */
@@ -240,13 +327,9 @@ export class FunctionVerifier {
     return row < 0 ? -1 : module.tables.callLanding[row];
   }
 
-  #cutAt(offset: number, from: number): void {
-    const n = this.#instructionAt(offset);
-    if (n >= 0) this.#cutInstruction(n, from);
-  }
-
   #cutInstruction(n: number, from: number): void {
     const how = n <= from ? 2 : 1;
+    if (how === 2) this.#lastTurn[n] = this.#cut[n] === 2 ? Math.max(this.#lastTurn[n], from) : from;
     if (this.#cut[n] >= how) return;
     this.#cut[n] = how;
     this.#newCuts = true;
@@ -275,7 +358,7 @@ export class FunctionVerifier {
     a.n = 0;
     control.enterFunction(a, this.#own);
     this.#enterLengths();
-    this.#reach(0);
+    this.#endPath(0);
     let left = (this.#blockCount + 1) * MAX_VISITS;
     for (this.#cursor = 0; this.#cursor < this.#blockCount && a.reason === "";) {
       const k = this.#cursor++;
@@ -307,7 +390,7 @@ export class FunctionVerifier {
     a.ranges.clear();
     const { count } = a.code;
     for (a.n = this.#first[k]; a.n < count; a.n++) {
-      if (this.#blockAt[a.n] !== 0 && this.#blockAt[a.n] - 1 !== k) return this.#reach(a.n);
+      if (this.#blockAt[a.n] !== 0 && this.#blockAt[a.n] - 1 !== k) return this.#endPath(a.n);
       this.#reached[a.n] = 1;
       if (!this.#step() || a.faults || a.reason !== "") return;
     }
@@ -315,39 +398,90 @@ export class FunctionVerifier {
     a.fail(REASON.FALLS);
   }
 
-  /** The current facts hold on a path to instruction `n`. */
-  #reach(n: number): void {
+  /** The path ends at instruction `n`, at the head of a block. */
+  #endPath(n: number): void {
     const a = this.#a;
+    a.facts = this.#reach(n, a.facts);
+  }
+
+  /**
+   * The current facts hold on a path to instruction `n`, at the head of a block, which may keep the object. Returns
+   * Facts to use in its place, whose contents are unspecified.
+   */
+  #reach(n: number, facts: Facts): Facts {
+    const a = this.#a, saved = this.#saved;
     const k = this.#blockAt[n] - 1;
-    if (!this.#saved.has(k)) {
-      this.#saved.save(k, a.facts, this.#nextName, this.#cut[n] === 2);
-      this.#nextName += NAMES_PER_LOCATION * a.facts.count;
-      if (this.#nextName > MAX_NAME) return a.fail(REASON.WORK);
-      this.#depth[k] = a.depth;
-      this.#fence[k] = a.fence;
-    } else {
-      if (this.#depth[k] !== a.depth) return a.fail(REASON.STACK_POINTER);
-      let changed = this.#saved.join(k, a.facts, n < a.n);
-      if (a.fence < this.#fence[k]) {
-        this.#fence[k] = a.fence;
-        changed = true;
-      }
-      if (!changed) return;
+    if (saved.has(k)) {
+      if (this.#depth[k] !== a.depth) a.fail(REASON.STACK_POINTER);
+      else if (this.#joinBlock(k, n)) this.#await(k);
+      return facts;
     }
+    saved.save(k, facts, this.#nextName, this.#cut[n] === 2);
+    if (a.isExploring && this.#cut[n] === 2) {
+      saved.loopThresholds.set(k, thresholdsOf(a.code, n, this.#lastTurn[n] + 1, OF_LOOP));
+    }
+    if (saved.isCoarse && this.#cut[n] === 2) this.#widenLoop(k, n);
+    this.#nextName += NAMES_PER_LOCATION * facts.count;
+    if (this.#nextName > MAX_NAME) a.fail(REASON.WORK);
+    this.#depth[k] = a.depth;
+    this.#fence[k] = a.fence;
+    this.#await(k);
+    const other = saved.take(facts.capacity);
+    other.hasSteps = facts.hasSteps;
+    return other;
+  }
+
+  /** Joins the current facts to those of block `k`, at instruction `n`; returns whether any was lost. */
+  #joinBlock(k: number, n: number): boolean {
+    const a = this.#a;
+    const changed = this.#saved.join(k, a.facts, n < a.n && this.#cut[n] === 2);
+    if (a.fence >= this.#fence[k]) return changed;
+    this.#fence[k] = a.fence;
+    return true;
+  }
+
+  /** Block `k` is to be interpreted. */
+  #await(k: number): void {
     this.#pending[k] = 1;
     if (k < this.#cursor) this.#cursor = k;
   }
 
-  /** The current facts hold on a path to `offset`. */
-  #reachOffset(offset: number): void {
-    this.#reachTarget(this.#instructionAt(offset));
+  /**
+   * Gives up the bounds of numbers that the loop from instruction `n` on writes, before it is interpreted: most would
+   * be lost at its end, and the loop interpreted again.
+   */
+  #widenLoop(k: number, n: number): void {
+    const a = this.#a;
+    const { code, machine } = a;
+    const last = this.#lastTurn[n];
+    this.#writes.read(machine, code, this.#map, this.#masks);
+    const mask = this.#writes.registers(n, last);
+    const { locations } = machine;
+    for (let r = 0; r < locations.length; r++) if ((mask >>> r & 1) !== 0) this.#saved.widen(k, locations[r]);
+    this.#writes.eachSpill(n, last, (at) => {
+      const slot = a.slot(a.depth - code.displacement[at], code.size[at]);
+      if (slot !== 0) this.#saved.widen(k, slot);
+    });
+    this.#saved.renameWidened(k);
   }
 
-  /** The current facts hold on a path to instruction `n`, or to none of the function if `n` is negative. */
-  #reachTarget(n: number): void {
+  /** The current facts, which the path no longer needs, hold on a path to `offset`. */
+  #endAt(offset: number): void {
+    this.#endTarget(this.#instructionAt(offset));
+  }
+
+  /** The same for a path to instruction `n`, or to none of the function if `n` is negative. */
+  #endTarget(n: number): void {
     if (n < 0) return this.#a.fail(REASON.TARGET);
     if (this.#blockAt[n] === 0) this.#newCuts = true;
-    else this.#reach(n);
+    else this.#endPath(n);
+  }
+
+  /** Facts that hold at the current instruction, on a path to instruction `n` that takes a copy of them. */
+  #forkTarget(n: number): void {
+    const facts = this.#useCopy();
+    this.#endTarget(n);
+    this.#useAgain(facts);
   }
 
   /** Interprets the current instruction; returns whether control goes on to the next one. */
@@ -394,9 +528,11 @@ export class FunctionVerifier {
 
   #branch(): boolean {
     const a = this.#a;
-    const goesOn = this.#branchOn(this.#machine.branchCondition(a));
+    const skips = this.#skips[a.n];
+    const goesOn = this.#branchOn(this.#machine.branchCondition(a) ^ skips);
     // The branch compared by itself, without setting the flags.
     if (a.code.sub[a.n] !== 0) a.flags = FLAGS.NONE;
+    if (skips === 1) this.#reached[++a.n] = 1;
     return goesOn;
   }
 
@@ -405,22 +541,21 @@ export class FunctionVerifier {
     const target = this.#targetOf[a.n], isTrap = target === TRAP;
     if (isTrap) control.checkTrap(a);
     if (isCertain(a, condition) || this.#machine.isTaken(a, condition)) {
-      if (!isTrap) this.#reachTarget(target);
+      if (!isTrap) this.#endTarget(target);
       return false;
     }
     if (isTrap) return a.flags === FLAGS.NONE || assume(a, condition ^ 1);
     if (a.flags === FLAGS.NONE) {
-      this.#reachTarget(target);
+      this.#forkTarget(target);
       return true;
     }
     const { depth, fence } = a;
-    const { facts } = a;
-    this.#useCopy();
+    const facts = this.#useCopy();
     a.ranges.isOpen = false;
     const isPossible = assume(a, condition);
     a.ranges.isOpen = true;
-    if (isPossible) this.#reachTarget(target);
-    a.facts = facts;
+    if (isPossible) this.#endTarget(target);
+    this.#useAgain(facts);
     a.depth = depth;
     a.fence = fence;
     a.ownRecord = 0;
@@ -438,7 +573,7 @@ export class FunctionVerifier {
   #jump(): boolean {
     const target = this.#target();
     if (target >= this.#start && target < this.#end && !(target === this.#start && this.#a.depth === 0)) {
-      this.#reachTarget(this.#targetOf[this.#a.n]);
+      this.#endTarget(this.#targetOf[this.#a.n]);
       return false;
     }
     return this.#call(control.jumpAway(this.#a, this.#map, target, this.#own));
@@ -451,24 +586,30 @@ export class FunctionVerifier {
     const landing = this.#landingOf(a.n);
     if (landing < 0) return true;
     const isOther = !a.facts.isStart(this.#machine.context, VALUE.CONTEXT, 0);
-    const { depth, facts } = a;
-    this.#useCopy();
+    const { depth } = a;
+    const facts = this.#useCopy();
     control.land(a, isOther);
-    this.#reachOffset(landing);
-    a.facts = facts;
+    this.#endAt(landing);
+    this.#useAgain(facts);
     a.depth = depth;
     return true;
   }
 
-  /** The analysis goes on with a copy of the facts; the caller brings them back. */
-  #useCopy(): void {
-    const a = this.#a;
-    const copy = this.#scratch, { count, hasSteps } = a.facts;
-    copy.reserve(count);
-    copy.count = count;
-    copy.hasSteps = hasSteps;
-    copyFacts(copy, 0, a.facts, 0, count);
+  /** The analysis goes on with a copy of the facts. Returns the facts for #useAgain. */
+  #useCopy(): Facts {
+    const a = this.#a, { facts } = a;
+    const copy = this.#scratch;
+    copy.hasSteps = facts.hasSteps;
+    copy.copyAll(facts);
     a.facts = copy;
+    return facts;
+  }
+
+  /** The analysis goes on with these facts in place of their copy. */
+  #useAgain(facts: Facts): void {
+    const a = this.#a;
+    this.#scratch = a.facts;
+    a.facts = facts;
   }
 
   /** A jump through a jump table: control may go to the code that any entry in the proven range names. */
@@ -484,8 +625,7 @@ export class FunctionVerifier {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let k = low; k <= high; k++) {
       const target = table + view.getInt32(table + k * 4, true);
-      this.#cutAt(target, a.n);
-      this.#reachOffset(target);
+      this.#enterTable(target);
     }
     return false;
   }
@@ -495,10 +635,17 @@ export class FunctionVerifier {
     if (!(low >= 0 && high < MAX_TABLE)) return this.#fail(REASON.SWITCH);
     const { jumpBytes } = this.#machine;
     for (let k = low; k <= high; k++) {
-      this.#cutAt(table + k * jumpBytes, this.#a.n);
-      this.#reachOffset(table + k * jumpBytes);
+      this.#enterTable(table + k * jumpBytes);
     }
     return false;
+  }
+
+  /** A jump table of the current instruction leads to `offset`. */
+  #enterTable(offset: number): void {
+    const { n } = this.#a;
+    const to = this.#instructionAt(offset);
+    if (to >= 0) this.#cutInstruction(to, n);
+    this.#forkTarget(to);
   }
 
   #fail(reason: string): boolean {
@@ -507,12 +654,19 @@ export class FunctionVerifier {
   }
 }
 
-/** Bounds of numbers that the code suggests: the constants of its compares and moves, and one less. */
-function thresholdsOf({ count, hasImmediate, immediate, kind }: Instructions): number[] {
+/** Kinds of instructions whose constants are likely bounds: of all loops of a function, of one that contains them. */
+const OF_FUNCTION: readonly number[] = [KIND.COMPARE, KIND.CONSTANT], OF_LOOP: readonly number[] = [KIND.COMPARE];
+
+/** Bounds of numbers that instructions `first` … `end` − 1 suggest: the constants of these kinds, and one less. */
+function thresholdsOf(
+  { hasImmediate, immediate, kind }: Instructions,
+  first: number,
+  end: number,
+  kinds: readonly number[],
+): number[] {
   const bounds = new Set<number>();
-  for (let n = 0; n < count; n++) {
-    const isBound = kind[n] === KIND.COMPARE || kind[n] === KIND.CONSTANT;
-    if (!isBound || hasImmediate[n] === 0 || immediate[n] <= 0) continue;
+  for (let n = first; n < end; n++) {
+    if (!kinds.includes(kind[n]) || hasImmediate[n] === 0 || immediate[n] <= 0) continue;
     bounds.add(immediate[n] - 1).add(immediate[n]);
   }
   return [...bounds].sort((x, y) => x - y);

@@ -28,7 +28,6 @@ const MOST_TURNS = 0x7ffffffe;
 
 export class Inductions {
   readonly #facts: Facts;
-  readonly #first: number;
   readonly #count: number;
   readonly #hint: Hint | undefined;
   /** Bounds and room on the edges into the loop, by location. */
@@ -38,29 +37,31 @@ export class Inductions {
   readonly #increments: Float64Array;
   /** By location: 1 if its bounds come from the counter. */
   readonly #follows: Uint8Array;
+  /** The largest values on all edges to the head, by location. */
+  readonly #most: Float64Array;
   #turned = false;
   /** Locations that have stopped following since the last join: nothing is known of them, for edges were not joined. */
   readonly #lost: number[] = [];
 
-  /** The facts at the head are those of `facts` from `first` on. */
-  constructor(facts: Facts, first: number, count: number, hint: Hint | undefined) {
+  /** `facts`: those at the head. */
+  constructor(facts: Facts, count: number, hint: Hint | undefined) {
     this.#facts = facts;
-    this.#first = first;
     this.#count = count;
     this.#hint = hint;
-    this.#low = facts.low.slice(first, first + count);
-    this.#high = facts.high.slice(first, first + count);
-    this.#room = facts.room.slice(first, first + count);
+    this.#low = facts.low.slice(0, count);
+    this.#high = facts.high.slice(0, count);
+    this.#room = facts.room.slice(0, count);
+    this.#most = this.#high.slice();
     this.#increments = new Float64Array(count).fill(NaN);
     this.#follows = new Uint8Array(count);
-    if (hint === undefined || !(facts.low[first + hint.counter] <= hint.high)) return;
+    if (hint === undefined || !(facts.low[hint.counter] <= hint.high)) return;
     for (let l = 0; l < Math.min(count, hint.increments.length); l++) {
-      const isNumber = facts.kind[first + l] === NUMBER && l !== hint.counter;
+      const isNumber = facts.kind[l] === NUMBER && l !== hint.counter;
       const increment = hint.increments[l];
       this.#follows[l] = isNumber && increment !== 0 && !Number.isNaN(increment) ? 1 : 0;
     }
-    const counter = first + hint.counter;
-    facts.step[counter] = this.#stepOf(hint.counter, hint.increments[hint.counter]);
+    const { counter } = hint;
+    facts.step[counter] = this.#stepOf(counter, hint.increments[counter]);
     facts.high[counter] = Math.max(facts.high[counter], hint.high);
   }
 
@@ -83,7 +84,8 @@ export class Inductions {
       }
       this.#low[l] = Math.min(this.#low[l], facts.low[l]);
       this.#high[l] = Math.max(this.#high[l], facts.high[l]);
-      const isSame = facts.of[l] === this.#facts.of[this.#first + l];
+      this.#most[l] = Math.max(this.#most[l], facts.high[l]);
+      const isSame = facts.of[l] === this.#facts.of[l];
       this.#room[l] = isSame ? Math.min(this.#room[l], facts.room[l]) : -Infinity;
     }
   }
@@ -92,10 +94,10 @@ export class Inductions {
   turn(facts: Facts, count: number): void {
     const { name, delta, kind } = this.#facts;
     for (let l = 0; l < this.#count; l++) {
-      const n = this.#first + l;
-      const isSum = l < count && kind[n] === NUMBER && facts.kind[l] === NUMBER && name[n] !== 0 &&
-        name[n] === facts.name[l];
-      const increment = isSum ? facts.delta[l] - delta[n] : NaN;
+      const isSum = l < count && kind[l] === NUMBER && facts.kind[l] === NUMBER && name[l] !== 0 &&
+        name[l] === facts.name[l];
+      const increment = isSum ? facts.delta[l] - delta[l] : NaN;
+      if (l < count) this.#most[l] = Math.max(this.#most[l], facts.high[l]);
       if (!this.#turned) this.#increments[l] = increment;
       else if (this.#increments[l] !== increment) this.#increments[l] = NaN;
       if (this.#follows[l] === 1 && increment !== this.#hint?.increments[l]) this.#lose(l);
@@ -127,23 +129,23 @@ export class Inductions {
   }
 
   #turns({ counter, increments }: Hint): number {
-    return Math.floor((this.#facts.high[this.#first + counter] - this.#low[counter]) / increments[counter]);
+    return Math.floor((this.#facts.high[counter] - this.#low[counter]) / increments[counter]);
   }
 
   #bound(l: number, { increments }: Hint, turns: number): boolean {
     const { id, low, high, of, room, step } = this.#facts;
-    const n = this.#first + l, distance = turns * increments[l];
+    const distance = turns * increments[l];
     const ownLow = this.#low[l] + Math.min(distance, 0), ownHigh = this.#high[l] + Math.max(distance, 0);
     const ownRoom = this.#room[l] - Math.max(distance, 0);
     const ownStep = this.#stepOf(l, increments[l]);
-    const changed = ownLow < low[n] || ownHigh > high[n] || ownRoom < room[n] || ownStep !== step[n];
-    id[n] = 0;
+    const changed = ownLow < low[l] || ownHigh > high[l] || ownRoom < room[l] || ownStep !== step[l];
+    id[l] = 0;
     // The room of an index of elements does not count bytes.
-    if (of[n] >= LIMIT.ELEMENTS) of[n] = -1;
-    low[n] = ownLow;
-    high[n] = ownHigh;
-    room[n] = ownRoom;
-    step[n] = ownStep;
+    if (of[l] >= LIMIT.ELEMENTS) of[l] = -1;
+    low[l] = ownLow;
+    high[l] = ownHigh;
+    room[l] = ownRoom;
+    step[l] = ownStep;
     return changed;
   }
 
@@ -152,17 +154,19 @@ export class Inductions {
     return this.#low[l] === this.#high[l] ? Math.abs(increment) : 1;
   }
 
-  /** The counter that allows the fewest turns, for another interpretation; undefined if there is none. */
+  /**
+   * The counter that allows the fewest turns, for another interpretation, which joins it like any other location;
+   * undefined if there is none.
+   */
   hint(): Hint | undefined {
-    const { high } = this.#facts;
     let counter = -1, fewest = Infinity;
     for (let l = 0; l < this.#count; l++) {
-      const most = high[this.#first + l], turns = (most - this.#low[l]) / this.#increments[l];
+      const most = this.#most[l], turns = (most - this.#low[l]) / this.#increments[l];
       if (!(this.#increments[l] > 0) || most > MOST_TURNS || !(turns < fewest)) continue;
       counter = l;
       fewest = turns;
     }
     if (counter < 0) return undefined;
-    return { counter, high: high[this.#first + counter], increments: this.#increments.slice() };
+    return { counter, high: this.#most[counter], increments: this.#increments.slice() };
   }
 }

@@ -175,6 +175,12 @@ export class Instructions {
     return from;
   }
 
+  /** Whether instruction `n` moves a register or a constant to the frame, at its displacement from `stackPointer`. */
+  isSpill(n: number, stackPointer: number): boolean {
+    const isMove = this.kind[n] === KIND.MOVE && this.operands[n] !== OPERANDS.R_M;
+    return isMove && this.base[n] === stackPointer && this.index[n] < 0;
+  }
+
   /** Forgets all marks. */
   clear(): void {
     this.#targets.fill(0, 0, this.#end - this.#start);

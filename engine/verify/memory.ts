@@ -153,12 +153,11 @@ function isLength({ kind }: Facts, l: number): boolean {
   return kind[l] === VALUE.LENGTH || kind[l] === VALUE.ARRAY_LENGTH;
 }
 
-/** The length at location `l`, if it is one, is used as a number: its meaning is forgotten, and its bounds stay. */
+/** The length at location `l`, if it is one, is used as a number: it loses its meaning, but not bounds and room. */
 export function takeLength(facts: Facts, l: number): void {
   if (!isLength(facts, l)) return;
   facts.kind[l] = VALUE.NUMBER;
   facts.id[l] = 0;
-  facts.of[l] = -1;
 }
 
 /** Whether the value of location `l` is a number, with bounds; a length is one that has a meaning, too. */
@@ -435,11 +434,19 @@ function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, is
     if (isStore) return;
     const slot = a.slot(-at, size);
     if (slot !== 0 && (size === 8 || size === 4)) facts.copy(RESULT, slot);
+    if (slot === 0 && size === 4) loadHalf(a, -at);
     return;
   }
   // The return address: a tail call into another instance compares it with the stub for such returns.
   if (isStore || at !== 0 || size !== 8) return a.fail(REASON.FRAME);
   facts.set(RESULT, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
+}
+
+/** The lower half of the word at `position` is loaded: it is the word's number if that has 32 bits. */
+function loadHalf(a: Analysis, position: number): void {
+  const { facts } = a;
+  const word = a.slot(position, 8);
+  if (word !== 0 && facts.isNumber(word) && facts.high[word] <= MAX32) facts.copy(RESULT, word);
 }
 
 /** Proves that the address is inside of memory `m`. */
@@ -599,9 +606,10 @@ function loadRecordField(a: Analysis, at: number, size: number): void {
 /** A load of the type of function `index`: own functions are of their type exactly, imports if that has no subtypes. */
 function loadTypeOfRecord(a: Analysis, index: number): void {
   const type = a.module.functionTypeId[index];
-  if (type === undefined || (index < a.module.importedFunctions && !canonicalType(type).final)) return;
+  if (type === undefined) return;
   // No reference has the name.
-  a.exactTypes.set(a.name(), type);
+  if (index >= a.module.importedFunctions || canonicalType(type).final) a.exactTypes.set(a.name(), type);
+  else a.exactTypes.delete(a.name());
   a.facts.set(RESULT, VALUE.TYPE_ID, a.name(), 0, 0, a.name(1));
 }
 

@@ -91,6 +91,7 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   const heap = facts.id[referent], known = facts.low[referent];
   if (!isAddress(heap) && (known & IS_OBJECT) === 0 && heap !== bottomOf(heap)) return a.fail(REASON.OBJECT);
   if (at < 0 || ((known & NOT_NULL) === 0 && at + size > NULL_PAGE)) return a.fail(REASON.OBJECT);
+  if (heap === bottomOf(heap) && at + size <= NULL_PAGE) return accessNull(a);
   if ((known & NOT_NULL) === 0) passNull(a, at);
   if (topHeap(heap) === HEAP.func) return accessRecord(a, at, size, isStore);
   if (!isStore && at === OBJECT.TYPE_ID && size === 4) {
@@ -109,8 +110,13 @@ export function accessReference(a: Analysis, at: number, size: number, isStore: 
   if (field !== undefined) {
     return accessSlot(a, field.storage, field.mutable || isFresh(a, facts.name[referent]), size, isStore);
   }
-  // A reference of a bottom type is null, and the access faults.
-  if (heap !== bottomOf(heap) || at + size > NULL_PAGE) a.fail(REASON.OBJECT);
+  a.fail(REASON.OBJECT);
+}
+
+/** A reference of a bottom type is null, and the access faults. */
+function accessNull(a: Analysis): void {
+  a.requireContext();
+  a.faults = true;
 }
 
 /** The access at distance `at` of the object in `a.referent` faults for null, so the reference is not null after it. */
@@ -181,9 +187,9 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   facts.delta[to] = name === 0 ? 0 : delta;
 }
 
-/** Whether the value of location `l` may be an index: a number, or the length of an array. */
+/** Whether the value of location `l` may be an index: a number, or a length. */
 function isCount({ kind }: Facts, l: number): boolean {
-  return kind[l] === VALUE.NUMBER || kind[l] === VALUE.ARRAY_LENGTH;
+  return kind[l] === VALUE.NUMBER || kind[l] === VALUE.ARRAY_LENGTH || kind[l] === VALUE.LENGTH;
 }
 
 /**
@@ -293,11 +299,14 @@ export function eachReference({ facts }: Analysis, name: number, action: (l: num
   }
 }
 
-/** The reference named `name` is of heap type `heap`, and not null. */
+/** The reference named `name` is of heap type `heap`, and not null: impossible if it is of another type. */
 export function noteType(a: Analysis, name: number, heap: HeapType): void {
   const { facts } = a;
   eachReference(a, name, (l) => {
-    if (!heapMatches(facts.id[l], heap)) facts.id[l] = heap;
+    if (!heapMatches(facts.id[l], heap)) {
+      if (!heapMatches(heap, facts.id[l])) a.isImpossible = true;
+      facts.id[l] = heap;
+    }
     facts.low[l] |= NOT_NULL;
   });
 }

@@ -9,9 +9,11 @@ export const ZERO_NAME = -1;
 /** Number of sums, and of products, that are kept; older ones are overwritten. */
 const KEPT = 16;
 const WORDS = 6;
+/** In place of the limit of a sum: it is not known; nor whether the sum is exact. */
+const UNBOUNDED = -1, MAY_WRAP = -2;
 
 export class Ranges {
-  /** Rows: name of the sum, name and delta of both values, and the limit of the sum, −1 if unknown. */
+  /** Rows: name of the sum, name and delta of both values, and the limit of the sum, UNBOUNDED or MAY_WRAP. */
   readonly #rows = new Float64Array(KEPT * WORDS);
   readonly #products = new Float64Array(KEPT * 3);
   #next = 0;
@@ -25,11 +27,35 @@ export class Ranges {
     this.#next = this.#nextProduct = 0;
   }
 
-  /** Value `sum` is the sum of two numbers. */
-  note(sum: number, x: number, xDelta: number, y: number, yDelta: number): void {
+  /** Value `sum` is the sum of two numbers, modulo 2^64 if it may wrap. */
+  note(sum: number, mayWrap: boolean, x: number, xDelta: number, y: number, yDelta: number): void {
     if (sum === 0 || x === 0 || y === 0) return;
     const at = (this.#next++ % KEPT) * WORDS;
-    this.#rows.set([sum, x, xDelta, y, yDelta, -1], at);
+    this.#rows.set([sum, x, xDelta, y, yDelta, mayWrap ? MAY_WRAP : UNBOUNDED], at);
+  }
+
+  /** Whether the value named `sum` is known as a sum that may wrap. */
+  mayWrap(sum: number): boolean {
+    return this.#rows.some((word, at) => at % WORDS === 0 && word === sum && this.#rows[at + 5] === MAY_WRAP);
+  }
+
+  /** The sum with this name has not wrapped. */
+  noteExact(sum: number): void {
+    if (!this.isOpen) return;
+    for (let at = 0; at < KEPT * WORDS; at += WORDS) {
+      if (this.#rows[at] === sum && this.#rows[at + 5] === MAY_WRAP) this.#rows[at + 5] = UNBOUNDED;
+    }
+  }
+
+  /** The value with this name and delta is at most the value named `sum`: a sum with it has not wrapped. */
+  noteBelow(x: number, xDelta: number, sum: number): void {
+    if (x === 0 || sum === 0 || !this.isOpen) return;
+    const rows = this.#rows;
+    for (let at = 0; at < KEPT * WORDS; at += WORDS) {
+      if (rows[at] !== sum || rows[at + 5] !== MAY_WRAP) continue;
+      const isFirst = rows[at + 1] === x && rows[at + 2] === xDelta;
+      if (isFirst || (rows[at + 3] === x && rows[at + 4] === xDelta)) rows[at + 5] = UNBOUNDED;
+    }
   }
 
   /** The value with this name and delta is at most length `limit`. */
@@ -55,7 +81,19 @@ export class Ranges {
   /** The value named `sum` is at most length `limit`. */
   bound(sum: number, limit: number): void {
     if (sum === 0 || !this.isOpen) return;
-    for (let at = 0; at < KEPT * WORDS; at += WORDS) if (this.#rows[at] === sum) this.#rows[at + 5] = limit;
+    const rows = this.#rows;
+    for (let at = 0; at < KEPT * WORDS; at += WORDS) {
+      if (rows[at] !== sum || rows[at + 5] === MAY_WRAP || rows[at + 5] === limit) continue;
+      if (rows[at + 5] === UNBOUNDED) {
+        rows[at + 5] = limit;
+        continue;
+      }
+      // A sum that is compared with the lengths of two memories.
+      const other = (this.#next++ % KEPT) * WORDS;
+      rows.copyWithin(other, at, at + WORDS);
+      rows[other + 5] = limit;
+      return;
+    }
   }
 
   /** Whether the sum of locations `x` and `y` is at most length `limit`. */

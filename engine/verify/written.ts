@@ -2,6 +2,8 @@
  * Registers that functions write, callees included, found in their bytes: a caller may keep values in the others across
  * a call. In: the code of all functions. Out: a mask of general registers per function. Registers of the convention
  * (stack pointer, context, memory) are not in it: the rules prove that every function preserves them.
+ *
+ * Also the locations that a loop writes, as a hint: the verifier gives up their bounds before it interprets the loop.
  */
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import type { MachineModule } from "./machine_module.ts";
@@ -72,6 +74,59 @@ function stubWrites({ allWritten, allocateWrites, nativeWrites }: Machine, kind:
       return allocateWrites;
   }
   return nativeWrites;
+}
+
+/** The registers that instruction `n` writes; `masks`: those that functions write. */
+function writesOf(machine: Machine, code: Instructions, map: CodeMap, masks: Int32Array, n: number): number {
+  const kind = code.kind[n];
+  if (kind === KIND.CALL) return calleeWrites(machine, map, masks, code.at[n + 1] + code.immediate[n]);
+  if (kind === KIND.CALL_INDIRECT) return machine.allWritten;
+  return kind === KIND.BRANCH || kind === KIND.JUMP ? 0 : machine.written(code, n);
+}
+
+function calleeWrites(machine: Machine, map: CodeMap, masks: Int32Array, target: number): number {
+  const callee = map.functionAt(target);
+  return callee >= 0 ? masks[callee] : stubWrites(machine, KIND.CALL, map.stubAt(target));
+}
+
+/** The locations that ranges of instructions write: those of one function. */
+export class LoopWrites {
+  #registers: Int32Array = new Int32Array(1024);
+  /** Instructions that move a value to the frame, ascending. */
+  readonly #spills: number[] = [];
+  #isRead = false;
+
+  /** Begins another function. */
+  begin(): void {
+    this.#isRead = false;
+  }
+
+  /** Reads the function on first use. */
+  read(machine: Machine, code: Instructions, map: CodeMap, masks: Int32Array): void {
+    if (this.#isRead) return;
+    this.#isRead = true;
+    if (code.count > this.#registers.length) this.#registers = new Int32Array(code.count * 2);
+    this.#spills.length = 0;
+    for (let n = 0; n < code.count; n++) {
+      this.#registers[n] = writesOf(machine, code, map, masks, n);
+      if (code.isSpill(n, machine.stackPointer)) this.#spills.push(n);
+    }
+  }
+
+  /** The registers that instructions `first` … `last` write. */
+  registers(first: number, last: number): number {
+    let mask = 0;
+    for (let n = first; n <= last; n++) mask |= this.#registers[n];
+    return mask;
+  }
+
+  /** Calls `action` with those of the instructions `first` … `last` that move a value to the frame. */
+  eachSpill(first: number, last: number, action: (n: number) => void): void {
+    for (const n of this.#spills) {
+      if (n > last) return;
+      if (n >= first) action(n);
+    }
+  }
 }
 
 /** Adds the registers of callees to those of their callers. */

@@ -16,6 +16,7 @@ import {
   highOf,
   isJumpTable,
   needName,
+  noteCarry,
   or,
   shiftBy,
   subtract,
@@ -164,7 +165,9 @@ export function arithmetic(a: Analysis): void {
   switch (code.sub[n]) {
     case ALU.ADD:
       if (isImmediate && size === 8 && carries(a, to, code.immediate[n])) a.flags = FLAGS.CARRIED;
-      return isImmediate ? addAmount(a, to, code.immediate[n], size) : add(a, to, from, size);
+      if (isImmediate) return addAmount(a, to, code.immediate[n], size);
+      add(a, to, from, size);
+      return size === 8 ? noteCarry(a, to) : undefined;
     case ALU.SUB:
       return isImmediate ? addAmount(a, to, -code.immediate[n], size) : subtract(a, to, from, size);
     case ALU.SUBTRACT_BORROW:
@@ -421,7 +424,13 @@ export function compare(a: Analysis): void {
   else facts.copy(isSwapped ? LEFT : RIGHT, reg);
   if (!isTest) return;
   if (code.hasImmediate[n] === 0 && reg === rm) facts.number(RIGHT, 0, 0, 0);
-  else a.flags = code.hasImmediate[n] !== 0 ? FLAGS.TESTED : FLAGS.NONE;
+  else if (code.hasImmediate[n] !== 0) a.flags = FLAGS.TESTED;
+  else a.flags = areTests(a) ? FLAGS.BOTH : FLAGS.NONE;
+}
+
+/** Whether both operands are outcomes of tests. */
+function areTests({ facts: { kind } }: Analysis): boolean {
+  return kind[LEFT] === VALUE.TYPE_TEST && kind[RIGHT] === VALUE.TYPE_TEST;
 }
 
 /** The stack pointer as an operand of a compare. */

@@ -15,6 +15,9 @@ import { checked, WasiError } from "./wasi_error.ts";
 /** Maximum number of vectors in one scatter or gather call (Linux's IOV_MAX). */
 const MAX_VECTORS = 1024;
 const VECTOR_BYTES = 16;
+/** Bytes of a file that a call with limits allocates at once: some file systems write zeroes to all of them. */
+const ALLOCATED_BYTES = 1n << 26n;
+const MAX_FILE_BYTES = 1n << 63n;
 const UTIME_OMIT = 0x3ffffffen;
 /** The command of fcntl that sets the flags of a descriptor. */
 export const F_SETFL = 4;
@@ -88,8 +91,36 @@ export class DescriptorFunctions {
   }
 
   fd_allocate(index: number, offset: bigint, length: bigint): number {
-    checked(this.#state.sys("fallocate", this.#get(index, "fd_allocate").fd, 0, offset, length));
+    const { fd } = this.#get(index, "fd_allocate");
+    const { sys, waits } = this.#state;
+    const isRange = offset >= 0n && length > 0n;
+    if (isRange && offset + length >= MAX_FILE_BYTES) return ERRNO.fbig; // macOS: EINVAL
+    if (waits.isBounded && isRange) this.#allocateInPieces(fd, offset, offset + length);
+    else checked(sys("fallocate", fd, 0, offset, length));
     return 0;
+  }
+
+  /**
+   * Allocates a range piece by piece, under the limits of the call. The last piece comes first: an end that the file
+   * system refuses is an error before anything is allocated. After an error, the file has its former size.
+   */
+  #allocateInPieces(fd: number, start: bigint, end: bigint): void {
+    const { sys, waits } = this.#state;
+    const status = readStatus(this.#state, fd);
+    if (status === undefined) throw new WasiError(ERRNO.io);
+    let at = end;
+    try {
+      while (at > start) {
+        waits.check();
+        const piece = at - start < ALLOCATED_BYTES ? at - start : ALLOCATED_BYTES;
+        waits.charge(Number(piece));
+        checked(sys("fallocate", fd, 0, at - piece, piece));
+        at -= piece;
+      }
+    } catch (error) {
+      if (at < end && status.size < end) sys("ftruncate", fd, status.size);
+      throw error;
+    }
   }
 
   fd_close(index: number): number {

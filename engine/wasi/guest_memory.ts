@@ -8,6 +8,9 @@ import { WasiError } from "./wasi_error.ts";
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 
+/** The longest text, in bytes: no path or link of any system is longer. */
+const MAX_TEXT_BYTES = 8191;
+
 export class GuestMemory {
   #memory: Memory | undefined;
   /** The storage behind the view: the runtime's own bytes, or the buffer of a shared memory. */
@@ -57,9 +60,10 @@ export class GuestMemory {
     return new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset + at, length);
   }
 
-  /** A string of the guest. Throws ilseq unless it is UTF-8. */
+  /** A path of the guest, or the contents of a link. Throws ilseq unless it is UTF-8. */
   text(at: number, length: number): string {
     const bytes = this.bytes(at, length);
+    if (length > MAX_TEXT_BYTES) throw new WasiError(ERRNO.nametoolong); // decoding it would take long
     try {
       // Some decoders reject bytes that may change during decoding.
       return DECODER.decode((bytes.buffer as object) instanceof SharedArrayBuffer ? bytes.slice() : bytes);

@@ -9,7 +9,6 @@ import { currentHost } from "../host/current.ts";
 import { fileCalls } from "../host/file_calls.ts";
 import type { Instance } from "../engine.ts";
 import { Memory } from "../runtime/memory/memory.ts";
-import { callDeadline, callIsBounded, callIsOver, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import {
   ALL_RIGHTS,
   DIRECTORY_RIGHTS,
@@ -33,7 +32,7 @@ import { ProcessFunctions } from "./process_functions.ts";
 import { Scratch } from "./scratch.ts";
 import { SocketFunctions } from "./socket_functions.ts";
 import { readStatus } from "./status.ts";
-import { type CallLimits, POLL, Waits } from "./waits.ts";
+import { CALL_LIMITS, type CallLimits, POLL, Waits } from "./waits.ts";
 import { WasiError } from "./wasi_error.ts";
 import { WasiExit } from "./wasi_exit.ts";
 
@@ -56,15 +55,6 @@ export interface WasiOptions {
   protect?: ProtectedPaths;
 }
 
-/** Waits end at the deadline of the call that runs now in this realm. */
-const CALL_LIMITS: CallLimits = {
-  deadline: callDeadline,
-  isOver: callIsOver,
-  isBounded: callIsBounded,
-  interrupted: interruptedCall,
-  charge: chargeBytes,
-};
-
 /** One guest's WASI. */
 export class Wasi {
   /** The functions, for `imports.wasi_snapshot_preview1`. */
@@ -82,15 +72,17 @@ export class Wasi {
     const sys = fileCalls(host);
     const scratch = new Scratch(host);
     const open = openFlags(host.arch);
+    const waits = new Waits(sys, scratch, limits);
+    const resolver = new PathResolver({ sys, scratch, open, waits });
     const state: WasiState = {
       sys,
       scratch,
       open,
       memory: new GuestMemory(),
       descriptors: new Descriptors(options.stdio === "none" ? STREAMS : 0),
-      resolver: new PathResolver(sys, scratch, open),
-      guard: new PathGuard({ sys, scratch }, options.protect),
-      waits: new Waits(sys, scratch, limits),
+      resolver,
+      guard: new PathGuard({ sys, scratch, open, waits }, options.protect),
+      waits,
     };
     this.#state = state;
     this.#poll = new PollFunctions(state);

@@ -7,12 +7,10 @@
  * that does not exist yet is protected too: a guest cannot move or link prepared content to it. Files are identified
  * again at each check, because their owner may replace them while a guest runs.
  */
-import type { LinuxCalls } from "../host/linux_calls.ts";
 import { systemName } from "../host/process.ts";
 import { ERRNO, FILETYPE } from "./abi.ts";
-import type { Place } from "./paths.ts";
+import type { PathSystem, Place } from "./paths.ts";
 import { WasiError } from "./wasi_error.ts";
-import type { Scratch } from "./scratch.ts";
 import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.ts";
 
 /** The paths to protect; paths are absolute paths of the host. */
@@ -28,20 +26,18 @@ export interface ProtectedPaths {
   readonly directories?: readonly string[];
 }
 
-interface System {
-  readonly sys: LinuxCalls;
-  readonly scratch: Scratch;
-}
-
 /** The maximum number of symbolic links followed from a protected file to its contents. */
 const MAX_LINKS = 40;
 
 /** The maximum length of the paths to ancestors, below the 4096 bytes that the kernel accepts. */
 const MAX_PATH_BYTES = 4000;
 
+/** The price of a byte of a path to an ancestor, which the kernel follows, as that of so many bytes moved. */
+const PARENT_COST = 8;
+
 /** Checks the changes that a guest requests. */
 export class PathGuard {
-  readonly #system: System;
+  readonly #system: PathSystem;
   readonly #names: ReadonlySet<string>;
   readonly #shortNames: readonly RegExp[];
   readonly #files: readonly string[];
@@ -49,7 +45,7 @@ export class PathGuard {
   /** Whether there is anything to protect. */
   readonly isActive: boolean;
 
-  constructor(system: System, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
+  constructor(system: PathSystem, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
     this.#system = system;
     this.#names = new Set(names.map(foldName));
     this.#shortNames = [...this.#names].map(shortNamesOf);
@@ -116,10 +112,12 @@ export class PathGuard {
 
   /** Whether the open directory, or one of its ancestors, is in this set. */
   #isWithin(fd: number, identities: ReadonlySet<string>): boolean {
+    const { waits } = this.#system;
     let path = "";
     for (let last = ""; path.length < MAX_PATH_BYTES; path += "../") {
-      const { sys, scratch } = this.#system;
-      const identity = this.#identityOf(readStatusAt({ sys, scratch }, `${path}.`, true, fd));
+      waits.step();
+      waits.charge(path.length * PARENT_COST);
+      const identity = this.#identityOf(readStatusAt(this.#system, `${path}.`, true, fd));
       if (identities.has(identity)) return true;
       if (identity === last) return false;
       last = identity;

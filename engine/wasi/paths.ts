@@ -1,7 +1,8 @@
 /**
  * Resolves guest paths beneath a directory. In: an open directory and a path. Out: an open parent directory and the
  * last component, for use with the *at system calls and NOFOLLOW. Invariant: no absolute path, no `..` and no symbolic
- * link escapes the directory, even when the tree changes during the resolution.
+ * link escapes the directory, even when the tree changes during the resolution. Each step is paid for, and the limits
+ * of the running call end the resolution: a path and its links may have 80,000 components.
  *
  * Each component is opened relative to the previous descriptor (openat with O_NOFOLLOW). Links are read and replaced by
  * their components; `..` returns to the previous descriptor and never goes above the first.
@@ -9,6 +10,7 @@
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
 import type { Scratch } from "./scratch.ts";
+import type { Waits } from "./waits.ts";
 import { checked, WasiError } from "./wasi_error.ts";
 
 export { checked, WasiError };
@@ -27,15 +29,25 @@ export interface Place {
   close(): void;
 }
 
+/** The system calls that look at paths, and the limits under which they are made. */
+export interface PathSystem {
+  readonly sys: LinuxCalls;
+  readonly scratch: Scratch;
+  readonly open: ReturnType<typeof openFlags>;
+  readonly waits: Waits;
+}
+
 export class PathResolver {
   readonly #sys: LinuxCalls;
   readonly #scratch: Scratch;
   readonly #flags: ReturnType<typeof openFlags>;
+  readonly #waits: Waits;
 
-  constructor(sys: LinuxCalls, scratch: Scratch, flags: ReturnType<typeof openFlags>) {
+  constructor({ sys, scratch, open, waits }: PathSystem) {
     this.#sys = sys;
     this.#scratch = scratch;
-    this.#flags = flags;
+    this.#flags = open;
+    this.#waits = waits;
   }
 
   /**
@@ -75,6 +87,7 @@ export class PathResolver {
       const parent = stack.at(-1)!;
       if (name === undefined) return { parent, name: ".", mustBeDirectory: true };
       if (name === ".") continue;
+      this.#waits.step();
       if (name === "..") {
         if (stack.length === 1) throw new WasiError(ERRNO.notcapable);
         stack.pop();

@@ -4,7 +4,6 @@
  */
 import { ERRNO, errnoOf } from "./abi.ts";
 import type { WasiState } from "./functions.ts";
-import type { GuestMemory } from "./guest_memory.ts";
 import { WasiExit } from "./wasi_exit.ts";
 import { checked } from "./wasi_error.ts";
 
@@ -12,27 +11,35 @@ const ENCODER = new TextEncoder();
 /** Maximum number of random bytes per system call; the deadline is checked between two calls. */
 const RANDOM_CHUNK_BYTES = 1 << 18;
 
+/** The price of writing a string, beside that of its bytes, as that of so many bytes moved. */
+const STRING_COST = 64;
+
 /** Strings as args_get and environ_get write them. */
 class StringList {
-  readonly #memory: GuestMemory;
+  readonly #state: WasiState;
   readonly #encoded: readonly Uint8Array[];
+  readonly #bytes: number;
 
-  constructor(memory: GuestMemory, strings: readonly string[]) {
-    this.#memory = memory;
+  constructor(state: WasiState, strings: readonly string[]) {
+    this.#state = state;
     this.#encoded = strings.map((text) => ENCODER.encode(requireNoZero(text) + "\0"));
+    this.#bytes = this.#encoded.reduce((sum, bytes) => sum + bytes.length, 0);
   }
 
   writeSizes(countAt: number, bytesAt: number): number {
-    this.#memory.setU32(countAt, this.#encoded.length);
-    this.#memory.setU32(bytesAt, this.#encoded.reduce((sum, bytes) => sum + bytes.length, 0));
+    const { memory } = this.#state;
+    memory.setU32(countAt, this.#encoded.length);
+    memory.setU32(bytesAt, this.#bytes);
     return 0;
   }
 
   write(pointersAt: number, bufferAt: number): number {
+    const { memory, waits } = this.#state;
+    waits.charge(this.#encoded.length * STRING_COST + this.#bytes);
     let at = bufferAt;
     this.#encoded.forEach((bytes, i) => {
-      this.#memory.setU32(pointersAt + i * 4, at);
-      this.#memory.bytes(at, bytes.length).set(bytes);
+      memory.setU32(pointersAt + i * 4, at);
+      memory.bytes(at, bytes.length).set(bytes);
       at += bytes.length;
     });
     return 0;
@@ -52,8 +59,8 @@ export class ProcessFunctions {
 
   constructor(state: WasiState, args: readonly string[], env: readonly (readonly [string, string])[]) {
     this.#state = state;
-    this.#args = new StringList(state.memory, args);
-    this.#environ = new StringList(state.memory, env.map(([name, value]) => `${name}=${value}`));
+    this.#args = new StringList(state, args);
+    this.#environ = new StringList(state, env.map(([name, value]) => `${name}=${value}`));
   }
 
   args_sizes_get(countAt: number, bytesAt: number): number {

@@ -48,7 +48,7 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
       const left = callDeadline() - performance.now();
       if (Atomics.wait(reply, REPLY.READY, 0, Math.max(left, 0)) === "timed-out") throw interruptedCall();
       Atomics.store(reply, REPLY.READY, 0);
-      return reply[REPLY.RESULT]!;
+      return reply[REPLY.RESULT];
     };
   }
 
@@ -61,7 +61,7 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
     for (let n = 0; n < count >>> 0 && clocksOnly; n++) {
       clocksOnly = (types[(at >>> 0) + n * SUBSCRIPTION_BYTES + SUBSCRIPTION_TYPE] ?? 0) === 0;
     }
-    const poll = clocksOnly ? wasi.imports["poll_oneoff"]! as typeof pollThere : pollThere;
+    const poll = clocksOnly ? wasi.imports["poll_oneoff"] as typeof pollThere : pollThere;
     return poll(at, out, count, used);
   };
 

@@ -7,6 +7,7 @@
  * room first, they wait again where the kernel supports RWF_NOWAIT.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
+import { callDeadline, callIsBounded, callIsOver, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
 import type { Scratch } from "./scratch.ts";
 import { checked, WasiError } from "./wasi_error.ts";
@@ -27,6 +28,18 @@ export interface CallLimits {
   /** Charges the fuel of bytes moved. Throws the trap when there is too little. */
   charge(bytes: number): void;
 }
+
+/** The limits of the call that runs now in this realm. */
+export const CALL_LIMITS: CallLimits = {
+  deadline: callDeadline,
+  isOver: callIsOver,
+  isBounded: callIsBounded,
+  interrupted: interruptedCall,
+  charge: chargeBytes,
+};
+
+/** The price of a system call that looks at one directory of a path, as that of so many bytes. */
+const STEP_BYTES = 1024;
 
 /** Bytes that a call with limits moves at once; the limits are checked in between. */
 export const PIECE_BYTES = 1 << 20;
@@ -71,6 +84,12 @@ export class Waits {
   /** Charges the fuel of `bytes` moved. */
   charge(bytes: number): void {
     this.#limits.charge(bytes);
+  }
+
+  /** Pays for a system call that looks at one directory of a path. Throws the trap when the call's time is up. */
+  step(): void {
+    this.check();
+    this.charge(STEP_BYTES);
   }
 
   /**

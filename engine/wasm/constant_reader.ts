@@ -37,6 +37,32 @@ export const CONSTANT = {
   V128_CONST: 0xfd0c,
 } as const;
 
+/** Size in bytes of the opcode and the longest integer of `shortConstantEnd`. */
+const SHORT_BYTES = 5;
+
+/**
+ * The end of `i32.const N end` at `start`, if N takes at most four bytes; 0 for anything else. Nearly all offsets of
+ * segments are such constants, and modules have thousands of them.
+ */
+export function shortConstantEnd(bytes: Uint8Array, start: number, end: number): number {
+  if (bytes[start] !== CONSTANT.I32_CONST) return 0;
+  const most = Math.min(start + SHORT_BYTES, end - 1);
+  for (let at = start + 1; at < most; at++) {
+    if (bytes[at] < 0x80) return bytes[at + 1] === CONSTANT.END ? at + 2 : 0;
+  }
+  return 0;
+}
+
+/** The value of the constant at `start` that `shortConstantEnd` has found. */
+export function shortConstant(bytes: Uint8Array, start: number): number {
+  let value = 0;
+  for (let at = start + 1, shift = 0;; at++, shift += 7) {
+    const byte = bytes[at];
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return (value << (25 - shift)) >> (25 - shift);
+  }
+}
+
 const FIRST_PREFIX = 0xfb;
 const LAST_PREFIX = 0xfe;
 

@@ -21,32 +21,20 @@ export interface RawBytes {
  * module may have ten million expressions, and a typed array takes several times the memory of these four fields.
  */
 export class BytesView implements RawBytes {
+  readonly source: Uint8Array;
+  readonly start: number;
+  readonly end: number;
   readonly offset: number;
-  readonly #source: Uint8Array;
-  readonly #start: number;
-  readonly #end: number;
 
   constructor(source: Uint8Array, start: number, end: number, base: number) {
-    this.#source = source;
-    this.#start = start;
-    this.#end = end;
+    this.source = source;
+    this.start = start;
+    this.end = end;
     this.offset = base + start;
   }
 
   get bytes(): Uint8Array {
-    return this.#source.subarray(this.#start, this.#end);
-  }
-
-  get source(): Uint8Array {
-    return this.#source;
-  }
-
-  get start(): number {
-    return this.#start;
-  }
-
-  get end(): number {
-    return this.#end;
+    return this.source.subarray(this.start, this.end);
   }
 }
 

@@ -87,7 +87,7 @@ export class Exception {
     if (at >= params.length) {
       throw new RangeError(`${where}: index ${at} is out of bounds: the exception has ${params.length} values`);
     }
-    if (params[at] === V128 || isException(params[at]!)) {
+    if (params[at] === V128 || isException(params[at])) {
       throw new TypeError(`${where}: v128 and exnref have no JavaScript values`);
     }
     return (PAYLOAD.call(this) as unknown[])[at];

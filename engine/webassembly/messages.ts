@@ -8,7 +8,8 @@
  * (Module.share, Memory.share: buffers shared by all threads). Cloning preserves object identity, so the clones in the
  * list are the ones in the value, and each is converted according to its token.
  *
- * Invariant: any other object of the namespace in a message is a DataCloneError, as in the specification.
+ * Invariants: any other object of the namespace in a message is a DataCloneError, as in the specification; and a
+ * message without tokens of this process (host/seal.ts) is never opened, because any Worker can send one.
  */
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
 import { Module as EngineModule, type SharedMemoryToken, type SharedModuleToken } from "../engine.ts";
@@ -104,38 +105,50 @@ export function toMessage(value: unknown): unknown {
   return envelope;
 }
 
-/** True for a message of `toMessage`: data from outside, such as parsed JSON, has no shared buffers. */
+/** True for data in the form of a message of `toMessage`. */
 function isEnvelope(value: unknown): value is Envelope {
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, MARK)) return false;
   const { objects, tokens } = value as Partial<Envelope>;
   return Array.isArray(objects) && Array.isArray(tokens) && tokens.length > 0 && tokens.length === objects.length &&
-    tokens.every(isToken) && objects.every((object) => typeof object === "object" && object !== null);
+    objects.every((object) => typeof object === "object" && object !== null);
 }
 
-function isToken(token: Partial<Token> | null | undefined): boolean {
-  if (token?.kind === "module") return token.module?.count instanceof SharedArrayBuffer;
-  return token?.kind === "memory" && token.memory?.pages instanceof SharedArrayBuffer;
-}
-
-/** Converts a clone to an object of the namespace in this realm. */
-function become(object: object, token: Token): void {
-  if (token.kind === "module") {
-    const { customs, strings } = token;
-    const module = EngineModule.fromShared(token.module, { limits: moduleLimits });
-    Object.setPrototypeOf(object, Module.prototype);
-    MODULES.put(object as Module, { module, customs, strings });
-  } else {
-    Object.setPrototypeOf(object, Memory.prototype);
-    adoptMemory(object as Memory, RuntimeMemory.fromShared(token.memory));
+/** The engine's values of tokens, in this realm; undefined if waft did not make all of them in this process. */
+function adopt(tokens: readonly Token[]): (ModuleInside | RuntimeMemory)[] | undefined {
+  try {
+    return tokens.map((token) => {
+      if (token?.kind === "memory") return RuntimeMemory.fromShared(token.memory);
+      const { module, customs, strings } = token ?? {};
+      return { module: EngineModule.fromShared(module, { limits: moduleLimits }), customs, strings };
+    });
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
   }
 }
 
-/** The posted value of a received message. Throws the errors of `fromShared`. */
+/** Converts a clone to an object of the namespace in this realm. */
+function become(object: object, inside: ModuleInside | RuntimeMemory): void {
+  if (inside instanceof RuntimeMemory) {
+    Object.setPrototypeOf(object, Memory.prototype);
+    adoptMemory(object as Memory, inside);
+  } else {
+    Object.setPrototypeOf(object, Module.prototype);
+    MODULES.put(object as Module, inside);
+  }
+}
+
+/**
+ * The posted value of a received message. An envelope that waft did not make is data of the program. Throws an Error
+ * for a module that has been released.
+ */
 export function fromMessage(message: unknown): unknown {
   if (!isEnvelope(message)) return message;
   if (!OPENED.has(message)) {
+    const adopted = adopt(message.tokens);
+    if (adopted === undefined) return message;
     OPENED.add(message);
-    message.objects.forEach((object, k) => become(object, message.tokens[k]));
+    message.objects.forEach((object, k) => become(object, adopted[k]));
   }
   return message.value;
 }

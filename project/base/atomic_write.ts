@@ -136,7 +136,7 @@ export async function writeTogether(
         staged.push(next);
       }
       while (staged.length > 0) {
-        const next = staged[0]!;
+        const next = staged[0];
         await naming(next, () => files.rename(next.from, next.to));
         staged.shift();
       }

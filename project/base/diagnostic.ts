@@ -157,13 +157,26 @@ export function quote(text: string, limit = 120): string {
 }
 
 /**
+ * A part of a grant as one word. Text with other characters than those of paths and addresses is quoted as in JSON, so
+ * that it does not look like several words, and blanks that follow a blank are escaped, so that it does not reach the
+ * next line.
+ */
+export function oneWord(text: string): string {
+  if (/^[\w./:\\@#*+~$%&!?^{}<>[\]-]+$/.test(text)) return text;
+  return JSON.stringify(text).replace(/(?<=\s)\s|(?! )\s/gu, (blank) => {
+    return `\\u${blank.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/**
  * Matches hostile characters by Unicode's properties, so that none is forgotten: control and format characters (bidi
  * controls, marks without width, tags), lone surrogates, line and paragraph separators, and characters that fonts draw
- * as nothing (fillers, variation selectors); and combining marks behind four others, which would cover the lines around
- * them. Created on use, since the tables of these properties take half a millisecond of every start.
+ * as nothing (fillers, variation selectors, the Braille pattern without dots, the null notehead); and combining marks
+ * behind four others, which would cover the lines around them. Created on use, since the tables of these properties
+ * take half a millisecond of every start.
  */
 function hostile(): RegExp {
-  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f]|(?<=\p{M}{4})\p{M}/gu;
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u202f\u205f\u2800\u{1d159}]|(?<=\p{M}{4})\p{M}/gu;
 }
 
 /** Every character that could move the cursor, reorder or hide text becomes a visible escape. */

@@ -5,7 +5,8 @@
  * set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
-import { shortName, TrapError, WaftError } from "@waft/engine/internal/errors";
+import { collapseRecursion, shortName } from "@waft/engine/internal/base/guest_stack";
+import { describeTrap, TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
 import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
@@ -117,13 +118,12 @@ function snippet(file: string, line: number, column: number): string {
 }
 
 function trapLines(file: string, trap: TrapError): string {
-  const lines = [`waft: ${oneLine(file)}: trap: ${oneLine(trap.message)}`];
-  for (const { funcIndex, funcName, offset, file, line, column } of trap.frames) {
+  const lines = collapseRecursion(trap.frames, ({ funcIndex, funcName, offset, file, line, column }) => {
     const source = file === undefined ? "" : `${oneLine(file)}:`;
     const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
-    lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(shortName(funcName))} (${place})`);
-  }
-  return lines.join("\n");
+    return `    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(shortName(funcName))} (${place})`;
+  });
+  return [`waft: ${oneLine(file)}: trap: ${oneLine(describeTrap(trap))}`, ...lines].join("\n");
 }
 
 /** Windows refuses to open directories as files, with the errors of other faults. */

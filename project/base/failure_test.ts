@@ -4,8 +4,8 @@ import { TrapError } from "@waft/engine";
 import { describe, FileFailure } from "./failure.ts";
 
 Deno.test("a trap's frames have short names without control characters", () => {
-  const frames = Array.from({ length: 64 }, () => ({
-    funcIndex: 0,
+  const frames = Array.from({ length: 64 }, (_, funcIndex) => ({
+    funcIndex,
     offset: 16,
     funcName: `\u001b[2J${"n".repeat(1 << 20)}`,
   }));

@@ -343,8 +343,8 @@ function placeOf(starts: readonly number[], offset: number): Place {
   let high = starts.length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (starts[middle]! <= offset) low = middle;
+    if (starts[middle] <= offset) low = middle;
     else high = middle - 1;
   }
-  return { line: low + 1, column: offset - starts[low]! + 1 };
+  return { line: low + 1, column: offset - starts[low] + 1 };
 }

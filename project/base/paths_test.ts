@@ -101,7 +101,7 @@ Deno.test("machine: prefixes, trust and policy; wrong files are findings", async
       requireTrusted(registry, machine);
       return "ok";
     } catch (error) {
-      return (error as ProjectError).diagnostics[0]!.code;
+      return (error as ProjectError).diagnostics[0].code;
     }
   };
   assert.deepEqual(["https://main.example", "https://other.example", "https://evil.example"].map(code), [
@@ -109,6 +109,30 @@ Deno.test("machine: prefixes, trust and policy; wrong files are findings", async
     "policy.registry",
     "registry.untrusted",
   ]);
+  // Addresses are compared in their canonical form, and name this machine where they are not encrypted.
+  const key = `${"A".repeat(43)}=`;
+  write("config.json", {
+    registries: { "a.example": "https://Plugins.Example:443/" },
+    trust: ["https://Other.example/"],
+    keys: { "https://PLUGINS.example/": [key] },
+  });
+  write("policy.json", { registries: ["https://plugins.example:443"] });
+  const canonical = await readMachine(paths, { env: {}, registry: "https://main.example" });
+  assert.deepEqual(
+    [canonical.prefixes["a.example"], canonical.trusted, Object.keys(canonical.keys), canonical.policy.registries],
+    ["https://plugins.example", ["https://other.example"], ["https://plugins.example"], ["https://plugins.example"]],
+  );
+  write("policy.json", {});
+  for (
+    const plain of [
+      { registries: { "a.example": "http://plugins.example" } },
+      { trust: ["http://plugins.example"] },
+      { keys: { "http://plugins.example": [key] } },
+    ]
+  ) {
+    write("config.json", plain);
+    await assert.rejects(readMachine(paths, { env: {} }), /must use https/);
+  }
   for (const bad of ["{", { registry: 1 }, { x: 1 }, { minReleaseAge: "soon" }]) {
     write("config.json", bad);
     await assert.rejects(readMachine(paths, { env: {} }), ProjectError);
@@ -170,7 +194,7 @@ async function searched(
     assert.throws(() => nearestManifest(middle), ProjectError);
     const named = existsSync(join(middle, "waft.json")) ? middle : top;
     await assert.rejects(requireProject(middle, named), ProjectError);
-    return error.diagnostics[0]!.code;
+    return error.diagnostics[0].code;
   } finally {
     project.remove();
   }
@@ -200,7 +224,7 @@ Deno.test({
   name: "project: a file that others exchange after the search is refused",
   ignore: LACKS_POSIX_FILES, // permissions of Windows are not judged
 }, async () => {
-  const unsafe = (error: unknown) => error instanceof ProjectError && error.diagnostics[0]!.code === "project.unsafe";
+  const unsafe = (error: unknown) => error instanceof ProjectError && error.diagnostics[0].code === "project.unsafe";
   for (const name of ["waft.json", "waft-lock.json"]) {
     const project = new TempProject();
     try {
@@ -266,7 +290,7 @@ Deno.test({
       return "";
     } catch (error) {
       assert.ok(error instanceof ProjectError, String(error));
-      return error.diagnostics[0]!.code;
+      return error.diagnostics[0].code;
     }
   };
   try {

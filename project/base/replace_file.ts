@@ -3,16 +3,37 @@
  * Invariant: the content is written to a new file with an unguessable name, so links that others place in the directory
  * are not followed, and it replaces an existing file only when it is complete. After a failure nothing is left over.
  */
-import { lstatSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { currentUser } from "@waft/engine/internal/host/process";
 import type { Files } from "./files.ts";
 import { randomHex } from "./integrity.ts";
 
-/** Writes `content` to `path`. Throws the errors of the file system, which name `path`. */
-export function replaceFile(path: string, content: Uint8Array | string, mode = 0o666): void {
+/**
+ * Writes `content` to `path`, with the permissions `mode`, or those that the umask leaves to new files. Throws the
+ * errors of the file system, which name `path`.
+ */
+export function replaceFile(path: string, content: Uint8Array | string, mode?: number): void {
   const temporary = `${path}.${randomHex(12)}.tmp`;
   try {
-    writeFileSync(temporary, content, { mode, flag: "wx" });
+    // Opened first: Deno's writeFileSync sets the permissions whatever the umask, so that others could write the file.
+    const file = openSync(temporary, "wx", mode ?? 0o666);
+    try {
+      if (mode !== undefined) fchmodSync(file, mode);
+      writeFileSync(file, content);
+    } finally {
+      closeSync(file);
+    }
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
@@ -36,12 +57,24 @@ export function writeOutput(path: string, content: Uint8Array | string): void {
   else replaceFile(target.path, content, target.mode);
 }
 
+/**
+ * Throws for a symbolic link that another user has placed in a directory like /tmp. Linux refuses to follow such links,
+ * but not to replace the files that they name.
+ */
+function requireOwnLink(path: string, owner: number): void {
+  const { uid, mode } = statSync(dirname(path));
+  const isOpen = (mode & 0o1002) === 0o1002;
+  if (!isOpen || owner === uid || owner === currentUser()) return;
+  throw new Error(`${path} is a symbolic link of another user (${owner}) in a directory that every user can write`);
+}
+
 /** The path without symbolic links, and the permissions to keep; undefined for anything but a regular or new file. */
 function regularTarget(path: string): { readonly path: string; readonly mode?: number } | undefined {
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined) return { path };
   if (status.isFile()) return { path, mode: status.mode & 0o777 };
   if (!status.isSymbolicLink()) return undefined;
+  requireOwnLink(path, status.uid);
   let real: string;
   try {
     real = realpathSync(path);

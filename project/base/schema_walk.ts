@@ -175,7 +175,7 @@ class Walk {
       if (propertyNames !== undefined) this.check(name, propertyNames, { pointer: at, part: "key" });
       const rule = Object.hasOwn(known, name) ? known[name] : additionalProperties;
       if (rule === false) this.#add(unknownKey(pointer, name, Object.keys(known)));
-      else if (typeof rule === "object") this.check(value[name]!, rule, { pointer: at, part: "value" });
+      else if (typeof rule === "object") this.check(value[name], rule, { pointer: at, part: "value" });
     }
   }
 

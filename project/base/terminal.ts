@@ -5,6 +5,7 @@
  * hide other text. The use of colours and prompts is decided once, from flags, environment and the types of the
  * streams.
  */
+import process from "node:process";
 import { stripVTControlCharacters } from "node:util";
 import { escapeHostile } from "./diagnostic.ts";
 
@@ -15,6 +16,23 @@ export interface Palette {
   red(text: string): string;
   green(text: string): string;
   yellow(text: string): string;
+}
+
+/** The output that a text is made for. */
+export interface TextOutput {
+  readonly colors: Palette;
+  /** Columns of the terminal; absent when it is not a terminal. */
+  readonly columns?: number | undefined;
+}
+
+/** Standard output. `color` is the flag `--color`. */
+export function standardOutput(color?: string): TextOutput {
+  const { stdout, env } = process;
+  const isTerminal = stdout.isTTY === true;
+  return {
+    colors: palette(wantsColor(color, isTerminal, env)),
+    ...(isTerminal ? { columns: stdout.columns } : {}),
+  };
 }
 
 /** Decides whether to colour: by flag, then NO_COLOR, then whether the stream is a terminal. */
@@ -40,6 +58,14 @@ export function safe(text: string): string {
   return escapeHostile(text);
 }
 
+/**
+ * Escapes untrusted prose, and makes one space of each run of white space: text that is padded to the terminal's width
+ * would look like lines of waft's own.
+ */
+export function safeProse(text: string): string {
+  return escapeHostile(text.trim().replace(/\s+/gu, " "));
+}
+
 /** Escapes and truncates untrusted text, for hints that repeat text shown in full elsewhere. */
 export function safeHint(text: string, limit: number): string {
   const clean = escapeHostile(text);
@@ -50,7 +76,8 @@ export function safeHint(text: string, limit: number): string {
 const GAP = 2;
 /** A last column narrower than this wraps onto lines below the others, with this indent. */
 const LEAST_WIDTH = 20;
-const INDENT = 4;
+/** Farther right than any line of a review begins, so that wrapped text of a plugin does not look like one. */
+const INDENT = 8;
 
 /**
  * Columns on a terminal. The caller escapes cells from outside. The last column wraps at `columns`, or continues below
@@ -61,7 +88,7 @@ export function layoutTable(rows: readonly (readonly string[])[], columns?: numb
   for (const row of rows) row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, widthOf(cell)));
   return rows.flatMap((row) => {
     const last = row.at(-1) ?? "";
-    const before = row.slice(0, -1).map((cell, i) => cell + " ".repeat(widths[i]! - widthOf(cell) + GAP)).join("");
+    const before = row.slice(0, -1).map((cell, i) => cell + " ".repeat(widths[i] - widthOf(cell) + GAP)).join("");
     const room = (columns ?? Infinity) - widthOf(before);
     if (widthOf(last) <= room) return [(before + last).trimEnd()];
     const isNarrow = room < LEAST_WIDTH;
@@ -70,6 +97,13 @@ export function layoutTable(rows: readonly (readonly string[])[], columns?: numb
     if (isNarrow) return [before.trimEnd(), ...lines.map((line) => indent + line)];
     return lines.map((line, i) => (i === 0 ? before : indent) + line);
   });
+}
+
+/** A line, wrapped at `columns`. */
+export function wrapLine(line: string, columns?: number): string[] {
+  if (columns === undefined || widthOf(line) <= columns) return [line];
+  const [first, ...rest] = wordsWithin(line, columns);
+  return [first, ...wordsWithin(rest.join(" "), columns - INDENT).map((more) => " ".repeat(INDENT) + more)];
 }
 
 /** Breaks text into lines of words; a word longer than a line gets a separate line. */

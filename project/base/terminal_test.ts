@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { stripVTControlCharacters } from "node:util";
 import { escapeHostile, quote } from "./diagnostic.ts";
-import { canPrompt, layoutTable, palette, safe, safeHint, wantsColor } from "./terminal.ts";
+import { canPrompt, layoutTable, palette, safe, safeHint, safeProse, wantsColor, wrapLine } from "./terminal.ts";
 
 Deno.test("terminal: control, bidi, zero-width and tag characters become visible", () => {
   for (
@@ -31,6 +31,8 @@ Deno.test("terminal: control, bidi, zero-width and tag characters become visible
       0xfeff,
       0xfe0f,
       0xe0041,
+      0x2800,
+      0x1d159,
     ]
   ) {
     const text = `a${String.fromCodePoint(point)}b`;
@@ -41,6 +43,7 @@ Deno.test("terminal: control, bidi, zero-width and tag characters become visible
   assert.equal(escapeHostile("\ud800x"), "\\u{d800}x");
   assert.equal(quote('a"b'), '"a\\"b"');
   assert.equal(safe("x".repeat(10_000)).length, 10_000, "text of a decision is never cut");
+  assert.equal(safeProse(" one\n\ttwo\u00a0\u3000 three\u2800"), "one two three\\u{2800}");
   assert.equal(safeHint("x".repeat(10_000), 100).length, 100);
 });
 
@@ -64,10 +67,12 @@ Deno.test("terminal: tables align by cells, not by code units", () => {
   ]);
   assert.deepEqual(layoutTable([["a longer name", text], ["n", "short"]], 30), [
     "a longer name",
-    "    what is too long for the",
-    "    line goes on below",
+    "        what is too long for",
+    "        the line goes on below",
     "n              short",
   ]);
+  assert.deepEqual(wrapLine("  short", 30), ["  short"]);
+  assert.deepEqual(wrapLine(`  ${text}`, 30), ["  what is too long for the", "        line goes on below"]);
   assert.deepEqual(layoutTable([["name", "x".repeat(40) + " y"]], 30), [`name  ${"x".repeat(40)}`, "      y"]);
 });
 

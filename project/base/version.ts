@@ -8,8 +8,15 @@
 import semver from "semver";
 import { hasRangeShape, hasVersionShape, MAX_RANGE, MAX_VERSION, RANGE_PATTERN } from "./grammar.ts";
 
+/** A version that is compared with many ranges. */
+export interface ParsedVersion {
+  readonly version: string;
+}
+
 /** The parts of npm semver in use, with types. */
 interface Semver {
+  readonly SemVer: new (version: string) => ParsedVersion;
+  readonly Range: new (range: string) => { test(version: ParsedVersion): boolean };
   valid(version: string): string | null;
   validRange(range: string): string | null;
   satisfies(version: string, range: string, options?: { includePrerelease?: boolean }): boolean;
@@ -40,7 +47,7 @@ export function explainVersion(text: string): string | undefined {
   if (!hasVersionShape(text)) return "it is not of the form 1.2.3, 1.2.3-pre or 1.2.3+build";
   if (canonicalVersion(text) !== undefined) return undefined;
   const bare = text.replace(/^v/, "");
-  for (const part of bare.split(/[-+]/, 1)[0]!.split(".")) {
+  for (const part of bare.split(/[-+]/, 1)[0].split(".")) {
     if (/^0[0-9]/.test(part)) return `the number ${part.slice(0, 20)} has a leading zero`;
     if (!Number.isSafeInteger(Number(part))) return `the number ${part.slice(0, 20)}… is too large`;
   }
@@ -73,6 +80,18 @@ export function explainRange(text: string): { reason: string; help?: string } | 
 /** True when `version` is within `range`, by npm's rules. */
 export function satisfies(version: string, range: string): boolean {
   return hasRangeShape(range) && npm.satisfies(version, range);
+}
+
+/** Parses a canonical version. */
+export function parseVersion(version: string): ParsedVersion {
+  return new npm.SemVer(version);
+}
+
+/** The test of `satisfies` for many versions. */
+export function rangeTest(range: string): (version: ParsedVersion) => boolean {
+  if (!hasRangeShape(range) || npm.validRange(range) === null) return () => false;
+  const parsed = new npm.Range(range);
+  return (version) => parsed.test(version);
 }
 
 /** True when a host of `version` fits an `engines` range. */

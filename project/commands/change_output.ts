@@ -11,7 +11,7 @@ import { newImports, worldRows } from "../definitions/world_rows.ts";
 import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
 import type { ReviewRequest } from "../ops/decide.ts";
-import { layoutTable, type Palette, safe } from "../base/terminal.ts";
+import { layoutTable, type Palette, safe, safeProse, wrapLine } from "../base/terminal.ts";
 import type { CommandEnvironment, GlobalFlags, Outcome } from "./project_command.ts";
 
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
@@ -63,7 +63,7 @@ function authorityText(c: Change): string {
 /** The complete grants and denials of a change. */
 function decisionText(c: Change): string {
   if (c.action === "keep" && !c.needsReview) return "";
-  const granted = Object.keys(c.grants).sort().map((name) => grantText(name, c.grants[name]!));
+  const granted = Object.keys(c.grants).sort().map((name) => grantText(name, c.grants[name]));
   return [
     ...(granted.length === 0 ? [] : [`granted: ${granted.join(", ")}`]),
     ...(c.denied.length === 0 ? [] : [`denied: ${[...c.denied].sort().join(", ")}`]),
@@ -117,14 +117,16 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
   const { release, definition } = plugin;
   const published = release.publisher === undefined
     ? "from a directory of the project"
-    : `published ${release.publishedAt?.slice(0, 10) ?? "at an unknown time"} by ${safe(release.publisher)}${
-      release.verified === true ? " (verified)" : ""
-    }`;
+    : `published ${release.publishedAt?.slice(0, 10) ?? "at an unknown time"} by ${safe(release.publisher)}`;
   const by = [...(request.direct ? ["you"] : []), ...request.requiredBy].join(", ");
-  const lines = [
+  const lines = wrapLine(
     `${colors.bold(plugin.id)} ${release.version}   ${definition.kind}   ${published}   required by: ${by}`,
-  ];
-  if (definition.description !== "") lines.push(`  ${safe(definition.description)}`);
+    columns,
+  );
+  // With a label, because a description could be `asks for no authority`.
+  if (definition.description !== "") {
+    lines.push(...wrapLine(`  description: ${safeProse(definition.description)}`, columns));
+  }
   const raw = decodedHost(plugin.id);
   if (raw !== undefined) lines.push(colors.yellow(`  ! the host is written in punycode and reads ${safe(raw)}`));
   if (release.firstPublish === true) lines.push(colors.yellow("  ! this publisher has published nothing else"));
@@ -132,21 +134,21 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
     lines.push(colors.yellow("  ! published less than a day ago"));
   }
   for (const reason of request.reasons) {
-    if (reason.rule !== "new") lines.push(`  review required: ${safe(reason.text)}`);
+    if (reason.rule !== "new") lines.push(...wrapLine(`  review required: ${safe(reason.text)}`, columns));
   }
   lines.push(...layoutTable(
     definition.authorities.map((a) => [
       `  ${requestSign(a, request, colors)} ${a.name}`,
       safe(describeScope(scopeOf(a))),
       a.mode,
-      safe(a.reason),
+      safeProse(a.reason),
     ]),
     columns,
   ));
   if (definition.authorities.length === 0) lines.push("  asks for no authority");
   lines.push(...worldLines(definition, request.beforeWorld, colors, columns));
   const reach = Object.entries(request.reach).map(([id, grants]) =>
-    `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name]!)).join(", ") || "no authority"})`
+    `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name])).join(", ") || "no authority"})`
   );
   lines.push(...layoutTable([["  reaches:", reach.length === 0 ? "nothing else" : safe(reach.join(", "))]], columns));
   return lines.join("\n");

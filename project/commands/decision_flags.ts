@@ -117,15 +117,15 @@ function configFrom(options: DecisionOptions): Map<string, JsonObject> {
   for (const text of options.set) {
     const m = /^([^:=]+):([^=]+)=(.*)$/s.exec(text);
     if (m === null) throw fail("usage.set", `--set ${JSON.stringify(text)} must be <plugin id>:<key>=<value>`);
-    const config = map.get(m[1]!) ?? emptyObject();
+    const config = map.get(m[1]) ?? emptyObject();
     let value: JsonValue;
     try {
-      value = JSON.parse(m[3]!) as JsonValue;
+      value = JSON.parse(m[3]) as JsonValue;
     } catch {
-      value = m[3]!;
+      value = m[3];
     }
-    config[m[2]!] = value;
-    map.set(m[1]!, config);
+    config[m[2]] = value;
+    map.set(m[1], config);
   }
   return map;
 }

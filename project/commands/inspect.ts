@@ -3,9 +3,8 @@
  * one document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
  */
 import type { Command } from "commander";
-import process from "node:process";
 import { writeText } from "@waft/engine/internal/host/process";
-import { palette, wantsColor } from "../base/terminal.ts";
+import { standardOutput } from "../base/terminal.ts";
 import { withEnvelope } from "./file_envelope.ts";
 
 /** Adds `inspect`. */
@@ -25,8 +24,7 @@ export function addCommand(program: Command): void {
       await withEnvelope("inspect", file, flags.json === true, () => inspectFile(file), {
         data: inspectionData,
         print: (inspection) => {
-          const colors = palette(wantsColor(undefined, process.stdout.isTTY, process.env));
-          writeText(1, inspectionText(inspection, colors));
+          writeText(1, inspectionText(inspection, standardOutput()));
         },
       });
     });

@@ -7,17 +7,17 @@ import { formatType } from "../definitions/module_inspector.ts";
 import { worldRows } from "../definitions/world_rows.ts";
 import type { InspectResult } from "../ops/inspect.ts";
 import type { PublishResult } from "../ops/publish.ts";
-import { layoutTable, type Palette, safe } from "../base/terminal.ts";
+import { layoutTable, safe, safeProse, type TextOutput } from "../base/terminal.ts";
 
 /** One inspected plugin as text. */
-export function inspectText(p: InspectResult, colors: Palette): string {
+export function inspectText(p: InspectResult, { colors, columns }: TextOutput): string {
   const d = p.definition;
   const lines = [
     `${colors.bold(d.id)} ${d.version}   ${d.kind}   ${safe(d.name)}${
       d.stability === undefined ? "" : `   ${d.stability}`
     }`,
   ];
-  lines.push(`  ${safe(d.description)}`);
+  lines.push(`  ${safeProse(d.description)}`);
   const facts: string[][] = [["  package", p.package], ["  license", safe(d.provenance.license)], [
     "  repository",
     safe(d.provenance.repository),
@@ -34,20 +34,23 @@ export function inspectText(p: InspectResult, colors: Palette): string {
     facts.push(["  needs", [engines, d.compatibility.platforms.join(", ")].filter((t) => t !== "").join("; ")]);
   }
   for (const [id, range] of Object.entries(d.requires)) facts.push(["  requires", `${id} ${range}`]);
-  lines.push(...layoutTable(facts));
+  lines.push(...layoutTable(facts, columns));
   lines.push("authorities:");
   if (d.authorities.length === 0) lines.push("  none");
-  lines.push(...layoutTable(d.authorities.map((a) => {
-    const decided = p.grants === undefined
-      ? ""
-      : a.name in p.grants
-      ? `granted ${describeScope(p.grants[a.name]!)}`.trim()
-      : "denied";
-    return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safe(a.reason)];
-  })));
+  lines.push(...layoutTable(
+    d.authorities.map((a) => {
+      const decided = p.grants === undefined
+        ? ""
+        : a.name in p.grants
+        ? `granted ${describeScope(p.grants[a.name])}`.trim()
+        : "denied";
+      return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safeProse(a.reason)];
+    }),
+    columns,
+  ));
   const rows = worldRows(d);
   if (rows.length > 0) {
-    lines.push("world:", ...layoutTable(rows.map(({ wit, note }) => [`  ${safe(wit)}`, safe(note)])));
+    lines.push("world:", ...layoutTable(rows.map(({ wit, note }) => [`  ${safe(wit)}`, safe(note)]), columns));
   }
   lines.push(...exportedFunctions(p));
   for (const side of ["provides", "consumes"] as const) {
@@ -58,7 +61,7 @@ export function inspectText(p: InspectResult, colors: Palette): string {
         ? ""
         : `, also as ${c.namespaces.join(", ")}`;
       lines.push(`${side} ${contractNamespace(c)}${safe(extra)}`);
-      lines.push(...layoutTable(c.functions.map((f) => [`  ${safe(f.name)}`, formatType(f)])));
+      lines.push(...layoutTable(c.functions.map((f) => [`  ${safe(f.name)}`, formatType(f)]), columns));
     }
   }
   return lines.join("\n");
@@ -73,9 +76,9 @@ function exportedFunctions({ module }: InspectResult): string[] {
 }
 
 /** A publication. */
-export function publishText(p: PublishResult, colors: Palette): string {
+export function publishText(p: PublishResult, { colors, columns }: TextOutput): string {
   const lines = [`${colors.bold(p.package)} ${p.version}   (version from ${p.versionSource})   to ${p.registry}`];
-  lines.push(...layoutTable(p.files.map((f) => [`  ${safe(f.path)}`, `${f.size} bytes`, f.digest])));
+  lines.push(...layoutTable(p.files.map((f) => [`  ${safe(f.path)}`, `${f.size} bytes`, f.digest]), columns));
   lines.push(`archive ${p.artifact.size} bytes   ${p.artifact.digest}`);
   for (const plugin of p.plugins) {
     lines.push(`plugin ${plugin.id}   ${plugin.entry}   ${plugin.definitionDigest}`);

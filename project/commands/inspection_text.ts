@@ -3,7 +3,7 @@
  * artifact. Text from the file is escaped.
  */
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
-import { layoutTable, type Palette, safe } from "../base/terminal.ts";
+import { layoutTable, safe, type TextOutput } from "../base/terminal.ts";
 import type { ArtifactFacts } from "../ops/inspection/inspect_artifact.ts";
 import type { RecordingFacts } from "@waft/engine/internal/recording/describe";
 import type { CoredumpFacts, DumpedValue } from "../ops/inspection/inspect_coredump.ts";
@@ -14,7 +14,7 @@ import { bytesText, moduleText } from "./module_facts_text.ts";
 const LARGEST = 12;
 
 /** An inspection as text that ends with a line break. */
-export function inspectionText(inspection: Inspection, colors: Palette): string {
+export function inspectionText(inspection: Inspection, output: TextOutput): string {
   switch (inspection.kind) {
     case "wit":
       return witText(inspection.documents);
@@ -22,15 +22,15 @@ export function inspectionText(inspection: Inspection, colors: Palette): string 
       return `${witText(inspection.documents)}\n${partLines(inspection).map((line) => `// ${line}\n`).join("")}`;
     case "core module": {
       const { documents, module } = inspection;
-      const world = documents.length === 0 ? "" : `\n${colors.bold("embedded world")}\n${witText(documents)}`;
-      return `${moduleText(module, colors)}\n${world}`;
+      const world = documents.length === 0 ? "" : `\n${output.colors.bold("embedded world")}\n${witText(documents)}`;
+      return `${moduleText(module, output)}\n${world}`;
     }
     case "core dump":
-      return `${coredumpText(inspection.coredump, colors)}\n`;
+      return `${coredumpText(inspection.coredump, output)}\n`;
     case "recording":
-      return `${recordingText(inspection.recording, colors)}\n`;
+      return `${recordingText(inspection.recording, output)}\n`;
     case "artifact":
-      return `${artifactText(inspection.artifact, colors)}\n`;
+      return `${artifactText(inspection.artifact, output)}\n`;
   }
 }
 
@@ -51,7 +51,10 @@ function partLines({ bytes, modules }: { bytes: number; modules: readonly CoreMo
   return [`component, ${bytesText(bytes)} bytes`, ...layoutTable(rows)];
 }
 
-function artifactText({ bytes, engine, machine, cpu, options, codeBytes, functions }: ArtifactFacts, colors: Palette) {
+function artifactText(
+  { bytes, engine, machine, cpu, options, codeBytes, functions }: ArtifactFacts,
+  { colors, columns }: TextOutput,
+) {
   const rows = [
     ["  engine", safe(engine)],
     ["  machine", safe(`${machine}${cpu.length === 0 ? "" : ` with ${cpu.join(", ")}`}`)],
@@ -61,14 +64,17 @@ function artifactText({ bytes, engine, machine, cpu, options, codeBytes, functio
   const largest = functions.slice(0, LARGEST).map((one) => [`  ${bytesText(one.bytes)}`, `function ${one.index}`]);
   return [
     `${colors.bold("artifact")}, ${bytesText(bytes)} bytes`,
-    ...layoutTable(rows),
+    ...layoutTable(rows, columns),
     "",
     colors.bold("largest functions"),
-    ...layoutTable(largest),
+    ...layoutTable(largest, columns),
   ].join("\n");
 }
 
-function coredumpText({ program, threads, memories, globals, modules }: CoredumpFacts, colors: Palette): string {
+function coredumpText(
+  { program, threads, memories, globals, modules }: CoredumpFacts,
+  { colors, columns }: TextOutput,
+): string {
   const lines = [`${colors.bold("core dump")} of ${safe(program)}`];
   for (const { name, frames } of threads) {
     const rows = frames.map(({ instance, func, name, offset, locals }, k) => {
@@ -76,7 +82,7 @@ function coredumpText({ program, threads, memories, globals, modules }: Coredump
       const title = safe(name ?? `function ${func}`);
       return [`  #${k}`, `${title}${module}`, `+0x${offset.toString(16)}`, safe(locals.map(valueText).join(", "))];
     });
-    lines.push("", colors.bold(`stack of ${safe(name)}`), ...layoutTable(rows));
+    lines.push("", colors.bold(`stack of ${safe(name)}`), ...layoutTable(rows, columns));
   }
   const rows = [
     ...memories.map((
@@ -85,11 +91,11 @@ function coredumpText({ program, threads, memories, globals, modules }: Coredump
     ) => [`  memory ${k}`, `${pages} page${pages === "1" ? "" : "s"}, ${bytesText(bytes)} bytes not zero`]),
     ...globals.map((value, k) => [`  global ${k}`, safe(valueText(value))]),
   ];
-  if (rows.length > 0) lines.push("", colors.bold("state"), ...layoutTable(rows));
+  if (rows.length > 0) lines.push("", colors.bold("state"), ...layoutTable(rows, columns));
   return lines.join("\n");
 }
 
-function recordingText(facts: RecordingFacts, colors: Palette): string {
+function recordingText(facts: RecordingFacts, { colors, columns }: TextOutput): string {
   const { bytes, module, metered, nans, stack, events, calls, hostCalls, fuel, hash, first } = facts;
   const rows = [
     ["  module", `${bytesText(module.bytes)} bytes, sha256 ${module.sha256}`],
@@ -104,8 +110,8 @@ function recordingText(facts: RecordingFacts, colors: Palette): string {
     `${one.calls}`,
     one.bytesWritten === 0 ? "" : `${bytesText(one.bytesWritten)} bytes written`,
   ]);
-  const lines = [`${colors.bold("recording")}, ${bytesText(bytes)} bytes`, ...layoutTable(rows)];
-  if (imports.length > 0) lines.push("", colors.bold("calls of imports"), ...layoutTable(imports));
+  const lines = [`${colors.bold("recording")}, ${bytesText(bytes)} bytes`, ...layoutTable(rows, columns)];
+  if (imports.length > 0) lines.push("", colors.bold("calls of imports"), ...layoutTable(imports, columns));
   const title = first.length < events ? `the first ${first.length} events` : "events";
   lines.push("", colors.bold(title), ...first.map((line) => `  ${safe(line)}`));
   return lines.join("\n");

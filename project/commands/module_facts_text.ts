@@ -2,7 +2,7 @@
  * Facts about a module as readable text. In: the facts of inspect_module.ts, whose names come from outside and are
  * escaped here. Out: lines: a summary, imports and exports with their types, and the size of sections and functions.
  */
-import { layoutTable, type Palette, safe } from "../base/terminal.ts";
+import { layoutTable, type Palette, safe, type TextOutput } from "../base/terminal.ts";
 import { type FunctionGroup, groupFunctions } from "../ops/inspection/function_groups.ts";
 import type { ModuleFacts, SizedFunction, TypedName } from "../ops/inspection/inspect_module.ts";
 
@@ -14,13 +14,14 @@ const PER_GROUP = 3;
 const UNGROUPED = 12;
 
 /** The lines that describe a module. */
-export function moduleText(facts: ModuleFacts, colors: Palette): string {
+export function moduleText(facts: ModuleFacts, output: TextOutput): string {
   const { imports, exports } = facts;
+  const { colors, columns } = output;
   return [
-    ...summary(facts, colors),
-    ...section(`imports (${imports.length})`, importLines(imports, colors), colors),
-    ...section(`exports (${exports.length})`, layoutTable(exports.map(typedRow)), colors),
-    ...section("size", sizeLines(facts, colors), colors),
+    ...summary(facts, output),
+    ...section(`imports (${imports.length})`, importLines(imports, output), colors),
+    ...section(`exports (${exports.length})`, layoutTable(exports.map(typedRow), columns), colors),
+    ...section("size", sizeLines(facts, output), colors),
   ].join("\n");
 }
 
@@ -35,7 +36,7 @@ function section(title: string, lines: readonly string[], colors: Palette): stri
 
 function summary(
   { bytes, name, features, producers, memories, tables, functions, data, start }: ModuleFacts,
-  colors: Palette,
+  { colors, columns }: TextOutput,
 ): string[] {
   const rows: string[][] = [];
   if (name !== undefined) rows.push(["  name", safe(name)]);
@@ -49,36 +50,39 @@ function summary(
     rows.push(["  data", `${bytesText(data.bytes)} bytes in ${data.count} segment${data.count === 1 ? "" : "s"}`]);
   }
   for (const { field, name, version } of producers) rows.push([`  ${safe(field)}`, safe(`${name} ${version}`.trim())]);
-  return [`${colors.bold("core module")}, ${bytesText(bytes)} bytes`, ...layoutTable(rows)];
+  return [`${colors.bold("core module")}, ${bytesText(bytes)} bytes`, ...layoutTable(rows, columns)];
 }
 
 function typedRow({ name, kind, type }: TypedName): string[] {
   return [`  ${safe(name)}`, `${kind} ${type}`];
 }
 
-function importLines(imports: ModuleFacts["imports"], colors: Palette): string[] {
+function importLines(imports: ModuleFacts["imports"], { colors, columns }: TextOutput): string[] {
   const modules = new Map<string, string[][]>();
   for (const entry of imports) {
     const rows = modules.get(entry.module) ?? [];
     modules.set(entry.module, rows);
     rows.push(typedRow(entry).map((cell, k) => k === 0 ? `  ${cell}` : cell));
   }
-  return [...modules].flatMap(([name, rows]) => [`  ${colors.dim(safe(name))}`, ...layoutTable(rows)]);
+  return [...modules].flatMap(([name, rows]) => [`  ${colors.dim(safe(name))}`, ...layoutTable(rows, columns)]);
 }
 
 /** A map of the size: sections, and within the code its groups and largest functions. */
-function sizeLines(facts: ModuleFacts, colors: Palette): string[] {
+function sizeLines(facts: ModuleFacts, { colors, columns }: TextOutput): string[] {
   const rows = [...facts.sections].sort((a, b) => b.bytes - a.bytes).flatMap(({ name, bytes }) => {
     const row = sizeRow(bytes, facts.bytes, `  ${safe(name)}`);
     return name === "code" ? [row, ...codeRows(facts)] : [row];
   });
   const numbers = [0, 1].map((column) => Math.max(0, ...rows.map((row) => row[column].length)));
-  return layoutTable(rows.map(([bytes, share, bar, name]) => [
-    `  ${bytes.padStart(numbers[0])}`,
-    share.padStart(numbers[1]),
-    colors.dim(bar.padEnd(BAR_CELLS)),
-    name,
-  ]));
+  return layoutTable(
+    rows.map(([bytes, share, bar, name]) => [
+      `  ${bytes.padStart(numbers[0])}`,
+      share.padStart(numbers[1]),
+      colors.dim(bar.padEnd(BAR_CELLS)),
+      name,
+    ]),
+    columns,
+  );
 }
 
 type SizeRow = readonly [bytes: string, share: string, bar: string, name: string];

@@ -56,7 +56,7 @@ export function readFlags(
     else if (off) flags[key] = true;
   }
   for (let k = 0; k < args.length; k++) {
-    const arg = args[k]!;
+    const arg = args[k];
     if (!arg.startsWith("-")) return { flags, operand: arg, rest: args.slice(k + 1) };
     const equals = arg.indexOf("=");
     const word = equals < 0 ? arg : arg.slice(0, equals);
@@ -68,7 +68,7 @@ export function readFlags(
       continue;
     }
     if (equals < 0 && ++k === args.length) return undefined;
-    const value = equals < 0 ? args[k]! : arg.slice(equals + 1);
+    const value = equals < 0 ? args[k] : arg.slice(equals + 1);
     if (list) (flags[key] as string[]).push(value);
     else flags[key] = value;
   }

@@ -102,7 +102,7 @@ async function list(env: CommandEnvironment): Promise<Outcome> {
   const data = await listPlugins(await env.context(), await env.root());
   const rows = data.plugins.map((p) => {
     const grants = Object.keys(p.grants).sort().map((name) => {
-      const scope = describeScope(p.grants[name]!);
+      const scope = describeScope(p.grants[name]);
       return scope === "" ? name : `${name}[${scope}]`;
     });
     const state = p.yanked === undefined ? p.state : `yanked: ${safe(p.yanked.reason)}`;
@@ -237,7 +237,7 @@ async function inspect(env: CommandEnvironment, [spec]: readonly string[]): Prom
     resolve(process.cwd(), env.flags.project ?? "."),
     spec!,
   );
-  return { data: { plugins }, text: plugins.map((p) => inspectText(p, env.colors)).join("\n\n") };
+  return { data: { plugins }, text: plugins.map((p) => inspectText(p, env)).join("\n\n") };
 }
 
 async function catalog(env: CommandEnvironment, [entry]: readonly string[], flags: GlobalFlags): Promise<Outcome> {
@@ -262,7 +262,7 @@ async function publish(env: CommandEnvironment, _args: readonly string[], flags:
     dryRun: flags.dryRun === true,
     allowDirty: flags.allowDirty === true,
   });
-  return { data, text: publishText(data, env.colors) };
+  return { data, text: publishText(data, env) };
 }
 
 interface YankFlags extends GlobalFlags {

@@ -11,7 +11,7 @@ import process from "node:process";
 import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, jsonLine, ProjectError } from "../base/diagnostic.ts";
 import { DISK_ERRORS } from "../base/failure.ts";
 import type { OpsContext } from "../packages/context.ts";
-import { canPrompt, type Palette, palette, wantsColor } from "../base/terminal.ts";
+import { canPrompt, type Palette, palette, standardOutput, type TextOutput, wantsColor } from "../base/terminal.ts";
 
 /** Flags of every project command. */
 export interface GlobalFlags {
@@ -28,14 +28,11 @@ export interface GlobalFlags {
 }
 
 /** The environment passed to a command. */
-export interface CommandEnvironment {
+export interface CommandEnvironment extends TextOutput {
   readonly flags: GlobalFlags;
-  readonly colors: Palette;
   /** Colours for stderr, where prompts and reviews are shown. */
   readonly errorColors: Palette;
   readonly interactive: boolean;
-  /** Columns of the terminal on standard output; absent when it is not a terminal. */
-  readonly columns?: number;
   /** The context; `inspect` loads the engine's front end too. */
   context(options?: { readonly inspect?: boolean }): Promise<OpsContext>;
   /** The project's root. */
@@ -76,8 +73,7 @@ export async function runCommand(
   const { env } = process;
   const environment: CommandEnvironment = {
     flags,
-    ...(process.stdout.isTTY === true ? { columns: process.stdout.columns } : {}),
-    colors: palette(wantsColor(flags.color, process.stdout.isTTY === true, env)),
+    ...standardOutput(flags.color),
     errorColors: palette(wantsColor(flags.color, process.stderr.isTTY === true, env)),
     interactive: canPrompt(
       { input: process.stdin.isTTY === true, output: process.stderr.isTTY === true },

@@ -12,7 +12,7 @@ import type { JsonObject } from "../base/json_read.ts";
 import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
 import { grantFrom } from "../ops/decide.ts";
 import { escapeHostile } from "../base/diagnostic.ts";
-import { type Palette, safeHint } from "../base/terminal.ts";
+import { type Palette, safeHint, safeProse } from "../base/terminal.ts";
 import { drainInput, showWhole } from "./terminal_input.ts";
 import { explainAuthorities, reviewText } from "./change_output.ts";
 
@@ -64,7 +64,11 @@ async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityReque
     message: "Allow which? (space selects, enter confirms)",
     output,
     required: false,
-    options: authorities.map((a) => ({ value: a.name, label: a.name, hint: `${a.mode}: ${safeHint(a.reason, 100)}` })),
+    options: authorities.map((a) => ({
+      value: a.name,
+      label: a.name,
+      hint: `${a.mode}: ${safeHint(safeProse(a.reason), 100)}`,
+    })),
   });
   if (isCancel(names)) return undefined;
   return authorities.filter((a) => names.includes(a.name));

@@ -50,19 +50,26 @@ export function screenPages(text: string, rows: number, columns: number): Page[]
 // deno-lint-ignore no-control-regex -- the colours that waft adds
 const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
 
+/** The start of a row that continues the row above: without it, text that is padded could look like a line of waft. */
+export const CONTINUED = "\u21b3 ";
+/** Narrower screens have no room for it. */
+const LEAST_COLUMNS = 20;
+
 /**
  * The rows of a text. Each fits the screen, because every character counts with the greatest width that terminals give
  * it.
  */
 function screenRows(text: string, columns: number): string[] {
+  const start = columns < LEAST_COLUMNS ? "" : CONTINUED;
+  const startCells = [...start].reduce((sum, part) => sum + mostCells(part), 0);
   return text.split("\n").flatMap((line) => {
     const rows = [""];
     let used = 0;
     for (const [part] of line.matchAll(PARTS)) {
       const cells = mostCells(part);
       if (used > 0 && used + cells > columns) {
-        rows.push("");
-        used = 0;
+        rows.push(start);
+        used = startCells;
       }
       rows[rows.length - 1] += part;
       used += cells;

@@ -1,6 +1,6 @@
 /** Paging of reviews: all of a text is shown before a question, for all kinds of characters and sizes of screens. */
 import assert from "node:assert/strict";
-import { screenPages } from "./terminal_input.ts";
+import { CONTINUED, screenPages } from "./terminal_input.ts";
 
 /** The rows of a page. */
 function rowsOf({ text }: { readonly text: string }): string[] {
@@ -26,13 +26,24 @@ Deno.test("pages: every row fits, every page leaves the screen only after a key"
   for (const text of TEXTS) {
     for (const [rows, columns] of [[24, 80], [50, 160], [4, 10], [2, 3], [1, 1]] as const) {
       const pages = screenPages(text, rows, columns);
-      assert.equal(pages.map(({ text }) => text).join("").replaceAll("\n", ""), text.replaceAll("\n", ""));
+      const shown = pages.map(({ text }) => text).join("").replaceAll(`\n${CONTINUED}`, "");
+      assert.equal(shown.replaceAll("\n", ""), text.replaceAll("\n", ""));
       for (const [k, page] of pages.entries()) {
         const shown = rowsOf(page);
         assert.ok(shown.length <= Math.max(1, rows - 2));
         for (const row of shown) assert.ok(cellsOf(row) <= Math.max(columns, 2), `${columns}: ${row}`);
         if (k < pages.length - 1) assert.ok(page.needsKey);
       }
+    }
+  }
+});
+
+Deno.test("pages: no text begins at the left edge of a row that waft does not begin", () => {
+  for (const columns of [20, 80, 120, 200]) {
+    for (const character of ["a", " ", "\u3000", "\u6f22"]) {
+      const rows = screenPages(`  ${character.repeat(5 * columns)}`, 24, columns).flatMap(rowsOf);
+      assert.ok(rows.length >= 5);
+      for (const row of rows.slice(1)) assert.ok(row.startsWith(CONTINUED), row);
     }
   }
 });

@@ -5,7 +5,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { shortName } from "@waft/engine/internal/errors";
+import { shortName } from "@waft/engine/internal/base/guest_stack";
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
@@ -75,26 +75,34 @@ function findingText({ index, name, offset, reason }: Part["unproven"][number]):
   return oneLine(`function ${index}${label} at offset ${offset}: ${reason}`);
 }
 
+/** Printed after the functions that are not proven, if other code of them is. */
+function provableText(recompiled = 0): string {
+  const these = recompiled === 1 ? "this function" : `these ${recompiled} functions`;
+  return `  An engine with the option verify: "code" compiles ${these} once more, to proven code with more checks.\n`;
+}
+
 function verificationText(file: string, { codes }: FileVerification): string {
   return codes.map((code) => {
-    const { functions, unproven } = code;
+    const { functions, isProvable, recompiled, unproven } = code;
     const proven = unproven.length === 0 ? `${functions}` : `${functions - unproven.length} of ${functions}`;
     const head = `${oneLine(file)}: ${partName(code)}: ${proven} ${
       functions === 1 ? "function" : "functions"
     } proven\n`;
-    return head + unproven.map((finding) => `  ${findingText(finding)}\n`).join("");
+    const list = unproven.map((finding) => `  ${findingText(finding)}\n`).join("");
+    return head + list + (unproven.length > 0 && isProvable === true ? provableText(recompiled) : "");
   }).join("");
 }
 
 function verificationData({ kind, codes }: FileVerification): object {
   return {
     kind,
-    codes: codes.map(({ module, tier, explicitBounds, functions, bytes, unproven }) => ({
+    codes: codes.map(({ module, tier, explicitBounds, functions, bytes, isProvable, recompiled, unproven }) => ({
       ...(module === undefined ? {} : { module }),
       tier,
       bounds: explicitBounds ? "explicit" : "guard",
       functions,
       bytes,
+      ...(isProvable === undefined ? {} : { provable: isProvable, recompiled }),
       unproven: unproven.map(({ index, name, offset, reason }) => ({
         index,
         ...(name === undefined ? {} : { name }),

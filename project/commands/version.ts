@@ -85,7 +85,7 @@ async function list(env: CommandEnvironment): Promise<Outcome> {
   ]);
   const text = rows.length === 0
     ? "no versions are installed"
-    : [...layoutTable(rows), env.colors.dim("* active, - previous")].join("\n");
+    : [...layoutTable(rows, env.columns), env.colors.dim("* active, - previous")].join("\n");
   return { data: { versions }, text };
 }
 

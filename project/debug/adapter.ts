@@ -286,7 +286,7 @@ class Adapter {
           source: this.#sourceOf(place.source),
           line: place.line,
           column: place.column,
-          instructionPointerReference: `0x${program.instrumented.offsets[frame.location]!.toString(16)}`,
+          instructionPointerReference: `0x${program.instrumented.offsets[frame.location].toString(16)}`,
         };
       }),
     };

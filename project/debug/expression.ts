@@ -144,7 +144,7 @@ function literal({ value, raw }: jsep.Literal): Value {
 function partNamed(owner: Variable, name: string): Variable | undefined {
   const parts = owner.parts?.() ?? [];
   const found = parts.find((part) => part.name === name);
-  return found ?? (parts.length === 1 ? parts[0]!.parts?.().find((part) => part.name === name) : undefined);
+  return found ?? (parts.length === 1 ? parts[0].parts?.().find((part) => part.name === name) : undefined);
 }
 
 function numeric({ name, value }: Variable): bigint | number {

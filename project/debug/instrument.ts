@@ -147,7 +147,7 @@ export function locationOffsets(module: Module): Int32Array {
     const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
     reader.locals();
     for (let depth = 0; depth >= 0;) {
-      const treatment = TREATMENT[reader.next()]!;
+      const treatment = TREATMENT[reader.next()];
       if (treatment === OPEN || treatment === LOOP) depth++;
       else if (treatment === CLOSE) depth--;
       if (depth < 0 || (treatment !== ELSE && treatment !== CATCH && treatment !== CLOSE)) offsets.push(reader.at);
@@ -215,7 +215,7 @@ class Instrumenter {
       types: this.#types,
       recGroups: this.#recGroups,
       funcs: [
-        ...module.funcs.map(({ typeIndex }, k) => ({ typeIndex, body: bodies[k]! })),
+        ...module.funcs.map(({ typeIndex }, k) => ({ typeIndex, body: bodies[k] })),
         { typeIndex: this.#type([I32, I32], [I32]), body: enterBody(added) },
         { typeIndex: frameType, body: resumeBody(added) },
         { typeIndex: frameType, body: leaveBody(added) },
@@ -287,7 +287,7 @@ class Instrumenter {
   }
 
   #body(index: number, typeIndex: number, body: RawBytes, added: Added): RawBytes {
-    const type = this.#module.types[typeIndex]!.composite as FuncType;
+    const type = this.#module.types[typeIndex].composite as FuncType;
     const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
     const declared: ValType[] = [];
     reader.locals(declared);
@@ -306,7 +306,7 @@ class Instrumenter {
     const positions = Int32Array.from(this.#positions);
     this.#functions.forEach(({ firstLocation }, k) => {
       const end = this.#functions[k + 1]?.firstLocation ?? positions.length;
-      for (let at = firstLocation; at < end; at++) positions[at]! += funcs[k]!.body.offset;
+      for (let at = firstLocation; at < end; at++) positions[at] += funcs[k].body.offset;
     });
     return positions;
   }
@@ -362,7 +362,7 @@ class BodyWriter extends Assembler {
   #clear(first: number): void {
     const slots = this.#locals.slice(first).filter(({ offset }) => offset >= 0);
     if (slots.length > MOST_STORES) {
-      const { offset } = slots[0]!;
+      const { offset } = slots[0];
       const bytes = recordSize(this.#locals) - offset;
       this.op("local.get", this.#record).constant(offset).op("i32.add").constant(0).constant(bytes);
       this.op("memory.fill", this.#added.memory);
@@ -377,7 +377,7 @@ class BodyWriter extends Assembler {
 
   /** Copies a numeric local into the record. */
   #save(local: number): void {
-    const { type, offset } = this.#locals[local]!;
+    const { type, offset } = this.#locals[local];
     if (offset < 0) return;
     this.op("local.get", this.#record).op("local.get", local).access(STORE.get(type)!, offset);
   }
@@ -388,12 +388,12 @@ class BodyWriter extends Assembler {
     while (!reader.done) {
       const from = reader.pos;
       const id = reader.next();
-      const treatment = TREATMENT[id]!;
+      const treatment = TREATMENT[id];
       const location = reader.at === this.#offsets[this.#positions.length] ? this.#location() : -1;
       if (id === TRY_TABLE) this.#catches = true;
       if (treatment === CALL || treatment === THROW) this.#storeLocation(location);
       else if (treatment === TAIL_CALL) this.op("local.get", this.#record).op("call", this.#added.leave);
-      if (treatment === LOCAL && this.#locals[reader.imm.index]!.offset >= 0) this.#local(id, reader.imm.index);
+      if (treatment === LOCAL && this.#locals[reader.imm.index].offset >= 0) this.#local(id, reader.imm.index);
       else this.raw(bytes.subarray(from, reader.pos));
       if (reader.done) return;
       const goesOn = treatment === CALL || treatment === CATCH || (this.#catches && treatment === CLOSE);
@@ -426,7 +426,7 @@ class BodyWriter extends Assembler {
 
   /** An access to a numeric local, which is in the record. */
   #local(id: number, local: number): void {
-    const { type, offset } = this.#locals[local]!;
+    const { type, offset } = this.#locals[local];
     if (id === LOCAL_GET) {
       this.op("local.get", this.#record).access(LOAD.get(type)!, offset);
       return;

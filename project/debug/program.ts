@@ -54,7 +54,7 @@ export class Program {
 
   /** The function that a location is in. */
   functionAt(location: number): DebuggedFunction {
-    return this.instrumented.functions[lastAtMost(this.#firsts, location)]!;
+    return this.instrumented.functions[lastAtMost(this.#firsts, location)];
   }
 
   /** The function with this index; undefined for one that the module imports or does not have. */
@@ -119,7 +119,7 @@ function lastAtMost(numbers: ArrayLike<number>, limit: number): number {
   let high = numbers.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (numbers[middle]! <= limit) low = middle + 1;
+    if (numbers[middle] <= limit) low = middle + 1;
     else high = middle;
   }
   return low - 1;

@@ -277,7 +277,7 @@ export class Session {
    */
   back(step: StepBack): void {
     const epoch = this.#epoch;
-    const frame = this.frames()[0]!;
+    const frame = this.frames()[0];
     const run = { end: { epoch, location: frame.location }, found: undefined };
     if (step === "instruction") {
       // Every epoch has a location: the one before this moment is in this epoch or in the one before.
@@ -452,7 +452,7 @@ export class Session {
     if (this.#wanted !== undefined) return { reason: this.#wanted };
     const breakpoint = this.#breakpoints.get(location);
     if (breakpoint !== undefined) {
-      const holds = breakpoint.holds?.(this.frames()[0]!) ?? true;
+      const holds = breakpoint.holds?.(this.frames()[0]) ?? true;
       if (typeof holds === "string") return { reason: "breakpoint", text: holds };
       if (holds) return { reason: "breakpoint" };
     }

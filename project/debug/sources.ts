@@ -78,7 +78,7 @@ export class Sources {
 
   /** The module as `waft print` writes it. */
   get disassembly(): Source {
-    return this.#disassembly().sources[0]!;
+    return this.#disassembly().sources[0];
   }
 
   /** The place of a location. */
@@ -113,7 +113,7 @@ export class Sources {
     let best = Infinity;
     let locations: number[] = [];
     for (let location = 0; location < places.line.length; location++) {
-      const at = places.line[location]!;
+      const at = places.line[location];
       if (at < line || at > best || places.source[location] !== index) continue;
       if (!this.#firsts.has(location) && !differs(places, location)) continue;
       if (at < best) locations = [];
@@ -138,7 +138,7 @@ function differs({ line, source }: Places, location: number): boolean {
 
 function placeIn({ sources, source, line, column }: Places, location: number): Place | undefined {
   if ((line[location] ?? 0) === 0) return undefined;
-  return { source: sources[source[location]!]!, line: line[location]!, column: column[location]! };
+  return { source: sources[source[location]], line: line[location], column: column[location] };
 }
 
 function noPlaces(sources: readonly Source[], count: number): Places {
@@ -170,8 +170,8 @@ function placesOfLines(
   if (lines === undefined) return places;
   const indices = new Map<string, number>();
   funcs.forEach(({ body: { offset: from, bytes } }, k) => {
-    for (let location = firsts[k]!; location < (firsts[k + 1] ?? offsets.length); location++) {
-      const place = lines.placeNear(offsets[location]!, from, from + bytes.length, "before");
+    for (let location = firsts[k]; location < (firsts[k + 1] ?? offsets.length); location++) {
+      const place = lines.placeNear(offsets[location], from, from + bytes.length, "before");
       if (place?.file === undefined || place.line === undefined) continue;
       let index = indices.get(place.file);
       if (index === undefined) {

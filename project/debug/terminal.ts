@@ -163,7 +163,7 @@ class Terminal {
   #stopped({ reason, text }: Stop): void {
     this.#frame = 0;
     const why = reason === "exception" ? `Trap: ${safe(text ?? "")}\n` : text === undefined ? "" : `${safe(text)}\n`;
-    this.#answerWith(`${why}${this.#describe(this.#frames()[0]!, 0)}\n${this.#sourceLine()}`);
+    this.#answerWith(`${why}${this.#describe(this.#frames()[0], 0)}\n${this.#sourceLine()}`);
   }
 
   #answerWith(answer: string): void {

@@ -43,7 +43,7 @@ function accessOf(session: Session, frame: Frame): FrameAccess {
   const { program } = session;
   const slotOf = (index: number) => frame.func.locals[index];
   return {
-    pc: program.instrumented.offsets[frame.location]! - program.codeOffset,
+    pc: program.instrumented.offsets[frame.location] - program.codeOffset,
     local: (index) => {
       const slot = slotOf(index);
       const value = slot === undefined ? undefined : session.local(frame, slot);

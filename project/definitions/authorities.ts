@@ -9,7 +9,7 @@
 import type { Schema } from "../base/schema_walk.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
 import { emptyObject, isObject } from "../base/json_read.ts";
-import { stepInto } from "../base/diagnostic.ts";
+import { oneWord, stepInto } from "../base/diagnostic.ts";
 import type { FunctionType } from "./module_inspector.ts";
 
 /**
@@ -198,7 +198,7 @@ export function scopeSchema(kind: ScopeKind, form: "request" | "grant"): Schema 
   if (kind === "instances") {
     return closed({ maxInstances: integer, maxMemoryBytes: integer }, ["maxInstances", "maxMemoryBytes"]);
   }
-  const item = LISTS[kind]!;
+  const item = LISTS[kind];
   if (kind === "roots" && form === "grant") {
     // A host directory: no control characters, not empty; reviews show it unchanged.
     const directory: Schema = { type: "string", minLength: 1, maxLength: 1000, pattern: "^[^\\p{Cc}]+$" };
@@ -254,7 +254,7 @@ export function fullGrant(kind: ScopeKind, requested: JsonObject): JsonObject {
     return grant;
   }
   for (const key of Object.keys(requested)) {
-    const value = requested[key]!;
+    const value = requested[key];
     grant[key] = Array.isArray(value) ? [...value] : value;
   }
   return grant;
@@ -273,7 +273,7 @@ export function narrowGrant(kind: ScopeKind, requested: JsonObject, old: JsonObj
       grant[key] = left;
     } else if (isObject(given)) {
       const left = emptyObject();
-      for (const item of Object.keys(given)) if (asked.has(item)) left[item] = given[item]!;
+      for (const item of Object.keys(given)) if (asked.has(item)) left[item] = given[item];
       if (Object.keys(left).length === 0) return undefined;
       grant[key] = left;
     }
@@ -296,27 +296,19 @@ export function requestWidened(kind: ScopeKind, before: JsonObject, now: JsonObj
   return widerThan(kind, before, now).length > 0;
 }
 
-/**
- * A complete scope as text: `/store=./data`, `api.example:443`; empty for authorities without scope. Words with spaces,
- * quotation marks or `=` are quoted.
- */
+/** A complete scope as text: `/store=./data`, `api.example:443`; empty for authorities without scope. */
 export function describeScope(scope: JsonObject): string {
   const words: string[] = [];
   for (const key of Object.keys(scope).sort()) {
-    const value: JsonValue = scope[key]!;
-    if (Array.isArray(value)) words.push(...value.map(scopeWord));
+    const value: JsonValue = scope[key];
+    if (Array.isArray(value)) words.push(...value.map((item) => oneWord(String(item))));
     else if (isObject(value)) {
       words.push(
         ...Object.keys(value).sort().map((k) =>
-          value[k] === undefined ? scopeWord(k) : `${scopeWord(k)}=${scopeWord(value[k])}`
+          value[k] === undefined ? oneWord(k) : `${oneWord(k)}=${oneWord(String(value[k]))}`
         ),
       );
     } else words.push(`${key}=${String(value)}`);
   }
   return words.join(" ");
-}
-
-function scopeWord(value: unknown): string {
-  const text = String(value);
-  return /[\s"=]/u.test(text) ? JSON.stringify(text) : text;
 }

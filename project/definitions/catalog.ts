@@ -238,7 +238,7 @@ function completeDefinition(
   };
   const full = emptyObject();
   Object.assign(full, DEFAULTS());
-  for (const key of Object.keys(given)) full[key] = given[key]!;
+  for (const key of Object.keys(given)) full[key] = given[key];
   let wrong = false;
   if (given.stability !== undefined && stability === undefined) {
     add(

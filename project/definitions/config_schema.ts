@@ -152,7 +152,7 @@ class SchemaCheck {
     this.#require(PROPERTIES, schema, at);
     const properties = isObject(schema.properties) ? schema.properties : {};
     for (const name of Object.keys(properties)) {
-      this.#check(properties[name]!, stepInto(`${at}/properties`, name), depth + 1);
+      this.#check(properties[name], stepInto(`${at}/properties`, name), depth + 1);
     }
     for (const name of Array.isArray(schema.required) ? schema.required : []) {
       if (Object.hasOwn(properties, String(name))) continue;
@@ -180,7 +180,7 @@ export function checkConfig(config: JsonValue, schema: JsonObject, pointer: stri
 export function withDefaults(config: JsonValue, schema: JsonObject): JsonValue {
   if (!isObject(config) || !isObject(schema.properties)) return config;
   const full = emptyObject();
-  for (const name of Object.keys(config)) full[name] = config[name]!;
+  for (const name of Object.keys(config)) full[name] = config[name];
   for (const name of Object.keys(schema.properties)) {
     const rules = schema.properties[name];
     if (!isObject(rules)) continue;

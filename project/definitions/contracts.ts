@@ -44,7 +44,7 @@ function candidates(
 ): string[] {
   const namespace = contractNamespace(consumed);
   return Object.keys(definitions).sort().filter((id) =>
-    id !== consumer && mismatch(consumed, providedAs(definitions[id]!, namespace)) === undefined
+    id !== consumer && mismatch(consumed, providedAs(definitions[id], namespace)) === undefined
   );
 }
 
@@ -77,7 +77,7 @@ export function bindContracts(
   const unbound: BindingQuestion[] = [];
   for (const consumer of Object.keys(definitions).sort()) {
     const own = bindings[consumer] = Object.create(null) as { [namespace: string]: string[] };
-    for (const consumed of definitions[consumer]!.consumes) {
+    for (const consumed of definitions[consumer].consumes) {
       const namespace = contractNamespace(consumed);
       const fit = candidates(consumer, consumed, definitions);
       const chosen = (choices.get(`${consumer} ${namespace}`) ?? choices.get(namespace))?.filter((id) =>
@@ -85,14 +85,14 @@ export function bindContracts(
       );
       const unfit = Object.keys(definitions).sort().filter((id) => id !== consumer && !fit.includes(id)).flatMap(
         (id) => {
-          const provided = providedAs(definitions[id]!, namespace);
+          const provided = providedAs(definitions[id], namespace);
           return provided === undefined ? [] : [{ id, reason: mismatch(consumed, provided)! }];
         },
       );
       const question = { consumer, namespace, mode: consumed.mode, candidates: fit, unfit };
       if (consumed.mode === "many") own[namespace] = [...(chosen ?? fit)].sort();
-      else if (chosen !== undefined && chosen.length === 1) own[namespace] = [chosen[0]!];
-      else if (fit.length === 1) own[namespace] = [fit[0]!];
+      else if (chosen !== undefined && chosen.length === 1) own[namespace] = [chosen[0]];
+      else if (fit.length === 1) own[namespace] = [fit[0]];
       else if (fit.length > 1) ambiguous.push(question);
       else if (consumed.mode === "required") unbound.push(question);
     }
@@ -112,7 +112,7 @@ export function guestOffers(plugins: PluginSet, direct: ReadonlySet<string>): Ma
   };
   for (const id of Object.keys(plugins).sort()) {
     if (!direct.has(id)) continue;
-    const { definition, grants } = plugins[id]!;
+    const { definition, grants } = plugins[id];
     for (const provided of definition.provides) {
       offer(contractNamespace(provided), id);
       for (const namespace of provided.namespaces ?? []) if (definesNamespace(grants, namespace)) offer(namespace, id);
@@ -149,7 +149,7 @@ export function loadOrder(plugins: PluginSet): { readonly order: string[] } | { 
     const enter = (id: string): void => {
       state.set(id, "open");
       path.push(id);
-      stack.push({ id, next: dependenciesOf(plugins[id]!).filter((d) => Object.hasOwn(plugins, d)) });
+      stack.push({ id, next: dependenciesOf(plugins[id]).filter((d) => Object.hasOwn(plugins, d)) });
     };
     if (!state.has(root)) enter(root);
     while (stack.length > 0) {
@@ -169,7 +169,7 @@ export function loadOrder(plugins: PluginSet): { readonly order: string[] } | { 
 
 function dependenciesOf(plugin: BoundPlugin): string[] {
   const all = new Set(Object.keys(plugin.definition.requires));
-  for (const namespace of Object.keys(plugin.bindings)) for (const id of plugin.bindings[namespace]!) all.add(id);
+  for (const namespace of Object.keys(plugin.bindings)) for (const id of plugin.bindings[namespace]) all.add(id);
   return [...all].sort();
 }
 
@@ -183,7 +183,7 @@ export function reachOf(
   while (open.length > 0) {
     const plugin = plugins[open.pop()!];
     for (const namespace of Object.keys(plugin?.bindings ?? {})) {
-      for (const provider of plugin!.bindings[namespace]!) {
+      for (const provider of plugin!.bindings[namespace]) {
         if (provider === id || provider in reach || plugins[provider] === undefined) continue;
         reach[provider] = plugins[provider].grants;
         open.push(provider);

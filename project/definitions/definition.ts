@@ -378,7 +378,7 @@ export function normalizeDefinition(d: Definition): Definition {
 export function sortScope(scope: JsonObject): JsonObject {
   const sorted = Object.create(null) as JsonObject;
   for (const key of Object.keys(scope)) {
-    const value = scope[key]!;
+    const value = scope[key];
     sorted[key] = Array.isArray(value) ? [...value].sort() : value;
   }
   return sorted;

@@ -26,7 +26,7 @@ export function inspectModule(bytes: Uint8Array): InspectedModule {
     const valid = validateModule(decodeModule(bytes), featureSet());
     const typeOf = (kind: string, index: number): { type?: FunctionType } => {
       if (kind !== "func") return {};
-      const { params, results } = valid.funcTypes[index]!;
+      const { params, results } = valid.funcTypes[index];
       return { type: { params: params.map(valTypeName), results: results.map(valTypeName) } };
     };
     let functions = 0;
@@ -34,10 +34,10 @@ export function inspectModule(bytes: Uint8Array): InspectedModule {
       imports: valid.imports.map(({ module, name, desc }) => ({
         module,
         name,
-        kind: KINDS[desc.kind]!,
+        kind: KINDS[desc.kind],
         ...typeOf(desc.kind, desc.kind === "func" ? functions++ : 0),
       })),
-      exports: valid.exports.map(({ name, kind, index }) => ({ name, kind: KINDS[kind]!, ...typeOf(kind, index) })),
+      exports: valid.exports.map(({ name, kind, index }) => ({ name, kind: KINDS[kind], ...typeOf(kind, index) })),
     };
   } catch (error) {
     if (error instanceof WaftError) throw new InspectionError(error.message);

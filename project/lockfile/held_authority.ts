@@ -52,7 +52,7 @@ export function authorityHolders(state: AuthorityState): AuthorityHolder[] {
 }
 
 function holderOf(id: string, { packages, plugins, guest }: AuthorityState): AuthorityHolder | undefined {
-  const plugin = plugins[id]!;
+  const plugin = plugins[id];
   const pack = packages[plugin.package];
   if (pack === undefined) return undefined;
   const reach = Object.create(null) as { [provider: string]: { [name: string]: JsonObject } };
@@ -71,7 +71,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
     ...worldOf(plugin),
   };
   const bindings = Object.create(null) as { [namespace: string]: string[] };
-  for (const namespace of Object.keys(plugin.bindings)) bindings[namespace] = [...plugin.bindings[namespace]!].sort();
+  for (const namespace of Object.keys(plugin.bindings)) bindings[namespace] = [...plugin.bindings[namespace]].sort();
   const digest = digestJson({
     ...facts,
     package: plugin.package,

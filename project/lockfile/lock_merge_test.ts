@@ -25,11 +25,11 @@ Deno.test("merge: equal entries are kept, entries of one side too", () => {
   const kept = salvage(both(
     textOf(),
     textOf((d) => {
-      d.packages["a.b/c"] = { ...d.packages[CODEC]!, source: { kind: "path", path: "./c" } };
+      d.packages["a.b/c"] = { ...d.packages[CODEC], source: { kind: "path", path: "./c" } };
       d.plugins["a.b/c"] = {
-        ...d.plugins[CODEC]!,
+        ...d.plugins[CODEC],
         package: "a.b/c",
-        definition: { ...d.plugins[CODEC]!.definition, id: "a.b/c" },
+        definition: { ...d.plugins[CODEC].definition, id: "a.b/c" },
       };
     }),
   ));
@@ -39,8 +39,8 @@ Deno.test("merge: equal entries are kept, entries of one side too", () => {
 
 Deno.test("merge: another version under the same decision keeps the decision, other grants do not", () => {
   const newer = (d: LockDraft): void => {
-    d.packages[KV]!.version = "1.2.4";
-    d.plugins[KV]!.definition = kvDefinition("1.2.4");
+    d.packages[KV].version = "1.2.4";
+    d.plugins[KV].definition = kvDefinition("1.2.4");
   };
   const kept = salvage(both(textOf(), textOf(newer)));
   assert.deepEqual([Object.keys(kept.plugins), kept.reviewed.get(KV)?.intact], [[CODEC], true]);
@@ -48,8 +48,8 @@ Deno.test("merge: another version under the same decision keeps the decision, ot
     textOf(),
     textOf((d) => {
       newer(d);
-      delete d.plugins[KV]!.grants["fs.write"];
-      d.plugins[KV]!.denied.push("fs.write");
+      delete d.plugins[KV].grants["fs.write"];
+      d.plugins[KV].denied.push("fs.write");
     }),
   ));
   assert.equal(differ.reviewed.has(KV), false);

@@ -55,7 +55,7 @@ export function checkReferences(lock: Lockfile, report: LockReport): void {
   if ("cycle" in order) {
     report.add(
       "reference",
-      pluginAt(order.cycle[0]!),
+      pluginAt(order.cycle[0]),
       `cyclic dependency between plugins: ${order.cycle.join(" -> ")}`,
       undefined,
       "key",
@@ -64,7 +64,7 @@ export function checkReferences(lock: Lockfile, report: LockReport): void {
 }
 
 function checkBindings(lock: Lockfile, id: string, report: LockReport): void {
-  const plugin = lock.plugins[id]!;
+  const plugin = lock.plugins[id];
   const at = `${pluginAt(id)}/bindings`;
   const consumed = new Map(plugin.definition.consumes.map((c) => [contractNamespace(c), c]));
   for (const [namespace, providers] of Object.entries(plugin.bindings)) {

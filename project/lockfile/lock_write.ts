@@ -69,11 +69,11 @@ export function sealLockfile(draft: LockDraft): Lockfile {
   const packages = map<LockedPackage>();
   const plugins = map<LockedPlugin>();
   for (const id of Object.keys(draft.packages)) {
-    const entry = draft.packages[id]!;
+    const entry = draft.packages[id];
     packages[id] = { ...entry, seal: sealPackage(id, entry) };
   }
   for (const id of Object.keys(draft.plugins)) {
-    const plugin = draft.plugins[id]!;
+    const plugin = draft.plugins[id];
     const definition = normalizeDefinition(plugin.definition);
     const publisher = draft.packages[plugin.package]?.publisher;
     const whole = {
@@ -183,6 +183,6 @@ function map<T>(): { [key: string]: T } {
 
 function mapValues<T, U>(source: { readonly [key: string]: T }, change: (value: T) => U): { [key: string]: U } {
   const result = map<U>();
-  for (const key of Object.keys(source)) result[key] = change(source[key]!);
+  for (const key of Object.keys(source)) result[key] = change(source[key]);
   return result;
 }

@@ -180,7 +180,7 @@ function checkDigests(lock: Lockfile, report: LockReport): void {
     if (definition.id !== id) {
       report.add("digest", `${at}/definition/id`, `the definition of ${id} is that of ${definition.id}`, EDITED);
     }
-    const locked = lock.packages[plugin.package]!.version;
+    const locked = lock.packages[plugin.package].version;
     if (definition.version !== locked) {
       report.add(
         "digest",
@@ -279,7 +279,7 @@ function checkReviews(lock: Lockfile, report: LockReport): void {
         `run \`waft plugin grant ${id}\``,
       );
     }
-    const expected = reviewDigest(id, plugin, lock.packages[plugin.package]!.publisher, lock.plugins);
+    const expected = reviewDigest(id, plugin, lock.packages[plugin.package].publisher, lock.plugins);
     if (expected !== plugin.review) {
       report.add(
         "review",

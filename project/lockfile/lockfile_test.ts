@@ -40,8 +40,8 @@ function afterChange(change: (lock: Lockfile & JsonObject) => void, reseal = fal
   const lock = JSON.parse(sampleText()) as Lockfile & JsonObject;
   change(lock);
   if (reseal) {
-    for (const id of Object.keys(lock.packages)) lock.packages[id]!.seal = sealPackage(id, lock.packages[id]!);
-    for (const id of Object.keys(lock.plugins)) lock.plugins[id]!.seal = sealPlugin(id, lock.plugins[id]!);
+    for (const id of Object.keys(lock.packages)) lock.packages[id].seal = sealPackage(id, lock.packages[id]);
+    for (const id of Object.keys(lock.plugins)) lock.plugins[id].seal = sealPlugin(id, lock.plugins[id]);
   }
   return codesOf(encode(JSON.stringify(lock)));
 }
@@ -64,7 +64,7 @@ Deno.test("lockfile: same content in any order gives the same bytes", () => {
     return Object.fromEntries(Object.entries(value).reverse().map(([k, v]) => [k, turn(v)]));
   };
   const draft = turn(sampleDraft()) as LockDraft;
-  draft.plugins[KV]!.definition.authorities.reverse();
+  draft.plugins[KV].definition.authorities.reverse();
   assert.equal(new TextDecoder().decode(writeLockfile(sealLockfile(draft))), sampleText());
 });
 
@@ -113,12 +113,12 @@ test(
 test("unknown key at the top", () => afterChange((l) => l.url = "x"), "lock.unknown-key");
 test(
   "unknown key in a package",
-  () => afterChange((l) => Object.assign(l.packages[KV]!, { url: "x" })),
+  () => afterChange((l) => Object.assign(l.packages[KV], { url: "x" })),
   "lock.unknown-key",
 );
 test(
   "unknown key in a definition",
-  () => afterChange((l) => Object.assign(l.plugins[KV]!.definition, { hooks: [] })),
+  () => afterChange((l) => Object.assign(l.plugins[KV].definition, { hooks: [] })),
   "lock.unknown-key",
 );
 test(
@@ -128,12 +128,12 @@ test(
 );
 test(
   "unknown scope key",
-  () => afterDraft((d) => d.plugins[KV]!.definition.authorities[0]!.scope = { all: true }),
+  () => afterDraft((d) => d.plugins[KV].definition.authorities[0].scope = { all: true }),
   "lock.unknown-key",
 );
 test(
   "path in a registry source",
-  () => afterChange((l) => Object.assign(l.packages[KV]!.source, { path: "./x" }), true),
+  () => afterChange((l) => Object.assign(l.packages[KV].source, { path: "./x" }), true),
   "lock.unknown-key",
 );
 
@@ -159,40 +159,40 @@ for (
 test("short plugin id", () => afterChange((l) => l.requirements = { "acme/kv": "^1.0.0" }), "lock.value");
 test(
   "version with v",
-  () => afterDraft((d) => d.packages[KV]!.version = d.plugins[KV]!.definition.version = "v1.2.3"),
+  () => afterDraft((d) => d.packages[KV].version = d.plugins[KV].definition.version = "v1.2.3"),
   "lock.value",
   "lock.value",
 );
 test(
   "version with a leading zero",
-  () => afterDraft((d) => d.packages[CODEC]!.version = d.plugins[CODEC]!.definition.version = "2.00.1"),
+  () => afterDraft((d) => d.packages[CODEC].version = d.plugins[CODEC].definition.version = "2.00.1"),
   "lock.value",
   "lock.value",
 );
 test(
   "digest in capitals",
-  () => afterChange((l) => Object.assign(l.packages[KV]!.artifact, { digest: "sha256:" + "A".repeat(64) })),
+  () => afterChange((l) => Object.assign(l.packages[KV].artifact, { digest: "sha256:" + "A".repeat(64) })),
   "lock.value",
 );
-test("size 0", () => afterChange((l) => l.packages[KV]!.artifact.size = 0), "lock.value");
-test("size 1.5", () => afterChange((l) => l.packages[KV]!.artifact.size = 1.5), "lock.type");
+test("size 0", () => afterChange((l) => l.packages[KV].artifact.size = 0), "lock.value");
+test("size 1.5", () => afterChange((l) => l.packages[KV].artifact.size = 1.5), "lock.type");
 test(
   "path leaves the project",
-  () => afterDraft((d) => d.packages[CODEC]!.source = { kind: "path", path: "./../x" }),
+  () => afterDraft((d) => d.packages[CODEC].source = { kind: "path", path: "./../x" }),
   "lock.value",
 );
-test("entry leaves the package", () => afterDraft((d) => d.plugins[KV]!.entry.path = "../kv.wasm"), "lock.value");
+test("entry leaves the package", () => afterDraft((d) => d.plugins[KV].entry.path = "../kv.wasm"), "lock.value");
 test(
   "registry source without registry",
-  () => afterChange((l) => Object.assign(l.packages[KV]!, { source: { kind: "registry" } }), true),
+  () => afterChange((l) => Object.assign(l.packages[KV], { source: { kind: "registry" } }), true),
   "lock.value",
 );
-test("host kind", () => afterChange((l) => Object.assign(l.plugins[KV]!.definition, { kind: "host" })), "lock.value");
+test("host kind", () => afterChange((l) => Object.assign(l.plugins[KV].definition, { kind: "host" })), "lock.value");
 test(
   "pattern in configSchema",
   () =>
     afterDraft((d) =>
-      d.plugins[CODEC]!.definition.configSchema = {
+      d.plugins[CODEC].definition.configSchema = {
         type: "object",
         additionalProperties: false,
         properties: { a: { type: "string", pattern: "(a+)+$" } },
@@ -217,32 +217,32 @@ test("orphan plugin and its package", () =>
       source: { kind: "path", path: "./c" },
       artifact: { digest: OTHER_DIGEST, size: 1 },
     };
-    d.plugins["a.b/c"] = { ...d.plugins[CODEC]!, package: "a.b/c", definition: definition("a.b/c", "1.0.0") };
+    d.plugins["a.b/c"] = { ...d.plugins[CODEC], package: "a.b/c", definition: definition("a.b/c", "1.0.0") };
   }), "lock.reference");
-test("orphan package", () => afterDraft((d) => d.packages["a.b/c"] = { ...d.packages[CODEC]! }), "lock.reference");
+test("orphan package", () => afterDraft((d) => d.packages["a.b/c"] = { ...d.packages[CODEC] }), "lock.reference");
 test("unsatisfied range", () => afterDraft((d) => d.requirements[KV] = "^2.0.0"), "lock.reference");
 test(
   "unsatisfied transitive range",
-  () => afterDraft((d) => d.plugins[KV]!.definition.requires[CODEC] = "^3.0.0"),
+  () => afterDraft((d) => d.plugins[KV].definition.requires[CODEC] = "^3.0.0"),
   "lock.reference",
 );
-test("cycle", () => afterDraft((d) => d.plugins[CODEC]!.definition.requires[KV] = "*"), "lock.reference");
+test("cycle", () => afterDraft((d) => d.plugins[CODEC].definition.requires[KV] = "*"), "lock.reference");
 test(
   "binding to a non-provider",
-  () => afterDraft((d) => d.plugins[CODEC]!.definition.provides = []),
+  () => afterDraft((d) => d.plugins[CODEC].definition.provides = []),
   "lock.reference",
 );
 test(
   "binding with another signature",
-  () => afterDraft((d) => d.plugins[CODEC]!.definition.provides[0]!.functions[0]!.params = ["i64"]),
+  () => afterDraft((d) => d.plugins[CODEC].definition.provides[0].functions[0].params = ["i64"]),
   "lock.reference",
 );
 test(
   "binding of a contract that is not consumed",
-  () => afterDraft((d) => d.plugins[CODEC]!.bindings["a.b/c@1"] = []),
+  () => afterDraft((d) => d.plugins[CODEC].bindings["a.b/c@1"] = []),
   "lock.reference",
 );
-test("unbound required contract", () => afterDraft((d) => d.plugins[KV]!.bindings = {}), "lock.reference");
+test("unbound required contract", () => afterDraft((d) => d.plugins[KV].bindings = {}), "lock.reference");
 test(
   "guest binding to a namespace that is not offered",
   () => afterDraft((d) => d.guest.bindings["other"] = KV),
@@ -250,99 +250,99 @@ test(
 );
 test("guest binding without import.define", () =>
   afterDraft((d) => {
-    delete d.plugins[KV]!.grants["import.define"];
-    d.plugins[KV]!.denied.push("import.define");
+    delete d.plugins[KV].grants["import.define"];
+    d.plugins[KV].denied.push("import.define");
   }), "lock.reference");
 test("package that cannot hold the plugin", () =>
   afterDraft((d) => {
-    d.packages["a.b/c"] = d.packages[CODEC]!;
+    d.packages["a.b/c"] = d.packages[CODEC];
     delete d.packages[CODEC];
-    d.plugins[CODEC]!.package = "a.b/c";
+    d.plugins[CODEC].package = "a.b/c";
   }), "lock.reference");
 
 // Digests.
-test("definition changed", () => afterChange((l) => l.plugins[KV]!.definition.description = "x"), "lock.digest");
+test("definition changed", () => afterChange((l) => l.plugins[KV].definition.description = "x"), "lock.digest");
 test(
   "definition digest changed",
-  () => afterChange((l) => l.plugins[KV]!.definitionDigest = OTHER_DIGEST, true),
+  () => afterChange((l) => l.plugins[KV].definitionDigest = OTHER_DIGEST, true),
   "lock.digest",
 );
 test("definition of another id", () =>
   afterDraft((d) => {
-    d.plugins[CODEC]!.definition.id = "github.com/acme/other";
+    d.plugins[CODEC].definition.id = "github.com/acme/other";
   }), "lock.digest");
 test(
   "definition of another version",
-  () => afterDraft((d) => d.plugins[CODEC]!.definition.version = "2.0.2"),
+  () => afterDraft((d) => d.plugins[CODEC].definition.version = "2.0.2"),
   "lock.digest",
 );
 test(
   "artifact digest swapped",
-  () => afterChange((l) => l.packages[KV]!.artifact.digest = OTHER_DIGEST),
+  () => afterChange((l) => l.packages[KV].artifact.digest = OTHER_DIGEST),
   "lock.digest",
 );
 test(
   "registry swapped",
-  () => afterChange((l) => Object.assign(l.packages[KV]!.source, { registry: "https://evil.example" })),
+  () => afterChange((l) => Object.assign(l.packages[KV].source, { registry: "https://evil.example" })),
   "lock.digest",
 );
-test("entry digest swapped", () => afterChange((l) => l.plugins[KV]!.entry.digest = OTHER_DIGEST), "lock.digest");
-test("config edited", () => afterChange((l) => l.plugins[KV]!.config = { maxEntries: 7 }), "lock.digest");
+test("entry digest swapped", () => afterChange((l) => l.plugins[KV].entry.digest = OTHER_DIGEST), "lock.digest");
+test("config edited", () => afterChange((l) => l.plugins[KV].config = { maxEntries: 7 }), "lock.digest");
 
 // Grants.
-test("grant that was not requested", () => afterDraft((d) => d.plugins[KV]!.grants.random = {}), "lock.grant");
-test("unknown authority granted", () => afterDraft((d) => d.plugins[KV]!.grants["fs.everything"] = {}), "lock.grant");
+test("grant that was not requested", () => afterDraft((d) => d.plugins[KV].grants.random = {}), "lock.grant");
+test("unknown authority granted", () => afterDraft((d) => d.plugins[KV].grants["fs.everything"] = {}), "lock.grant");
 test(
   "unknown authority requested",
   () =>
     afterDraft((d) =>
-      d.plugins[KV]!.definition.authorities.push({ name: "fs.everything", mode: "optional", reason: "x" })
+      d.plugins[KV].definition.authorities.push({ name: "fs.everything", mode: "optional", reason: "x" })
     ),
   "lock.grant",
 );
 test(
   "wider scope",
-  () => afterDraft((d) => d.plugins[KV]!.grants["fs.write"] = { roots: { "/store": "./data", "/etc": "/etc" } }),
+  () => afterDraft((d) => d.plugins[KV].grants["fs.write"] = { roots: { "/store": "./data", "/etc": "/etc" } }),
   "lock.grant",
 );
 test("finer clock than requested", () =>
   afterDraft((d) => {
-    d.plugins[KV]!.denied = [];
-    d.plugins[KV]!.grants["clock.wall"] = { resolutionNs: 1 };
+    d.plugins[KV].denied = [];
+    d.plugins[KV].grants["clock.wall"] = { resolutionNs: 1 };
   }), "lock.grant");
-test("granted and denied", () => afterDraft((d) => d.plugins[KV]!.denied.push("fs.write")), "lock.grant");
-test("denied but not requested", () => afterDraft((d) => d.plugins[KV]!.denied.push("random")), "lock.grant");
+test("granted and denied", () => afterDraft((d) => d.plugins[KV].denied.push("fs.write")), "lock.grant");
+test("denied but not requested", () => afterDraft((d) => d.plugins[KV].denied.push("random")), "lock.grant");
 test(
   "scope of the wrong shape",
-  () => afterDraft((d) => d.plugins[KV]!.grants["fs.write"] = { roots: ["/store"] }),
+  () => afterDraft((d) => d.plugins[KV].grants["fs.write"] = { roots: ["/store"] }),
   "lock.grant",
 );
 test(
   "changed scope, unreviewed",
-  () => afterChange((l) => l.plugins[KV]!.grants["fs.write"] = { roots: { "/store": "/home" } }),
+  () => afterChange((l) => l.plugins[KV].grants["fs.write"] = { roots: { "/store": "/home" } }),
   "lock.review",
 );
 
 // Configuration.
-test("config against its schema", () => afterDraft((d) => d.plugins[KV]!.config = { maxEntries: 0 }), "lock.config");
-test("config with an unknown key", () => afterDraft((d) => d.plugins[KV]!.config = { maxEntires: 1 }), "lock.config");
+test("config against its schema", () => afterDraft((d) => d.plugins[KV].config = { maxEntries: 0 }), "lock.config");
+test("config with an unknown key", () => afterDraft((d) => d.plugins[KV].config = { maxEntires: 1 }), "lock.config");
 
 // Staleness and review.
 test("stale: other range", () => codesOf(encode(sampleText()), { [KV]: "^1.3.0" }), "lock.stale");
 test("stale: one more, one less", () => codesOf(encode(sampleText()), { "a.b/c": "*" }), "lock.stale", "lock.stale");
-test("review differs", () => afterChange((l) => l.plugins[KV]!.review = OTHER_DIGEST, true), "lock.review");
-test("grant removed by hand", () => afterChange((l) => delete l.plugins[KV]!.grants["fs.write"]), "lock.review");
-test("publisher changed", () => afterChange((l) => l.packages[KV]!.publisher = "github.com/evil", true), "lock.review");
+test("review differs", () => afterChange((l) => l.plugins[KV].review = OTHER_DIGEST, true), "lock.review");
+test("grant removed by hand", () => afterChange((l) => delete l.plugins[KV].grants["fs.write"]), "lock.review");
+test("publisher changed", () => afterChange((l) => l.packages[KV].publisher = "github.com/evil", true), "lock.review");
 test(
   "required authority undecided",
-  () => afterDraft((d) => delete d.plugins[KV]!.grants["caller.memory.read"]),
+  () => afterDraft((d) => delete d.plugins[KV].grants["caller.memory.read"]),
   "lock.review",
 );
 
 Deno.test("lockfile: a stale one reports each difference by id", () => {
   const { diagnostics } = checkLockfile(encode(sampleText()), { requirements: { [KV]: "^1.3.0" } });
   assert.equal(
-    formatDiagnostic(diagnostics[0]!),
+    formatDiagnostic(diagnostics[0]),
     'waft-lock.json:5:27: lock.stale: github.com/acme/kv: waft.json has "^1.3.0", the lockfile has "^1.2.0"\n' +
       "  help: run `waft add` to update the lockfile",
   );
@@ -355,7 +355,7 @@ Deno.test("lockfile: an unknown key is reported as the design shows it", () => {
   );
   const { diagnostics } = checkLockfile(encode(text));
   assert.match(
-    formatDiagnostic(diagnostics[0]!),
+    formatDiagnostic(diagnostics[0]),
     /^waft-lock\.json:\d+:7: lock\.unknown-key: "url" is not allowed in packages\["github\.com\/acme\/kv"\]\n {2}help: /,
   );
 });
@@ -372,7 +372,7 @@ Deno.test("lockfile: any single-byte change is rejected or equal in meaning", ()
   };
   let rejected = 0;
   for (let i = 0; i < bytes.length; i++) {
-    const before = bytes[i]!;
+    const before = bytes[i];
     // One neighbour (a digit stays a digit, a letter a letter), and one byte out of those that JSON is made of.
     for (const after of [before ^ 1, '0 "{}[],:a\n\\\t-'.charCodeAt(random() % 15)]) {
       if (after === before) continue;

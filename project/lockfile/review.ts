@@ -24,7 +24,7 @@ export function reviewDigest(
 ): Digest {
   const reach = Object.create(null) as JsonObject;
   const providers = reachOf(id, plugins);
-  for (const provider of Object.keys(providers)) reach[provider] = sortGrants(providers[provider]!);
+  for (const provider of Object.keys(providers)) reach[provider] = sortGrants(providers[provider]);
   return digestJson({
     id,
     kind: plugin.definition.kind,
@@ -45,7 +45,7 @@ function worldImports({ world }: Definition): { readonly imports?: string[] } {
 /** A copy of grants with every list sorted. */
 export function sortGrants(grants: Grants): { [name: string]: JsonObject } {
   const sorted = Object.create(null) as { [name: string]: JsonObject };
-  for (const name of Object.keys(grants)) sorted[name] = sortScope(grants[name]!);
+  for (const name of Object.keys(grants)) sorted[name] = sortScope(grants[name]);
   return sorted;
 }
 
@@ -58,7 +58,7 @@ export function sealPackage(id: string, entry: Omit<LockedPackage, "seal">): Dig
 /** The seal of a plugin entry. It covers the fields that neither the definition's digest nor the review covers. */
 export function sealPlugin(id: string, entry: Omit<LockedPlugin, "seal">): Digest {
   const bindings = Object.create(null) as { [namespace: string]: string[] };
-  for (const namespace of Object.keys(entry.bindings)) bindings[namespace] = [...entry.bindings[namespace]!].sort();
+  for (const namespace of Object.keys(entry.bindings)) bindings[namespace] = [...entry.bindings[namespace]].sort();
   return digestJson({
     id,
     package: entry.package,
@@ -100,7 +100,7 @@ export function reviewReasons(
   const reach = reachOf(id, plugins);
   if (before === undefined) {
     if (authorities.length > 0) reasons.push({ rule: "new", text: "it is new in this project" });
-    return reasons;
+    return [...reasons, ...reachReasons(reach, {})];
   }
   const old = before.plugin.definition.authorities;
   for (const request of authorities) {
@@ -126,18 +126,25 @@ export function reviewReasons(
       reasons.push({ rule: "registry", text: "its source changed" });
     }
   }
-  for (const provider of Object.keys(reach).sort()) {
-    const was = before.reach[provider];
-    for (const name of Object.keys(reach[provider]!).sort()) {
-      const kind = findAuthority(name)?.scope ?? "none";
-      const wider = was === undefined || !Object.hasOwn(was, name) && !(name in was) ||
-        grantWidened(kind, was[name]!, reach[provider]![name]!);
-      if (wider) reasons.push({ rule: "reach", text: `it can now act through ${provider} with ${name}` });
-    }
-  }
+  reasons.push(...reachReasons(reach, before.reach));
   if (before.unaccepted === true) {
     reasons.push({ rule: "unaccepted", text: "its grants in the lockfile were never accepted on this machine" });
   } else if (!before.intact) reasons.push({ rule: "edited", text: "its lockfile entry was edited by hand" });
+  return reasons;
+}
+
+/** A reason for each grant of a provider that a plugin could not use before: it acts with the provider's authority. */
+function reachReasons(reach: Reviewed["reach"], before: Reviewed["reach"]): ReviewReason[] {
+  const reasons: ReviewReason[] = [];
+  for (const provider of Object.keys(reach).sort()) {
+    const was = before[provider];
+    for (const name of Object.keys(reach[provider]).sort()) {
+      const kind = findAuthority(name)?.scope ?? "none";
+      const wider = was === undefined || !Object.hasOwn(was, name) && !(name in was) ||
+        grantWidened(kind, was[name], reach[provider][name]);
+      if (wider) reasons.push({ rule: "reach", text: `it can now act through ${provider} with ${name}` });
+    }
+  }
   return reasons;
 }
 

@@ -39,7 +39,7 @@ export function editRequirements(text: string, changes: ReadonlyMap<string, stri
 
 function insertionIndex(keys: readonly string[], id: string): number {
   const others = keys.filter((k) => k !== id);
-  const sorted = others.every((k, i) => i === 0 || others[i - 1]! < k);
+  const sorted = others.every((k, i) => i === 0 || others[i - 1] < k);
   if (!sorted) return others.length;
   const at = others.findIndex((k) => k > id);
   return at < 0 ? others.length : at;

@@ -335,7 +335,7 @@ values(["$schema"], ["https://waft.sh/schemas/v1/schema.json"], [
 // Settings: every name, and none besides.
 for (const [group, keys] of [["features", FEATURES], ["optimizations", OPTIMIZATIONS]] as const) {
   for (const { name } of keys) accept(`${group}.${name}`, withValue(["settings", group, name], false));
-  values(["settings", group, keys[0]!.name], [true], all(["on", 1, null], "manifest.type"));
+  values(["settings", group, keys[0].name], [true], all(["on", 1, null], "manifest.type"));
   for (const name of ["sidm", "inlin", "__proto__", "constructor", "toString", ""]) {
     reject(
       `${group}.${name}`,
@@ -508,8 +508,8 @@ Deno.test("manifest: a v0 file is named as such", async () => {
   const text = '{ "$schema": "https://waft.sh/schemas/v0/schema.json", "plugins": { "acme/kv": "^0.0.0" } }';
   const { diagnostics } = await checkManifest(new TextEncoder().encode(text));
   assert.equal(diagnostics.length, 1);
-  assert.equal(diagnostics[0]!.code, "manifest.schema-version");
-  assert.match(diagnostics[0]!.help!, /init --upgrade/);
+  assert.equal(diagnostics[0].code, "manifest.schema-version");
+  assert.match(diagnostics[0].help!, /init --upgrade/);
 });
 
 Deno.test("manifest: every property of the schema has a description for editors", () => {

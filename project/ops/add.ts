@@ -92,10 +92,10 @@ async function report(context: OpsContext, result: ChangeResult): Promise<string
   for (const change of result.changes) {
     if (change.action !== "add" && change.action !== "update") continue;
     const id = lock.plugins[change.id]?.package;
-    if (id !== undefined) packages.set(id, lock.packages[id]!.version);
+    if (id !== undefined) packages.set(id, lock.packages[id].version);
   }
   const counted = await Promise.all([...packages].map(async ([id, version]) => {
-    const { source } = lock.packages[id]!;
+    const { source } = lock.packages[id];
     return source.kind === "registry" && await sources.registry(source.registry).reportInstall(id, version) ? [id] : [];
   }));
   return counted.flat();

@@ -46,7 +46,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
     await work;
   } catch (error) {
     assert.ok(error instanceof ProjectError, String(error));
-    return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+    return `${error.diagnostics[0].code} ${error.exitCode}`;
   }
   return "ok";
 }
@@ -63,9 +63,9 @@ withProject("a plugin and its requirements are resolved, reviewed and locked", a
   assert.deepEqual(result.loadOrder, [CODEC, KV]);
   assert.equal(project.read("waft.json"), `{\n  "plugins": {\n    "${KV}": "^1.2.3"\n  }\n}\n`);
   const lock = lockOf(project);
-  assert.deepEqual({ ...lock.plugins[KV]!.bindings }, { "github.com/acme/contracts/codec@1": [CODEC] });
+  assert.deepEqual({ ...lock.plugins[KV].bindings }, { "github.com/acme/contracts/codec@1": [CODEC] });
   assert.deepEqual({ ...lock.guest.bindings }, { acme_kv: KV, "github.com/acme/contracts/kv@1": KV });
-  assert.deepEqual(JSON.parse(JSON.stringify(lock.plugins[KV]!.grants["fs.write"])), {
+  assert.deepEqual(JSON.parse(JSON.stringify(lock.plugins[KV].grants["fs.write"])), {
     roots: { "/store": "./store" },
   });
   assert.deepEqual(fake.installs.sort(), [CODEC, KV]);
@@ -115,7 +115,7 @@ withProject("no terminal to prompt on: nothing is written, and the flags to past
   } catch (error) {
     assert.ok(error instanceof ProjectError);
     assert.equal(error.exitCode, 4);
-    const help = error.diagnostics[0]!.help!;
+    const help = error.diagnostics[0].help!;
     assert.ok(
       help.endsWith(
         "waft add --allow github.com/acme/kv=caller.memory.read --allow github.com/acme/kv=clock.wall:resolutionNs=1000 " +
@@ -124,13 +124,13 @@ withProject("no terminal to prompt on: nothing is written, and the flags to past
       help,
     );
     // Pasting them works.
-    const allow = [...help.matchAll(/--allow (\S+)/g)].map((m) => m[1]!);
+    const allow = [...help.matchAll(/--allow (\S+)/g)].map((m) => m[1]);
     const { decide, unused } = deciderFromFlags({ allow, deny: [], allowRequested: false, command: "" });
     assert.equal(project.read("waft.json"), before);
     assert.equal(project.read("waft-lock.json"), undefined);
     await addPlugins(await project.context(fake), add(project, [KV], { decider: decide }));
     assert.deepEqual(unused(), []);
-    assert.deepEqual(lockOf(project).plugins[KV]!.denied, []);
+    assert.deepEqual(lockOf(project).plugins[KV].denied, []);
   }
 });
 
@@ -166,7 +166,7 @@ withProject("flags narrow and deny", async (project, fake) => {
     command: "",
   });
   await addPlugins(await project.context(fake), add(project, [KV], { decider: decide }));
-  const plugin = lockOf(project).plugins[KV]!;
+  const plugin = lockOf(project).plugins[KV];
   assert.deepEqual(plugin.denied, ["clock.wall"]);
   assert.deepEqual(JSON.parse(JSON.stringify(plugin.grants["fs.write"])), { roots: { "/store": "./data/kv" } });
 });
@@ -212,7 +212,7 @@ withProject("locked versions are kept; update moves them; wider requests are rev
     [CODEC, "keep", "2.0.1", "2.0.1", []],
     [KV, "update", "1.2.3", "1.4.0", ["random"]],
   ]);
-  const plugin = lockOf(project).plugins[KV]!;
+  const plugin = lockOf(project).plugins[KV];
   assert.deepEqual([plugin.denied, Object.keys(plugin.grants)], [["random"], [
     "caller.memory.read",
     "clock.wall",
@@ -351,8 +351,8 @@ withProject("a directory of the project is a source, and a change of it is notic
   write("one");
   await addPlugins(await project.context(fake), add(project, ["./plugins/codec", KV]));
   const lock = lockOf(project);
-  assert.deepEqual(JSON.parse(JSON.stringify(lock.packages[CODEC]!.source)), { kind: "path", path: "./plugins/codec" });
-  assert.equal(lock.packages[CODEC]!.version, "2.0.5");
+  assert.deepEqual(JSON.parse(JSON.stringify(lock.packages[CODEC].source)), { kind: "path", path: "./plugins/codec" });
+  assert.equal(lock.packages[CODEC].version, "2.0.5");
   assert.equal(lock.requirements[CODEC], "^2.0.5");
   write("two");
   const result = await addPlugins(await project.context(fake), add(project, [], { decider: NO_TERMINAL }));
@@ -372,7 +372,7 @@ withProject("a conflicted lockfile is merged; grants that differ are reviewed ag
   assert.equal(await codeOf(addPlugins(context, add(project, [], { decider: NO_TERMINAL }))), "review.needed 4");
   assert.equal(project.read("waft-lock.json"), conflict);
   const result = await addPlugins(context, add(project, []));
-  assert.match(result.warnings[0]!.message, /merging both sides/);
+  assert.match(result.warnings[0].message, /merging both sides/);
   lockOf(project);
   // Two sides that differ only in unrelated entries need no review.
   const now = project.read("waft-lock.json")!;
@@ -417,7 +417,7 @@ withProject("several providers need a choice, contracts pull nothing in", async 
   assert.equal(await codeOf(addPlugins(context, add(project, specs))), "binding.choice 6");
   const namespace = "github.com/acme/contracts/codec@1";
   await addPlugins(context, add(project, specs, { bind: new Map([[namespace, ["git.example.org/fast/codec"]]]) }));
-  assert.deepEqual(lockOf(project).plugins[KV]!.bindings[namespace], ["git.example.org/fast/codec"]);
+  assert.deepEqual(lockOf(project).plugins[KV].bindings[namespace], ["git.example.org/fast/codec"]);
   // The choice stays.
   assert.deepEqual((await addPlugins(context, add(project, [], { decider: NO_TERMINAL }))).written, []);
   const lonely = definition("a.b/lonely", "1.0.0", { consumes: kvDefinition().consumes });

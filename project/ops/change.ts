@@ -215,7 +215,7 @@ export function previousOf(state: ProjectState): { previous: Previous; warnings:
   const { lock, lockBytes } = state;
   if (lock === undefined || lockBytes === undefined) return { previous: NO_PREVIOUS, warnings: [] };
   if (lock.lockfile !== undefined) return { previous: fromLockfile(lock.lockfile), warnings: [] };
-  const code = lock.diagnostics[0]!.code;
+  const code = lock.diagnostics[0].code;
   if (code === "lock.version") throw new ProjectError(lock.diagnostics);
   const previous = salvage(lockBytes);
   if (code === "lock.stale") return { previous, warnings: [] };
@@ -302,7 +302,7 @@ function guestBindings(
     const chosen = request.bind?.get(`guest ${namespace}`)?.[0] ?? request.bind?.get(namespace)?.[0] ??
       previous.guest[namespace];
     if (chosen !== undefined && ids.includes(chosen)) bindings[namespace] = chosen;
-    else if (ids.length === 1) bindings[namespace] = ids[0]!;
+    else if (ids.length === 1) bindings[namespace] = ids[0];
     else {
       questions.push({
         code: "binding.choice",

@@ -77,8 +77,8 @@ function changeOf(
   }
   const to = now.release.version;
   const asks = now.definition.authorities;
-  const review = reviewReasons(id, now, prepared.packages[now.package]!, prepared.plugins, previous.reviewed.get(id));
-  const by = Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other]!.definition.requires);
+  const review = reviewReasons(id, now, prepared.packages[now.package], prepared.plugins, previous.reviewed.get(id));
+  const by = Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other].definition.requires);
   const who = Object.hasOwn(requirements, id) || id in requirements ? ["you", ...by] : by;
   return {
     id,

@@ -182,7 +182,7 @@ async function checkArtifacts(
   let imports = 0;
   const packages = new Set<string>();
   for (const [id, plugin] of Object.entries(lock.plugins)) {
-    const pack = lock.packages[plugin.package]!;
+    const pack = lock.packages[plugin.package];
     const release: Release = {
       id,
       version: pack.version,
@@ -245,7 +245,7 @@ async function registryFindings(context: OpsContext, root: string, lock: Lockfil
   const sources = new SourceSet(context, root);
   const found: Diagnostic[] = [];
   for (const [id, plugin] of Object.entries(lock.plugins)) {
-    const pack = lock.packages[plugin.package]!;
+    const pack = lock.packages[plugin.package];
     if (pack.source.kind !== "registry") continue;
     try {
       const releases = await sources.locked(pack.source).releases(id);

@@ -78,7 +78,7 @@ function memoriesOf({ exports }: Instance, { instrumented: { names } }: Program)
 /** The result lines as a run prints them. */
 function succeeded(result: unknown, printed: readonly number[] | undefined): Outcome {
   const results = printed?.length === 1 ? [result] : printed === undefined ? [] : (result ?? []) as unknown[];
-  const output = results.map((value, k) => `${printResult(value, printed![k]!)}\n`).join("");
+  const output = results.map((value, k) => `${printResult(value, printed![k])}\n`).join("");
   return { status: 0, output, message: "" };
 }
 

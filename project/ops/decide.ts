@@ -5,7 +5,14 @@
  * for every plugin. Providers come before consumers, so the reach of a consumer is settled when it is reviewed. `--yes`
  * decides nothing: authority comes from an answer at a prompt or from flags that name it.
  */
-import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../definitions/authorities.ts";
+import {
+  describeScope,
+  findAuthority,
+  fullGrant,
+  listKeyOf,
+  scopeSchema,
+  widerThan,
+} from "../definitions/authorities.ts";
 import { reachOf } from "../definitions/contracts.ts";
 import { type AuthorityRequest, type DefinedWorld, scopeOf } from "../definitions/definition.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
@@ -78,9 +85,9 @@ function* reviewRequests(
   asked: ReadonlySet<string> = new Set(),
 ): Generator<ReviewRequest> {
   for (const id of prepared.order) {
-    const plugin = prepared.plugins[id]!;
+    const plugin = prepared.plugins[id];
     const before = previous.reviewed.get(id);
-    const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package]!, prepared.plugins, before)];
+    const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package], prepared.plugins, before)];
     if (asked.has(id)) reasons.push({ rule: "asked", text: "a review was requested" });
     const undecided = plugin.definition.authorities.some((a) =>
       !(a.name in plugin.grants) && !plugin.denied.includes(a.name)
@@ -92,7 +99,7 @@ function* reviewRequests(
     yield {
       plugin,
       reasons,
-      requiredBy: Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other]!.definition.requires),
+      requiredBy: Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other].definition.requires),
       direct: Object.hasOwn(requirements, id),
       ...(before === undefined ? {} : { before: before.package.version }),
       beforeRequests: before?.plugin.definition.authorities ?? [],
@@ -223,7 +230,7 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
       const [name, value] = item.split("=");
       grant[name!] = Number(value);
     }
-    if (kind === "instances") { for (const name of Object.keys(asked)) grant[name] ??= asked[name]!; }
+    if (kind === "instances") { for (const name of Object.keys(asked)) grant[name] ??= asked[name]; }
   }
   const faults = walkSchema(grant, scopeSchema(kind, "grant")).map((v) => v.message);
   if (faults.length === 0) faults.push(...widerThan(kind, asked, grant).map((f) => f.reason));
@@ -254,7 +261,7 @@ class ReviewNeeded extends ProjectError {
       ...open.map((a): Diagnostic => ({
         code: "review.authority",
         severity: "note",
-        message: `${plugin.id} asks for ${a.name}${scopeText(a)} (${a.mode}): ${a.reason}`,
+        message: `${plugin.id} asks for ${authorityText(a)} (${a.mode}): ${a.reason.trim().replace(/\s+/gu, " ")}`,
       })),
     ]);
     this.command = command;
@@ -265,13 +272,19 @@ class ReviewNeeded extends ProjectError {
   }
 }
 
+/** An authority with the whole scope that would be granted. */
+function authorityText({ name, scope }: AuthorityRequest): string {
+  const kind = findAuthority(name)?.scope ?? "none";
+  return `${name} ${describeScope(fullGrant(kind, scope ?? emptyObject()))}`.trim();
+}
+
 function pasteable(command: string, flags: readonly string[]): string {
   return `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`;
 }
 
 /** Combines the needed reviews into one failure, which ends with one command line for all. */
 function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
-  if (open.length === 1) return open[0]!;
+  if (open.length === 1) return open[0];
   const flags = [...new Set(open.flatMap((each) => each.flags))];
   const last = open.length - 1;
   return new ProjectError(open.flatMap(({ diagnostics: [first, ...asks], command }, i) => {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { FakeRegistry } from "../../tests/project/fake_registry.ts";
-import { CODEC, codecDefinition, KV, kvDefinition } from "../../tests/project/sample_plugins.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../../tests/project/sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "../../tests/project/temp_project.ts";
 import type { Definition } from "../definitions/definition.ts";
 import { ProjectError } from "../base/diagnostic.ts";
@@ -76,7 +76,7 @@ decideTest(
       );
     })]);
     assert.deepEqual(await update(flags([])), []);
-    const { grants } = lockOf(project).plugins[KV]!;
+    const { grants } = lockOf(project).plugins[KV];
     assert.deepEqual([Object.keys(grants), grants["clock.wall"]], [[
       "caller.memory.read",
       "clock.wall",
@@ -117,11 +117,37 @@ decideTest(
     assert.deepEqual(await update(flags([], [], true)), [`${CODEC}: wider-request`, `${KV}: reach`]);
     assert.deepEqual(await update(flags([])), []);
     // Denied to the provider, there is nothing to reach.
-    const before = lockOf(project).plugins[KV]!.review;
+    const before = lockOf(project).plugins[KV].review;
     assert.deepEqual(await update(flags([], [`${CODEC}=random`]), { asked: new Set([CODEC]) }), [`${CODEC}: asked`]);
-    assert.notEqual(lockOf(project).plugins[KV]!.review, before);
+    assert.notEqual(lockOf(project).plugins[KV].review, before);
   },
 );
+
+decideTest("asked for a new plugin that asks for nothing, but acts through another one", async ({ project, fake }) => {
+  const quiet = "github.com/acme/quiet";
+  const consumes = [{
+    id: "github.com/acme/contracts/kv",
+    major: 1,
+    mode: "optional" as const,
+    functions: [{ name: "get", params: ["i32", "i32", "i32"], results: ["i32"] }],
+  }];
+  await fake.publish([definition(quiet, "1.0.0", { consumes })]);
+  const locked = project.read("waft-lock.json");
+  const add = async (decide: Decider): Promise<unknown> =>
+    await addPlugins(await project.context(fake), {
+      root: project.root,
+      directory: project.root,
+      specs: [quiet],
+      decider: decide,
+    });
+  await assert.rejects(
+    add(flags([])),
+    /review\.needed: github\.com\/acme\/quiet 1\.0\.0 needs a review: it can now act through github\.com\/acme\/kv/,
+  );
+  assert.equal(project.read("waft-lock.json"), locked);
+  await add(flags([], [], true));
+  assert.deepEqual(lockOf(project).plugins[quiet].bindings, { "github.com/acme/contracts/kv@1": [KV] });
+});
 
 decideTest("asked when an optional authority that was denied becomes required", async ({ fake, update }) => {
   await update(flags([], ["clock.wall"], true), { asked: new Set([KV]) });
@@ -148,10 +174,10 @@ decideTest("a rule for one plugin does not decide for another", async ({ fake, u
 
 decideTest("configuration is set by --set, checked, and kept", async ({ project, update }) => {
   await update(flags([]), { config: new Map([[KV, { maxEntries: 3 }]]) });
-  assert.deepEqual(lockOf(project).plugins[KV]!.config, { maxEntries: 3 });
+  assert.deepEqual(lockOf(project).plugins[KV].config, { maxEntries: 3 });
   await assert.rejects(update(flags([]), { config: new Map([[KV, { maxEntries: 0 }]]) }), /lock\.config/);
   await update(flags([]));
-  assert.deepEqual(lockOf(project).plugins[KV]!.config, { maxEntries: 3 });
+  assert.deepEqual(lockOf(project).plugins[KV].config, { maxEntries: 3 });
 });
 
 decideTest(

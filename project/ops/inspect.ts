@@ -22,6 +22,7 @@ import { openDirectory } from "../packages/source_path.ts";
 import { packageManifest } from "../definitions/catalog.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
+import { verifyRelease } from "./verify_release.ts";
 
 /** An inspected plugin. */
 export interface InspectResult {
@@ -66,7 +67,7 @@ export async function inspectPlugin(
     const lock = (await readProject(root, context.files)).lock?.lockfile;
     const plugin = lock?.plugins[id];
     if (lock !== undefined && plugin !== undefined) {
-      const { publisher } = lock.packages[plugin.package]!;
+      const { publisher } = lock.packages[plugin.package];
       return [{
         definition: plugin.definition,
         definitionDigest: plugin.definitionDigest,
@@ -93,6 +94,8 @@ export async function inspectPlugin(
   });
   const version = chosen.get(id)!.version;
   const release = (await source.releases(id))!.find((r) => r.version === version)!;
+  // Whoever reads a definition to decide about it must see the signed one.
+  await verifyRelease(context, source, release);
   const { opened } = await fetchPackage(context, release, source);
   const plugin = promisedPlugin(opened, release);
   return [{
@@ -248,6 +251,6 @@ function provide(
   if (m === null || namespace === undefined || e.type === undefined || namespace.startsWith("waft:")) return;
   if (!isPluginId(namespace.slice(0, namespace.lastIndexOf("@")))) return;
   const list = provides.get(namespace) ?? [];
-  list.push({ name: m[2]!, ...e.type });
+  list.push({ name: m[2], ...e.type });
   provides.set(namespace, list);
 }

@@ -37,8 +37,8 @@ export async function listPlugins(
   const sources = new SourceSet(context, root);
   const plugins = await Promise.all(
     Object.keys(lockfile.plugins).sort().map(async (id): Promise<ListedPlugin> => {
-      const plugin = lockfile.plugins[id]!;
-      const pack = lockfile.packages[plugin.package]!;
+      const plugin = lockfile.plugins[id];
+      const pack = lockfile.packages[plugin.package];
       let yanked: Yank | undefined;
       if (pack.source.kind === "registry") {
         try {
@@ -56,7 +56,7 @@ export async function listPlugins(
         kind: plugin.definition.kind,
         direct: id in lockfile.requirements,
         requiredBy: Object.keys(lockfile.plugins).sort().filter((other) =>
-          id in lockfile.plugins[other]!.definition.requires
+          id in lockfile.plugins[other].definition.requires
         ),
         grants: plugin.grants,
         denied: plugin.denied,

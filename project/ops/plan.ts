@@ -52,12 +52,12 @@ export async function planProject(
   const diagnostics = [...warnings, ...prepared.warnings];
   for (const id of prepared.order) {
     links.push(
-      ...await linksOf(context, root, prepared.plugins[id]!, prepared.packages[prepared.plugins[id]!.package]!.source),
+      ...await linksOf(context, root, prepared.plugins[id], prepared.packages[prepared.plugins[id].package].source),
     );
   }
   const guest = Object.create(null) as { [namespace: string]: string };
   for (const [namespace, ids] of guestOffers(prepared.plugins, new Set(Object.keys(requirements)))) {
-    guest[namespace] = ids.includes(previous.guest[namespace] ?? "") ? previous.guest[namespace]! : ids[0]!;
+    guest[namespace] = ids.includes(previous.guest[namespace] ?? "") ? previous.guest[namespace] : ids[0];
   }
   for (const link of guestLinks(guest, prepared.plugins, context.machine.policy.deny)) {
     links.push({ importer: "guest", module: link.module, name: link.name, by: link.provider });

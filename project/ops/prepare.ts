@@ -165,7 +165,7 @@ function preparedPlugins(
 ): { [id: string]: PreparedPlugin } {
   const plugins = Object.create(null) as { [id: string]: PreparedPlugin };
   for (const id of Object.keys(found).sort()) {
-    const { definition, release, entry } = found[id]!;
+    const { definition, release, entry } = found[id];
     plugins[id] = {
       id,
       package: release.package,
@@ -297,7 +297,7 @@ async function checkAllLinks(context: OpsContext, found: FetchedPackages["found"
   if (context.inspect === undefined) return;
   const diagnostics: Diagnostic[] = [];
   for (const id of Object.keys(found).sort()) {
-    const { definition, entry, bytes } = found[id]!;
+    const { definition, entry, bytes } = found[id];
     try {
       diagnostics.push(...checkLinks(definition, await context.inspect(bytes), entry.path));
     } catch (error) {
@@ -319,7 +319,7 @@ async function bindAll(
   sources: Sources,
 ): Promise<{ readonly [id: string]: PreparedPlugin["bindings"] }> {
   const definitions = Object.create(null) as { [id: string]: Definition };
-  for (const id of Object.keys(found)) definitions[id] = found[id]!.definition;
+  for (const id of Object.keys(found)) definitions[id] = found[id].definition;
   // Previous bindings persist while they fit; the command line takes precedence.
   const choices = new Map<string, readonly string[]>();
   for (const [id, plugin] of Object.entries(request.previous.plugins)) {

@@ -69,7 +69,7 @@ function resultText(value: unknown, type: ValType): string {
 function summary({ results, types, error, calls, hostCalls, fuel, hash }: ReplayEnd): ReplayedRun {
   return {
     ...outcomeOf(error),
-    results: results.map((value, k) => resultText(value, types[k]!)),
+    results: results.map((value, k) => resultText(value, types[k])),
     calls,
     hostCalls,
     fuel: String(fuel),

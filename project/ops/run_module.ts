@@ -175,7 +175,7 @@ export async function callGuest(
     if (initialize) await inFile(file, () => guest.call(INITIALIZE));
     const result = await inFile(file, () => guest.call(name, ...values));
     const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
-    if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]!));
+    if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]));
     failed = false;
   } catch (error) {
     whenFailed(error);
@@ -225,10 +225,10 @@ function defaultExport(file: string, module: ModuleShape): string {
   if (all.some(({ name }) => name === "_start")) return "_start";
   const others = all.filter(({ name }) => name !== INITIALIZE);
   const functions = others.length === 0 ? all : others;
-  if (functions.length === 1) return functions[0]!.name;
+  if (functions.length === 1) return functions[0].name;
   if (functions.length === 0) throw new UsageError(`${oneLine(file)} exports no function`);
   throw new UsageError(
-    `${oneLine(file)} exports several functions; choose one with --invoke NAME:${listOf(functions)}`,
+    `${oneLine(file)} exports several functions; choose one with --invoke NAME before the file:${listOf(functions)}`,
   );
 }
 
@@ -252,7 +252,7 @@ function convertArguments(file: string, name: string, params: readonly number[],
   }
   return params.map((type, i) => {
     try {
-      return parseArgument(args[i]!, type);
+      return parseArgument(args[i], type);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       throw new UsageError(`${oneLine(file)}: argument ${i + 1} of "${oneLine(name)}": ${error.message}`);

@@ -152,7 +152,7 @@ async function lockStatus(
 
 /** The state of a lockfile that could not be read; the first finding decides it. */
 function brokenLock(diagnostics: readonly Diagnostic[]): LockStatus {
-  const { code } = diagnostics[0]!;
+  const { code } = diagnostics[0];
   const reviews = diagnostics.filter((d) => d.code === "lock.review").map((d) => d.pointer?.split("/")[2]);
   return {
     lockfile: { state: LOCK_STATES[code] ?? "broken", code },

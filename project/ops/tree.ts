@@ -39,13 +39,13 @@ export async function pluginTree(context: OpsContext, root: string): Promise<Tre
   const shown = new Set<string>();
   const nodes = (requires: { readonly [id: string]: string }): TreeNode[] =>
     Object.keys(requires).sort().map((id) => {
-      const plugin = lock.plugins[id]!;
+      const plugin = lock.plugins[id];
       const repeated = shown.has(id);
       shown.add(id);
       return {
         id,
-        version: lock.packages[plugin.package]!.version,
-        range: requires[id]!,
+        version: lock.packages[plugin.package].version,
+        range: requires[id],
         repeated,
         requires: repeated ? [] : nodes(plugin.definition.requires),
       };
@@ -60,7 +60,7 @@ export async function outdatedPlugins(context: OpsContext, root: string): Promis
   const sources = new SourceSet(context, root);
   const rows = await Promise.all(
     Object.keys(lock.plugins).sort().map(async (id): Promise<OutdatedPlugin | undefined> => {
-      const { version: current, source } = lock.packages[lock.plugins[id]!.package]!;
+      const { version: current, source } = lock.packages[lock.plugins[id].package];
       if (source.kind !== "registry") return undefined;
       const releases = await sources.locked(source).releases(id) ?? [];
       const by = requirersOf(lock, id);
@@ -79,7 +79,7 @@ export async function outdatedPlugins(context: OpsContext, root: string): Promis
 function requirersOf(lock: Lockfile, id: string): { readonly by: string; readonly range: string }[] {
   const own = lock.requirements[id];
   const others = Object.keys(lock.plugins).sort().flatMap((by) => {
-    const range = lock.plugins[by]!.definition.requires[id];
+    const range = lock.plugins[by].definition.requires[id];
     return range === undefined ? [] : [{ by, range }];
   });
   return [...(own === undefined ? [] : [{ by: "you", range: own }]), ...others];

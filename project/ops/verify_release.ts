@@ -2,12 +2,13 @@
  * Verifies a release against its registry's signature.
  *
  * Input: a release as an index lists it, its registry. Output: nothing, or a ProjectError (exit 5). The record must
- * name exactly this package, version, archive, definition and publisher, and its signature must be that of a known key
- * of the registry.
+ * name exactly this package, version, archive, definition, publisher and time of publication, and its signature must be
+ * that of a known key of the registry.
  */
 import { closedMap, record as closed, SHARED_DEFINITIONS } from "../definitions/definition.ts";
 import { fail } from "../base/diagnostic.ts";
-import { parsed, registryKey } from "../packages/registry_keys.ts";
+import { parsed } from "../packages/registry_answer.ts";
+import { registryKey } from "../packages/registry_keys.ts";
 import { isSigned, recordBytes, type ReleaseRecord } from "../packages/release_record.ts";
 import type { Schema } from "../base/schema_walk.ts";
 import type { Release } from "../packages/source.ts";
@@ -56,10 +57,10 @@ async function verifyOnce(
   fresh: boolean,
 ): Promise<void> {
   const name = `${release.package} ${release.version}`;
-  const bytes = await source.record(release.package, release.version, fresh);
-  if (bytes === undefined) throw fail("signature.missing", `${source.name} has no signed record of ${name}`);
+  const answer = await source.record(release.package, release.version, fresh);
+  if (answer === undefined) throw fail("signature.missing", `${source.name} has no signed record of ${name}`);
   const { record, signature } = parsed(
-    bytes,
+    answer.bytes,
     `the record of ${name} from ${source.name}`,
     SIGNED_SCHEMA,
   ) as unknown as {
@@ -76,6 +77,7 @@ async function verifyOnce(
   if (differs !== undefined) {
     throw fail("signature.disagrees", `${source.name} offers ${name} with a different ${differs} than it signed`);
   }
+  if (!answer.isKept) await source.keepRecord(release.package, release.version, answer.bytes);
 }
 
 function differenceOf(record: ReleaseRecord, release: Release): string | undefined {
@@ -86,5 +88,6 @@ function differenceOf(record: ReleaseRecord, release: Release): string | undefin
   if (!Object.hasOwn(record.definitions, release.id)) return "set of plugins";
   if (record.definitions[release.id] !== release.definitionDigest) return "definition";
   if (release.publisher !== undefined && record.publisher !== release.publisher) return "publisher";
+  if (release.publishedAt !== undefined && record.publishedAt !== release.publishedAt) return "time of publication";
   return undefined;
 }

@@ -44,7 +44,7 @@ function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
   if (packed.length < 18 || packed[0] !== 0x1f || packed[1] !== 0x8b || packed[2] !== 8) {
     throw bad("gzip", "the archive does not start with a gzip header");
   }
-  const flags = packed[3]!;
+  const flags = packed[3];
   if (flags !== 0) throw bad("gzip", "the gzip header has a name, a comment or an extra field");
   // At most 100 times the input, and at most the limit.
   const limit = unpackedLimit(packed.length, limits);
@@ -138,12 +138,12 @@ function readHeader(header: Uint8Array): { path: string; size: number } {
     throw bad("tar", "an entry is not in the ustar format");
   }
   let sum = 0;
-  for (let i = 0; i < BLOCK; i++) sum += i >= 148 && i < 156 ? 0x20 : header[i]!;
+  for (let i = 0; i < BLOCK; i++) sum += i >= 148 && i < 156 ? 0x20 : header[i];
   if (octal(header, 148, 8, "checksum") !== sum) throw bad("tar", "an entry's header checksum is wrong");
   const prefix = text(header, 345, 155, "name");
   const name = text(header, 0, 100, "name");
   const path = prefix === "" ? name : `${prefix}/${name}`;
-  const type = header[156]!;
+  const type = header[156];
   if (type !== 0x30 && type !== 0) {
     throw bad(
       "entry-type",
@@ -189,7 +189,7 @@ function octal(header: Uint8Array, at: number, length: number, what: string): nu
   let value = 0;
   let digits = 0;
   for (let i = at; i < at + length; i++) {
-    const c = header[i]!;
+    const c = header[i];
     if (c === 0 || c === 0x20) {
       if (digits > 0) break;
       continue;
@@ -326,6 +326,6 @@ const CRC_TABLE = new Uint32Array(256).map((_, n) => {
 
 function crc32(bytes: Uint8Array): number {
   let c = 0xffffffff;
-  for (let i = 0; i < bytes.length; i++) c = CRC_TABLE[(c ^ bytes[i]!) & 0xff]! ^ (c >>> 8);
+  for (let i = 0; i < bytes.length; i++) c = CRC_TABLE[(c ^ bytes[i]) & 0xff] ^ (c >>> 8);
   return (c ^ 0xffffffff) >>> 0;
 }

@@ -151,12 +151,12 @@ refuse("empty", () => new Uint8Array(0), "gzip");
 refuse("cut off", () => one({ name: "a" }).subarray(0, -9), "gzip");
 refuse("damaged", () => {
   const bytes = one({ name: "a", data: encode("some text, some text") });
-  bytes[bytes.length - 6]! ^= 1;
+  bytes[bytes.length - 6] ^= 1;
   return bytes;
 }, "gzip");
 refuse("wrong length field", () => {
   const bytes = one({ name: "a" });
-  bytes[bytes.length - 1]! ^= 1;
+  bytes[bytes.length - 1] ^= 1;
   return bytes;
 }, "gzip");
 refuse("gzip header with a name", () => {
@@ -193,7 +193,7 @@ Deno.test("archive: every cut and every flipped bit of a small archive gives a c
     judge(packed.subarray(0, i));
     for (let bit = 0; bit < 8; bit++) {
       const changed = packed.slice();
-      changed[i]! ^= 1 << bit;
+      changed[i] ^= 1 << bit;
       judge(changed);
     }
   }

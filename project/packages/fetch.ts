@@ -79,10 +79,17 @@ export function promisedPlugin(opened: OpenPackage, release: Release): PackagePl
       },
     );
   }
-  if (jcs(plugin.definition.requires) !== jcs(release.requires)) {
+  for (
+    const [part, own, listed] of [
+      ["requirements", plugin.definition.requires, release.requires],
+      ["engines", plugin.definition.compatibility.engines, release.compatibility.engines],
+      ["platforms", plugin.definition.compatibility.platforms.toSorted(), release.compatibility.platforms.toSorted()],
+    ] as const
+  ) {
+    if (jcs(own) === jcs(listed)) continue;
     throw fail(
       "integrity.definition",
-      `the requirements of ${release.id} ${release.version} differ from those in its index`,
+      `the ${part} of ${release.id} ${release.version} differ from those in its index`,
     );
   }
   return plugin;

@@ -13,7 +13,7 @@ export async function keptYanks(context: OpsContext, root: string, lock: Lockfil
   const sources = new SourceSet({ ...context, offline: true }, root);
   const found: Diagnostic[] = [];
   for (const [id, plugin] of Object.entries(lock.plugins)) {
-    const { version, source } = lock.packages[plugin.package]!;
+    const { version, source } = lock.packages[plugin.package];
     if (source.kind !== "registry") continue;
     try {
       const releases = await sources.locked(source).releases(id);

@@ -128,11 +128,11 @@ export async function readMachine(
     BASE_URL;
   const prefixes = Object.create(null) as { [prefix: string]: string };
   for (const [prefix, url] of Object.entries((config?.registries ?? {}) as { [prefix: string]: string })) {
-    prefixes[prefix.replace(/\/+$/, "")] = trimUrl(url);
+    prefixes[prefix.replace(/\/+$/, "")] = checkRegistryUrl(url);
   }
   const keys = Object.create(null) as { [registry: string]: readonly string[] };
   for (const [url, list] of Object.entries((config?.keys ?? {}) as { [url: string]: string[] })) {
-    keys[trimUrl(url)] = list;
+    keys[checkRegistryUrl(url)] = list;
   }
   const projects = Object.create(null) as { [root: string]: ProjectWasi };
   for (const [root, entry] of Object.entries((config?.projects ?? {}) as { [root: string]: Partial<ProjectWasi> })) {
@@ -142,12 +142,14 @@ export async function readMachine(
     registry: checkRegistryUrl(registry),
     prefixes,
     keys,
-    trusted: ((config?.trust ?? []) as string[]).map(trimUrl),
+    trusted: ((config?.trust ?? []) as string[]).map(checkRegistryUrl),
     projects,
     minReleaseAgeMs: ageOf(config?.minReleaseAge as string | undefined),
     policy: {
       deny,
-      ...(policy?.registries === undefined ? {} : { registries: (policy.registries as string[]).map(trimUrl) }),
+      ...(policy?.registries === undefined
+        ? {}
+        : { registries: (policy.registries as string[]).map(checkRegistryUrl) }),
     },
     ...(policy === undefined ? {} : { policyFile }),
   };
@@ -210,7 +212,7 @@ export function registryFor(id: string, config: MachineConfig): string {
   for (const prefix of Object.keys(config.prefixes)) {
     if ((id === prefix || id.startsWith(`${prefix}/`)) && prefix.length > best.length) best = prefix;
   }
-  return best === "" ? config.registry : config.prefixes[best]!;
+  return best === "" ? config.registry : config.prefixes[best];
 }
 
 /** Throws unless this machine trusts the registry that a lockfile names. */

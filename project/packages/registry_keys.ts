@@ -13,6 +13,7 @@ import { type JsonValue, readJson } from "../base/json_read.ts";
 import { requireOwnFile } from "../base/own_file.ts";
 import type { MachineConfig } from "./machine.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
+import { parsed } from "./registry_answer.ts";
 import { replaceWhole } from "../base/replace_file.ts";
 import { endorsementBytes, isSigned, keyIdOf } from "./release_record.ts";
 import { type Schema, walkSchema } from "../base/schema_walk.ts";
@@ -82,7 +83,7 @@ export async function registryKey(context: KeyContext, source: RegistrySource, i
   const file = join(context.paths.config, "registry-keys.json");
   const pins = await readPins(context.files ?? DISK, file);
   const pinned = pins[registry];
-  if (pinned !== undefined && Object.hasOwn(pinned, id)) return pinned[id]!;
+  if (pinned !== undefined && Object.hasOwn(pinned, id)) return pinned[id];
   const served = parseKeys(await source.keys(), registry);
   const known: { [id: string]: string } = pinned === undefined
     ? Object.fromEntries(served.map((k) => [k.id, k.publicKey]))
@@ -97,8 +98,11 @@ export async function registryKey(context: KeyContext, source: RegistrySource, i
         'when they confirm the key, add it to "keys" in config.json of the machine',
     });
   }
-  await writePins(context.files ?? DISK, file, { ...pins, [registry]: known });
-  return known[id]!;
+  // Other commands may have pinned keys while this one asked the registry: theirs stay, and they decide.
+  const latest = await readPins(context.files ?? DISK, file);
+  if (JSON.stringify(latest[registry]) !== JSON.stringify(pinned)) return await registryKey(context, source, id);
+  await writePins(context.files ?? DISK, file, { ...latest, [registry]: known });
+  return known[id];
 }
 
 /** The known keys and those that they endorse, directly or over others. */
@@ -108,7 +112,7 @@ function withEndorsed(pinned: KeySet, served: readonly ServedKey[]): { [id: stri
     grown = false;
     for (const { id, publicKey, endorsement } of served) {
       if (Object.hasOwn(known, id) || endorsement === undefined || !Object.hasOwn(known, endorsement.keyId)) continue;
-      if (!isSigned(endorsementBytes(publicKey), endorsement.value, known[endorsement.keyId]!)) continue;
+      if (!isSigned(endorsementBytes(publicKey), endorsement.value, known[endorsement.keyId])) continue;
       known[id] = publicKey;
       grown = true;
     }
@@ -130,18 +134,6 @@ function parseKeys(bytes: Uint8Array | undefined, registry: string): ServedKey[]
       ...(isEndorsed ? { endorsement: endorsement as NonNullable<ServedKey["endorsement"]> } : {}),
     };
   });
-}
-
-/** A registry's answer of a shape, or a finding. */
-export function parsed(bytes: Uint8Array, url: string, schema: Schema): JsonValue {
-  const reading = readJson(bytes, { file: url, codes: "registry", maxBytes: bytes.length });
-  const wrong = reading.ok
-    ? reading.document.duplicates[0]?.message ?? walkSchema(reading.document.value, schema, { limit: 1 })[0]?.message
-    : reading.diagnostics[0]!.message;
-  if (!reading.ok || wrong !== undefined) {
-    throw fail("registry.answer", `${url} returned an invalid response: ${wrong}`);
-  }
-  return reading.document.value;
 }
 
 async function readPins(files: Files, file: string): Promise<{ readonly [registry: string]: KeySet }> {

@@ -34,7 +34,7 @@ async function add(project: TempProject, fake: FakeRegistry, spec: string = CODE
     return "ok";
   } catch (error) {
     if (!(error instanceof ProjectError)) throw error;
-    return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+    return `${error.diagnostics[0].code} ${error.exitCode}`;
   }
 }
 
@@ -139,7 +139,7 @@ withRegistry("a key that changed is refused, one that the known key endorsed is 
       return "ok";
     } catch (error) {
       if (!(error instanceof ProjectError)) throw error;
-      return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+      return `${error.diagnostics[0].code} ${error.exitCode}`;
     }
   };
   const thief = new TestKey();
@@ -174,7 +174,7 @@ withRegistry(
       JSON.stringify({ keys: { [`${REGISTRY}/`]: [new TestKey().publicKey] } }),
     );
     assert.equal(await add(project, fake), "signature.key 5");
-    writeFileSync(join(config, "config.json"), JSON.stringify({ keys: { [REGISTRY]: [fake.keys[0]!.publicKey] } }));
+    writeFileSync(join(config, "config.json"), JSON.stringify({ keys: { [REGISTRY]: [fake.keys[0].publicKey] } }));
     assert.equal(await add(project, fake), "ok");
     writeFileSync(join(config, "config.json"), JSON.stringify({ keys: { [REGISTRY]: ["short"] } }));
     assert.equal(await add(project, fake), "machine.value 1");

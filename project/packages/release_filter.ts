@@ -32,7 +32,7 @@ export function filterReleases(id: string, releases: readonly Release[], request
   const skipped: Skipped[] = [];
   for (const [i, release] of sorted.entries()) {
     // Build metadata does not distinguish releases: the first represents all of its precedence.
-    if (i > 0 && samePrecedence(sorted[i - 1]!.version, release.version)) continue;
+    if (i > 0 && samePrecedence(sorted[i - 1].version, release.version)) continue;
     const isLocked = release.version === locked;
     const fault = isLocked ? hostFault(release, request) : faultOf(release, request, named);
     if (fault !== undefined) skipped.push({ version: release.version, ...fault });
@@ -49,7 +49,10 @@ function faultOf(release: Release, request: ResolveRequest, named: boolean): Omi
   const host = hostFault(release, request);
   if (host !== undefined) return host;
   const { notAfterMs } = request;
-  if (notAfterMs !== undefined && release.publishedAt !== undefined && Date.parse(release.publishedAt) > notAfterMs) {
+  // A time that cannot be read is not old enough either.
+  if (
+    notAfterMs !== undefined && release.publishedAt !== undefined && !(Date.parse(release.publishedAt) <= notAfterMs)
+  ) {
     return { why: "too-new", reason: `published ${release.publishedAt}, younger than minReleaseAge` };
   }
   return undefined;
@@ -59,7 +62,7 @@ function hostFault(release: Release, request: ResolveRequest): Omit<Skipped, "ve
   const { engines, platform } = request;
   for (const name of Object.keys(release.compatibility.engines).sort()) {
     const version = engines?.[name];
-    const range = release.compatibility.engines[name]!;
+    const range = release.compatibility.engines[name];
     if (version !== undefined && !engineSatisfies(version, range)) {
       return { why: "engine", reason: `needs ${name} ${range}` };
     }

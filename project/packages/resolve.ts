@@ -14,12 +14,14 @@ import { fail, type ProjectError } from "../base/diagnostic.ts";
 import { filterReleases, type Skipped } from "./release_filter.ts";
 import { explainConflict } from "./resolve_errors.ts";
 import type { Release } from "./source.ts";
-import { compareVersions, satisfies } from "../base/version.ts";
+import { compareVersions, type ParsedVersion, parseVersion, rangeTest, satisfies } from "../base/version.ts";
 
 /** Maximum number of plugins in a graph. */
 const MAX_PLUGINS = 512;
 /** Maximum number of steps of a search. */
 export const MAX_STEPS = 100_000;
+/** Maximum number of versions that a search compares with ranges. */
+const MAX_COMPARISONS = 1_000_000;
 
 /** Returns the releases of ids; undefined for an unknown id. */
 export interface ReleaseProvider {
@@ -78,6 +80,7 @@ interface Assignment {
 /** The search state of an id. */
 interface Node {
   readonly candidates: readonly Release[];
+  readonly versions: readonly ParsedVersion[];
   readonly full: bigint;
   readonly skipped: readonly Skipped[];
   readonly exists: boolean;
@@ -118,6 +121,7 @@ class Solver {
   readonly #decisions: string[] = [];
   readonly #known = new Set<string>();
   #steps = 0;
+  #comparisons = 0;
 
   constructor(request: ResolveRequest, provider: ReleaseProvider) {
     this.#request = request;
@@ -128,7 +132,7 @@ class Solver {
     const direct = Object.keys(this.#request.requirements).sort();
     await this.#load(direct);
     for (const id of direct) {
-      const range = this.#request.requirements[id]!;
+      const range = this.#request.requirements[id];
       const node = this.#nodes.get(id)!;
       const fact: Fact = { kind: "project", id, range };
       const inside = this.#fitting(id, range);
@@ -144,7 +148,7 @@ class Solver {
       if (id === undefined) return this.#solution();
       const node = this.#nodes.get(id)!;
       const bit = lowestBit(node.possible & ~1n);
-      const release = node.candidates[bitIndex(bit) - 1]!;
+      const release = node.candidates[bitIndex(bit) - 1];
       if (this.#decisions.length >= MAX_PLUGINS) throw limit(`the graph has more than ${MAX_PLUGINS} plugins`);
       const fresh = await this.#load(Object.keys(release.requires).sort());
       this.#decisions.push(id);
@@ -169,7 +173,7 @@ class Solver {
 
   #decided(id: string): Release {
     const node = this.#nodes.get(id)!;
-    return node.candidates[bitIndex(node.possible) - 1]!;
+    return node.candidates[bitIndex(node.possible) - 1];
   }
 
   #solution(): Resolution {
@@ -192,10 +196,10 @@ class Solver {
   /** The newest release of an id, when it is newer than the choice and a range keeps it out. */
   #newestOutside(id: string, choice: Release, chosen: ReadonlyMap<string, Release>): Skipped | undefined {
     const { requirements } = this.#request;
-    const own = Object.hasOwn(requirements, id) ? [requirements[id]!] : [];
+    const own = Object.hasOwn(requirements, id) ? [requirements[id]] : [];
     const ranges = [
       ...own,
-      ...[...chosen.values()].flatMap((r) => Object.hasOwn(r.requires, id) ? [r.requires[id]!] : []),
+      ...[...chosen.values()].flatMap((r) => Object.hasOwn(r.requires, id) ? [r.requires[id]] : []),
     ];
     const stable = this.#nodes.get(id)!.candidates.filter((r) => !r.version.includes("-"));
     const newest = stable.reduce<Release | undefined>(
@@ -222,6 +226,7 @@ class Solver {
       const full = (1n << BigInt(candidates.length + 1)) - 1n;
       this.#nodes.set(id, {
         candidates,
+        versions: candidates.map(({ version }) => parseVersion(version)),
         skipped,
         full,
         exists: releases !== undefined,
@@ -290,9 +295,15 @@ class Solver {
 
   /** The candidates of an id within a range, as a set without "absent". */
   #fitting(id: string, range: string): bigint {
+    const { versions } = this.#nodes.get(id)!;
+    this.#comparisons += versions.length;
+    if (this.#comparisons > MAX_COMPARISONS) {
+      throw limit(`resolution compared more than ${MAX_COMPARISONS} versions with ranges`);
+    }
+    const fits = rangeTest(range);
     let set = 0n;
-    this.#nodes.get(id)!.candidates.forEach((release, i) => {
-      if (satisfies(release.version, range)) set |= 1n << BigInt(i + 1);
+    versions.forEach((version, i) => {
+      if (fits(version)) set |= 1n << BigInt(i + 1);
     });
     return set;
   }
@@ -302,7 +313,7 @@ class Solver {
     const changed = [id];
     for (const other of this.#nodes.keys()) this.#sharePackage(id, other, fresh);
     for (const needed of Object.keys(release.requires).sort()) {
-      const range = release.requires[needed]!;
+      const range = release.requires[needed];
       if (!this.#isNew(`r ${id} ${needed} ${range}`)) continue;
       // All candidates with the same requirement share one incompatibility, so one conflict excludes all of them.
       let same = 0n;
@@ -341,7 +352,7 @@ class Solver {
       while (conflict === undefined && changed.length > 0) {
         const about = this.#nodes.get(changed.pop()!)!.about;
         for (let i = about.length - 1; i >= 0 && conflict === undefined; i--) {
-          conflict = this.#apply(about[i]!, changed);
+          conflict = this.#apply(about[i], changed);
         }
       }
       if (conflict === undefined) return undefined;
@@ -394,11 +405,11 @@ class Solver {
           last = at;
         } else if (at > previous) previous = at;
       }
-      const satisfier = this.#trail[last]!;
+      const satisfier = this.#trail[last];
       const term = current.terms.get(satisfier.id)!;
       // The earlier assignment of the same id that the satisfier depends on to satisfy the term, if any.
       const rest = (satisfier.before & satisfier.mask & ~term) === 0n ? this.#satisfiedWith(satisfier, last, term) : -1;
-      const level = Math.max(previous < 0 ? 0 : this.#trail[previous]!.level, rest < 0 ? 0 : this.#trail[rest]!.level);
+      const level = Math.max(previous < 0 ? 0 : this.#trail[previous].level, rest < 0 ? 0 : this.#trail[rest].level);
       if (satisfier.cause === undefined || level < satisfier.level) {
         this.#backtrack(level);
         return current;
@@ -410,7 +421,7 @@ class Solver {
   /** Index of the first assignment after which the term holds. */
   #satisfiedAt(id: string, term: bigint): number {
     const node = this.#nodes.get(id)!;
-    for (const index of node.trail) if ((this.#trail[index]!.after & ~term) === 0n) return index;
+    for (const index of node.trail) if ((this.#trail[index].after & ~term) === 0n) return index;
     throw new Error("a term of a conflict does not hold");
   }
 
@@ -422,7 +433,7 @@ class Solver {
     if ((satisfier.mask & this.#nodes.get(satisfier.id)!.full & ~term) === 0n) return -1;
     for (const index of this.#nodes.get(satisfier.id)!.trail) {
       if (index >= last) break;
-      if ((this.#trail[index]!.after & satisfier.mask & ~term) === 0n) return index;
+      if ((this.#trail[index].after & satisfier.mask & ~term) === 0n) return index;
     }
     return -1;
   }

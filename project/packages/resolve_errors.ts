@@ -100,7 +100,7 @@ async function linesToChange(
         const outcome = await solve({ ...request, requirements });
         steps += outcome.steps + 100;
         if ("chosen" in outcome) {
-          return subset.map((id) => [id, request.requirements[id]!, outcome.chosen.get(id)!.version]);
+          return subset.map((id) => [id, request.requirements[id], outcome.chosen.get(id)!.version]);
         }
       } catch {
         return undefined; // The limit of steps: no advice is better than slow advice.
@@ -116,6 +116,6 @@ function* subsets(items: readonly string[], size: number): Generator<string[]> {
     return;
   }
   for (let i = 0; i + size <= items.length; i++) {
-    for (const rest of subsets(items.slice(i + 1), size - 1)) yield [items[i]!, ...rest];
+    for (const rest of subsets(items.slice(i + 1), size - 1)) yield [items[i], ...rest];
   }
 }

@@ -33,8 +33,6 @@ export interface Release {
   readonly yanked?: Yank;
   /** True when the publisher has no other package in the registry. */
   readonly firstPublish?: boolean;
-  /** True when the registry checked the publisher's identity by OIDC. */
-  readonly verified?: boolean;
 }
 
 /** A registry or a directory. */
@@ -48,6 +46,10 @@ export interface Source {
   archive(release: Release): Promise<Uint8Array>;
 }
 
+/** The releases that a plugin may have, and the bytes of its index. Registries accept and clients read no more. */
+export const MAX_RELEASES: number = 10_000;
+export const MAX_INDEX_BYTES: number = 16 << 20;
+
 /** Shape of `GET /api/plugins/{id}/index`; unknown keys are allowed, so that registries can grow. */
 export const INDEX_SCHEMA: Schema = {
   type: "object",
@@ -58,10 +60,10 @@ export const INDEX_SCHEMA: Schema = {
     package: { $ref: "#/definitions/pluginID" },
     releases: {
       type: "array",
-      maxItems: 10_000,
+      maxItems: MAX_RELEASES,
       items: {
         type: "object",
-        required: ["version", "definitionDigest", "requires", "compatibility", "artifact", "publisher"],
+        required: ["version", "definitionDigest", "requires", "compatibility", "artifact", "publisher", "publishedAt"],
         properties: {
           version: { $ref: "#/definitions/version" },
           definitionDigest: { $ref: "#/definitions/digest" },
@@ -75,7 +77,6 @@ export const INDEX_SCHEMA: Schema = {
           publishedAt: { type: "string", maxLength: 40, pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?$" },
           stability: { type: "string", enum: ["experimental", "stable", "deprecated"] },
           firstPublish: { type: "boolean" },
-          verified: { type: "boolean" },
           yanked: {
             type: "object",
             required: ["reason", "severity"],
@@ -86,6 +87,43 @@ export const INDEX_SCHEMA: Schema = {
           },
         },
       },
+    },
+  },
+  definitions: SHARED_DEFINITIONS,
+};
+
+/** Shape of `GET /api/packages`. */
+export const FOUND_SCHEMA: Schema = {
+  type: "object",
+  required: ["packages", "total"],
+  properties: {
+    packages: {
+      type: "array",
+      maxItems: 50,
+      items: {
+        type: "object",
+        required: ["name", "version", "description"],
+        properties: {
+          name: { $ref: "#/definitions/pluginID" },
+          version: { $ref: "#/definitions/version" },
+          description: { type: "string", maxLength: 500 },
+        },
+      },
+    },
+    total: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+  },
+  definitions: SHARED_DEFINITIONS,
+};
+
+/** Shape of `GET /api/contracts/{id}@{major}/providers`. */
+export const PROVIDERS_SCHEMA: Schema = {
+  type: "object",
+  required: ["providers"],
+  properties: {
+    providers: {
+      type: "array",
+      maxItems: 1000,
+      items: { type: "object", required: ["id"], properties: { id: { $ref: "#/definitions/pluginID" } } },
     },
   },
   definitions: SHARED_DEFINITIONS,

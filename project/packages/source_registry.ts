@@ -12,20 +12,33 @@ import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { digestBytes } from "../base/integrity.ts";
-import { isObject, type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
+import type { JsonObject, JsonValue } from "../base/json_read.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { replaceWhole } from "../base/replace_file.ts";
-import { walkSchema } from "../base/schema_walk.ts";
-import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts";
+import { ARCHIVE_LIMITS } from "./archive.ts";
+import { parsed } from "./registry_answer.ts";
+import {
+  FOUND_SCHEMA,
+  INDEX_SCHEMA,
+  MAX_INDEX_BYTES,
+  PROVIDERS_SCHEMA,
+  type Release,
+  type Source,
+  type Yank,
+} from "./source.ts";
 import { isCanonicalVersion } from "../base/version.ts";
 
-/** Largest index that is read. */
-const MAX_INDEX_BYTES = 4 << 20;
+/** Largest record or list of search results that is read. */
+const MAX_ANSWER_BYTES = 4 << 20;
+/** Most bytes of all indexes that are read from one registry by one command. */
+const MAX_ALL_INDEX_BYTES = 64 << 20;
 /** Maximum number of redirects followed for a request. */
 const MAX_REDIRECTS = 3;
+/** The first line of a kept record whose signature was good. */
+const VERIFIED = "verified";
 
-/** Options of the client of a registry. */
+/** A package that a search found. */
 interface FoundPackage {
   readonly name: string;
   readonly version: string;
@@ -55,6 +68,7 @@ export class RegistrySource implements Source {
   readonly #options: RegistryOptions;
   readonly #files: Files;
   readonly #known = new Map<string, Promise<readonly Release[] | undefined>>();
+  #indexBytes = 0;
 
   constructor(registry: string, options: RegistryOptions) {
     this.name = registry;
@@ -77,23 +91,34 @@ export class RegistrySource implements Source {
       if (kept === undefined) {
         throw fail("registry.offline", `${id} is not cached from ${this.name}, and --offline forbids looking it up`);
       }
-      return parseIndex(kept.bytes, id, url);
+      return this.#parseCounted(kept.bytes, id, url);
     }
     const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES, kept?.etag);
-    if (answer.status === 304 && kept !== undefined) return parseIndex(kept.bytes, id, url);
+    if (answer.status === 304 && kept !== undefined) return this.#parseCounted(kept.bytes, id, url);
     if (answer.status === 404) return undefined;
     if (answer.status !== 200) throw unexpected(url, answer);
-    const releases = parseIndex(answer.bytes, id, url);
-    if (kept !== undefined) this.#refuseRollback(id, kept.bytes, releases, url, path);
+    const releases = this.#parseCounted(answer.bytes, id, url);
+    if (kept !== undefined) await this.#refuseRollback(id, kept.bytes, releases, url);
     await this.#keep(path, answer);
     return releases;
   }
 
+  /** Parses an index; refuses what no graph of plugins needs: each index may name hundreds of further ones. */
+  #parseCounted(bytes: Uint8Array, id: string, url: string): Release[] {
+    this.#indexBytes += bytes.length;
+    if (this.#indexBytes > MAX_ALL_INDEX_BYTES) {
+      throw fail("registry.answer", `${this.name} answers with more than ${MAX_ALL_INDEX_BYTES} bytes of indexes`);
+    }
+    return parseIndex(bytes, id, url);
+  }
+
   /**
-   * Refuses an index that lacks a release seen before. Releases never vanish, so such an index is outdated or belongs
-   * to another registry.
+   * Refuses an index that lacks a release seen before, or offers other contents under its version. Releases neither
+   * vanish nor change, so such an index is outdated or belongs to another registry. Only releases whose signature was
+   * verified on this machine count, because an index is not signed: one that invents releases must not make those of
+   * the registry refused later.
    */
-  #refuseRollback(id: string, kept: Uint8Array, releases: readonly Release[], url: string, path: string): void {
+  async #refuseRollback(id: string, kept: Uint8Array, releases: readonly Release[], url: string): Promise<void> {
     let known: readonly Release[];
     try {
       known = parseIndex(kept, id, url);
@@ -101,34 +126,68 @@ export class RegistrySource implements Source {
       if (error instanceof ProjectError) return; // The cache is damaged; it is about to be replaced.
       throw error;
     }
-    const listed = new Set(releases.map(({ version }) => version));
-    const gone = known.find(({ version }) => !listed.has(version));
-    if (gone === undefined) return;
-    throw fail("registry.rollback", `${this.name} no longer lists ${id} ${gone.version}, which it listed before`, {
-      help: `an old index may have been replayed; if the registry was reset, delete ${path}`,
-    });
+    const listed = new Map(releases.map((release) => [release.version, release]));
+    for (const before of known) {
+      const now = listed.get(before.version);
+      if (now?.package === before.package && now.artifact.digest === before.artifact.digest) continue;
+      const path = this.#recordPath(before.package, before.version);
+      const record = await this.#readKept(path);
+      if (record?.etag !== VERIFIED) continue;
+      const help = `an old index may have been replayed; if the registry was reset, delete ${path}`;
+      if (now === undefined) {
+        throw fail(
+          "registry.rollback",
+          `${this.name} no longer lists ${id} ${before.version}, which it listed before`,
+          {
+            help,
+          },
+        );
+      }
+      const signed = artifactOf(record.bytes);
+      if (signed === undefined || signed === now.artifact.digest) continue;
+      throw fail(
+        "integrity.republished",
+        `${this.name} offers ${now.artifact.digest} as ${id} ${before.version}, for which it signed ${signed}`,
+        { help },
+      );
+    }
+  }
+
+  #recordPath(packageId: string, version: string): string {
+    return this.#keptPath("records", this.#recordUrl(packageId, version));
+  }
+
+  #recordUrl(packageId: string, version: string): string {
+    return `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
   }
 
   /**
    * The signed record of a release, as unchecked bytes; undefined when the registry has none. Records never change, so
-   * a cached one is used unless `fresh` is set.
+   * one that was verified before is used unless `fresh` is set.
    */
-  async record(packageId: string, version: string, fresh = false): Promise<Uint8Array | undefined> {
-    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
-    const path = this.#keptPath("records", url);
-    const kept = await this.#readKept(path);
-    if (kept !== undefined && !fresh) return kept.bytes;
+  async record(
+    packageId: string,
+    version: string,
+    fresh = false,
+  ): Promise<{ readonly bytes: Uint8Array; readonly isKept: boolean } | undefined> {
+    const kept = await this.#readKept(this.#recordPath(packageId, version));
+    if (kept?.etag === VERIFIED && !fresh) return { bytes: kept.bytes, isKept: true };
     if (this.#options.offline === true) {
       throw fail(
         "registry.offline",
         `the record of ${packageId} ${version} is not cached, and --offline forbids fetching it`,
       );
     }
-    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
+    const url = this.#recordUrl(packageId, version);
+    const answer = await this.#get(url, "application/json", MAX_ANSWER_BYTES);
     if (answer.status === 404) return undefined;
     if (answer.status !== 200) throw unexpected(url, answer);
-    await this.#keep(path, answer);
-    return answer.bytes;
+    return { bytes: answer.bytes, isKept: false };
+  }
+
+  /** Keeps a record whose signature has been verified. */
+  async keepRecord(packageId: string, version: string, bytes: Uint8Array): Promise<void> {
+    await this.#keep(this.#recordPath(packageId, version), { bytes, etag: VERIFIED });
   }
 
   /** The registry's signing keys, as unchecked bytes; undefined when it has none. */
@@ -149,7 +208,8 @@ export class RegistrySource implements Source {
       );
     }
     const url = `${this.name}/api/blobs/sha256/${digest.slice("sha256:".length)}`;
-    const answer = await this.#get(url, undefined, size);
+    // The size may come from a lockfile or an index of anyone.
+    const answer = await this.#get(url, undefined, Math.min(size, ARCHIVE_LIMITS.packedBytes));
     if (answer.status !== 200) throw unexpected(url, answer);
     return answer.bytes;
   }
@@ -164,10 +224,10 @@ export class RegistrySource implements Source {
         1 << 18,
       );
       if (answer.status !== 200) return [];
-      const body = JSON.parse(new TextDecoder().decode(answer.bytes)) as {
-        readonly providers?: readonly { readonly id?: unknown }[];
+      const { providers } = parsed(answer.bytes, this.name, PROVIDERS_SCHEMA) as unknown as {
+        readonly providers: readonly { readonly id: string }[];
       };
-      return (body.providers ?? []).map((p) => p.id).filter((id): id is string => typeof id === "string").slice(0, 10);
+      return providers.slice(0, 10).map(({ id }) => id);
     } catch {
       return [];
     }
@@ -179,19 +239,14 @@ export class RegistrySource implements Source {
       throw fail("registry.offline", "searching needs the network, and --offline forbids it");
     }
     const url = `${this.name}/api/packages?q=${encodeURIComponent(words.slice(0, 100))}&limit=50`;
-    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
+    const answer = await this.#get(url, "application/json", MAX_ANSWER_BYTES);
     if (answer.status !== 200) throw unexpected(url, answer);
-    const reading = readJson(answer.bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
-    const value = reading.ok ? reading.document.value : undefined;
-    if (!isObject(value) || !Array.isArray(value.packages)) {
-      throw fail("registry.answer", `${url} did not return a list`);
-    }
-    const packages = value.packages.filter(isObject).slice(0, 50).map((p) => ({
-      name: String(p.name ?? ""),
-      version: String(p.version ?? ""),
-      description: String(p.description ?? ""),
-    }));
-    return { packages, total: typeof value.total === "number" ? value.total : packages.length };
+    const found = parsed(answer.bytes, url, FOUND_SCHEMA, "list") as unknown as {
+      readonly packages: readonly FoundPackage[];
+      readonly total: number;
+    };
+    const packages = found.packages.map(({ name, version, description }) => ({ name, version, description }));
+    return { packages, total: found.total };
   }
 
   /** Reports an installation: once, within two seconds, failures ignored. True when it was counted. */
@@ -280,26 +335,21 @@ export class RegistrySource implements Source {
       const target = response.headers.get("location");
       if ([301, 302, 303, 307, 308].includes(response.status) && target !== null) {
         await response.body?.cancel();
-        const next = new URL(target, at);
-        if (next.origin !== new URL(url).origin) {
-          throw fail("registry.redirect", `${url} redirects to another host, ${quote(next.origin)}`, {
+        const next = URL.canParse(target, at) ? new URL(target, at) : undefined;
+        if (next?.origin !== new URL(url).origin) {
+          throw fail("registry.redirect", `${url} redirects to another host, ${quote(next?.origin ?? target)}`, {
             help: "use that registry's own address if you trust it",
           });
         }
         at = next.href;
         continue;
       }
-      if (
-        response.status === 200 && type !== undefined && !(response.headers.get("content-type") ?? "").startsWith(type)
-      ) {
+      const given = response.headers.get("content-type") ?? "no content type";
+      if (response.status === 200 && type !== undefined && given.split(";")[0].trim().toLowerCase() !== type) {
         await response.body?.cancel();
-        throw fail(
-          "registry.answer",
-          `${url} answers with ${quote(response.headers.get("content-type") ?? "no content type", 80)}, not ${type}`,
-          {
-            help: "is this address a plugin registry?",
-          },
-        );
+        throw fail("registry.answer", `${url} answers with ${quote(given, 80)}, not ${type}`, {
+          help: "is this address a plugin registry?",
+        });
       }
       const bytes = await readBody(response, maxBytes, url);
       const tag = response.headers.get("etag");
@@ -320,9 +370,10 @@ export class RegistrySource implements Source {
     return { etag: new TextDecoder().decode(bytes.subarray(0, end)), bytes: bytes.subarray(end + 1) };
   }
 
-  async #keep(path: string, answer: Answer): Promise<void> {
-    const etag = answer.etag ?? "";
-    if (etag.length > 400 || /[^\x20-\x7e]/.test(etag)) return;
+  async #keep(path: string, answer: Pick<Answer, "bytes" | "etag">): Promise<void> {
+    // An answer is kept whatever its ETag: it is the machine's memory of the releases that exist.
+    const given = answer.etag ?? "";
+    const etag = given.length > 400 || /[^\x20-\x7e]/.test(given) ? "" : given;
     const line = new TextEncoder().encode(`${etag}\n`);
     const bytes = new Uint8Array(line.length + answer.bytes.length);
     bytes.set(line);
@@ -428,16 +479,21 @@ function unexpected(url: string, answer: Answer): ProjectError {
   }, ...errors]);
 }
 
+/** The digest of the archive that a record is about; undefined for a damaged one. */
+function artifactOf(record: Uint8Array): string | undefined {
+  try {
+    const signed = JSON.parse(new TextDecoder().decode(record)) as {
+      readonly record: { readonly artifact: { readonly digest: string } };
+    };
+    return signed.record.artifact.digest;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Checks an index document and returns its releases. */
 export function parseIndex(bytes: Uint8Array, id: string, url: string): Release[] {
-  const reading = readJson(bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
-  if (!reading.ok) {
-    throw fail("registry.answer", `${url} returned an invalid index: ${reading.diagnostics[0]!.message}`);
-  }
-  const { value, duplicates } = reading.document;
-  const wrong = duplicates[0]?.message ?? walkSchema(value, INDEX_SCHEMA, { limit: 1 })[0]?.message;
-  if (wrong !== undefined) throw fail("registry.answer", `${url} returned an invalid index: ${wrong}`);
-  const index = value as unknown as {
+  const index = parsed(bytes, url, INDEX_SCHEMA, "index") as unknown as {
     readonly id: string;
     readonly package: string;
     readonly releases: readonly Release[];

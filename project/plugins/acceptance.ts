@@ -7,7 +7,7 @@
  */
 import { isAbsolute, join, normalize } from "node:path";
 import { describeScope } from "../definitions/authorities.ts";
-import { type Diagnostic, escapeHostile, ProjectError } from "../base/diagnostic.ts";
+import { type Diagnostic, escapeHostile, oneWord, ProjectError } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";
 import { isObject, type JsonObject } from "../base/json_read.ts";
 import { LOCK_FILE } from "../base/constants.ts";
@@ -16,13 +16,15 @@ import type { AuthorityHolder } from "../lockfile/held_authority.ts";
 /** The authority of a plugin: a heading, then one line per grant, provider and guest namespace. */
 export function holderLines(holder: AuthorityHolder): string[] {
   const { id, version, source, publisher, grants, reach, guest, world = [] } = holder;
-  const from = source.kind === "path" ? `the directory ${source.path}` : `${source.registry}, by ${publisher ?? "?"}`;
+  const from = source.kind === "path"
+    ? `the directory ${oneWord(source.path)}`
+    : `${source.registry}, by ${publisher ?? "?"}`;
   const lines = [
     `${id} ${version} from ${from}`,
     ...grantRows(grants).map((row) => `  ${row}`),
     ...world.map((row) => `  ${row}`),
     ...Object.keys(reach).sort().flatMap((provider) =>
-      grantRows(reach[provider]!).map((row) => `  through ${provider}: ${row}`)
+      grantRows(reach[provider]).map((row) => `  through ${provider}: ${row}`)
     ),
     ...(guest.length === 0 ? [] : [`  guests call it as ${guest.join(" and ")}`]),
   ];
@@ -31,9 +33,9 @@ export function holderLines(holder: AuthorityHolder): string[] {
 
 function grantRows(grants: { readonly [name: string]: JsonObject }): string[] {
   return Object.keys(grants).sort().map((name) => {
-    const scope = describeScope(grants[name]!);
-    const outside = outsideRoots(grants[name]!);
-    const warning = outside.length === 0 ? "" : ` (outside of the project: ${outside.join(" ")})`;
+    const scope = describeScope(grants[name]);
+    const outside = outsideRoots(grants[name]);
+    const warning = outside.length === 0 ? "" : ` (outside of the project: ${outside.map(oneWord).join(" ")})`;
     return `${name}${scope === "" ? "" : ` ${scope}`}${warning}`;
   });
 }
@@ -46,7 +48,7 @@ function outsideRoots({ roots }: JsonObject): string[] {
 
 /** The refusal without a terminal. */
 export function unaccepted(root: string, holders: readonly AuthorityHolder[], digest: Digest): ProjectError {
-  const names = holders.length === 1 ? holders[0]!.id : `${holders.length} plugins`;
+  const names = holders.length === 1 ? holders[0].id : `${holders.length} plugins`;
   const notes = holders.flatMap((holder): Diagnostic[] => {
     const [head, ...rows] = holderLines(holder);
     return rows.map((row) => ({ code: "trust.grant", severity: "note", message: `${head}:${row.slice(1)}` }));

@@ -144,11 +144,11 @@ Deno.test("authorities: every row is served; without a grant its import cannot b
     // Another authority, even all others together, does not help.
     const requests: { [name: string]: JsonObject } = {};
     for (const { name, scope } of AUTHORITIES) {
-      if (!row.authorities.includes(name) && name !== "host.code") requests[name] = SCOPES[scope]!;
+      if (!row.authorities.includes(name) && name !== "host.code") requests[name] = SCOPES[scope];
     }
     assert.equal(findingOf(() => withPlugins([{ ...plugin, requests }], "(module)", () => {})), "link.unlinked", name);
     for (const authority of row.authorities) {
-      const own = { [authority]: SCOPES[findAuthority(authority)!.scope]! };
+      const own = { [authority]: SCOPES[findAuthority(authority)!.scope] };
       const denied = { ...plugin, requests: own, optional: [authority], grants: {} };
       withPlugins([denied], guestOf(denied), ({ call }) => {
         const expected = row.type.results[0] === "i64" ? BigInt(row.denied) : row.denied;
@@ -166,7 +166,7 @@ Deno.test("authorities: every row is served; without a grant its import cannot b
 
 Deno.test("authorities: no other namespace exists, not even with every grant", () => {
   const requests: { [name: string]: JsonObject } = {};
-  for (const { name, scope } of AUTHORITIES) if (name !== "host.code") requests[name] = SCOPES[scope]!;
+  for (const { name, scope } of AUTHORITIES) if (name !== "host.code") requests[name] = SCOPES[scope];
   for (
     const item of [
       `"env" "memory" (memory 1)`,

@@ -7,6 +7,7 @@
 import { STATUS } from "../definitions/authorities.ts";
 import { checkRoom, readCells, writeCells } from "./value_cells.ts";
 import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
+import { inPieces } from "./system.ts";
 import { whenThere } from "./waiting.ts";
 
 /** Functions of `waft:caller@1`. */
@@ -16,13 +17,11 @@ export const callerFunctions: HostFunctionGroup = (node, grants) => {
     "memory-size": () => node.caller?.instance === undefined ? 0 : sizeOf(node),
     read: (from: bigint, to: number, length: number) => {
       const source = callerBytes(node, from, length);
-      node.memory.bytes(to, length).set(source);
-      return STATUS.ok;
+      return copy(source, node.memory.bytes(to, length));
     },
     write: (to: bigint, from: number, length: number) => {
       const target = callerBytes(node, to, length);
-      target.set(node.memory.bytes(from, length));
-      return STATUS.ok;
+      return copy(node.memory.bytes(from, length), target);
     },
     call: (nameAt: number, nameLength: number, args: number, count: number, results: number, room: number) => {
       const name = node.memory.text(nameAt, nameLength);
@@ -51,6 +50,15 @@ export const callerFunctions: HostFunctionGroup = (node, grants) => {
     },
   };
 };
+
+/** Copies all of `from`, from one memory to another, under the limits of the call. */
+function copy(from: Uint8Array, to: Uint8Array): number {
+  inPieces(from.length, (done, bytes) => {
+    to.set(from.subarray(done, done + bytes), done);
+    return bytes;
+  });
+  return STATUS.ok;
+}
 
 function sizeOf(node: PluginNode): number {
   try {

@@ -75,7 +75,7 @@ class PluginInstance implements GraphInstance {
   #own(name: string): string {
     const engineCall = ENGINE_CALLS.get(name);
     if (engineCall !== undefined) {
-      return [...this.#types.keys()].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0]!)) ??
+      return [...this.#types.keys()].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0])) ??
         "";
     }
     const at = name.lastIndexOf("#");
@@ -92,7 +92,7 @@ class PluginInstance implements GraphInstance {
 
   function(name: string): Callable {
     const [iface, label] = this.#own(name).split("#") as [string, string];
-    const call = (this.#instance.exports as { [name: string]: { [name: string]: Callable } })[iface]![label]!;
+    const call = (this.#instance.exports as { [name: string]: { [name: string]: Callable } })[iface][label];
     return this.#returnsResult(name) ? (...args) => asResult(() => call(...args)) : call;
   }
 

@@ -8,40 +8,19 @@
  * accepted. The project's protected files (protected_paths.ts) are never changed. Only the roots stay open between
  * calls.
  */
+import { Buffer } from "node:buffer";
 import { mkdirSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";
-import { currentHost } from "@waft/engine/internal/host/current";
-import { fileCalls } from "@waft/engine/internal/host/file_calls";
-import type { LinuxCalls } from "@waft/engine/internal/host/linux_calls";
-import { ERRNO, FILETYPE, openFlags } from "@waft/engine/internal/wasi/abi";
+import { ERRNO, FILETYPE } from "@waft/engine/internal/wasi/abi";
 import { PathGuard } from "@waft/engine/internal/wasi/path_guard";
-import { checked, PathResolver, type Place, WasiError } from "@waft/engine/internal/wasi/paths";
-import { Scratch } from "@waft/engine/internal/wasi/scratch";
+import { checked, type Place, WasiError } from "@waft/engine/internal/wasi/paths";
 import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/internal/wasi/status";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { isWithin } from "../base/system_path.ts";
 import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
-
-interface System {
-  readonly sys: LinuxCalls;
-  readonly scratch: Scratch;
-  readonly open: ReturnType<typeof openFlags>;
-  readonly resolver: PathResolver;
-}
-
-let shared: System | undefined;
-
-/** System calls and their buffers: one set for the process, since calls never overlap. */
-function system(): System {
-  if (shared !== undefined) return shared;
-  const host = currentHost();
-  const sys = fileCalls(host);
-  const scratch = new Scratch(host);
-  const open = openFlags(host.arch);
-  return shared = { sys, scratch, open, resolver: new PathResolver(sys, scratch, open) };
-}
+import { inPieces, pay, system } from "./system.ts";
 
 const STATUS_OF_ERRNO: ReadonlyMap<number, number> = new Map([
   [ERRNO.noent, STATUS.missing],
@@ -214,10 +193,15 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
       readable.at(memory.text(path, length), true, (place) => {
         const address = memory.address(at, room);
         const { sys, open } = system();
+        const from = offsetOf(offset);
         return onFile(
           place,
           open.RDONLY,
-          (fd) => again(() => sys("pread64", fd, address, room >>> 0, offsetOf(offset))),
+          (fd) =>
+            inPieces(
+              room >>> 0,
+              (done, bytes) => again(() => sys("pread64", fd, address + done, bytes, from + BigInt(done))),
+            ),
         );
       }),
     /** Writes the names, each with a zero byte after it, if all fit; returns the bytes they need. */
@@ -227,12 +211,7 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
         const size = names.reduce((sum, name) => sum + name.length + 1, 0);
         const to = memory.bytes(at, room);
         if (size > to.length) return size;
-        let end = 0;
-        for (const name of names) {
-          to.set(name, end);
-          to[end + name.length] = 0;
-          end += name.length + 1;
-        }
+        to.set(Buffer.from(names.map((name) => `${name}\0`).join(""), "latin1"));
         return size;
       }),
     /** Offset -1 appends. */
@@ -246,10 +225,14 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
           open.WRONLY | open.CREAT | (offset === -1n ? open.APPEND : 0),
           (fd) => {
             guard.checkContents(fd);
-            return again(() =>
-              offset === -1n
-                ? sys("write", fd, address, count >>> 0)
-                : sys("pwrite64", fd, address, count >>> 0, offsetOf(offset))
+            return inPieces(
+              count >>> 0,
+              (done, bytes) =>
+                again(() =>
+                  offset === -1n
+                    ? sys("write", fd, address + done, bytes)
+                    : sys("pwrite64", fd, address + done, bytes, offsetOf(offset) + BigInt(done))
+                ),
             );
           },
         );
@@ -304,28 +287,35 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
   };
 };
 
-/** Names in a directory, sorted by their bytes. */
-function namesIn(place: Place): Uint8Array[] {
+/** The price of comparing two names, as that of so many bytes moved; it is charged for many comparisons at once. */
+const COMPARISON_COST = 64;
+const COMPARISONS_PER_CHARGE = 256;
+
+/** Names in a directory, one character per byte, sorted. */
+function namesIn(place: Place): string[] {
   const { sys, scratch, open } = system();
   const flags = open.RDONLY | open.DIRECTORY | open.NOFOLLOW | open.CLOEXEC;
   const fd = checked(sys("openat", place.parent, scratch.path(place.name), flags));
   try {
     const { address, size, u8, buffer } = scratch.out;
     const view = new DataView(buffer);
-    const names: Uint8Array[] = [];
+    const names: string[] = [];
     for (;;) {
       const length = checked(sys("getdents64", fd, address, size));
       if (length === 0) break;
+      pay(length);
       for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
         let end = at + 19;
         while (u8[end] !== 0) end++;
-        const name = u8.slice(at + 19, end);
-        const dots = name.every((byte) => byte === 46) && name.length < 3;
-        if (!dots) names.push(name);
+        const name = Buffer.from(buffer, u8.byteOffset + at + 19, end - at - 19).toString("latin1");
+        if (name !== "." && name !== "..") names.push(name);
       }
     }
-    const text = new TextDecoder("latin1");
-    return names.sort((a, b) => text.decode(a) < text.decode(b) ? -1 : 1);
+    let compared = 0;
+    return names.sort((a, b) => {
+      if (++compared % COMPARISONS_PER_CHARGE === 0) pay(COMPARISONS_PER_CHARGE * COMPARISON_COST);
+      return a < b ? -1 : 1;
+    });
   } finally {
     sys("close", fd);
   }

@@ -52,8 +52,8 @@ export function hostImports(node: PluginNode): Map<string, HostImport> {
   for (const { module, name, target } of node.plugin.links) {
     if (target.kind !== "host" && target.kind !== "self") continue;
     let topic = made.get(module);
-    if (topic === undefined) made.set(module, topic = GROUPS[module]!(node, grants.get(module)!));
-    imports.set(`${module} ${name}`, guarded(topic[name]!, module, name));
+    if (topic === undefined) made.set(module, topic = GROUPS[module](node, grants.get(module)!));
+    imports.set(`${module} ${name}`, guarded(topic[name], module, name));
   }
   return imports;
 }

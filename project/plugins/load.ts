@@ -154,9 +154,9 @@ async function loadPlugin(
   id: string,
   diagnostics: Diagnostic[],
 ): Promise<LoadedPlugin> {
-  const plugin = lock.plugins[id]!;
+  const plugin = lock.plugins[id];
   const { definition } = plugin;
-  const pack = lock.packages[plugin.package]!;
+  const pack = lock.packages[plugin.package];
   const release: Release = {
     id,
     version: pack.version,

@@ -55,7 +55,7 @@ function loadTest(name: string, work: (t: Setting) => Promise<void>, decider: De
             return "ok";
           } catch (error) {
             assert.ok(error instanceof ProjectError, String(error));
-            return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+            return `${error.diagnostics[0].code} ${error.exitCode}`;
           }
         },
       });
@@ -74,7 +74,7 @@ loadTest(
     };
     const loaded = await load({ offline: true });
     assert.deepEqual(loaded.plugins.map((p) => p.id), [CODEC, KV]);
-    const kv = loaded.plugins[1]!;
+    const kv = loaded.plugins[1];
     assert.deepEqual(kv.bytes, KV_WASM);
     assert.deepEqual(kv.links.map((l) => `${l.module} ${l.name} ${l.target.kind}`), [
       "waft:caller@1 read host",
@@ -84,7 +84,7 @@ loadTest(
       "github.com/acme/contracts/codec@1 encode provider",
     ]);
     assert.equal(new TextDecoder().decode(kv.config), '{"maxEntries":10}');
-    assert.deepEqual([kv.maxMemoryPages, loaded.plugins[0]!.maxMemoryPages], [256, 1024]);
+    assert.deepEqual([kv.maxMemoryPages, loaded.plugins[0].maxMemoryPages], [256, 1024]);
     assert.deepEqual(loaded.guest.map((g) => `${g.module} ${g.name}`), [
       "acme_kv get",
       "github.com/acme/contracts/kv@1 get",
@@ -93,7 +93,7 @@ loadTest(
 );
 
 loadTest("a denied optional authority is a stub, a denied required one refuses", async ({ load }) => {
-  const kv = (await load()).plugins[1]!;
+  const kv = (await load()).plugins[1];
   assert.deepEqual(kv.links.find((l) => l.name === "now")!.target, {
     kind: "denied",
     status: -3,

@@ -6,12 +6,17 @@
  * `waft:clock-monotonic@1`, `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution,
  * streams by name.
  */
-import { readSync, writeSync } from "node:fs";
+import { ERRNO } from "@waft/engine/internal/wasi/abi";
+import { WasiError } from "@waft/engine/internal/wasi/paths";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { type HostFunctionGroup, StatusError } from "./node.ts";
+import { pay, readStream, writeStream } from "./system.ts";
 
-const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const encode = (text: string): Uint8Array => {
+  pay(text.length);
+  return new TextEncoder().encode(text);
+};
 
 /** Functions of `waft:guest@1`: the guest's own arguments and environment, never those of the process. */
 export const guestFunctions: HostFunctionGroup = (node, grants) => {
@@ -75,6 +80,7 @@ export const randomFunctions: HostFunctionGroup = (node) => ({
     const chunk = new Uint8Array(Math.min(bytes.length, 65536));
     for (let done = 0; done < bytes.length; done += chunk.length) {
       const part = chunk.subarray(0, bytes.length - done);
+      pay(part.length);
       crypto.getRandomValues(part);
       bytes.set(part, done);
     }
@@ -92,30 +98,25 @@ export const stdioFunctions: HostFunctionGroup = (node, grants) => {
   return {
     read: (at: number, room: number) => {
       if (!streams.has("stdin")) throw new StatusError(STATUS.denied);
-      const to = node.memory.bytes(at, room);
-      const buffer = new Uint8Array(Math.min(to.length, MAX_TRANSFER));
-      const count = transfer(() => readSync(stdio[0], buffer));
-      to.set(buffer.subarray(0, count));
-      return count;
+      const address = node.memory.address(at, room);
+      return transfer(() => readStream(stdio[0], address, Math.min(room >>> 0, MAX_TRANSFER)));
     },
     write: (stream: number, at: number, length: number) => {
       const name = ["stdin", "stdout", "stderr"][stream >>> 0];
       if (name === undefined || stream === 0) throw new StatusError(STATUS.invalid);
       if (!streams.has(name)) throw new StatusError(STATUS.denied);
-      // A copy, because the memory may be released while the runtime still writes its bytes.
-      const bytes = node.memory.bytes(at, length).slice(0, MAX_TRANSFER);
-      return transfer(() => writeSync(stdio[stream === 1 ? 1 : 2], bytes));
+      const address = node.memory.address(at, length);
+      return transfer(() => writeStream(stdio[stream === 1 ? 1 : 2], address, Math.min(length >>> 0, MAX_TRANSFER)));
     },
   };
 };
 
+/** Runs a transfer; failures of the system become statuses. */
 function transfer(move: () => number): number {
   try {
     return move();
   } catch (error) {
-    const code = (error as { readonly code?: unknown }).code;
-    if (code === "EOF") return 0;
-    if (code === "EPIPE") throw new StatusError(STATUS.closed);
-    throw new StatusError(STATUS.failed);
+    if (!(error instanceof WasiError)) throw error;
+    throw new StatusError(error.errno === ERRNO.pipe ? STATUS.closed : STATUS.failed);
   }
 }

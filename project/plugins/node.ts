@@ -13,6 +13,7 @@ import type { JsonObject } from "../base/json_read.ts";
 import type { PluginServices } from "./component_part.ts";
 import type { LoadedPlugin } from "./loaded.ts";
 import type { CallerSlot } from "./caller_slot.ts";
+import { pay } from "./system.ts";
 
 /** Maximum elements of all tables of a plugin together. */
 export const MAX_TABLE_ELEMENTS = 1_000_000;
@@ -88,6 +89,7 @@ export class PluginMemory {
   fill(at: number, room: number, from: Uint8Array): number {
     const to = this.bytes(at, room);
     const count = Math.min(to.length, from.length);
+    pay(count);
     to.set(from.subarray(0, count));
     return count;
   }

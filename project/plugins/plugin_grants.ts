@@ -68,7 +68,7 @@ interface GrantedPlugin {
 export function effectiveGrants(plugin: GrantedPlugin, policyDeny: readonly string[]): { [name: string]: JsonObject } {
   const grants = Object.create(null) as { [name: string]: JsonObject };
   for (const name of Object.keys(plugin.grants)) {
-    if (!policyDeny.includes(name) && findAuthority(name) !== undefined) grants[name] = plugin.grants[name]!;
+    if (!policyDeny.includes(name) && findAuthority(name) !== undefined) grants[name] = plugin.grants[name];
   }
   return grants;
 }
@@ -190,7 +190,7 @@ function targetOf(
     if (item.type === undefined || !sameType(item.type, expected)) return `its type is not ${formatType(expected)}`;
     const name = `${item.module}#${item.name}`;
     if (many) return { kind: "providers", ordinals: providers, export: name };
-    if (providers.length === 1) return { kind: "provider", provider: providers[0]!, export: name };
+    if (providers.length === 1) return { kind: "provider", provider: providers[0], export: name };
     return contract.mode === "optional"
       ? { kind: "denied", status: 3, reason: "no provider is bound" }
       : "no provider is bound";
@@ -223,7 +223,7 @@ export function guestLinks(
 ): GuestLink[] {
   const links: GuestLink[] = [];
   for (const namespace of Object.keys(bindings).sort()) {
-    const provider = bindings[namespace]!;
+    const provider = bindings[namespace];
     const plugin = plugins[provider];
     if (plugin === undefined) continue;
     const grants = effectiveGrants(plugin, policyDeny);

@@ -79,7 +79,7 @@ const SCOPES: {
     malformed: [{ maxInstances: 1 }, { maxInstances: -1, maxMemoryBytes: 1 }],
   },
 };
-const requestOf = (name: string): JsonObject => SCOPES[findAuthority(name)!.scope]!.request;
+const requestOf = (name: string): JsonObject => SCOPES[findAuthority(name)!.scope].request;
 
 function plugin(
   authorities: readonly string[],
@@ -115,7 +115,7 @@ for (const authority of AUTHORITIES) {
       const item = importOf(f.namespace, f.name, f.type);
       const { links, diagnostics } = linkPlugin(plugin([authority.name], [authority.name], "required"), [item]);
       assert.deepEqual(diagnostics, []);
-      assert.deepEqual(JSON.parse(JSON.stringify(links[0]!.target)), {
+      assert.deepEqual(JSON.parse(JSON.stringify(links[0].target)), {
         kind: "host",
         grants: { [authority.name]: JSON.parse(JSON.stringify(fullGrant(authority.scope, requestOf(authority.name)))) },
       });
@@ -126,7 +126,7 @@ for (const authority of AUTHORITIES) {
       // Requested as required but not granted: no link. As optional: the stub with its documented status.
       assert.equal(linkPlugin(plugin([authority.name], [], "required"), [item]).diagnostics.length, 1);
       const stub = linkPlugin(plugin([authority.name], [], "optional", [authority.name]), [item]);
-      assert.deepEqual([stub.links[0]!.target.kind, stub.diagnostics.length], ["denied", 0]);
+      assert.deepEqual([stub.links[0].target.kind, stub.diagnostics.length], ["denied", 0]);
       // Policy takes it away again.
       assert.equal(
         linkPlugin(plugin([authority.name], [authority.name], "required"), [item], [authority.name]).links.length,
@@ -150,7 +150,7 @@ for (const authority of AUTHORITIES) {
   });
 
   Deno.test(`scope of ${authority.name}: a grant lies within its request`, () => {
-    const { request, narrower, wider, malformed } = SCOPES[authority.scope]!;
+    const { request, narrower, wider, malformed } = SCOPES[authority.scope];
     const kind = authority.scope;
     const shape = (grant: JsonObject): number => walkSchema(grant, scopeSchema(kind, "grant")).length;
     assert.deepEqual(walkSchema(request, scopeSchema(kind, "request")), []);
@@ -174,7 +174,7 @@ Deno.test("link table: the plugin's own namespace is always there; env, wasi and
   const all = AUTHORITIES.map((a) => a.name).filter((n) => n !== "host.code");
   for (const f of HOST_FUNCTIONS.values()) {
     if (f.authorities.length > 0) continue;
-    assert.deepEqual(linkPlugin(plugin([], [], "required"), [importOf(f.namespace, f.name, f.type)]).links[0]!.target, {
+    assert.deepEqual(linkPlugin(plugin([], [], "required"), [importOf(f.namespace, f.name, f.type)]).links[0].target, {
       kind: "self",
     });
   }
@@ -201,7 +201,7 @@ Deno.test("link table: the plugin's own namespace is always there; env, wasi and
 Deno.test("link table: the caller's memory needs both grants", () => {
   const item: ModuleImport = { module: "waft:caller@1", name: "memory", kind: "memory" };
   const both = ["caller.memory.read", "caller.memory.write"];
-  assert.deepEqual(linkPlugin(plugin(both, both, "required"), [item]).links[0]!.target, { kind: "caller-memory" });
+  assert.deepEqual(linkPlugin(plugin(both, both, "required"), [item]).links[0].target, { kind: "caller-memory" });
   for (const one of both) assert.equal(linkPlugin(plugin(both, [one], "required"), [item]).links.length, 0);
 });
 
@@ -213,22 +213,22 @@ Deno.test("link table: contracts are linked by bindings, by mode", () => {
     denied: [],
     bindings: { "a.b/c@2": providers },
   });
-  const f = importOf("a.b/c@2", "f", functions[0]!);
+  const f = importOf("a.b/c@2", "f", functions[0]);
   const many = importOf("a.b/c@2", "f", { params: ["i32", "i32"], results: ["i64"] });
   const count = importOf("a.b/c@2", "#count", { params: [], results: ["i32"] });
-  assert.deepEqual(linkPlugin(make("required", ["a.b/x"]), [f]).links[0]!.target, {
+  assert.deepEqual(linkPlugin(make("required", ["a.b/x"]), [f]).links[0].target, {
     kind: "provider",
     provider: "a.b/x",
     export: "a.b/c@2#f",
   });
   assert.equal(linkPlugin(make("required", []), [f]).links.length, 0);
-  assert.equal(linkPlugin(make("optional", []), [f]).links[0]!.target.kind, "denied");
+  assert.equal(linkPlugin(make("optional", []), [f]).links[0].target.kind, "denied");
   assert.deepEqual(linkPlugin(make("many", ["a.b/z", "a.b/x"]), [many, count]).links.map((l) => l.target), [
     { kind: "providers", ordinals: ["a.b/x", "a.b/z"], export: "a.b/c@2#f" },
     { kind: "count", value: 2 },
   ]);
   assert.equal(linkPlugin(make("many", ["a.b/x"]), [f]).links.length, 0);
-  assert.equal(linkPlugin(make("required", ["a.b/x"]), [importOf("a.b/c@2", "g", functions[0]!)]).links.length, 0);
+  assert.equal(linkPlugin(make("required", ["a.b/x"]), [importOf("a.b/c@2", "g", functions[0])]).links.length, 0);
 });
 
 Deno.test("guest links: contract namespaces, and legacy ones only with import.define", () => {

@@ -124,7 +124,7 @@ async function receive({ handle, count }: SocketRequest): Promise<number> {
   }
   let done = 0;
   while (done < count && chunks.length > 0) {
-    const chunk = chunks[0]!;
+    const chunk = chunks[0];
     const part = chunk.subarray(0, count - done);
     bytes.set(part, done);
     done += part.length;
@@ -161,7 +161,7 @@ const OPERATIONS: { readonly [name: string]: (request: SocketRequest) => number 
 parentPort!.on("message", async (request: SocketRequest) => {
   let result: number;
   try {
-    result = await OPERATIONS[request.operation]!(request);
+    result = await OPERATIONS[request.operation](request);
   } catch {
     result = -STATUS_OF.failed;
   }

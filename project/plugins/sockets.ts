@@ -2,14 +2,17 @@
  * `waft:net@1`: TCP and TLS connections to granted hosts, and listeners on granted addresses.
  *
  * Input: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Output: its functions,
- * which return promises in asynchronous calls and block in others: a separate thread holds the sockets
- * (socket_worker.ts). Handles belong to one plugin of one graph; every wait is bounded. The system's resolver maps a
- * granted name to an address; as with any list of host names, the address itself is not checked.
+ * which return promises in asynchronous calls and block in others, until the deadline of the call: a separate thread
+ * holds the sockets (socket_worker.ts), and ends with a wait that the deadline has cut. Handles belong to one plugin of
+ * one graph; every wait is bounded. The system's resolver maps a granted name to an address; as with any list of host
+ * names, the address itself is not checked.
  */
 import { Worker } from "node:worker_threads";
+import { callDeadline, callIsOver, interruptedCall } from "@waft/engine/internal/runtime/host_limits";
 import { STATUS } from "../definitions/authorities.ts";
 import { type HostFunctionGroup, StatusError } from "./node.ts";
 import type { SocketRequest, SocketShare } from "./socket_wire.ts";
+import { pay } from "./system.ts";
 import { whenThere } from "./waiting.ts";
 
 /** Timeout of an operation, in milliseconds. */
@@ -56,8 +59,10 @@ class SocketThread {
     Atomics.store(cells, 0, 0);
     this.#worker.postMessage({ host: "", port: 0, handle: 0, count: 0, ...more, operation, byMessage: mayWait });
     if (mayWait) return this.#answered();
-    if (Atomics.wait(cells, 0, 0, TIMEOUT + GRACE) === "timed-out") {
+    const most = Math.min(TIMEOUT + GRACE, Math.max(0, callDeadline() - performance.now()));
+    if (Atomics.wait(cells, 0, 0, most) === "timed-out") {
       this.end();
+      if (callIsOver()) throw interruptedCall();
       throw new StatusError(STATUS.failed);
     }
     return checked(Atomics.load(cells, 1));
@@ -145,6 +150,7 @@ export const socketFunctions: HostFunctionGroup = (node, grants) => {
     send: (handle: number, at: number, length: number) => {
       const socket = own(handle);
       const bytes = node.memory.bytes(at, length).subarray(0, MAX_TRANSFER);
+      pay(bytes.length);
       open().data.set(bytes);
       return ask("send", { handle: socket, count: bytes.length });
     },
@@ -154,6 +160,7 @@ export const socketFunctions: HostFunctionGroup = (node, grants) => {
       const { data } = open();
       return whenThere(ask("receive", { handle: socket, count: Math.min(to.length, MAX_TRANSFER) }), (count) => {
         to.set(data.subarray(0, count));
+        pay(count);
         return count;
       });
     },

@@ -2,8 +2,9 @@
  * Downloads from a release site: the index, and artifacts of any size.
  *
  * Input: a site's address, trusted keys. Output: a verified index, or the path of a file with the size and SHA-256 that
- * the index gives. Redirects stay on the site; every answer is bounded in size, every pause in time. An interrupted
- * download is kept under its digest and continued by the next attempt; a file with the wrong content is deleted.
+ * the index gives. Redirects stay on the site; every answer is bounded in size, and must not be slower than some
+ * hundred bytes a second. An interrupted download is kept under its digest and continued by the next attempt; a file
+ * with the wrong content is deleted.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -36,7 +37,7 @@ export interface ReleaseSite {
   readonly paths: MachinePaths;
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
-  /** Longest pause between two pieces of an answer. */
+  /** The time that an answer has to begin, and then for each {@link LEAST_BYTES} of it. */
   readonly idleMs?: number;
   /** Told how far a download is. */
   readonly onProgress?: (done: number, total: number) => void;
@@ -44,6 +45,8 @@ export interface ReleaseSite {
 
 const MAX_REDIRECTS = 3;
 const ATTEMPTS = 3;
+/** The bytes that prolong a transfer: a site that sends single bytes must not hold a command for ever. */
+const LEAST_BYTES = 8 << 10;
 
 /** A release site's address in canonical form. */
 export function checkReleaseBase(text: string): string {
@@ -73,9 +76,9 @@ async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: num
 }
 
 /** Replaces a file of ours as a whole. */
-export async function replaceFile(path: string, text: string, mode = 0o644): Promise<void> {
+export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: OWN_DIRECTORY_MODE });
-  await replaceWhole(DISK, path, new TextEncoder().encode(text), mode);
+  await replaceWhole(DISK, path, typeof content === "string" ? new TextEncoder().encode(content) : content, mode);
 }
 
 /** Fetches and checks the index: signature, form, freshness; remembers its sequence. */
@@ -157,9 +160,14 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
           response,
           async *body() {
             if (body === null) return;
+            let since = 0;
             try {
               for await (const chunk of body) {
-                again();
+                since += chunk.length;
+                if (since >= LEAST_BYTES) {
+                  again();
+                  since = 0;
+                }
                 yield chunk;
               }
             } catch (error) {
@@ -173,8 +181,8 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
         };
       }
       await response.body?.cancel();
-      const next = URL.parse(target, at);
-      if (next === null || next.origin !== new URL(url).origin) {
+      const next = URL.canParse(target, at) ? new URL(target, at) : undefined;
+      if (next?.origin !== new URL(url).origin) {
         throw fail("release.redirect", `${url} redirects to another host, ${quote(next?.origin ?? target)}`, {
           help: "nothing was installed; pass that site with --base if you trust it",
         });

@@ -216,28 +216,29 @@ export function requireFresh(index: ReleaseIndex, now: number, seen: number | un
 
 /** The version that a target means: a channel, or an exact version. */
 export function versionOfTarget(index: ReleaseIndex, target: string): string {
+  const version = namedBy(index, target);
+  const { yanked } = index.releases[version];
+  if (yanked !== undefined) throw fail("release.unknown", `${version} was withdrawn: ${quote(yanked, 300)}`);
+  return version;
+}
+
+function namedBy(index: ReleaseIndex, target: string): string {
   const channel = target === "official" || target === "stable" ? "latest" : target;
   if (channel === "canary" || channel === "nightly" || channel === "latest") {
     const version = index.channels[channel];
     if (version === undefined) throw fail("release.unknown", `there is no ${target} release yet`);
     return version;
   }
-  if (!Object.hasOwn(index.releases, target)) {
-    const some = Object.keys(index.releases).slice(-5).join(", ");
-    throw fail("release.unknown", `there is no release ${quote(target)}`, {
-      help: some === "" ? "there are no releases yet" : `releases: ${some}; or canary, nightly, latest`,
-    });
-  }
-  const { yanked } = index.releases[target]!;
-  if (yanked !== undefined) {
-    throw fail("release.unknown", `${target} was withdrawn: ${quote(yanked, 300)}`);
-  }
-  return target;
+  if (Object.hasOwn(index.releases, target)) return target;
+  const some = Object.keys(index.releases).slice(-5).join(", ");
+  throw fail("release.unknown", `there is no release ${quote(target)}`, {
+    help: some === "" ? "there are no releases yet" : `releases: ${some}; or canary, nightly, latest`,
+  });
 }
 
 /** The artifact for a machine. */
 export function artifactFor(index: ReleaseIndex, version: string, platform: string, libc?: string): ReleaseArtifact {
-  const { artifacts } = index.releases[version]!;
+  const { artifacts } = index.releases[version];
   const found = artifacts.find((a) =>
     a.kind === "bundle" && a.platform === platform && (a.libc === undefined || libc === undefined || a.libc === libc)
   );

@@ -67,7 +67,7 @@ function code(work: () => unknown): string {
     work();
   } catch (error) {
     assert.ok(error instanceof ProjectError, String(error));
-    return error.diagnostics[0]!.code;
+    return error.diagnostics[0].code;
   }
   return "nothing thrown";
 }
@@ -87,7 +87,7 @@ Deno.test("release index: signatures by a threshold of trusted keys, over the ve
   const stolenName = JSON.parse(new TextDecoder().decode(signatures(bytes, STRANGER))) as {
     signatures: { keyId: string }[];
   };
-  stolenName.signatures[0]!.keyId = keyIdOf(A.publicKey)!;
+  stolenName.signatures[0].keyId = keyIdOf(A.publicKey)!;
   assert.equal(refused(utf8(JSON.stringify(stolenName)), one), "signature.index");
   assert.match(refused(utf8("<html>"), one), /^signature\./);
   assert.match(refused(utf8(""), one), /^signature\./);
@@ -96,14 +96,14 @@ Deno.test("release index: signatures by a threshold of trusted keys, over the ve
 
 Deno.test("release index: hostile contents are refused", () => {
   const variants: [string, (index: typeof INDEX) => void][] = [
-    ["another site", (i) => i.releases["0.1.0"]!.artifacts[0]!.url = "https://evil.example/x.tar.gz"],
-    ["traversal", (i) => i.releases["0.1.0"]!.artifacts[0]!.url = "releases/../x.tar.gz"],
-    ["another release's file", (i) => i.releases["0.1.0"]!.artifacts[0]!.url = "releases/0.0.9/x.tar.gz"],
-    ["size 0", (i) => i.releases["0.1.0"]!.artifacts[0]!.size = 0],
-    ["huge size", (i) => i.releases["0.1.0"]!.artifacts[0]!.size = 1e15],
-    ["bad hash", (i) => i.releases["0.1.0"]!.artifacts[0]!.sha256 = "g".repeat(64)],
-    ["bad version", (i) => i.releases["../../x"] = i.releases["0.1.0"]!],
-    ["version with v", (i) => i.releases["v1.0.0"] = i.releases["0.1.0"]!],
+    ["another site", (i) => i.releases["0.1.0"].artifacts[0].url = "https://evil.example/x.tar.gz"],
+    ["traversal", (i) => i.releases["0.1.0"].artifacts[0].url = "releases/../x.tar.gz"],
+    ["another release's file", (i) => i.releases["0.1.0"].artifacts[0].url = "releases/0.0.9/x.tar.gz"],
+    ["size 0", (i) => i.releases["0.1.0"].artifacts[0].size = 0],
+    ["huge size", (i) => i.releases["0.1.0"].artifacts[0].size = 1e15],
+    ["bad hash", (i) => i.releases["0.1.0"].artifacts[0].sha256 = "g".repeat(64)],
+    ["bad version", (i) => i.releases["../../x"] = i.releases["0.1.0"]],
+    ["version with v", (i) => i.releases["v1.0.0"] = i.releases["0.1.0"]],
     ["dangling channel", (i) => i.channels.latest = "9.9.9"],
     ["fractional sequence", (i) => i.sequence = 1.5],
     ["bad time", (i) => i.expires = "tomorrow"],

@@ -77,8 +77,8 @@ export class FrameReader {
     this.#length -= count;
     let whole = 0;
     let left = count;
-    while (whole < this.#chunks.length && left >= this.#chunks[whole]!.length) left -= this.#chunks[whole++]!.length;
+    while (whole < this.#chunks.length && left >= this.#chunks[whole].length) left -= this.#chunks[whole++].length;
     this.#chunks.splice(0, whole);
-    if (left > 0) this.#chunks[0] = this.#chunks[0]!.subarray(left);
+    if (left > 0) this.#chunks[0] = this.#chunks[0].subarray(left);
   }
 }

@@ -253,7 +253,7 @@ export async function deletePrefix(call: Call): Promise<Response> {
  */
 async function requireDomain(call: Call, prefix: string, identity: Identity): Promise<string | undefined> {
   const { database, domains } = call.services;
-  const host = prefix.split("/")[0]!;
+  const host = prefix.split("/")[0];
   const how = `add the TXT record _waft.${host} with waft-account=${identity.accountName}`;
   if (prefix !== host) throw new Problem("owner.prefix", `a DNS record proves the ownership of a whole host: ${how}`);
   const names = (account: string): Promise<boolean> =>

@@ -17,7 +17,6 @@ import {
   keyTypes,
   listPackages,
   type ListQuery,
-  listVersions,
   type PackageSummary,
   type Sort,
   SORTS,
@@ -96,8 +95,8 @@ export async function requirePackage(call: Call): Promise<{ id: string; summary:
 export async function getPackage(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { id, summary } = await requirePackage(call);
-  const { database } = call.services;
-  const versions = await listVersions(database, id);
+  const { database, lists } = call.services;
+  const versions = await lists.versions(id);
   const shown = summary.version === "" ? newestOf(versions.map((v) => v.version))! : summary.version;
   const release = (await findRelease(database, id, shown))!;
   const { metadata } = release;
@@ -120,7 +119,7 @@ export async function getPackage(call: Call): Promise<Response> {
 export async function getVersions(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { id } = await requirePackage(call);
-  const versions = await listVersions(call.services.database, id);
+  const versions = await call.services.lists.versions(id);
   return jsonAnswer(call.request, {
     name: id,
     versions: versions.map((v) => ({ ...v, yanked: v.yanked ?? null })),

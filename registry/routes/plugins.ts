@@ -2,14 +2,14 @@
  * `/api/plugins`, `/api/contracts`, `/api/blobs`, `/api/keys`: the data for resolving and fetching.
  */
 import { isPluginId } from "../../project/base/grammar.ts";
-import { CACHE, isUnchanged, jsonAnswer, rangeOf } from "../answer.ts";
+import { CACHE, isUnchanged, jsonAnswer, rangeOf, textAnswer } from "../answer.ts";
 import { readJsonBody } from "../body.ts";
 import { idOfSegment } from "../names.ts";
 import { Problem } from "../problem.ts";
 import { type Call, idParam, knownQuery } from "../services.ts";
 import { blobSize, readBlob } from "../store/blobs.ts";
 import { listKeys } from "../store/keys.ts";
-import { findPackage, isoTime, listProviders, type PluginIndex, pluginIndex } from "../store/packages.ts";
+import { isoTime, listProviders } from "../store/packages.ts";
 
 const MAX_BATCH = 64;
 
@@ -17,9 +17,9 @@ const MAX_BATCH = 64;
 export async function getPluginIndex(call: Call): Promise<Response> {
   knownQuery(call, []);
   const id = idParam(call, "id");
-  const index = await visibleIndex(call, id);
+  const index = await call.services.lists.index(id);
   if (index === undefined) throw new Problem("package.unknown", `this registry has no plugin ${id}`);
-  return jsonAnswer(call.request, index, { cache: "short" });
+  return textAnswer(call.request, index, { type: "application/json", cache: "short" });
 }
 
 /** `POST /api/plugins/index`: up to 64 indexes; null for unknown ids. */
@@ -39,15 +39,10 @@ export async function postPluginIndexes(call: Call): Promise<Response> {
       errors: [{ pointer: "/ids", detail: "an array of ids such as github.com/acme/kv" }],
     });
   }
-  const indexes: (PluginIndex | null)[] = [];
-  for (const id of ids as string[]) indexes.push(await visibleIndex(call, id) ?? null);
-  return jsonAnswer(call.request, { schemaVersion: 1, indexes }, { cache: "never" });
-}
-
-async function visibleIndex(call: Call, id: string): Promise<PluginIndex | undefined> {
-  const index = await pluginIndex(call.services.database, id);
-  if (index === undefined) return undefined;
-  return (await findPackage(call.services.database, index.package))?.held === true ? undefined : index;
+  const indexes: string[] = [];
+  for (const id of ids as string[]) indexes.push(await call.services.lists.index(id) ?? "null");
+  const text = `{"schemaVersion":1,"indexes":[${indexes.join(",")}]}`;
+  return textAnswer(call.request, text, { type: "application/json", cache: "never" });
 }
 
 /** `GET /api/contracts/{contract}/providers`, where a contract is `<id>@<major>`. */

@@ -1,11 +1,12 @@
 /**
  * Publishing and yanking.
  *
- * In: an archive and a token. Out: a signed release, or findings. Order: authenticate, authorize, verify the digest,
- * check the archive, resolve its requirements, store it. The owner of the longest prefix that covers an id may publish
- * and yank it. An answer 201 is final: the release is committed.
+ * In: an archive and a token. Out: a signed release, or findings. Order: authenticate, authorize, refuse versions that
+ * exist and accounts at their limit, verify the digest, check the archive, resolve its requirements, store it. The
+ * owner of the longest prefix that covers an id may publish and yank it. An answer 201 is final: the release is
+ * committed.
  */
-import { createHash } from "node:crypto";
+import { Buffer } from "node:buffer";
 import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
 import { jsonAnswer } from "../answer.ts";
 import { mediaType, readBody, readJsonBody, textField } from "../body.ts";
@@ -14,10 +15,18 @@ import { findingsOf, Problem } from "../problem.ts";
 import type { CheckResult } from "../publish/check.ts";
 import { type Call, idParam, knownQuery, versionParam } from "../services.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
+import { MAX_RELEASES } from "../../project/packages/source.ts";
 import { signRecord } from "../signing.ts";
 import { lockOwner, type OwnedPrefix, ownerOf } from "../store/accounts.ts";
-import { findRelease, isoTime, publishedReleases } from "../store/packages.ts";
-import { type PublishOutcome, publishRelease, unyankRelease, yankRelease } from "../store/releases.ts";
+import { findRelease, isoTime } from "../store/packages.ts";
+import {
+  foreseenOutcome,
+  type PublishLimits,
+  type PublishOutcome,
+  publishRelease,
+  unyankRelease,
+  yankRelease,
+} from "../store/releases.ts";
 import type { Writes } from "../store/database.ts";
 import { authenticate, type Identity, requireScope, writesOf } from "../tokens.ts";
 import { requirePackage } from "./packages.ts";
@@ -26,7 +35,7 @@ import { requirePackage } from "./packages.ts";
 export async function putVersion(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { services, request } = call;
-  const { database, settings, signingKey } = services;
+  const { database, settings } = services;
   const id = idParam(call);
   const version = versionParam(call);
   const identity = await identify(call);
@@ -39,27 +48,51 @@ export async function putVersion(call: Call): Promise<Response> {
   if (!["application/gzip", "application/x-gzip"].includes(mediaType(request))) {
     throw new Problem("request.type", "the body must be an archive, application/gzip");
   }
-  const promised = contentDigest(request.headers.get("content-digest"));
+  const artifact = contentDigest(request.headers.get("content-digest"));
+  const of = { package: id, version, account: identity.account, artifact };
+  const limits = { perHour: settings.publishPerHour, perDay: settings.publishPerDay, perPlugin: MAX_RELEASES };
+  const foreseen = await foreseenOutcome(database, { ...of, publishedAt: services.now() }, limits);
+  if (foreseen !== undefined) refuse(foreseen, id, version);
   const archive = await readBody(request, settings.archiveBytes, settings.bodyTimeoutMs);
-  if (createHash("sha256").update(archive).digest("base64") !== promised) {
+  if (digestBytes(archive) !== artifact) {
     throw new Problem("request.digest", "the body does not match Content-Digest");
   }
+  const outcome = foreseen ?? await publishArchive(call, { ...of, identity, owned, archive }, limits);
+  services.log("publish", { package: id, version, account: identity.accountName, outcome: outcome.kind });
+  const kept = (await findRelease(database, id, version))!;
+  const body = { record: kept.record, signature: kept.signature, created: outcome.kind === "created" };
+  return jsonAnswer(request, body, { cache: "never", status: outcome.kind === "created" ? 201 : 200 });
+}
+
+/** An archive whose version did not exist when it was sent. */
+interface SentArchive {
+  readonly package: string;
+  readonly version: string;
+  readonly account: string;
+  readonly artifact: Digest;
+  readonly archive: Uint8Array;
+  readonly identity: Identity;
+  readonly owned: OwnedPrefix;
+}
+
+/** Checks and stores an archive. Throws a Problem unless the release exists in the end. */
+async function publishArchive({ services }: Call, sent: SentArchive, limits: PublishLimits): Promise<PublishOutcome> {
+  const { database, settings, signingKey } = services;
+  const { package: id, version, account, artifact, archive, identity, owned } = sent;
   const { readmeBytes, readmeHtmlBytes } = settings;
   const result = await services.pool.check(
     archive,
     { package: id, version, readmeBytes, readmeHtmlBytes },
-    (ids) => publishedReleases(database, ids),
+    (ids) => services.lists.releases(ids),
   );
   if (!result.ok) throw rejected(result);
   const { checked } = result;
-  const artifact: { digest: Digest; size: number } = { digest: digestBytes(archive), size: archive.length };
-
   const publishedAt = services.now();
   const record: ReleaseRecord = {
     schemaVersion: 1,
     package: id,
     version,
-    artifact,
+    artifact: { digest: artifact, size: archive.length },
     definitions: Object.fromEntries(checked.plugins.map((p) => [p.definition.id, p.digest as Digest])),
     publisher: owned.prefix,
     publishedAt: isoTime(publishedAt),
@@ -67,7 +100,7 @@ export async function putVersion(call: Call): Promise<Response> {
   const outcome = await publishRelease(writesOf(database, identity.token, services.now), {
     package: id,
     version,
-    account: identity.account,
+    account,
     publisher: owned.prefix,
     verified: owned.proof === "dns",
     held: isPunycode(id),
@@ -78,22 +111,19 @@ export async function putVersion(call: Call): Promise<Response> {
     files: checked.files,
     plugins: checked.plugins,
     archive,
-    artifact: artifact.digest,
+    artifact,
     record: jcs(record),
     signature: signRecord(record, signingKey),
     signingKey: signingKey.id,
-  }, { perHour: settings.publishPerHour, perDay: settings.publishPerDay });
+  }, limits);
   refuse(outcome, id, version);
-  services.log("publish", { package: id, version, account: identity.accountName, outcome: outcome.kind });
-  const kept = (await findRelease(database, id, version))!;
-  const body = { record: kept.record, signature: kept.signature, created: outcome.kind === "created" };
-  return jsonAnswer(request, body, { cache: "never", status: outcome.kind === "created" ? 201 : 200 });
+  return outcome;
 }
 
 function rejected({ fault, diagnostics }: CheckResult & { readonly ok: false }): Problem {
   const errors = findingsOf(diagnostics);
   return fault === "graph"
-    ? new Problem("publish.graph", diagnostics[0]!.message, { errors })
+    ? new Problem("publish.graph", diagnostics[0].message, { errors })
     : new Problem("publish.invalid", `the package has ${diagnostics.length} findings`, { errors });
 }
 
@@ -138,15 +168,16 @@ function requireAccount(id: string, owned: OwnedPrefix | undefined, identity: Id
   throw new Problem("owner.prefix", `${owned?.prefix ?? id} belongs to another account`);
 }
 
-/** The SHA-256 of a `Content-Digest` field (RFC 9530), in base64. */
-function contentDigest(field: string | null): string {
+/** The SHA-256 of a `Content-Digest` field (RFC 9530). */
+function contentDigest(field: string | null): Digest {
   const match = field === null || field.length > 1000
     ? null
     : /(?:^|,)\s*sha-256=:([A-Za-z0-9+/]{43}=):\s*(?:,|$)/.exec(field);
   if (match === null) throw new Problem("request.digest", "Content-Digest must name a sha-256 of the body (RFC 9530)");
-  return match[1]!;
+  return `sha256:${Buffer.from(match[1], "base64").toString("hex")}`;
 }
 
+/** Throws a Problem unless the release exists. */
 function refuse(outcome: PublishOutcome, id: string, version: string): void {
   switch (outcome.kind) {
     case "created":
@@ -160,11 +191,13 @@ function refuse(outcome: PublishOutcome, id: string, version: string): void {
         `${id} ${outcome.version} exists; build metadata does not distinguish releases`,
       );
     case "owner":
-      throw new Problem("owner.prefix", `${id} belongs to another account`);
+      throw new Problem("owner.prefix", `${outcome.id} belongs to another account`);
     case "twin":
       throw new Problem("package.twin", `${id} is too easily confused with ${outcome.other}`);
     case "plugin-taken":
       throw new Problem("plugin.taken", `${outcome.id} is a plugin of the package ${outcome.package}`);
+    case "full":
+      throw new Problem("plugin.full", `${outcome.id} has as many releases as an index can list`);
     case "too-many":
       throw new Problem("rate.limited", "the account has reached its limit of releases", {
         headers: { "retry-after": String(outcome.retryAfterSeconds) },
@@ -176,7 +209,7 @@ const SEVERITIES = ["broken", "security", "other"];
 
 /** `POST /api/packages/{name}/versions/{version}/yank` */
 export async function postYank(call: Call): Promise<Response> {
-  const { id, version, identity, writes } = await requireYanker(call);
+  const { id, version, identity, isAdmin, writes } = await requireYanker(call);
   const { database, settings, now, log } = call.services;
   const body = await readJsonBody(call.request, {
     maxBytes: settings.jsonBytes,
@@ -190,7 +223,8 @@ export async function postYank(call: Call): Promise<Response> {
       errors: [{ pointer: "/severity", detail: SEVERITIES.join(", ") }],
     });
   }
-  await yankRelease(writes, { package: id, version, reason, severity, account: identity.account, at: now() });
+  const of = { package: id, version, account: identity.account, at: now(), isAdmin };
+  if (!await yankRelease(writes, { ...of, reason, severity })) throw moderated(id, version);
   log("yank", { package: id, version, account: identity.accountName, severity });
   const kept = (await findRelease(database, id, version))!;
   return jsonAnswer(call.request, { name: id, version, yanked: kept.yanked ?? null }, { cache: "never" });
@@ -198,17 +232,23 @@ export async function postYank(call: Call): Promise<Response> {
 
 /** `DELETE /api/packages/{name}/versions/{version}/yank` */
 export async function deleteYank(call: Call): Promise<Response> {
-  const { id, version, identity, writes } = await requireYanker(call);
+  const { id, version, identity, isAdmin, writes } = await requireYanker(call);
   const { now, log } = call.services;
-  await unyankRelease(writes, { package: id, version, account: identity.account, at: now() });
+  const of = { package: id, version, account: identity.account, at: now(), isAdmin };
+  if (!await unyankRelease(writes, of)) throw moderated(id, version);
   log("unyank", { package: id, version, account: identity.accountName });
   return jsonAnswer(call.request, { name: id, version, yanked: null }, { cache: "never" });
+}
+
+function moderated(id: string, version: string): Problem {
+  return new Problem("owner.yank", `an administrator yanked ${id} ${version}; only administrators change that`);
 }
 
 interface Yanker {
   readonly id: string;
   readonly version: string;
   readonly identity: Identity;
+  readonly isAdmin: boolean;
   /** Transactions in which token and ownership still hold. */
   readonly writes: Writes;
 }
@@ -230,5 +270,5 @@ async function requireYanker(call: Call): Promise<Yanker> {
   const writes = writesOf(database, identity.token, now, async (queries) => {
     if (!isAdmin) requireAccount(id, await lockOwner(queries, id), identity);
   });
-  return { id, version, identity, writes };
+  return { id, version, identity, isAdmin, writes };
 }

@@ -137,7 +137,7 @@ export function abiPage(): string {
     "| Export | Type | When | Authority |",
     "| --- | --- | --- | --- |",
     ...Object.entries(ENGINE_CALLS).map(([name, type]) => {
-      const hook = name.split("#")[1]!;
+      const hook = name.split("#")[1];
       const needed = AUTHORITIES.filter((a) => a.hooks.includes(hook)).map((a) => `\`${a.name}\``).join(", ");
       return `| \`${name}\` | \`${formatType(type)}\` | ${CALL_WORDS[name]} | ${needed || "none"} |`;
     }),
@@ -154,7 +154,7 @@ export function abiPage(): string {
 const STATUS_WORDS: { readonly [name: string]: string } = { bounds: "out of bounds", noMemory: "no memory" };
 
 function functionRow(f: HostFunction): string {
-  const [params, result] = FUNCTION_WORDS[`${f.namespace}#${f.name}`]!;
+  const [params, result] = FUNCTION_WORDS[`${f.namespace}#${f.name}`];
   const denied = f.authorities.length === 0
     ? "always available"
     : f.type.results.length === 0

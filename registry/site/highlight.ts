@@ -78,7 +78,7 @@ export function highlight(code: string, language: string): string {
   let html = "";
   let at = 0;
   for (const match of code.matchAll(known.pattern)) {
-    const kind = known.kinds[match.slice(1).findIndex((group) => group !== undefined)]!;
+    const kind = known.kinds[match.slice(1).findIndex((group) => group !== undefined)];
     html += `${escapeText(code.slice(at, match.index))}<span class="t-${kind}">${escapeText(match[0])}</span>`;
     at = match.index + match[0].length;
   }

@@ -63,7 +63,7 @@ AUTHOR.renderer.rules.image = (tokens, i) => {
 
 const plainFence = OWN.renderer.rules.fence!;
 OWN.renderer.rules.fence = (tokens, i, ...more) => {
-  const token = tokens[i]!;
+  const token = tokens[i];
   return (token.info.trim() === "plot" ? drawPlot(token.content) : undefined) ?? plainFence(tokens, i, ...more);
 };
 
@@ -117,7 +117,7 @@ export function renderDocument(markdown: string, resolve: (link: string) => stri
       if (child.type === "link_open") child.attrSet("href", resolve(child.attrGet("href") ?? ""));
       if (child.type === "image") placePicture(child);
     }
-    if (token.type === "heading_open") headings.push(makeHeading(token, tokens[i + 1]!, used));
+    if (token.type === "heading_open") headings.push(makeHeading(token, tokens[i + 1], used));
   }
   const html = scrollable(OWN.renderer.render(parsed, OWN.options, environment));
   return { html, headings, sections: sectionsOf(tokens, headings) };
@@ -151,7 +151,7 @@ function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Sec
     const section = sections.at(-1)!;
     if (token.type === "heading_open") {
       isHeading = true;
-      sections.push({ heading: headings[next++]!, text: "", code: "" });
+      sections.push({ heading: headings[next++], text: "", code: "" });
     } else if (token.type === "heading_close") isHeading = false;
     else if (token.type === "fence" && token.info.trim() !== "plot") section.code += `${token.content}\n`;
     else if (token.type === "inline" && !isHeading) section.text += `${plainText(token)} `;

@@ -30,13 +30,13 @@ export function escapeHtml(text: string): string {
   // Not /\s*[\r\n]\s*/, which takes quadratic time on long runs of spaces.
   return escapeHostile(text.replace(/\s+/g, (space) => /[\r\n]/.test(space) ? " " : space)).replace(
     /[&<>"']/g,
-    (c) => ENTITIES[c]!,
+    (c) => ENTITIES[c],
   );
 }
 
 /** Text as HTML, with its line ends: for code. */
 export function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+  return text.replace(/[&<>"']/g, (c) => ENTITIES[c]);
 }
 
 // deno-lint-ignore no-control-regex -- it matches control characters on purpose
@@ -49,8 +49,8 @@ export function escapeControls(text: string): string {
 
 /** A template. */
 export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
-  let text = parts[0]!;
-  values.forEach((value, i) => text += rendered(value) + parts[i + 1]!);
+  let text = parts[0];
+  values.forEach((value, i) => text += rendered(value) + parts[i + 1]);
   return new Markup(text);
 }
 

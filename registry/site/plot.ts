@@ -24,7 +24,7 @@ export function parsePlot(text: string): { readonly title: string; readonly bars
     const match = /^(.+?)\s+([0-9]+(?:\.[0-9]+)?)$/.exec(line);
     const value = Number(match?.[2]);
     if (match === null || !(value > 0)) return undefined;
-    bars.push({ name: match[1]!, value });
+    bars.push({ name: match[1], value });
   }
   return title === undefined || bars.length === 0 ? undefined : { title, bars };
 }
@@ -48,7 +48,7 @@ interface Scale {
 }
 
 function makeScale(values: readonly number[]): Scale {
-  const low = STEPS.findLast((s) => s <= Math.min(1, ...values)) ?? STEPS[0]!;
+  const low = STEPS.findLast((s) => s <= Math.min(1, ...values)) ?? STEPS[0];
   const high = STEPS.find((s) => s >= Math.max(1, ...values)) ?? STEPS.at(-1)!;
   const range = Math.log(high / low) || 1;
   const x = (value: number): number => round(100 * Math.log(Math.min(high, Math.max(low, value)) / low) / range);

@@ -21,7 +21,7 @@ Deno.test("plots: bars grow from 1 to either side, and stay inside", () => {
   const bars = barsOf(html);
   assert.deepEqual(bars.map((b) => b.kind), ["bar-a", "bar-a", "bar-b", "bar-b", "bar-a"]);
   const even = Number(/<line class="even" x1="([\d.]+)%"/.exec(html)![1]);
-  assert.ok(Math.abs(bars[0]!.to - even) < 0.5 && Math.abs(bars[2]!.from - even) < 0.5);
+  assert.ok(Math.abs(bars[0].to - even) < 0.5 && Math.abs(bars[2].from - even) < 0.5);
   for (const { from, to } of bars) assert.ok(from >= 0 && to <= 100.5, `${from} ${to}`);
   // Twice as slow is as long as twice as fast is.
   const [a, b] = barsOf(drawPlot("t\na 0.5\nb 2\n")!);

@@ -123,7 +123,7 @@ function getOutputSchema(call: Call): Response {
   if (!Object.hasOwn(OUTPUT_SCHEMAS, command)) {
     throw new Problem("route.unknown", `there are schemas of ${Object.keys(OUTPUT_SCHEMAS).join(", ")}`);
   }
-  return schemaAnswer(call, OUTPUT_SCHEMAS[command]!);
+  return schemaAnswer(call, OUTPUT_SCHEMAS[command]);
 }
 
 function schemaAnswer(call: Call, schema: object): Response {
@@ -138,7 +138,7 @@ function getSchema(call: Call): Response {
   if (!Object.hasOwn(SCHEMAS, name)) {
     throw new Problem("route.unknown", "the schemas are schema.json, lock.schema.json and catalog.schema.json");
   }
-  return schemaAnswer(call, SCHEMAS[name]!);
+  return schemaAnswer(call, SCHEMAS[name]);
 }
 
 function getIndex(call: Call, id: string, all = false): Response {

@@ -27,16 +27,16 @@ export function keysetOf(
   if (after === undefined) return { text: "", values: [] };
   const values: SqlValue[] = [];
   const step = (i: number): string => {
-    const column = order[i]!.replace(/^-/, "");
-    const beyond = `${column} ${order[i]!.startsWith("-") ? "<" : ">"} ?`;
-    values.push(after[i]!);
+    const column = order[i].replace(/^-/, "");
+    const beyond = `${column} ${order[i].startsWith("-") ? "<" : ">"} ?`;
+    values.push(after[i]);
     if (i === order.length - 1) return beyond;
-    values.push(after[i]!);
+    values.push(after[i]);
     return `(${beyond} OR (${column} = ? AND ${step(i + 1)}))`;
   };
   // By the bound of the first column alone a database finds the place in an index; by the alternatives it does not.
   const [column] = order;
   const bound = column!.startsWith("-") ? `${column!.slice(1)} <= ?` : `${column} >= ?`;
   const beyond = step(0);
-  return { text: `WHERE ${bound} AND ${beyond}`, values: [after[0]!, ...values] };
+  return { text: `WHERE ${bound} AND ${beyond}`, values: [after[0], ...values] };
 }

@@ -126,6 +126,10 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX yanks_time ON yanks (yanked_at)`,
     ],
   },
+  {
+    name: "yanks by administrators",
+    statements: [`ALTER TABLE yanks ADD COLUMN moderated {int}`],
+  },
 ];
 
 const WORDS = {
@@ -150,7 +154,7 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
     ));
     const known = await checkApplied(queries, migrations);
     for (let n = known + 1; n <= migrations.length; n++) {
-      const migration = migrations[n - 1]!;
+      const migration = migrations[n - 1];
       for (const statement of migration.statements) await queries.run(translate(statement));
       await queries.run(
         "INSERT INTO migrations (number, name, digest, applied_at) VALUES (?, ?, ?, ?)",

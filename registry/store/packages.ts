@@ -9,7 +9,6 @@ import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
 import { keysetOf, type Order, orderText, sortValues } from "./keyset.ts";
-import type { Release } from "../../project/packages/source.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
 
@@ -234,7 +233,7 @@ export async function listVersions(queries: Queries, id: string): Promise<Versio
     publishedAt: isoTime(numberOf(row, "published_at")),
     publisher: textOf(row, "publisher"),
     verified: numberOf(row, "verified") === 1,
-    publisherChanged: i > 0 && textOf(row, "account") !== textOf(rows[i - 1]!, "account"),
+    publisherChanged: i > 0 && textOf(row, "account") !== textOf(rows[i - 1], "account"),
     artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
     ...yankOf(row),
   })).sort((a, b) => compareVersions(b.version, a.version));
@@ -317,8 +316,7 @@ export interface PluginIndex {
 export async function pluginIndex(queries: Queries, id: string): Promise<PluginIndex | undefined> {
   const rows = await queries.all(
     `SELECT d.version, d.package, d.digest, COALESCE(d.facts, d.definition) AS facts, r.artifact, r.size, r.publisher, r.verified, r.published_at,
-       y.reason, y.severity, y.yanked_at,
-       (SELECT count(*) FROM packages o WHERE o.owner = p.owner) AS owned
+       y.reason, y.severity, y.yanked_at, p.owner
      FROM definitions d
      JOIN releases r ON r.package = d.package AND r.version = d.version
      JOIN packages p ON p.id = d.package
@@ -327,6 +325,8 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
     id,
   );
   if (rows.length === 0) return undefined;
+  // Asked once: an account may own as many packages as a plugin has releases.
+  const owned = await queries.all("SELECT id FROM packages WHERE owner = ? LIMIT 2", textOf(rows[0], "owner"));
   const releases = rows.map((row): IndexRelease => {
     const { requires, compatibility, stability } = JSON.parse(textOf(row, "facts")) as SolverFacts;
     const { yanked } = yankOf(row);
@@ -339,26 +339,42 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
       publisher: textOf(row, "publisher"),
       publishedAt: isoTime(numberOf(row, "published_at")),
       verified: numberOf(row, "verified") === 1,
-      firstPublish: numberOf(row, "owned") === 1,
+      firstPublish: owned.length === 1,
       ...(stability === undefined ? {} : { stability }),
       ...(yanked === undefined ? {} : { yanked: { reason: yanked.reason, severity: yanked.severity } }),
     };
   }).sort((a, b) => compareVersions(b.version, a.version));
-  return { schemaVersion: 1, id, package: textOf(rows[0]!, "package"), releases };
+  return { schemaVersion: 1, id, package: textOf(rows[0], "package"), releases };
 }
 
-/** The published releases of plugins as the resolver takes them; unknown ids are absent. */
-export async function publishedReleases(
+/** Whether the package of a plugin is held, and a text that differs whenever the index of the plugin does. */
+export async function indexState(
   queries: Queries,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, readonly Release[]>> {
-  const found = new Map<string, readonly Release[]>();
-  for (const id of ids) {
-    const index = await pluginIndex(queries, id);
-    if (index === undefined) continue;
-    found.set(id, index.releases.map((r) => ({ ...r, id, package: index.package }) as Release));
-  }
-  return found;
+  id: string,
+): Promise<{ readonly held: boolean; readonly state: string } | undefined> {
+  const row = await first(
+    queries,
+    `SELECT p.id, p.held,
+       (SELECT count(*) FROM (SELECT id FROM packages o WHERE o.owner = p.owner LIMIT 2) AS owned) AS owned
+     FROM plugins q JOIN packages p ON p.id = q.package WHERE q.id = ?`,
+    id,
+  );
+  if (row === undefined) return undefined;
+  const versions = await versionsState(queries, textOf(row, "id"));
+  return { held: numberOf(row, "held") === 1, state: `${numberOf(row, "owned")} ${versions}` };
+}
+
+/** A text that differs whenever the list of a package's versions does: releases are added, yanks come and go. */
+export async function versionsState(queries: Queries, id: string): Promise<string> {
+  const row = (await first(
+    queries,
+    `SELECT (SELECT count(*) FROM releases WHERE package = ?) AS releases, count(*) AS yanks,
+       COALESCE(max(yanked_at), 0) AS latest, COALESCE(CAST(sum(yanked_at % 1000003) AS BIGINT), 0) AS times
+     FROM yanks WHERE package = ?`,
+    id,
+    id,
+  ))!;
+  return ["releases", "yanks", "latest", "times"].map((name) => numberOf(row, name)).join(" ");
 }
 
 /** The package of a plugin id. */

@@ -7,11 +7,12 @@
  */
 import type { Definition } from "../../project/definitions/definition.ts";
 import { contractNamespace } from "../../project/definitions/definition.ts";
+import { MAX_INDEX_BYTES } from "../../project/packages/source.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
-import { audit, lockOwner } from "./accounts.ts";
-import { first, maybeText, numberOf, type Queries, textOf, type Writes } from "./database.ts";
+import { audit, lockOwner, ownerOf } from "./accounts.ts";
+import { first, maybeNumber, maybeText, numberOf, type Queries, textOf, type Writes } from "./database.ts";
 import type { SolverFacts } from "./packages.ts";
 
 /** One plugin of a release. */
@@ -49,10 +50,12 @@ export interface NewRelease {
   readonly signingKey: string;
 }
 
-/** The number of releases that an account may publish. */
-interface PublishLimits {
+/** The number of releases that an account may publish, and that a plugin may have. */
+export interface PublishLimits {
   readonly perHour: number;
   readonly perDay: number;
+  /** Releases of one plugin. */
+  readonly perPlugin: number;
 }
 
 /** The outcome of publishing. */
@@ -60,10 +63,14 @@ export type PublishOutcome =
   | { readonly kind: "created" | "same" }
   | { readonly kind: "different"; readonly artifact: string }
   | { readonly kind: "build-differs"; readonly version: string }
-  | { readonly kind: "owner" }
+  | { readonly kind: "owner"; readonly id: string }
   | { readonly kind: "twin"; readonly other: string }
   | { readonly kind: "plugin-taken"; readonly id: string; readonly package: string }
+  | { readonly kind: "full"; readonly id: string }
   | { readonly kind: "too-many"; readonly retryAfterSeconds: number };
+
+/** The bytes of a release in its plugin's index, without its requirements and its compatibility. */
+const INDEX_ENTRY_BYTES = 800;
 
 const HOUR = 3_600_000;
 
@@ -80,31 +87,23 @@ export function publishRelease(
     const { account, version, publishedAt } = release;
     // Locks the account's row, so that its limits hold over several processes.
     await queries.run("UPDATE accounts SET name = name WHERE id = ?", account);
-    if ((await lockOwner(queries, release.package))?.account !== account) return { kind: "owner" };
+    if ((await lockOwner(queries, release.package))?.account !== account) return { kind: "owner", id: release.package };
     const placed = await placePackage(queries, release);
     if (placed !== undefined) return placed;
 
-    const precedence = version.replace(/\+.*$/, "");
-    const known = await first(
-      queries,
-      "SELECT version, artifact FROM releases WHERE package = ? AND precedence = ?",
-      release.package,
-      precedence,
-    );
-    if (known !== undefined) {
-      if (textOf(known, "version") !== version) return { kind: "build-differs", version: textOf(known, "version") };
-      const artifact = textOf(known, "artifact");
-      return artifact === release.artifact ? { kind: "same" } : { kind: "different", artifact };
-    }
-    const busy = await overLimit(queries, account, publishedAt, limits);
-    if (busy !== undefined) throw new Refused(busy);
+    const foreseen = await foreseenOutcome(queries, release, limits);
+    if (foreseen !== undefined) throw new Refused(foreseen); // rolls the transaction back
     for (const { definition } of release.plugins) {
+      // Thrown, so that earlier claims are rolled back. A longer prefix may belong to another account.
+      if ((await lockOwner(queries, definition.id))?.account !== account) {
+        throw new Refused({ kind: "owner", id: definition.id });
+      }
       const taken = await claimPlugin(queries, definition.id, release.package);
-      // Thrown, so that earlier claims are rolled back.
       if (taken !== undefined) throw new Refused({ kind: "plugin-taken", id: definition.id, package: taken });
+      if (await isFull(queries, definition, limits.perPlugin)) throw new Refused({ kind: "full", id: definition.id });
     }
     await takeOver(queries, release);
-    await insertRelease(queries, release, precedence);
+    await insertRelease(queries, release, precedenceOf(version));
     await refreshPackage(queries, release.package);
     await audit(queries, {
       at: publishedAt,
@@ -118,6 +117,33 @@ export function publishRelease(
     if (error instanceof Refused) return error.outcome;
     throw error;
   });
+}
+
+/** The version without build metadata, which does not distinguish releases. */
+function precedenceOf(version: string): string {
+  return version.replace(/\+.*$/, "");
+}
+
+/**
+ * The outcome of publishing a version as far as it is known without the contents of the archive: the version exists, or
+ * the account has reached its limits. Undefined if the archive decides.
+ */
+export async function foreseenOutcome(
+  queries: Queries,
+  release: Pick<NewRelease, "package" | "version" | "account" | "publishedAt" | "artifact">,
+  limits: PublishLimits,
+): Promise<PublishOutcome | undefined> {
+  const { account, version, publishedAt } = release;
+  const known = await first(
+    queries,
+    "SELECT version, artifact FROM releases WHERE package = ? AND precedence = ?",
+    release.package,
+    precedenceOf(version),
+  );
+  if (known === undefined) return await overLimit(queries, account, publishedAt, limits);
+  if (textOf(known, "version") !== version) return { kind: "build-differs", version: textOf(known, "version") };
+  const artifact = textOf(known, "artifact");
+  return artifact === release.artifact ? { kind: "same" } : { kind: "different", artifact };
 }
 
 class Refused extends Error {
@@ -192,6 +218,18 @@ async function claimPlugin(queries: Queries, id: string, packageId: string): Pro
   return textOf(row, "package") === packageId ? undefined : textOf(row, "package");
 }
 
+/** Whether clients would refuse the index of a plugin with one more release. */
+async function isFull(queries: Queries, definition: Definition, perPlugin: number): Promise<boolean> {
+  const row = (await first(
+    queries,
+    "SELECT count(*) AS n, COALESCE(sum(length(facts)), 0) AS size FROM definitions WHERE id = ?",
+    definition.id,
+  ))!;
+  const count = numberOf(row, "n") + 1;
+  const facts = numberOf(row, "size") + JSON.stringify(factsOf(definition)).length;
+  return count > perPlugin || count * INDEX_ENTRY_BYTES + facts > MAX_INDEX_BYTES;
+}
+
 function factsOf({ requires, compatibility, stability }: Definition): SolverFacts {
   return { requires, compatibility, ...(stability === undefined ? {} : { stability }) };
 }
@@ -248,30 +286,37 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
   }
 }
 
-/** Yanks a release, or changes the reason of a yanked one. */
+/** The release of a yank, and the right by which it is yanked or un-yanked. */
+interface YankRight {
+  readonly package: string;
+  readonly version: string;
+  readonly account: string;
+  readonly at: number;
+  /** True for an administrator: owners do not change the yank of an administrator of another account. */
+  readonly isAdmin: boolean;
+}
+
+/** Yanks a release, or changes the reason of a yanked one; false when an administrator's yank stays as it is. */
 export function yankRelease(
   database: Writes,
-  yank: {
-    readonly package: string;
-    readonly version: string;
-    readonly reason: string;
-    readonly severity: string;
-    readonly account: string;
-    readonly at: number;
-  },
-): Promise<void> {
+  yank: YankRight & { readonly reason: string; readonly severity: string },
+): Promise<boolean> {
   return database.write(async (queries) => {
     await queries.run("UPDATE packages SET host = host WHERE id = ?", yank.package);
+    if (!yank.isAdmin && await isModerated(queries, yank)) return false;
+    const isModeration = yank.isAdmin && (await ownerOf(queries, yank.package))?.account !== yank.account;
     await queries.run(
-      `INSERT INTO yanks (package, version, reason, severity, account, yanked_at) VALUES (?, ?, ?, ?, ?, ?)
+      `INSERT INTO yanks (package, version, reason, severity, account, yanked_at, moderated)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (package, version) DO UPDATE SET reason = excluded.reason, severity = excluded.severity,
-         account = excluded.account, yanked_at = excluded.yanked_at`,
+         account = excluded.account, yanked_at = excluded.yanked_at, moderated = excluded.moderated`,
       yank.package,
       yank.version,
       yank.reason,
       yank.severity,
       yank.account,
       yank.at,
+      isModeration ? 1 : 0,
     );
     await refreshPackage(queries, yank.package);
     await audit(queries, {
@@ -281,22 +326,31 @@ export function yankRelease(
       subject: `${yank.package} ${yank.version}`,
       detail: `${yank.severity}: ${yank.reason}`,
     });
+    return true;
   });
 }
 
-/** Un-yanks a release; false when it is not yanked. */
-export function unyankRelease(
-  database: Writes,
-  of: { readonly package: string; readonly version: string; readonly account: string; readonly at: number },
-): Promise<boolean> {
+/** Un-yanks a release; false when an administrator's yank stays. */
+export function unyankRelease(database: Writes, of: YankRight): Promise<boolean> {
   return database.write(async (queries) => {
     await queries.run("UPDATE packages SET host = host WHERE id = ?", of.package);
+    if (!of.isAdmin && await isModerated(queries, of)) return false;
     const removed = await queries.run("DELETE FROM yanks WHERE package = ? AND version = ?", of.package, of.version);
-    if (removed === 0) return false;
+    if (removed === 0) return true;
     await refreshPackage(queries, of.package);
     await audit(queries, { at: of.at, account: of.account, action: "unyank", subject: `${of.package} ${of.version}` });
     return true;
   });
+}
+
+async function isModerated(queries: Queries, of: YankRight): Promise<boolean> {
+  const row = await first(
+    queries,
+    "SELECT moderated FROM yanks WHERE package = ? AND version = ?",
+    of.package,
+    of.version,
+  );
+  return row !== undefined && maybeNumber(row, "moderated") === 1;
 }
 
 /** Releases a held package; false when none is held. */

@@ -4,19 +4,17 @@
  */
 import process from "node:process";
 import { compareSeed } from "../../tests/baseline/agreement.ts";
-import { readTaskLine, wholeNumber } from "../task_options.ts";
+import { readTaskLine } from "../task_options.ts";
 
 const task = {
   name: "task agree",
   about: "Compares the baseline tier's validation with the validator, on generated modules and mutants of them.",
   options: {
-    count: { value: "N", help: "least number of modules", default: "20000" },
-    seed: { value: "S", help: "first seed", default: "0" },
+    count: { value: "N", least: 1, help: "least number of modules", default: "20000" },
+    seed: { value: "S", least: 0, help: "first seed", default: "0" },
   },
 } as const;
-const { values } = readTaskLine(task);
-const count = wholeNumber(task, "--count", values.count, 1);
-const first = wholeNumber(task, "--seed", values.seed, 0);
+const { values: { count, seed: first } } = readTaskLine(task);
 const SEEDS_PER_LINE = 200;
 
 let total = 0;

@@ -1,5 +1,5 @@
 /**
- * Random types and values through lifting and lowering, beside the specification's definitions.py:
+ * Compares lifting and lowering of random types and values with the specification's definitions.py:
  * `deno task fuzz:abi [--count N] [--seed S]`. Out: the number of compared lists of values by layer, direction and
  * string encoding; fails at the first difference.
  */
@@ -19,13 +19,11 @@ const task = {
   name: "task fuzz:abi",
   about: "Compares lifting and lowering of random values with the specification's definitions.py.",
   options: {
-    count: { value: "N", help: "number of lists of values, for each layer and direction", default: "10000" },
-    seed: { value: "S", help: "first seed", default: "1" },
+    count: { value: "N", least: 1, help: "number of lists of values, for each layer and direction", default: "10000" },
+    seed: { value: "S", least: 0, help: "first seed", default: "1" },
   },
 } as const;
-const { values } = readTaskLine(task);
-const first = Number(values.seed);
-const count = Number(values.count);
+const { values: { count, seed: first } } = readTaskLine(task);
 if (!HAS_ORACLE) throw new Error(`The oracle is missing: ${WHY_NOT}`);
 
 for (const [name, layer] of LAYERS) {

@@ -1,6 +1,6 @@
 /**
- * Random calls between components, through an adapter and through JavaScript:
- * `deno task fuzz:adapters [--count N] [--seed S]`. The two must have the same effects. Out: the outcomes by fault;
+ * Compares random calls between components through an adapter with the same calls through JavaScript:
+ * `deno task fuzz:adapters [--count N] [--seed S]`. Both must have the same effects. Out: the outcomes by fault;
  * fails at the first difference.
  */
 import assert from "node:assert/strict";
@@ -14,23 +14,21 @@ const task = {
   name: "task fuzz:adapters",
   about: "Compares random calls between components through fused adapters with calls through JavaScript.",
   options: {
-    count: { value: "N", help: "number of calls", default: "10000" },
-    seed: { value: "S", help: "first seed", default: "1" },
+    count: { value: "N", least: 1, help: "number of calls", default: "10000" },
+    seed: { value: "S", least: 0, help: "first seed", default: "1" },
   },
 } as const;
-const { values } = readTaskLine(task);
-const first = Number(values.seed);
-const count = Number(values.count);
+const { values: { count, seed: first } } = readTaskLine(task);
 const outcomes = new Map<string, number>();
 
-/** Calls of one process, so that a long run does not depend on one process's memory. */
+/** Calls per process, so that memory does not limit a long run. */
 const BATCH = 500;
 
 function add(outcome: string, calls: number): void {
   outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + calls);
 }
 
-/** Calls between two turns of the event loop: nothing that a weak reference names is freed before a turn. */
+/** Calls between two turns of the event loop, at which the targets of weak references are freed. */
 const CALLS_PER_TURN = 16;
 
 /** Makes the calls of the seeds from `from`. */
@@ -44,7 +42,7 @@ async function compare(from: number): Promise<void> {
   }
 }
 
-/** Leaves a part of the calls to a process of its own. */
+/** Makes a part of the calls in a separate process. */
 function compareInChild(from: number, calls: number): void {
   const script = fileURLToPath(import.meta.url);
   const args = ["run", "-A", "--no-check", script, "--count", String(calls), "--seed", String(from)];

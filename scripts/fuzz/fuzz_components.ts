@@ -18,13 +18,13 @@ const task = {
   name: "task fuzz:components",
   about: "Decodes and validates mutated components of the component model's suite.",
   options: {
-    count: { value: "N", help: "number of mutations", default: "100000" },
-    seed: { value: "S", help: "first seed", default: "1" },
+    count: { value: "N", least: 1, help: "number of mutations", default: "100000" },
+    seed: { value: "S", least: 0, help: "first seed", default: "1" },
   },
 } as const;
-const { values } = readTaskLine(task);
+const { values: { count, seed: first } } = readTaskLine(task);
 if (!HAS_COMPONENT_BINARIES) {
-  console.error(`The component model's suite is not present${NEEDS_COMPONENT_BINARIES}.`);
+  console.error(`The component model's suite has no binaries here${NEEDS_COMPONENT_BINARIES}.`);
   process.exit(1);
 }
 const corpus = componentScripts().flatMap((script) =>
@@ -32,8 +32,6 @@ const corpus = componentScripts().flatMap((script) =>
     filename === undefined || module_type !== "binary" ? [] : [commandBytes(script, filename)]
   )
 );
-const first = Number(values.seed);
-const count = Number(values.count);
 let rejected = 0;
 for (let seed = first; seed < first + count; seed++) {
   if (seed % 1000 === 0) progress(`${seed - first} of ${count}`);

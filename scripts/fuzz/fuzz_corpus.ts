@@ -8,15 +8,14 @@ import { opcodesOf } from "../../tests/fuzz/opcodes.ts";
 import { COMPILED_FEATURES } from "../../tests/fuzz/compare.ts";
 import { type CorpusEntry, writeCorpus } from "../../tests/fuzz/corpus.ts";
 import { generateModules } from "../../tests/fuzz/generate_module.ts";
-import { readTaskLine, wholeNumber } from "../task_options.ts";
+import { readTaskLine } from "../task_options.ts";
 
 const task = {
   name: "run -A scripts/fuzz/fuzz_corpus.ts",
   about: "Chooses a small set of generated modules that has every generated opcode.",
-  options: { seeds: { value: "N", help: "number of seeds per feature", default: "300" } },
+  options: { seeds: { value: "N", least: 1, help: "number of seeds per feature", default: "300" } },
 } as const;
-const { values } = readTaskLine(task);
-const seeds = wholeNumber(task, "--seeds", values.seeds, 1);
+const { values: { seeds } } = readTaskLine(task);
 
 interface Candidate extends CorpusEntry {
   readonly bytes: number;

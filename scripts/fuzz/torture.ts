@@ -6,14 +6,14 @@
 import process from "node:process";
 import { withTeam } from "../../tests/threads/team.ts";
 import * as torture from "../../tests/threads/torture.ts";
-import { progress, readTaskLine, wholeNumber } from "../task_options.ts";
+import { progress, readTaskLine } from "../task_options.ts";
 
 const task = {
   name: "task torture",
   about: "Runs threads that race for shared memory, in both bounds modes; fails with the first failed assertion.",
-  options: { count: { value: "N", help: "number of repetitions", default: "20" } },
+  options: { count: { value: "N", least: 1, help: "number of repetitions", default: "20" } },
 } as const;
-const count = wholeNumber(task, "--count", readTaskLine(task).values.count, 1);
+const { values: { count } } = readTaskLine(task);
 for (const bounds of ["guard", "explicit"] as const) {
   const start = performance.now();
   for (let n = 0; n < count; n++) {

@@ -5,48 +5,34 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
-import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
+import { type CompiledCode, compileModule, stubContext } from "../../engine/compile.ts";
+import { compileVerified } from "../../engine/compile_proven.ts";
 import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
-import { CPU_FEATURES, cpuFeatures } from "../../engine/host/cpu.ts";
-import { currentHost } from "../../engine/host/current.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
 import { parseScript, ScriptModule } from "../../engine/text/script.ts";
 import { type Finding, verifyCompiled } from "../../engine/verify_module.ts";
 import type { Module } from "../../engine/wasm/module.ts";
 import { readTaskLine } from "../task_options.ts";
+import { CODE_SWITCHES, codeOptions } from "./code_options.ts";
 
 const task = {
   name: "task verify",
   about: "Verifies the machine code of modules, scripts, and folders of them.",
   operands: "FILE…",
   options: {
-    explicit: { help: "compile with explicit bounds checks" },
-    arm64: { help: "compile for arm64" },
-    baseline: { help: "compile with the baseline tier" },
-    masks: { help: "compile with masked addresses of memories, too" },
+    ...CODE_SWITCHES,
+    again: { help: 'compile functions that are not proven once more, as engines with verify: "code" do' },
     list: { help: "list every function that is not proven" },
-    listing: { value: "N", help: "print the code around the place in the N-th function that is not proven" },
+    listing: { value: "N", least: 1, help: "print the code around the place in the N-th function that is not proven" },
   },
 } as const;
 const { values: flags, operands } = readTaskLine(task);
-const target = flags.arm64 ? OPTIMIZING_ARM64 : OPTIMIZING_X64;
-await prepareBodyCompiler(flags.arm64 ? "arm64" : "x64");
+const options = await codeOptions(flags);
+const { target } = options;
 
-const options = {
-  target,
-  features: featureSet(),
-  optimizations: optimizationSet({ "mask-memories": flags.masks === true }),
-  explicitBounds: flags.explicit,
-  cpu: flags.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
-  tier: flags.baseline ? "baseline" : "optimizing",
-} as const;
-
-const total = { modules: 0, functions: 0, unproven: 0, bytes: 0, milliseconds: 0 };
+const total = { modules: 0, functions: 0, unproven: 0, recompiled: 0, bytes: 0, milliseconds: 0 };
 const byReason = new Map<string, number>();
-let left = Number(flags.listing ?? 0);
+/** Findings until the one whose code is printed; 0 for none. */
+let left = flags.listing ?? 0;
 
 function files(path: string): string[] {
   if (!statSync(path).isDirectory()) return [path];
@@ -67,12 +53,20 @@ function verifyModule(name: string, module: Module): void {
   total.modules++;
   total.functions += code.tables.functionStart.length;
   total.bytes += code.bytes.length;
-  total.unproven += findings.length;
-  for (const finding of findings) report(name, finding, code.bytes, code.tables.functionStart, code.tables.functionEnd);
+  if (findings.length > 0 && flags.again) return verifyAgain(name, module);
+  for (const finding of findings) report(name, finding, code);
 }
 
-function report(name: string, finding: Finding, bytes: Uint8Array, starts: Int32Array, ends: Int32Array): void {
-  const { index, at, reason } = finding;
+/** Verifies the code that an engine would place. */
+function verifyAgain(name: string, module: Module): void {
+  const { last: { code, recompiled, unproven } } = compileVerified(module, options);
+  total.recompiled += recompiled;
+  for (const finding of unproven) report(name, finding, code);
+}
+
+function report(name: string, { index, at, reason }: Finding, { bytes, tables }: CompiledCode): void {
+  const { functionStart: starts, functionEnd: ends } = tables;
+  total.unproven++;
   byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
   if (flags.list) console.log(`${name}: function ${index} at ${at - (starts[index] ?? 0)}: ${reason}`);
   if (index < 0 || --left !== 0) return;
@@ -101,7 +95,7 @@ for (const file of operands.flatMap(files)) for (const module of modulesOf(file)
 const speed = total.bytes / 1000 / total.milliseconds;
 console.log(
   `${total.modules} modules, ${total.functions} functions, ${total.bytes} bytes, ${speed.toFixed(1)} MB/s: ` +
-    `${total.unproven} functions not proven`,
+    `${total.unproven} functions not proven${flags.again ? `, ${total.recompiled} compiled once more` : ""}`,
 );
 for (const [reason, count] of [...byReason].sort((x, y) => y[1] - x[1])) console.log(`${count}  ${reason}`);
 process.exit(total.unproven > 0 ? 1 : 0);

@@ -5,7 +5,7 @@
  */
 import { OVERFLOW_ENTRY, STACK_SLACK } from "../../engine/backend_x64/abi.ts";
 import { SHARED } from "../../engine/backend_x64/image_constants.ts";
-import { BUILTIN } from "../../engine/abi/builtins.ts";
+import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../../engine/codegen/machine_code.ts";
 import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../../engine/abi/context_layout.ts";
 import {
@@ -54,6 +54,8 @@ function rows(): [string, number][] {
     ["DISPLAY_LENGTH", DISPLAY_LENGTH],
     ["MAX_SMALL_BYTES", MAX_SMALL_BYTES],
     ["MAX_FIXED_ELEMENTS", MAX_FIXED_ELEMENTS],
+    ["NO_BYTES", NO_BYTES],
+    ["PIECE_BYTES", PIECE_BYTES],
     ...named("OBJECT", OBJECT),
     ...named("REF_TAG", REF_TAG),
     ...named("DESCRIPTOR_IS", TYPE_KIND),

@@ -13,11 +13,12 @@ import { emitEntryThunk as armEntry, emitHostThunk as armHost } from "../../engi
 import { emitImageStubs as x64Stubs } from "../../engine/backend_x64/image_stubs.ts";
 import { buildProcessStubs as x64Process } from "../../engine/backend_x64/process_stubs.ts";
 import { emitEntryThunk as x64Entry, emitHostThunk as x64Host } from "../../engine/backend_x64/thunks.ts";
-import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { CALL_COLUMNS, MachineCode } from "../../engine/codegen/machine_code.ts";
 import {
-  callRowsIn,
-  type StoredStub,
+  type StoredImage,
   type StoredStubs,
+  type StoredThunk,
+  type StoredThunks,
   stubVariant,
   thunkKeys,
   type ThunkKind,
@@ -93,25 +94,20 @@ export function generatedStubs(emitStubs: Target["emitStubs"], context: CodegenC
 /** Two values of the tags' offset that differ in each byte, so that a comparison finds all bytes of displacements. */
 const OFFSETS = [0x01010100, 0x02020208] as const;
 
-/** The image stubs of one variant, in the order of the image: [number, stub]. */
-function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>): [number, StoredStub][] {
+/** The image stubs of one variant. */
+function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>): StoredImage {
   const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
-  const starts = [...code.stubStart].map((start, number) => ({ start, number })).filter(({ start }) => start >= 0)
-    .sort((a, b) => a.start - b.start);
-  return starts.map(({ start, number }, k) => {
-    const end = starts[k + 1]?.start ?? code.length;
-    const bytes = code.bytes.slice(start, end);
-    const tags: number[] = [];
-    for (let at = start; at < end; at++) {
-      if (code.bytes[at] === other.bytes[at]) continue;
-      tags.push(at - start);
-      bytes.fill(0, at - start, at - start + 4);
-      at += 3;
-    }
-    const relocs = code.relocAt.map((at, r) => [at - start, code.relocKind[r], code.relocTarget[r]] as const)
-      .filter(([at]) => at >= 0 && at < end - start);
-    return [number, { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, start, end), tags }];
-  });
+  const starts = [...code.stubStart].flatMap((start, number) => start < 0 ? [] : [number, start]);
+  const bytes = code.bytes.slice(0, code.length);
+  const tags: number[] = [];
+  for (let at = 0; at < code.length; at++) {
+    if (code.bytes[at] === other.bytes[at]) continue;
+    tags.push(at);
+    bytes.fill(0, at, at + 4);
+    at += 3;
+  }
+  const relocs = code.relocAt.flatMap((at, r) => [at, code.relocKind[r], code.relocTarget[r]]);
+  return { code: bytes.toBase64(), starts, relocs, calls: [...code.callRows], tags };
 }
 
 /**
@@ -153,12 +149,16 @@ function signatureOf(row: string): Signature {
 }
 
 /** A thunk, alone in an image. */
-function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): StoredStub {
+function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): StoredThunk {
   const code = new MachineCode(0, 1);
   emit(0, context, code);
   const relocs = code.relocAt.map((at, r) => [at, code.relocKind[r], code.relocTarget[r]] as const);
   const bytes = code.bytes.slice(0, code.length);
-  return { code: bytes.toBase64(), relocs, calls: callRowsIn(code.callRows, 0, code.length), tags: [] };
+  const calls: number[][] = [];
+  for (let at = 0; at < code.callRows.length; at += CALL_COLUMNS) {
+    calls.push([...code.callRows.subarray(at, at + CALL_COLUMNS)]);
+  }
+  return { code: bytes.toBase64(), relocs, calls };
 }
 
 /**
@@ -169,8 +169,8 @@ function storedThunkOf(
   { name, thunks, cpus }: StubGenerators,
   kind: ThunkKind,
   signature: Signature,
-): [string, StoredStub] {
-  const forCpu = (cpu: readonly string[]): [string[], StoredStub] => {
+): [string, StoredThunk] {
+  const forCpu = (cpu: readonly string[]): [string[], StoredThunk] => {
     const [context, other] = [false, true].map((flag) =>
       stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] })
     );
@@ -186,38 +186,56 @@ function storedThunkOf(
   return different === undefined ? [common, first] : [different[0][1], different[1]];
 }
 
+/** A list of different values, and the function that returns the index of a value, which it adds if it is new. */
+function distinct<T>(): [T[], (value: T) => number] {
+  const values: T[] = [];
+  const known = new Map<string, number>();
+  return [values, (value) => {
+    const key = JSON.stringify(value);
+    const index = known.get(key) ?? values.push(value) - 1;
+    known.set(key, index);
+    return index;
+  }];
+}
+
 function storedStubs(generators: StubGenerators): StoredStubs {
   const { emitStubs, processStubs, cpus, systems } = generators;
-  const stubs: StoredStub[] = [];
-  const known = new Map<string, number>();
-  const indexOf = (stub: StoredStub): number => {
-    const key = JSON.stringify(stub);
-    if (!known.has(key)) known.set(key, stubs.push(stub) - 1);
-    return known.get(key)!;
-  };
-  const images: Record<string, [number, number][]> = {};
+  const [images, imageIndex] = distinct<StoredImage>();
+  const variants: Record<string, number> = {};
   for (const explicitBounds of [false, true]) {
     for (const fuel of [false, true]) {
       for (const cpu of cpus) {
         const parts = { explicitBounds, fuel, cpu: new Set(cpu) };
-        images[stubVariant(stubContext(parts))] = imageStubs(emitStubs, parts).map((
-          [number, stub],
-        ) => [number, indexOf(stub)]);
+        variants[stubVariant(stubContext(parts))] = imageIndex(imageStubs(emitStubs, parts));
       }
     }
   }
   const process = Object.fromEntries(systems.map((os) => {
     const { bytes, ...rest } = processStubs(os);
-    return [os, { code: bytes.toBase64(), ...rest }];
+    return [os, JSON.stringify({ code: bytes.toBase64(), ...rest })];
   }));
-  const thunks: Record<string, number> = {};
+  const [thunks, thunkIndex] = distinct<StoredThunk>();
+  const keys: Record<string, number> = {};
   for (const signature of SIGNATURES.map(signatureOf)) {
     for (const kind of THUNK_KINDS) {
-      const [key, stub] = storedThunkOf(generators, kind, signature);
-      thunks[key] = indexOf(stub);
+      const [key, thunk] = storedThunkOf(generators, kind, signature);
+      keys[key] = thunkIndex(thunk);
     }
   }
-  return { stubs, images, thunks, process };
+  const texts = images.map((image) => JSON.stringify(image));
+  return { images: texts, variants, thunks: JSON.stringify({ thunks, keys } satisfies StoredThunks), process };
+}
+
+/** A value of strings and numbers as TypeScript. */
+function literal(value: unknown, indent = ""): string {
+  if (typeof value === "string") return `'${value}'`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const inner = `${indent}  `;
+  const rows = Array.isArray(value)
+    ? value.map((entry) => `${inner}${literal(entry, inner)},\n`)
+    : Object.entries(value).map(([key, entry]) => `${inner}"${key}": ${literal(entry, inner)},\n`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return `${open}\n${rows.join("")}${indent}${close}`;
 }
 
 /** The intrinsic modules: the generated file, its constant, the source file, and the module's text. */
@@ -230,8 +248,10 @@ function stubFile(generators: StubGenerators): [string, string] {
   return [
     `backend_${generators.name}/generated_stubs.ts`,
     `/** The stubs of ${generators.name} (codegen/stored_stubs.ts). Generated by \`deno task build:stubs\`. */
-export const ${NAME}: string =
-  '${JSON.stringify(storedStubs(generators))}';
+import type { StoredStubs } from "../codegen/stored_stubs.ts";
+
+// deno-fmt-ignore
+export const ${NAME}: StoredStubs = ${literal(storedStubs(generators))};
 `,
   ];
 }

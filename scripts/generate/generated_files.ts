@@ -28,9 +28,10 @@ export async function runGenerator(
   });
   const files = await generate();
   const old = outOfDate(folder, files);
-  for (const path of old) {
+  for (const [path, text] of files) {
+    if (!old.includes(path)) continue;
     console.log(`${check ? "out of date" : "written"}: ${prefix}${path}`);
-    if (!check) writeFileSync(new URL(path, folder), files.get(path)!);
+    if (!check) writeFileSync(new URL(path, folder), text);
   }
   return check && old.length > 0 ? 1 : 0;
 }

@@ -128,7 +128,7 @@ function writeTerminalPicture({ name, commands }: TerminalPicture): void {
 
 readTaskLine({
   name: "task pictures",
-  about: "Makes the pictures of the documentation anew, with Chromium.",
+  about: "Regenerates the pictures of the documentation, with Chromium.",
   options: {},
 });
 assert.ok(CHROMIUM !== undefined, "there is no Chromium: install it, or set CHROMIUM");

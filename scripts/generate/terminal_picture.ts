@@ -1,6 +1,6 @@
 /**
- * A picture of a terminal. In: lines of text, of which those that begin with a prompt are the reader's. Out: an SVG
- * file as text, without embedded styles or fonts. Invariant: every line is in the picture, cut at its right edge.
+ * A picture of a terminal. In: lines of text; those that begin with a prompt are input. Out: an SVG file as text,
+ * without embedded styles or fonts. Invariant: every line is in the picture, cut at its right edge.
  */
 const COLUMNS = 88;
 const COLUMN = 8.43;

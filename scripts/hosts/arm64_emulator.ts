@@ -7,13 +7,14 @@
  * and the machine stays unchanged. Run as a program, it only prepares the emulator:
  * `deno run -A scripts/hosts/arm64_emulator.ts`.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 import { pinnedDeno } from "../package/pinned_deno.ts";
 import { readTaskLine } from "../task_options.ts";
+import { packageArchives, unpackPackages } from "./debian_packages.ts";
 
 /**
  * Older versions keep a record for each page that was ever mapped: 50 MB per memory with guard pages. Since version 8,
@@ -85,7 +86,7 @@ function findEmulator(cache: string): Emulator {
   const find = () => emulatorAt(join(unpacked, "usr/bin", EMULATOR), join(unpacked, "usr", LIBRARIES));
   const known = find();
   if (known !== undefined) return known;
-  unpackPackages(cache, unpacked);
+  unpackEmulator(cache, unpacked);
   const found = find();
   if (found === undefined) {
     throw new Error(
@@ -97,65 +98,32 @@ function findEmulator(cache: string): Emulator {
   return found;
 }
 
-/** Runs a program and returns its stdout; throws an Error with its output if it fails. */
-function run(program: string, args: readonly string[], cwd: string): string {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8" });
-  if (error !== undefined) {
-    throw new Error(`Cannot run ${program}, which is needed to unpack the emulator: ${error.message}`);
-  }
-  if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed:\n${stderr}${stdout}`);
-  return stdout;
-}
-
 /**
  * Unpacks the emulator and the libraries into `folder`, from the distribution's package archive. Debian releases whose
  * emulator is too old have a newer one in their backports.
  */
-function unpackPackages(cache: string, folder: string): void {
-  const work = mkdtempSync(join(cache, "packages-"));
-  try {
-    for (const name of ["lists/partial", "archives/partial", "system"]) {
-      mkdirSync(join(work, name), { recursive: true });
-    }
-    // The distribution's main archive and its backports.
-    const rows = run(
-      "apt-get",
-      ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
-      work,
-    ).trim().split("\n").map((line) => line.split(" "));
-    const main = rows.find(([, release, component]) => component === "main" && !release.includes("-"));
-    if (main === undefined) throw new Error("The package lists of this machine name no main archive");
-    const [uri, release] = main;
-    const backports = `${release}-backports`;
-    writeFileSync(join(work, "sources"), `deb ${uri} ${release} main\ndeb ${uri} ${backports} main\n`);
-    const options = [
-      `Dir::Etc::sourcelist=${join(work, "sources")}`,
-      "Dir::Etc::sourceparts=/dev/null",
-      `Dir::State::lists=${join(work, "lists")}`,
-      `Dir::Cache=${work}`,
-      "APT::Sandbox::User=",
-      "Acquire::Languages=none",
-      "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
-    ].flatMap((option) => ["-o", option]);
-    // Fails where the release has no backports; the download below falls back.
-    spawnSync("apt-get", [...options, "-qq", "update"], { cwd: work });
-    const download = (...names: string[]) => run("apt-get", [...options, "-qq", "download", ...names], work);
-    download(...LIBRARY_PACKAGES);
-    try {
-      download(`${EMULATOR_PACKAGE}/${backports}`);
-    } catch {
-      download(EMULATOR_PACKAGE);
-    }
-    for (const name of readdirSync(work)) {
-      if (name.endsWith(".deb")) run("dpkg-deb", ["-x", join(work, name), join(work, "system")], work);
-    }
-    const programs = join(work, "system/usr/bin"); // emulators for all processors
-    for (const name of readdirSync(programs)) if (name !== EMULATOR) rmSync(join(programs, name));
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(join(work, "system"), folder);
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+function unpackEmulator(cache: string, folder: string): void {
+  const main = packageArchives().find(({ component, release }) => component === "main" && !release.includes("-"));
+  if (main === undefined) throw new Error("The package lists of this machine name no main archive");
+  const { uri, release } = main;
+  const backports = `${release}-backports`;
+  unpackPackages({
+    cache,
+    folder,
+    sources: [`deb ${uri} ${release} main`, `deb ${uri} ${backports} main`],
+    choose: (fetch) => {
+      fetch(...LIBRARY_PACKAGES);
+      try {
+        fetch(`${EMULATOR_PACKAGE}/${backports}`);
+      } catch {
+        fetch(EMULATOR_PACKAGE);
+      }
+    },
+    complete: (system) => {
+      const programs = join(system, "usr/bin"); // emulators for all processors
+      for (const name of readdirSync(programs)) if (name !== EMULATOR) rmSync(join(programs, name));
+    },
+  });
 }
 
 /** Returns the path of the arm64 Deno in the npm cache below `denoFolder`, fetching it if it is not there. */

@@ -19,7 +19,7 @@ import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
 import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../../tests/support/suites.ts";
 import { TIERINGS } from "../../engine/settings.ts";
-import { oneOf, readTaskLine, wholeNumber } from "../task_options.ts";
+import { readTaskLine } from "../task_options.ts";
 
 /** Memory limit of one emulated process in MiB; the whole suite in one process takes 1,100. */
 const MAX_MEBIBYTES = 3000;
@@ -35,21 +35,21 @@ const task = {
     quick: { help: "run a subset of files and programs" },
     tier: {
       value: "NAME",
+      words: TIERINGS,
       help: "compiler for suite and replay: baseline, optimizing, or auto",
       default: "optimizing",
     },
     jobs: {
       value: "N",
+      least: 1,
       help: "number of parallel processes",
       default: String(Math.min(4, navigator.hardwareConcurrency)),
     },
-    minutes: { value: "N", help: "time limit, in minutes", default: "600" },
+    minutes: { value: "N", least: 1, help: "time limit, in minutes", default: "600" },
   },
 } as const;
-const { values: { quick, tier: tierName, ...numbers }, operands: filters } = readTaskLine(task);
-const tier = oneOf(task, "--tier", tierName, TIERINGS);
-const jobs = wholeNumber(task, "--jobs", numbers.jobs, 1);
-const end = performance.now() + wholeNumber(task, "--minutes", numbers.minutes, 1) * 60_000;
+const { values: { quick, tier, jobs, minutes }, operands: filters } = readTaskLine(task);
+const end = performance.now() + minutes * 60_000;
 
 function machine(): Arm64 {
   try {
@@ -260,7 +260,7 @@ const TESTS: readonly (readonly string[])[] = [
     "tests/engine/embedding_test.ts",
   ],
   ["engine/host", "engine/gc", "engine/artifact/module_round_trip_test.ts", "engine/artifact/artifact_file_test.ts"],
-  ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
+  ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts", "tests/embedding/large_operations_test.ts"],
   [...COMPONENT_TESTS, "tests/component/lift_lower_test.ts", "tests/component/spec_test.ts"],
   ["artifact", "async_wasi", "serve", "sockets"].map((name) => `tests/component/${name}_test.ts`),
   ["tests/component/adapter_test.ts"],

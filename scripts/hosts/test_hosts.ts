@@ -17,14 +17,11 @@ import { TIERINGS } from "../../engine/settings.ts";
 import { suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
 import { buildNpm } from "../package/build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
-import { oneOf, readTaskLine } from "../task_options.ts";
+import { runtimePath } from "./npm_runtimes.ts";
+import { readTaskLine } from "../task_options.ts";
 
-/** The hosts: name, npm package, executable in it. */
-const HOSTS = [
-  ["node20", "node@20.20.2", "node"],
-  ["node", "node@26.10.0", "node"],
-  ["bun", "bun@1.4.5", "bun"],
-] as const;
+/** The hosts. */
+const HOSTS = ["node20", "node", "bun"] as const;
 
 const TYPESCRIPT = "typescript@7.0.2";
 
@@ -88,15 +85,19 @@ const task = {
     },
     tier: {
       value: "NAME",
+      words: TIERINGS,
       help: "only the suite, with this compiler: baseline, optimizing, or auto; repeatable",
       many: true,
     },
-    host: { value: "NAME", help: `only this host: ${HOSTS.map(([name]) => name).join(", ")}; repeatable`, many: true },
+    host: {
+      value: "NAME",
+      words: HOSTS,
+      help: `only this host: ${HOSTS.join(", ")}; repeatable`,
+      many: true,
+    },
   },
 } as const;
 const { values: options } = readTaskLine(task);
-for (const name of options.host) oneOf(task, "--host", name, HOSTS.map(([host]) => host));
-for (const name of options.tier) oneOf(task, "--tier", name, TIERINGS);
 /** Options that select steps; the whole test has none of them. */
 const isPart = options.only.length > 0 || options.tier.length > 0;
 const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
@@ -105,7 +106,7 @@ let failures = 0;
 
 /** Runs the Fibonacci example: it must print `answer`. */
 function runFib(label: string, command: string, args: string[], cwd: string, answer: string): void {
-  run(label, command, args, cwd, 1, 1, answer);
+  run(label, command, args, cwd, { lines: 1, last: answer });
 }
 
 /** Every line of a failed step that reports a failure, each with the lines after it; the last lines if none does. */
@@ -115,19 +116,19 @@ function failedLines(lines: readonly string[]): string[] {
   return starts.flatMap((start, i) => lines.slice(start, Math.min(start + 20, starts[i + 1] ?? lines.length)));
 }
 
-/**
- * Runs a program, up to `tries` times until it succeeds. Shows the last `lines` lines of its output, or its failures
- * if it fails. Its last line must be `last`, if given.
- */
-function run(
-  label: string,
-  command: string,
-  args: string[],
-  cwd: string,
-  lines = 0,
-  tries = 1,
-  last?: string,
-): void {
+/** The treatment of a program's output. */
+interface RunChoices {
+  /** The number of lines at the end that are shown; 0 by default. */
+  readonly lines?: number;
+  /** The number of attempts until the program succeeds; 1 by default. */
+  readonly tries?: number;
+  /** The text of the last line; any text by default. */
+  readonly last?: string;
+}
+
+/** Runs a program in a directory, and shows its failures if it fails. */
+function run(label: string, command: string, args: string[], cwd: string, choices: RunChoices = {}): void {
+  const { lines = 0, tries = 1, last } = choices;
   const start = performance.now();
   const result: SpawnSyncReturns<string> = spawnSync(command, args, {
     cwd,
@@ -154,17 +155,8 @@ function run(
   // Steps that passed only at the second attempt.
   if (good) { for (const line of ending) if (line.startsWith("FAILED")) console.log(`         ${line}`); }
   if (good) return;
-  if (tries > 1) run(`${label}, retry`, command, args, cwd, lines, tries - 1, last);
+  if (tries > 1) run(`${label}, retry`, command, args, cwd, { ...choices, tries: tries - 1 });
   else failures++;
-}
-
-/** The executable of an npm package, which npx installs into its cache. */
-function programOf(spec: string, name: string): string {
-  const args = ["-y", "-p", spec, "--", "sh", "-c", `command -v ${name}`];
-  const { status, stdout, stderr } = spawnSync("npx", args, { cwd: folder, encoding: "utf8" });
-  const path = stdout.trim().split("\n").at(-1)!;
-  if (status !== 0 || !existsSync(path)) throw new Error(`Cannot get ${spec} from npm:\n${stderr}`);
-  return path;
 }
 
 /** An empty project with the packages installed. */
@@ -237,7 +229,7 @@ function checkLockfiles(
     lockfiles.set(adder, readFileSync(join(place, "waft-lock.json"), "utf8"));
     hosts.forEach(([runner, command], i) => {
       const call = inHome(command, "run", "--offline", "--invoke", "visit", "visits.wasm");
-      run(`${runner}: run with the lockfile of ${adder}`, ...call, place, 0, 1, String(i + 1));
+      run(`${runner}: run with the lockfile of ${adder}`, ...call, place, { last: String(i + 1) });
     });
   }
   report(new Set(lockfiles.values()).size === 1, `${[...lockfiles.keys()].join(", ")} write the same lockfile`);
@@ -280,22 +272,26 @@ function testHost(name: string, program: string, project: string, tests: string[
     .map((path) => join(project, path.replace(/\.ts$/, ".js")));
   if (options.tier.length > 0) {
     for (const tier of options.tier) {
-      run(`${name}: specification suite, ${tier}`, program, ["scripts/spec.js", "--tier", tier], project, 4);
+      run(`${name}: specification suite, ${tier}`, program, ["scripts/spec.js", "--tier", tier], project, { lines: 4 });
     }
     return;
   }
   if (options.only.length > 0) {
-    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
+    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, { lines: 6 });
     return;
   }
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
   runFib(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, "832040");
   // On a busy machine the process itself may be late, so steps that measure time are retried, and so are test files
   // (test_runner.ts), some of which do. The first failure stays in the output.
-  run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
-  if (options.costs) return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, 5);
-  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 6);
-  run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
+  run(`${name}: deadline`, program, ["examples/deadline.js"], project, { lines: 3, tries: 3 });
+  if (options.costs) {
+    return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, { lines: 5 });
+  }
+  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, { lines: 6 });
+  run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, {
+    lines: 4,
+  });
 }
 
 /** Runs everything but the installations for other systems. */
@@ -318,8 +314,8 @@ try {
   const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
   console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
   const programs = new Map<string, string>();
-  for (const [name, spec, program] of HOSTS) {
-    if (options.host.length === 0 || options.host.includes(name)) programs.set(name, programOf(spec, program));
+  for (const name of HOSTS) {
+    if (options.host.length === 0 || options.host.includes(name)) programs.set(name, runtimePath(name, folder));
   }
   const isWhole = !isPart && !options.quick && !options.lockfiles && !options.costs;
   if (isWhole || options.platforms) checkPlatforms(archives, programs);

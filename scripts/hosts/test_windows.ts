@@ -28,7 +28,7 @@ import { buildNpm } from "../package/build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { buildBundle } from "../package/release_bundle.ts";
 import { buildSingles } from "../package/single.ts";
-import { oneOf, readTaskLine } from "../task_options.ts";
+import { readTaskLine } from "../task_options.ts";
 import { onCopy } from "../package/tree_copy.ts";
 import { ignoredTests, LEFT_OUT_FILES, MAX_LEFT_OUT } from "./windows_left_out.ts";
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
@@ -39,7 +39,7 @@ const TESTS = ["tests/embedding", "tests/engine", "tests/plugins", "tests/thread
 const DENO_TESTS = ["project/base", "project/plugins", "tests/project"];
 /** Tests that start the command in a process for each step, one file at a time. */
 const COMMAND_TESTS = ["tests/cli_project"];
-/** The subset for `--quick`: everything that the host's code decides. */
+/** The subset for `--quick`: tests of the code that differs by host. */
 const QUICK_TESTS = [
   "tests/embedding/async_test.ts",
   "tests/embedding/processor_time_test.ts",
@@ -61,7 +61,12 @@ const task = {
   about: "Runs the tests on Deno, Node and Bun for Windows, under Wine.",
   options: {
     quick: { help: "run a subset" },
-    runtime: { value: "NAME", help: `only this runtime: ${WINDOWS_RUNTIMES.join(", ")}; repeatable`, many: true },
+    runtime: {
+      value: "NAME",
+      words: WINDOWS_RUNTIMES,
+      help: `only this runtime: ${WINDOWS_RUNTIMES.join(", ")}; repeatable`,
+      many: true,
+    },
     only: {
       value: "TEXT",
       help: "only test files whose path contains TEXT, without the suite; repeatable",
@@ -70,7 +75,6 @@ const task = {
   },
 } as const;
 const { values: options } = readTaskLine(task);
-for (const name of options.runtime) oneOf(task, "--runtime", name, WINDOWS_RUNTIMES);
 /** The runtimes of `--quick`: every FFI once; Node 22 has that of Node 20. */
 const QUICK_RUNTIMES: readonly WindowsRuntime[] = ["deno", "bun", "node20", "node"];
 
@@ -134,7 +138,7 @@ function run(label: string, runtime: WindowsRuntime, args: readonly string[], sa
   runProgram(label, windows.executable(runtime), args, says, directory);
 }
 
-/** Passed, failed, or ended in a way that says nothing. */
+/** `unclear`: the run ended for another reason than the test. */
 type Outcome = "passed" | "failed" | "unclear";
 const MARKS: Readonly<Record<Outcome, string>> = { passed: "ok    ", failed: "FAILED", unclear: "again " };
 

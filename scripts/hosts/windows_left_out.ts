@@ -4,9 +4,7 @@
  * the sources that ignores a test on Windows, and none without.
  */
 
-/**
- * `absent`: Windows has nothing that the test could be about. `untested`: it has, and the test cannot reach it there.
- */
+/** `absent`: the tested feature does not exist on Windows. `untested`: it exists, but the test cannot run there. */
 type Kind = "absent" | "untested";
 
 /** A test; an empty name means all tests of the file. */
@@ -46,6 +44,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["project/base/paths_test.ts", "project: a file that others exchange after", "absent", "no such modes"],
   ["project/base/paths_test.ts", "project: files of another user are refused", "absent", "files have no user numbers"],
   ["project/base/system_path_test.ts", "paths are joined, resolved", "absent", "its paths are those of POSIX"],
+  ["project/plugins/limits_test.ts", "waits for standard streams end at the deadline", "untested", NO_MODES],
   ["tests/cli_project/coredump_test.ts", "a link at the path of a core dump", "untested", NO_LINKS],
   ["tests/cli_project/coredump_test.ts", "a guest cannot redirect its core dump", "absent", GUEST_LINKS],
   ["tests/cli_project/explore_test.ts", "a source map that is a pipe", "absent", NO_FIFO],

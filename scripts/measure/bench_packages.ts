@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { oneOf, readTaskLine, wholeNumber } from "../task_options.ts";
+import { readTaskLine } from "../task_options.ts";
 import { installPackages } from "../../tests/support/test_packages.ts";
 import { buildNpm } from "../package/build_npm.ts";
 import { geometricMean, median } from "../../bench/measure.ts";
@@ -47,9 +47,11 @@ ${side === "waft" ? 'await import("@waft/engine/install");' : ""}
 const start = performance.now();
 const result = await (async () => { ${program} })();
 const ms = performance.now() - start;
-const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
+const { userCPUTime, systemCPUTime } = process.resourceUsage();
 const cpu = (userCPUTime + systemCPUTime) / 1000;
-process.stdout.write(JSON.stringify({ ms, cpu, maxResident: maxRSS * 1024, result: JSON.stringify(result) ?? "" }) + "\\n",
+// maxRSS would be that of the parent process, if that is more.
+const maxResident = Number(/VmHWM:\\s*(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? 0) * 1024;
+process.stdout.write(JSON.stringify({ ms, cpu, maxResident, result: JSON.stringify(result) ?? "" }) + "\\n",
   () => process.exit(0));
 `;
 }
@@ -138,13 +140,17 @@ if (import.meta.main) {
     about: "Compares the first results of npm packages with waft's WebAssembly and with the host's.",
     operands: "[NAME…]",
     options: {
-      rounds: { value: "N", help: "pairs of processes per package", default: "5" },
-      host: { value: "NAME", help: "JavaScript runtime: deno, or node for the one on the PATH", default: "deno" },
+      rounds: { value: "N", least: 1, help: "pairs of processes per package", default: "5" },
+      host: {
+        value: "NAME",
+        words: ["deno", "node"],
+        help: "JavaScript runtime: deno, or node for the one on the PATH",
+        default: "deno",
+      },
     },
   } as const;
-  const { values, operands } = readTaskLine(task);
-  const rounds = wholeNumber(task, "--rounds", values.rounds, 1);
-  const host = HOSTS[oneOf(task, "--host", values.host, ["deno", "node"])];
+  const { values: { rounds, host: hostName }, operands } = readTaskLine(task);
+  const host = HOSTS[hostName];
   const scratch = mkdtempSync(join(tmpdir(), "waft-packages-"));
   try {
     const folder = await install(scratch);

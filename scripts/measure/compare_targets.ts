@@ -94,8 +94,9 @@ function compiled(
     allocateRegisters(v, target.registers(false), optimizations, allocation, context.statistics);
     backend.emit(v, allocation, context, code, index);
     bytes += code.functionEnd[index] - code.functionStart[index];
-    const starts = Array.from(code.blockStarts[index]);
-    const cold = starts.pop()!;
+    const blockStarts = Array.from(code.blockStarts[index]);
+    const starts = blockStarts.slice(0, -1);
+    const cold = blockStarts[blockStarts.length - 1];
     starts[0] = code.functionStart[index];
     const order = [...starts.filter((at) => at >= 0), cold].sort((a, b) => a - b);
     sizes[index] = starts.map((at) => {

@@ -34,11 +34,11 @@ for (let round = 0; round < 2; round++) {
   });
 }
 const status = (name: string) =>
-  new RegExp(`${name}:\\s+(\\d+) kB`).exec(readFileSync("/proc/self/status", "utf8"))![1];
+  Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
 const mappings = readFileSync("/proc/self/maps", "utf8").split("\n").length - 1;
 console.log(
   `${count} instances, ${((made - start) * 1000 / count).toFixed(1)} µs each, ` +
-    `${Math.round(Number(status("VmRSS")) / 1024)} MiB resident, ${
-      (Number(status("VmSize")) / 2 ** 20).toFixed(1)
+    `${Math.round(status("VmRSS") / 1024)} MiB resident, ${
+      (status("VmSize") / 2 ** 20).toFixed(1)
     } GiB of address space, ${mappings} mappings`,
 );

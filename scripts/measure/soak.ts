@@ -1,8 +1,8 @@
 /**
  * Soak test of instances: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes). Each cycle creates an
  * instance, calls it, lets it trap, resets it, calls it again and closes it; every 16th cycle also suspends and aborts
- * a call, uses a pool, restores a snapshot and views a memory; every 1024th compiles another module, which moves from
- * baseline to optimized code during its second call. Fails if memory, descriptors, mappings or the runtime's own counts
+ * a call, uses a pool, restores a snapshot and views a memory; every 1024th compiles another module, which tiers up
+ * during its second call. Fails if memory, descriptors, mappings or the runtime's own counts
  * are higher at the end than after the first tenth. The task keeps V8's own heap small: otherwise closed
  * instances accumulate until V8 collects them, and the pages of its heap hide any other growth.
  */
@@ -67,8 +67,8 @@ export async function cycle(module: Module, number: number, special: () => Promi
   if (number % 16 === 0) await special();
 }
 
-/** Compiles a module of its own, whose frames are in baseline code when the optimized code takes its place. */
-function moveUp(engine: Engine, number: number): void {
+/** Compiles another module, which tiers up while its frames run baseline code. */
+function tierUp(engine: Engine, number: number): void {
   const module = engine.compile(`(module
     (func $add (param i32) (result i32) (i32.add (local.get 0) (i32.const ${number})))
     (func (export "sum") (param $n i32) (result i32) (local $sum i32)
@@ -79,9 +79,9 @@ function moveUp(engine: Engine, number: number): void {
   const baseline = module.codeSize;
   const instance = module.instantiate();
   for (let call = 0; call < 3; call++) {
-    check(instance.call({}, "sum", 100), Math.imul(100, number), "a call of a module that moves up");
+    check(instance.call({}, "sum", 100), Math.imul(100, number), "a call of a module that tiers up");
   }
-  if (module.codeSize === baseline) throw new Error("The module did not move up");
+  if (module.codeSize === baseline) throw new Error("The module did not tier up");
   instance.close();
 }
 
@@ -111,7 +111,7 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
   const every = Math.max(1, Math.floor(cycles / 10));
   for (let done = 1; done <= cycles; done++) {
     await cycle(module, done, special);
-    if (done % 1024 === 0) moveUp(tiered, done);
+    if (done % 1024 === 0) tierUp(tiered, done);
     // Finalizers run in macrotasks of the event loop.
     if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
     if (done % every !== 0) continue;
@@ -149,7 +149,7 @@ if (isMain) {
     reports.push({ done, ...now });
     console.log(Object.entries({ done, ...now }).map(([name, value]) => `${name} ${value}`).join(", "));
   });
-  const [early, last] = [reports[0], reports.at(-1)!];
+  const [early, last] = [reports[0], reports[reports.length - 1]];
   const allowance = { residentMiB: 32, descriptors: 2, mappings: 64, suspended: 0, handles: 1024 };
   const grown = (Object.keys(allowance) as (keyof Usage)[]).filter((name) =>
     last[name] > early[name] + allowance[name]

@@ -9,16 +9,17 @@
  * ratio to the empty script.
  */
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { median, processorTimes } from "../../bench/measure.ts";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { VERSION } from "../../project/base/version_string.ts";
 import { QUICK_SAMPLES } from "../package/quick_samples.ts";
-import { progress, readTaskLine, wholeNumber } from "../task_options.ts";
+import { progress, readTaskLine } from "../task_options.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** The first sample on the host's WebAssembly. */
@@ -44,14 +45,6 @@ function install(home: string): void {
   chmodSync(join(home, "waft"), 0o755);
 }
 
-/** Processor time of all ended children of this process, in milliseconds. */
-function childrenMs(): number {
-  // Fields 16 and 17 of /proc/self/stat count ticks of 10 ms: too coarse for one run, accurate over many.
-  const stat = readFileSync("/proc/self/stat", "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[13]) + Number(fields[14])) * 10;
-}
-
 interface Row {
   readonly name: string;
   readonly command: readonly string[];
@@ -66,24 +59,19 @@ function runOnce({ command, wall }: Row, env: NodeJS.ProcessEnv): void {
   if (status !== 0) throw new Error(`${command.join(" ")} failed: ${stderr}`);
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1];
-}
-
 const task = {
   name: "task startup",
   about: "Measures the start-up time of the installed command, relative to Deno's start of an empty script.",
   options: {
-    runs: { value: "N", help: "number of starts of each command", default: "40" },
+    runs: { value: "N", least: 1, help: "number of starts of each command", default: "40" },
     home: { value: "DIR", help: "an existing installation to measure instead of this tree" },
   },
 } as const;
-const { values } = readTaskLine(task);
-const runs = wholeNumber(task, "--runs", values.runs, 1);
+const { values: { runs, home: installed } } = readTaskLine(task);
 const scratch = mkdtempSync(join(tmpdir(), "waft-startup-"));
 try {
-  const home = values.home ?? join(scratch, "home");
-  if (values.home === undefined) install(home);
+  const home = installed ?? join(scratch, "home");
+  if (installed === undefined) install(home);
   const place = join(scratch, "place");
   mkdirSync(place);
   writeFileSync(join(place, "empty.js"), "");
@@ -109,9 +97,9 @@ try {
   for (let k = 0; k < runs; k++) {
     progress(`${k} of ${runs} rounds`);
     for (const each of rows) {
-      const before = childrenMs();
+      const before = processorTimes("self").children; // too coarse for one run, accurate over many
       runOnce(each, env);
-      each.cpu += childrenMs() - before;
+      each.cpu += processorTimes("self").children - before;
     }
   }
   progress("");

@@ -4,6 +4,7 @@
  * (engine/baseline/generated/) and the optimizing compiler of the same tree. Out: `native_x64.js` and `native_arm64.js`
  * in DIR, which replace the modules of that name. Invariant: the same tree gives the same bytes.
  */
+import { Buffer } from "node:buffer";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { COLLECTOR_OPTIONS } from "../../engine/artifact/find_module.ts";
@@ -66,7 +67,7 @@ export async function nativeKernel(arch: typeof NATIVE_TARGETS[number]): Promise
   };
   const exported = (name: string) => placed(valid.exports.find((entry) => entry.name === name)?.index);
   return {
-    code: bytes.toBase64(),
+    code: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
     codeBytes: bytes.length,
     contextBytes: layout.size,
     memory: layout.memoriesOffset,
@@ -74,6 +75,9 @@ export async function nativeKernel(arch: typeof NATIVE_TARGETS[number]): Promise
     start: placed(module.start),
     compileBodies: exported("compileBodies"),
     writeBodies: exported("writeBodies"),
+    validateBodies: exported("validateBodies"),
+    compileLazily: exported("compileLazily"),
+    compileNext: exported("compileNext"),
     placeBodies: exported("placeBodies"),
     linkBodies: exported("linkBodies"),
     callsEnd: exported("callsEnd"),

@@ -132,16 +132,25 @@ function addReference(files: Files, root: string): void {
   for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
 }
 
+/** A package.json. */
+interface NpmManifest extends Record<string, unknown> {
+  readonly name: string;
+  readonly version: string;
+  readonly exports: Record<string, unknown>;
+  readonly dependencies?: Record<string, string>;
+}
+
+function manifestOf(files: Files): NpmManifest {
+  const bytes = files.get("package.json");
+  if (bytes === undefined) throw new Error("deno pack wrote no package.json");
+  return JSON.parse(new TextDecoder().decode(bytes)) as NpmManifest;
+}
+
 /**
  * Completes package.json, and returns it: exports and imports come from `deno pack`, exact versions from the lockfile.
  */
 export function finishManifest(files: Files, row: PackageRow, root: string): { exports: Record<string, unknown> } {
-  const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
-    name: string;
-    version: string;
-    exports: Record<string, unknown>;
-    dependencies?: Record<string, string>;
-  };
+  const manifest = manifestOf(files);
   const locked = lockedVersions(readFileSync(join(root, "deno.lock"), "utf8"));
   const dependencies: Record<string, string> = {};
   for (const name of Object.keys(manifest.dependencies ?? {})) {
@@ -192,10 +201,7 @@ export async function buildNpm(
     for (const row of PACKAGES) {
       begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
       const files = await buildPackage(row, version, join(scratch, String(paths.length)), tree, kept);
-      const { name, version: built } = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as {
-        name: string;
-        version: string;
-      };
+      const { name, version: built } = manifestOf(files);
       const path = join(out, `${name.replace("@", "").replace("/", "-")}-${built}.tgz`);
       writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
       paths.push(path);

@@ -5,10 +5,12 @@
  * Deno caches a module's compiled code as of the end of loading; every process compiles lazily compiled functions
  * again. V8 compiles a parenthesized function expression eagerly, because such a function is likely to be called at
  * once. The rewriter therefore turns functions into such expressions, methods included: public methods are defined on
- * the prototype in a static block, private methods become fields, where each object may have functions of its own. All
- * other functions stay lazy, since code in the cache has to be read even if it does not run.
+ * the prototype in a static block; private methods of classes outside of functions, and the bodies of constructors,
+ * become functions with the object as first parameter (outlined_methods.ts). All other functions stay lazy, since code
+ * in the cache has to be read even if it does not run.
  */
 import { type AnyNode, type Class, type MethodDefinition, parse, type Property } from "acorn";
+import { calledPrivately, childrenOf, type Outlines, outlinesOf, usesSuper } from "./outlined_methods.ts";
 
 /** Whether the function, or the method including its name, at [start, end) of the text is to be compiled eagerly. */
 type Chosen = (start: number, end: number) => boolean;
@@ -23,24 +25,37 @@ interface Edit {
 type FunctionValue = MethodDefinition["value"];
 
 /**
- * The methods that become functions: all, with private ones as fields, for which modules that create many objects pay
- * in each; public ones; or none, because programs can see that a function is not a method.
+ * The methods that become functions, apart from private ones that can be outlined, which no program can see: all, with
+ * private ones as fields, for which modules that create many objects pay in each; public ones; or none, because
+ * programs can see that a function is not a method.
  */
 export type MovedMethods = "all" | "public" | "none";
+
+/** Prefix of the variables and the parameter of outlined functions. */
+const OUTLINED = "$outlined_";
 
 /**
  * Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. Functions keep
  * their names.
  */
 export function compileEagerly(text: string, chosen: Chosen, moved: MovedMethods = "all"): string {
+  if (text.includes(OUTLINED)) throw new Error(`the module has a name that begins with ${OUTLINED}`);
   const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
-  return new Rewriter(text, chosen, moved).rewritten(program);
+  return new Rewriter(text, chosen, moved).rewrittenModule(program);
 }
 
 class Rewriter {
   readonly #text: string;
   readonly #chosen: Chosen;
   readonly #moved: MovedMethods;
+  /** Variables of outlined functions. */
+  readonly #variables: string[] = [];
+  /** The variables of outlined methods by private name, of the classes around the current node. */
+  readonly #names: Outlines["names"][] = [];
+  /** Number of functions around the current node. */
+  #depth = 0;
+  /** The name of `this` at the current node. */
+  #self = "this";
 
   constructor(text: string, chosen: Chosen, moved: MovedMethods) {
     this.#text = text;
@@ -48,10 +63,20 @@ class Rewriter {
     this.#moved = moved;
   }
 
+  /** The text of the module, which declares the variables of outlined functions first. */
+  rewrittenModule(program: AnyNode): string {
+    const text = this.rewritten(program);
+    return this.#variables.length === 0 ? text : `var ${this.#variables.join(",")};\n${text}`;
+  }
+
   /** The text of a node with everything inside it rewritten. */
   rewritten(node: AnyNode): string {
     const edits: Edit[] = [];
     this.#inside(node, edits);
+    return this.#edited(node, edits);
+  }
+
+  #edited(node: AnyNode, edits: Edit[]): string {
     let text = "";
     let at = node.start;
     for (const edit of edits.sort((a, b) => a.start - b.start || a.end - b.end)) {
@@ -67,7 +92,10 @@ class Rewriter {
 
   #visit(node: AnyNode, edits: Edit[]): void {
     const { start, end } = node;
-    if (node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression") {
+    if (node.type === "ThisExpression") {
+      if (this.#self !== "this") edits.push({ start, end, text: this.#self });
+    } else if (node.type === "CallExpression") this.#visitCall(node, edits);
+    else if (node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression") {
       if (this.#isChosen(node)) edits.push({ start, end, text: `(${this.rewritten(node)})` });
       else this.#inside(node, edits);
     } else if (node.type === "Property" && (node.method || node.kind !== "init")) this.#visitMethod(node, edits);
@@ -76,14 +104,43 @@ class Rewriter {
   }
 
   #inside(node: AnyNode, edits: Edit[]): void {
+    if (isFunction(node)) {
+      this.#insideFunction(node, node.type === "ArrowFunctionExpression" ? this.#self : "this", edits);
+    } else this.#insideScope(node, edits);
+  }
+
+  /** Rewrites the inside of a function in which `this` is called `self`. */
+  #insideFunction(node: AnyNode, self: string, edits: Edit[]): void {
+    const outer = this.#self;
+    this.#self = self;
+    this.#depth++;
+    this.#insideScope(node, edits);
+    this.#depth--;
+    this.#self = outer;
+  }
+
+  #insideScope(node: AnyNode, edits: Edit[]): void {
     if (node.type === "Program") this.#visitBody(node.body, node.start, edits);
-    else if (node.type === "ClassBody") this.#visitClass(node, edits);
+    else if (node.type === "ClassDeclaration" || node.type === "ClassExpression") this.#visitClass(node, edits);
     else {
       for (const child of childrenOf(node)) {
         if (isFunction(node) && child.type === "BlockStatement") this.#visitBody(child.body, child.start + 1, edits);
         else this.#visit(child, edits);
       }
     }
+  }
+
+  /** A call of an outlined method. */
+  #visitCall(node: AnyNode, edits: Edit[]): void {
+    const called = calledPrivately(node);
+    const variable = called && this.#names.findLast((names) => names.has(called.name))?.get(called.name);
+    if (called === undefined || variable === undefined) return this.#inside(node, edits);
+    const { call, object } = called;
+    edits.push({ start: call.start, end: object.start, text: `${variable}(` });
+    this.#visit(object, edits);
+    const open = this.#text.indexOf("(", call.callee.end) + 1;
+    edits.push({ start: object.end, end: open, text: call.arguments.length > 0 ? "," : "" });
+    for (const argument of call.arguments) this.#visit(argument, edits);
   }
 
   /** Turns function declarations into variables at `start`, the beginning of the body, to preserve hoisting. */
@@ -114,11 +171,34 @@ class Rewriter {
     this.#inside(node.value, edits);
   }
 
-  #visitClass(body: Class["body"], edits: Edit[]): void {
+  #visitClass(node: Class, edits: Edit[]): void {
+    if (node.superClass) this.#visit(node.superClass, edits);
+    const outlines = outlinesOf(
+      node,
+      (member) => this.#depth === 0 && this.#isChosen(member),
+      (name) => {
+        const variable = `${OUTLINED}${name}${this.#variables.length}`;
+        this.#variables.push(variable);
+        return variable;
+      },
+    );
+    this.#names.push(outlines.names);
+    this.#visitMembers(node.body, outlines.variables, edits);
+    this.#names.pop();
+  }
+
+  #visitMembers(body: Class["body"], outlined: Outlines["variables"], edits: Edit[]): void {
     const fields: string[] = [];
+    const functions: string[] = [];
     /** Property descriptor parts by key. */
     const properties = new Map<string, string[]>();
     for (const member of body.body) {
+      const variable = member.type === "MethodDefinition" ? outlined.get(member) : undefined;
+      if (member.type === "MethodDefinition" && variable !== undefined) {
+        functions.push(`${variable}=(${this.#outlinedFunction(member.value)});`);
+        edits.push({ start: member.start, end: member.end, text: wrapperOf(member, variable) });
+        continue;
+      }
       if (member.type !== "MethodDefinition" || !this.#canMove(member)) {
         this.#visit(member, edits);
         continue;
@@ -136,9 +216,20 @@ class Rewriter {
       edits.push({ start: member.start, end: member.end, text: ";" });
     }
     const rows = [...properties].map(([key, parts]) => `${key}:{${parts.join(",")},configurable:true}`);
-    const block = rows.length === 0 ? "" : `static{Object.defineProperties(this.prototype,{${rows.join(",\n")}})}`;
-    if (fields.length + rows.length === 0) return;
+    if (rows.length > 0) functions.push(`Object.defineProperties(this.prototype,{${rows.join(",\n")}});`);
+    const block = functions.length === 0 ? "" : `static{${functions.join("\n")}}`;
+    if (fields.length + functions.length === 0) return;
     edits.push({ start: body.start + 1, end: body.start + 1, text: fields.join("\n") + block });
+  }
+
+  /** An outlined method's function as an expression. */
+  #outlinedFunction(value: FunctionValue): string {
+    const edits: Edit[] = [];
+    const self = `${OUTLINED}this`;
+    this.#insideFunction(value, self, edits);
+    const parameters = value.params.length > 0 ? `${self},` : self;
+    const text = this.#edited(value, edits);
+    return `${keywordOf(value)}(${parameters}${text.slice(1)}`;
   }
 
   #canMove(member: MethodDefinition): boolean {
@@ -155,8 +246,21 @@ class Rewriter {
 
   /** A method's function as an expression. It stays anonymous, since a name could shadow another binding. */
   #functionOf(value: FunctionValue): string {
-    return `${value.async ? "async " : ""}function${value.generator ? "*" : ""}${this.rewritten(value)}`;
+    return `${keywordOf(value)}${this.rewritten(value)}`;
   }
+}
+
+function keywordOf({ async, generator }: FunctionValue): string {
+  return `${async ? "async " : ""}function${generator ? "*" : ""}`;
+}
+
+/** What is left of an outlined member: nothing of a method, whose calls are calls of the function. */
+function wrapperOf({ kind, value: { params } }: MethodDefinition, variable: string): string {
+  if (kind === "method") return ";";
+  const names = params.map((_, k) => `${OUTLINED}${k}`);
+  // The function has the parameters as they were written; the class keeps its `length`.
+  const parameters = params.map(({ type }, k) => type === "AssignmentPattern" ? `${names[k]}=void 0` : names[k]);
+  return `constructor(${parameters.join(",")}){${variable}(${["this", ...names].join(",")})}`;
 }
 
 /** The name of a property that is not computed. */
@@ -172,15 +276,4 @@ function named(name: string, text: string): string {
 
 function isFunction({ type }: AnyNode): boolean {
   return type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ArrowFunctionExpression";
-}
-
-function childrenOf(node: AnyNode): AnyNode[] {
-  return Object.values(node).flat().filter((child): child is AnyNode =>
-    typeof child === "object" && child !== null && typeof child.type === "string"
-  );
-}
-
-/** Whether the node contains `super`, which is valid only in methods. */
-function usesSuper(node: AnyNode): boolean {
-  return node.type === "Super" || childrenOf(node).some(usesSuper);
 }

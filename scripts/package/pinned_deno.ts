@@ -12,6 +12,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { readPack } from "./npm_package.ts";
+import { executableName } from "./release_files.ts";
 
 /** A version of an npm package that contains a program. */
 interface PinnedPackage {
@@ -110,7 +111,7 @@ function integrityOf(bytes: Uint8Array): string {
 
 /** Returns Deno's executable for a platform, as `fetchProgram` does. */
 export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack): Uint8Array {
-  return fetchProgram(row, row.platform.startsWith("windows/") ? "deno.exe" : "deno", cache, pack);
+  return fetchProgram(row, executableName("deno", row.platform), cache, pack);
 }
 
 /**

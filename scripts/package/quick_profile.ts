@@ -32,23 +32,32 @@ export function compileQuickRunsEagerly(
   entry: string,
   quick: readonly string[],
 ): void {
-  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
-  try {
-    writeFiles(scratch, files);
-    const counts = QUICK_SAMPLES.map((sample, k) => {
-      const module = join(scratch, `${sample.name}.wasm`);
-      writeFileSync(module, encodeModule(parseModule(sample.text)));
+  inScratch(files, (scratch) => {
+    const counts = QUICK_SAMPLES.map((sample) => {
       // Fills the cache of compiled modules: `auto` stores nothing for a short first run.
-      runSample(scratch, entry, { ...sample, options: ["--tier", "optimizing", ...sample.options] }, module);
-      const folder = join(scratch, `coverage${k}`);
-      runSample(scratch, entry, sample, module, folder);
+      runSample(scratch, entry, sample, ["--tier", "optimizing"]);
+      const folder = join(scratch, `coverage_${sample.name}`);
+      runSample(scratch, entry, sample, [], folder);
       requireQuick(folder, quick);
       return folder;
     });
     rewriteCalled(files, scratch, counts, (path) => quick.includes(path) ? "all" : undefined);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  });
+}
+
+/**
+ * Makes the functions of a bundle that run when `waft run` compiles a module compile eagerly, except in the modules
+ * `quick`, which have functions of their own for runs from the cache.
+ */
+export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string, quick: readonly string[]): void {
+  inScratch(files, (scratch) => {
+    const counts = QUICK_SAMPLES.map((sample) => {
+      const folder = join(scratch, `coverage_${sample.name}`);
+      runSample(scratch, entry, sample, ["--no-cache"], folder);
+      return folder;
+    });
+    rewriteCalled(files, scratch, counts, (path) => quick.includes(path) ? undefined : movedOf(path));
+  });
 }
 
 /** Throws an Error if a run loaded other modules than an entry and `quick`, such as a compiler. */
@@ -65,7 +74,7 @@ const FIRST_RESULT = `
 import { NewEngine } from "./mod.js";
 import { readFileSync } from "node:fs";
 
-for (const name of ["smallest", "usual"]) {
+for (const name of ["smallest", "usual", "large"]) {
   const module = NewEngine().compile(new Uint8Array(readFileSync(new URL(name + ".wasm", import.meta.url))));
   const { run } = module.instantiate({}, { env: { host: (value) => value } }).exports;
   if (run(20) !== 20) throw new Error("wrong result of " + name);
@@ -74,6 +83,10 @@ const { WebAssembly } = await import("./webassembly/mod.js");
 const usual = new WebAssembly.Module(readFileSync(new URL("usual.wasm", import.meta.url)));
 const { exports } = new WebAssembly.Instance(usual, { env: { host: (value) => value } });
 if (exports.run(20) !== 20 || exports.memory.buffer.byteLength === 0) throw new Error("wrong result");
+const bytes = readFileSync(new URL("usual.wasm", import.meta.url));
+const { instance } = await WebAssembly.instantiate(bytes, { env: { host: (value) => value } });
+if (instance.exports.run(20) !== 20 || !WebAssembly.validate(bytes)) throw new Error("wrong result");
+await WebAssembly.instantiate(await WebAssembly.compile(bytes), { env: { host: (value) => value } });
 Deno.exit(0);
 `;
 
@@ -92,49 +105,52 @@ const FIRST_MODULES = {
       (call_indirect (param i32) (result i32)
         (i32.div_s (call_indirect (param i32) (result i32) (local.get 0) (i32.const 1)) (i32.const 2))
         (i32.const 0))))`,
+  // Two kernels compile its bodies.
+  large: `(module (import "env" "host" (func $host (param i32) (result i32)))
+    (memory 2) (data (i32.const 8) "text") (data (i32.const 70000) "more")
+    (func (export "run") (param i32) (result i32) (call $host (local.get 0)))
+    ${
+    `(func (param i32) (result i32) ${"(local.set 0 (i32.mul (local.get 0) (i32.const 3)))".repeat(30)} (local.get 0))`
+      .repeat(800)
+  })`,
 };
 
 /** Modules whose classes are an interface that programs examine, down to the kind of its functions. */
 const EXAMINED = /(?:^|\/)webassembly[\w/]*\.js$/;
 
+/** The methods of a module that become functions, where many objects may be created. */
+function movedOf(path: string): MovedMethods {
+  return EXAMINED.test(path) ? "none" : "public";
+}
+
 /** Makes the functions of the engine's npm package that run before a first result compile eagerly. */
 export function compileFirstEagerly(files: Map<string, Uint8Array>): void {
-  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
-  try {
-    writeFiles(scratch, files);
-    for (const [name, text] of Object.entries(FIRST_MODULES)) {
-      writeFileSync(join(scratch, `${name}.wasm`), encodeModule(parseModule(text)));
-    }
+  inScratch(files, (scratch) => {
+    for (const [name, text] of Object.entries(FIRST_MODULES)) writeModule(scratch, name, text);
     writeFileSync(join(scratch, "first_result.js"), FIRST_RESULT);
     const counts = join(scratch, "coverage");
     const { status, stderr } = runDeno(scratch, [join(scratch, "first_result.js")], counts);
     if (status !== 0) throw new Error(`the package fails on a module: status ${status}\n${stderr}`);
-    rewriteCalled(files, scratch, [counts], (path) => EXAMINED.test(path) ? "none" : "public");
+    rewriteCalled(files, scratch, [counts], movedOf);
+  });
+}
+
+/** Runs `action` with a temporary folder that contains `files`. */
+function inScratch(files: ReadonlyMap<string, Uint8Array>, action: (scratch: string) => void): void {
+  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
+  try {
+    writeFiles(scratch, files);
+    action(scratch);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-/**
- * Makes the functions of a bundle that run when `waft run` compiles a module compile eagerly, except in the modules
- * `quick`, which have functions of their own for runs from the cache.
- */
-export function compileRunsEagerly(files: Map<string, Uint8Array>, entry: string, quick: readonly string[]): void {
-  const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
-  try {
-    writeFiles(scratch, files);
-    const counts = QUICK_SAMPLES.map((sample, k) => {
-      const module = join(scratch, `${sample.name}.wasm`);
-      writeFileSync(module, encodeModule(parseModule(sample.text)));
-      const folder = join(scratch, `coverage${k}`);
-      runSample(scratch, entry, { ...sample, options: ["--no-cache", ...sample.options] }, module, folder);
-      return folder;
-    });
-    const moved = (path: string) => EXAMINED.test(path) ? "none" : "public";
-    rewriteCalled(files, scratch, counts, (path) => quick.includes(path) ? undefined : moved(path));
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+/** Writes a module, given as text, into a folder; returns its path. */
+function writeModule(folder: string, name: string, text: string): string {
+  const path = join(folder, `${name}.wasm`);
+  writeFileSync(path, encodeModule(parseModule(text)));
+  return path;
 }
 
 function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
@@ -171,8 +187,16 @@ function rewriteCalled(
   }
 }
 
-function runSample(scratch: string, entry: string, sample: QuickSample, module: string, counts?: string): void {
-  const program = [join(scratch, entry), "run", ...sample.options, module, ...sample.args];
+/** Runs a sample with further options of `waft run`. Throws an Error if its output is wrong. */
+function runSample(
+  scratch: string,
+  entry: string,
+  sample: QuickSample,
+  options: readonly string[],
+  counts?: string,
+): void {
+  const module = writeModule(scratch, sample.name, sample.text);
+  const program = [join(scratch, entry), "run", ...options, ...sample.options, module, ...sample.args];
   const { status, stdout, stderr } = runDeno(scratch, program, counts);
   if (status !== 0 || stdout !== sample.output) {
     throw new Error(`the bundle fails on the sample "${sample.name}": status ${status}, "${stdout}"\n${stderr}`);
@@ -206,7 +230,7 @@ function runDeno(scratch: string, program: readonly string[], counts?: string) {
   });
 }
 
-/** The reports in a folder, but that of the clock. */
+/** The reports in a folder, except for that of the clock. */
 function coverage(counts: string): Coverage[] {
   const reports = readdirSync(counts).map((name) => JSON.parse(readFileSync(join(counts, name), "utf8")) as Coverage);
   return reports.filter(({ url }) => !url.endsWith(`/${CLOCK_FILE}`));

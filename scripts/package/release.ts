@@ -37,8 +37,8 @@ import { canonicalVersion, isCanonicalVersion } from "../../project/base/version
 import { signingKeysOf } from "../../registry/signing.ts";
 import { denoCache, fetchDeno, PINNED_DENO, type PinnedDeno, pinnedDeno } from "./pinned_deno.ts";
 import { buildBundle } from "./release_bundle.ts";
-import { filesBelow, run, say, sha256 } from "./release_files.ts";
-import { installerFor, isoSeconds, readIndex, removeOld, windowsInstallerFor, writeIndex } from "./release_site.ts";
+import { executableName, filesBelow, run, say, sha256 } from "./release_files.ts";
+import { installerFor, isoSeconds, removeOld, windowsInstallerFor, writeIndex } from "./release_site.ts";
 import { readTaskLine } from "../task_options.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -159,9 +159,8 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
   // Files exist before the index names them.
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);
-  writeIndex(options, version, entry, signers);
+  const index = writeIndex(options, version, entry, signers);
   // The top-level installer installs official releases, once one exists.
-  const index = readIndex(options.out)!;
   if (options.channel === "official" || index.channels.latest === undefined) {
     writeFileSync(join(options.out, "install.sh"), generated);
     writeFileSync(join(options.out, "install.ps1"), generatedForWindows);
@@ -239,7 +238,7 @@ async function putBundles(
     const { platform, file } of buildSingles({ tree, version, out: join(scratch, "singles"), platforms: names, cache })
   ) {
     const program = new Uint8Array(readFileSync(file));
-    const files = new Map([[programName("waft", platform), program], ["LICENSE", common.get("LICENSE")!]]);
+    const files = new Map([[executableName("waft", platform), program], ["LICENSE", common.get("LICENSE")!]]);
     put(`${archiveName(version, platform)}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
   }
 }
@@ -254,11 +253,6 @@ function scriptsOf(tree: string, platform: string): [string, Uint8Array][] {
 
 function archiveName(version: string, platform: string): string {
   return `waft-${version}-${platform.replace("/", "-")}`;
-}
-
-/** The file name of a program on a platform. */
-function programName(name: string, platform: string): string {
-  return platform.startsWith("windows/") ? `${name}.exe` : name;
 }
 
 /** Writes SHA256SUMS and its signatures, one key a line, since install.sh reads them. */
@@ -301,7 +295,12 @@ if (import.meta.main) {
         help: "release site; keep it between runs, so that the index grows",
         default: "dist/release",
       },
-      channel: { value: "NAME", help: "canary, nightly or official", default: "canary" },
+      channel: {
+        value: "NAME",
+        words: ["canary", "nightly", "official"],
+        help: "canary, nightly or official",
+        default: "canary",
+      },
       key: { value: "FILE", help: "private signing keys: Ed25519, PKCS#8 in PEM" },
       commit: { value: "COMMIT", help: "commit to build", default: "HEAD" },
       base: { value: "URL", help: "address of the release site", default: BASE_URL },
@@ -309,8 +308,8 @@ if (import.meta.main) {
       platform: { value: "OS/ARCH", help: "build only this platform; repeatable", many: true },
       "no-singles": { help: "do not build single executables" },
       "no-packages": { help: "do not build the packages for npm and JSR" },
-      keep: { value: "N", help: "number of releases of canary and of nightly to keep", default: "20" },
-      "expire-days": { value: "N", help: "validity of the index, in days", default: "14" },
+      keep: { value: "N", least: 1, help: "number of releases of canary and of nightly to keep", default: "20" },
+      "expire-days": { value: "N", least: 1, help: "validity of the index, in days", default: "14" },
       now: { value: "TIME", help: "time of the index; the current time by default" },
       "own-deno": { help: "use the Deno that runs this script instead of the pinned one" },
       cache: { value: "DIR", help: "cache folder for fetched files", default: denoCache() },
@@ -325,18 +324,10 @@ if (import.meta.main) {
       if (version === undefined) throw new Error(`"${values.version}" is not a version`);
       buildHere(values.here, version, values.keys);
     } else {
-      const { channel, key } = values;
-      if (channel !== "canary" && channel !== "nightly" && channel !== "official") {
-        throw new Error(`"${channel}" is not a channel: use canary, nightly or official`);
-      }
+      const { channel, key, keep } = values;
       if (key === undefined) throw new Error("--key is missing: it names the file with the private signing keys");
       const now = values.now === undefined ? Date.now() : Date.parse(values.now);
-      const expireDays = Number(values["expire-days"]);
-      if (!Number.isFinite(now) || !(expireDays > 0)) {
-        throw new Error("--now takes a time, --expire-days a positive number");
-      }
-      const keep = Number(values.keep);
-      if (!Number.isSafeInteger(keep) || keep < 1) throw new Error("--keep takes a whole number of at least 1");
+      if (!Number.isFinite(now)) throw new Error(`--now takes a time, such as 2026-01-31, not "${values.now}"`);
       const version = await buildRelease({
         out: values.out,
         channel,
@@ -345,7 +336,7 @@ if (import.meta.main) {
         base: values.base,
         repository: values.repository,
         now,
-        expireDays,
+        expireDays: values["expire-days"],
         platforms: values.platform.length > 0 ? values.platform : PINNED_DENO.map(({ platform }) => platform),
         ownDeno: values["own-deno"],
         cache: values.cache,

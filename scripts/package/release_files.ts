@@ -1,5 +1,5 @@
 /**
- * Shared helpers of the release scripts: running programs, reading files, digests and progress messages.
+ * Shared helpers of the release scripts: running programs, reading and naming files, digests and progress messages.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -38,6 +38,11 @@ export function filesBelow(
     } else files.set(path, new Uint8Array(readFileSync(join(root, path))));
   }
   return files;
+}
+
+/** The file name of a program on a platform such as `windows/amd64`. */
+export function executableName(name: string, platform: string): string {
+  return platform.startsWith("windows/") ? `${name}.exe` : name;
 }
 
 /** Prints a progress message with the time to stderr. */

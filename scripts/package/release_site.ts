@@ -48,14 +48,14 @@ export function isoSeconds(date: Date): string {
   return date.toISOString().replace(/\.[0-9]+Z$/, "Z");
 }
 
-export function readIndex(out: string): ReleaseIndex | undefined {
+function readIndex(out: string): ReleaseIndex | undefined {
   const file = join(out, "releases", "index.json");
   return existsSync(file) ? parseReleaseIndex(new Uint8Array(readFileSync(file)), file) : undefined;
 }
 
 /**
- * Adds the release to the index, updates its channel, and signs with every key. Old keys sign, too, as long as some
- * machines trust only them.
+ * Adds the release to the index, updates its channel, and signs with every key; returns the index. Old keys sign, too,
+ * as long as some machines trust only them.
  */
 export function writeIndex(
   options: {
@@ -70,7 +70,7 @@ export function writeIndex(
   version: string,
   entry: ReleaseEntry,
   signers: ReturnType<typeof signingKeysOf>,
-): void {
+): ReleaseIndex {
   const before = readIndex(options.out);
   const channels = { ...before?.channels, [options.channel === "official" ? "latest" : options.channel]: version };
   const index: ReleaseIndex = {
@@ -89,22 +89,25 @@ export function writeIndex(
   const file = join(options.out, "releases", "index.json");
   writeFileSync(file, bytes);
   writeFileSync(`${file}.sig`, `${JSON.stringify({ signatures }, null, 2)}\n`);
+  return index;
 }
 
-/** Generates a release's installer, which contains the digests of the bundles. */
+/** A release for which an installer is generated. */
+interface InstalledRelease {
+  readonly version: string;
+  readonly entry: ReleaseEntry;
+  readonly base: string;
+}
+
+/** Generates install.sh of a release: the script with the release's values, among them the digests of the bundles. */
 export function installerFor(
   script: string,
-  release: {
-    readonly version: string;
-    readonly entry: ReleaseEntry;
-    readonly base: string;
+  { version, entry, base, repository, keys }: InstalledRelease & {
     readonly repository: string;
     readonly keys: ReleaseKeys;
   },
 ): string {
-  const { version, entry, base, repository, keys } = release;
-  const bundles = entry.artifacts.filter((a) => a.kind === "bundle").map((a) => `${a.platform} ${a.sha256}`);
-  const values: { readonly [name: string]: string } = {
+  const values = {
     RELEASE_VERSION: version,
     RELEASE_COMMIT: entry.commit,
     RELEASE_BASE: base,
@@ -112,36 +115,44 @@ export function installerFor(
     RELEASE_REPOSITORY: repository,
     RELEASE_SOURCE_SHA256: entry.artifacts.find((a) => a.kind === "source")?.sha256 ?? "",
     RELEASE_KEYS: JSON.stringify(keys),
-    RELEASE_BUNDLES: bundles.join("\n"),
+    RELEASE_BUNDLES: bundleDigests(entry),
   };
-  let text = script;
-  for (const [name, value] of Object.entries(values)) {
-    if (value.includes("'")) throw new Error(`${name} contains a single quote`);
-    const line = new RegExp(`^${name}='[^']*'$`, "m");
-    if (!line.test(text)) throw new Error(`installer/install.sh has no line ${name}=''`);
-    text = text.replace(line, () => `${name}='${value}'`);
-  }
-  return text;
+  return withValues(script, "install.sh", values, (name) => `${name}=`);
 }
 
-/** install.ps1 of a release: the script with the release's values. */
-export function windowsInstallerFor(
-  script: string,
-  { version, entry, base }: { readonly version: string; readonly entry: ReleaseEntry; readonly base: string },
-): string {
-  const bundles = entry.artifacts.filter((a) => a.kind === "bundle").map((a) => `${a.platform} ${a.sha256}`);
+/** Generates install.ps1 of a release. */
+export function windowsInstallerFor(script: string, { version, entry, base }: InstalledRelease): string {
   const values = {
     RELEASE_VERSION: version,
     RELEASE_COMMIT: entry.commit,
     RELEASE_BASE: base,
-    RELEASE_BUNDLES: bundles.join("\n"),
+    RELEASE_BUNDLES: bundleDigests(entry),
   };
+  return withValues(script, "install.ps1", values, (name) => `$${name} = `);
+}
+
+/** A line with platform and digest for each bundle. */
+function bundleDigests({ artifacts }: ReleaseEntry): string {
+  return artifacts.filter(({ kind }) => kind === "bundle").map((a) => `${a.platform} ${a.sha256}`).join("\n");
+}
+
+/**
+ * Sets the variables of a script: `assignment` is the text before a variable's value in single quotes. Throws an Error
+ * for a variable that the script does not assign in one line, and for a value with a single quote.
+ */
+function withValues(
+  script: string,
+  file: string,
+  values: Readonly<Record<string, string>>,
+  assignment: (name: string) => string,
+): string {
   let text = script;
   for (const [name, value] of Object.entries(values)) {
     if (value.includes("'")) throw new Error(`${name} contains a single quote`);
-    const line = new RegExp(`^\\$${name} = '[^']*'$`, "m");
-    if (!line.test(text)) throw new Error(`installer/install.ps1 has no line $${name} = ''`);
-    text = text.replace(line, () => `$${name} = '${value}'`);
+    const start = assignment(name);
+    const line = new RegExp(`^${start.replace("$", "\\$")}'[^']*'$`, "m");
+    if (!line.test(text)) throw new Error(`installer/${file} has no line ${start}''`);
+    text = text.replace(line, () => `${start}'${value}'`);
   }
   return text;
 }

@@ -18,7 +18,7 @@ import { platformName } from "../../project/base/paths.ts";
 import { VERSION } from "../../project/base/version_string.ts";
 import { denoCache, fetchProgram } from "./pinned_deno.ts";
 import { MODULES_BY_URL, placedModules } from "./release_bundle.ts";
-import { run, say } from "./release_files.ts";
+import { executableName, run, say } from "./release_files.ts";
 import { readTaskLine } from "../task_options.ts";
 import { onCopy } from "./tree_copy.ts";
 
@@ -85,10 +85,11 @@ function pinnedBun(platform: string): PinnedBun {
 
 /** Writes the executable of Bun for a platform into a folder; returns its path. */
 function placeBun({ platform, package: name, integrity }: PinnedBun, folder: string, cache: string): string {
-  const file = join(folder, platform.startsWith("windows/") ? "bun.exe" : "bun");
-  const entry = `bin/${platform.startsWith("windows/") ? "bun.exe" : "bun"}`;
+  const program = executableName("bun", platform);
+  const file = join(folder, program);
   mkdirSync(folder, { recursive: true });
-  writeFileSync(file, fetchProgram({ package: name, version: BUN_VERSION, integrity }, entry, cache), { mode: 0o755 });
+  const row = { package: name, version: BUN_VERSION, integrity };
+  writeFileSync(file, fetchProgram(row, `bin/${program}`, cache), { mode: 0o755 });
   return file;
 }
 
@@ -110,7 +111,7 @@ function writeModules(tree: string, version: string, folder: string): void {
 
 /** The executable's name for a platform, such as `waft-windows-amd64.exe`. */
 function singleName(platform: string): string {
-  return `waft-${platform.replace("/", "-")}${platform.startsWith("windows/") ? ".exe" : ""}`;
+  return executableName(`waft-${platform.replace("/", "-")}`, platform);
 }
 
 /**

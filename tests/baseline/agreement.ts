@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
+import { validateBodies } from "../../engine/baseline/validate_bodies.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { Bug, WaftError } from "../../engine/errors.ts";
@@ -26,22 +27,35 @@ function annotated(module: Module): ValidModule {
   return validateModule(module, FEATURES, { bodies: false });
 }
 
+const OPTIONS = {
+  explicitBounds: false,
+  stackFence: true,
+  interruptible: false,
+  fuel: false,
+  deterministic: false,
+  cpu: new Set<string>(["popcnt"]),
+  features: FEATURES,
+  constants: 0,
+};
+
+/** Whether the baseline tier accepts all bodies when it only validates them. */
+function quicklyAccepts(valid: ValidModule): boolean {
+  const { layout } = moduleInterface(valid);
+  try {
+    withKernel("x64", (kernel, second) => validateBodies(kernel, valid, layout, OPTIONS, second));
+    return true;
+  } catch (error) {
+    if (!(error instanceof WaftError)) throw error;
+    return false;
+  }
+}
+
 /** Whether the baseline tier accepts all bodies, except those that it leaves to the other compiler. */
 function baselineAccepts(valid: ValidModule): boolean {
   const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   try {
-    const options = {
-      explicitBounds: false,
-      stackFence: true,
-      interruptible: false,
-      fuel: false,
-      deterministic: false,
-      cpu: new Set<string>(["popcnt"]),
-      features: FEATURES,
-      constants: 0,
-    };
-    for (const { index } of withKernel("x64", (kernel) => compileBodies(kernel, valid, layout, options, code)) ?? []) {
+    for (const { index } of withKernel("x64", (kernel) => compileBodies(kernel, valid, layout, OPTIONS, code)) ?? []) {
       validateBody(valid, valid.importedFuncCount + index, null);
     }
     return true;
@@ -91,17 +105,20 @@ interface Compared {
 /** Compares the verdicts on one module; returns whether it is valid. Throws an AssertionError if they differ. */
 function compareVerdicts(changed: Module, place: string): boolean {
   const theirs = annotated(changed);
-  const ours = annotated(changed);
   const expected = validatorAccepts(theirs);
-  let actual: boolean;
-  try {
-    actual = baselineAccepts(ours);
-  } catch (error) {
-    assert(error instanceof Bug);
-    assert.fail(`${place}: ${error.message}\n${describe(changed)}`);
+  for (const accepts of [baselineAccepts, quicklyAccepts]) {
+    const ours = annotated(changed);
+    const where = `${place}, ${accepts.name}`;
+    let actual: boolean;
+    try {
+      actual = accepts(ours);
+    } catch (error) {
+      assert(error instanceof Bug);
+      assert.fail(`${where}: ${error.message}\n${describe(changed)}`);
+    }
+    assert.equal(actual, expected, `${where}\n${describe(changed)}`);
+    if (expected) assert.deepEqual(ours.usedFeatures, theirs.usedFeatures, where);
   }
-  assert.equal(actual, expected, `${place}\n${describe(changed)}`);
-  if (expected) assert.deepEqual(ours.usedFeatures, theirs.usedFeatures, place);
   return expected;
 }
 

@@ -19,6 +19,7 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { nativeKernels } from "../../engine/native_kernel.ts";
 import { realmStore } from "../../engine/engine.ts";
 import { nativeKernel } from "../../scripts/package/build_native_kernel.ts";
@@ -100,6 +101,18 @@ Deno.test("the kernel generates the same code as machine code", async () => {
   kernel?.release?.();
 });
 
+Deno.test("machine code of the kernel keeps the thread's slots, which may hold arguments of a builtin", async () => {
+  const { thread } = realmStore();
+  const kernel = nativeKernels(() => thread)(await nativeKernel(hostArchitecture()));
+  assert(kernel !== undefined);
+  const slots = new Uint32Array(thread.state.u32.buffer, thread.state.u32.byteOffset + THREAD.SLOTS, 64);
+  const filled = Uint32Array.from(slots, (_, k) => 0x51075000 + k);
+  slots.set(filled);
+  output(kernel, manyFunctions(40), false);
+  assert.deepEqual([...slots], [...filled]);
+  kernel.release?.();
+});
+
 Deno.test("damaged machine code of the kernel is not used", async () => {
   const native = await nativeKernel(hostArchitecture());
   const make = (code: string) => nativeKernels(() => realmStore().thread)({ ...native, code });
@@ -163,6 +176,26 @@ function padded(count: number, size: (k: number) => number): Uint8Array {
   });
   return encodeModule(module);
 }
+
+Deno.test("the kernel leaves the thread's buffer for arguments alone", async () => {
+  const kernel = nativeKernels(() => realmStore().thread)(await nativeKernel(hostArchitecture()));
+  assert(kernel !== undefined);
+  const { state: { u8 } } = realmStore().thread;
+  const buffer = u8.subarray(THREAD.OVERFLOW, THREAD.OVERFLOW + 4096);
+  const before = buffer.slice();
+  try {
+    buffer.fill(0xa5);
+    for (const explicit of [false, true]) {
+      for (let seed = 0; seed < 20; seed++) {
+        for (const binary of generateModules(seed, COMPILED_FEATURES)) output(kernel, binary, explicit);
+      }
+    }
+    assert(buffer.every((byte) => byte === 0xa5));
+  } finally {
+    buffer.set(before);
+    kernel.release?.();
+  }
+});
 
 Deno.test("two kernels continue after a body that is larger than a round", async () => {
   const MB = 1 << 20;

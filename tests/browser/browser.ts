@@ -80,14 +80,21 @@ export async function openPage(browser: Browser, url: string, view: BrowserConte
   return { page, complaints, visit, bytes: () => bytes };
 }
 
-/** The sum of all layout shifts since the page began to load. */
-export async function layoutShift(page: Page): Promise<number> {
+/**
+ * The layout shifts since the page began to load that a reader could see: each with its elements and its score, the
+ * share of the screen that moved times the share by which it moved. Scores below 0.0001 are left out: on a busy machine
+ * Chromium reports moves of less than a pixel.
+ */
+export async function layoutShifts(page: Page): Promise<string[]> {
   return await page.evaluate(`new Promise((done) => {
-    let sum = 0;
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; })
-      .observe({ type: "layout-shift", buffered: true });
-    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 50)));
-  })`) as number;
+    const shifts = [];
+    new PerformanceObserver((list) => {
+      for (const { value, sources } of list.getEntries()) {
+        if (value >= 0.0001) shifts.push(value + " " + sources.map((s) => s.node?.nodeName ?? "?").join(" "));
+      }
+    }).observe({ type: "layout-shift", buffered: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(shifts), 50)));
+  })`) as string[];
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

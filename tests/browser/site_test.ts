@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { codecDefinition, kvDefinition } from "../project/sample_plugins.ts";
 import type { IndexPage } from "../../registry/site/documents.ts";
 import { type TestRegistry, withRegistry } from "../registry/test_registry.ts";
-import { accessibilityFindings, browserTest, layoutShift, type OpenPage, openPage, VIEWS } from "./browser.ts";
+import { accessibilityFindings, browserTest, layoutShifts, type OpenPage, openPage, VIEWS } from "./browser.ts";
 
 const README = `# Key-value store
 
@@ -79,7 +79,7 @@ browserTest(
         for (const path of KINDS) {
           await opened.visit(r.url + path);
           const at = `${path} (${view})`;
-          assert.equal(await layoutShift(page), 0, `${at}: nothing moves`);
+          assert.deepEqual(await layoutShifts(page), [], `${at}: nothing moves`);
           const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
           assert.ok(width <= room, `${at}: ${width} pixels in ${room}`);
           assert.equal(await page.evaluate("document.scripts.length"), 1, `${at}: one script`);
@@ -93,6 +93,8 @@ browserTest(
         // The checks above detect a fault.
         await page.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<img src=data:>')");
         assert.match((await accessibilityFindings(page)).join(), /image-alt/);
+        await page.evaluate("document.querySelector('h1').style.marginTop = '100px'");
+        assert.notDeepEqual(await layoutShifts(page), []);
         await page.context().close();
       }
     }),

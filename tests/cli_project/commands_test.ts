@@ -67,7 +67,7 @@ function commandTest(
             const { code, out, err } = await run(...args, "--json");
             const lines = out.trimEnd().split("\n");
             assert.equal(lines.length, 1, `one JSON document on stdout: ${out} ${err}`);
-            const envelope = JSON.parse(lines[0]!) as Envelope;
+            const envelope = JSON.parse(lines[0]) as Envelope;
             assertOutputSchema(envelope);
             return { ...envelope, code };
           },
@@ -275,7 +275,7 @@ commandTest("a poisoned lockfile is found by asking the registry", async ({ proj
   const evil = fake.published.pop()!;
   const { digestBytes } = await import("../../project/base/integrity.ts");
   lock.packages[CODEC].artifact = { digest: digestBytes(evil.archive), size: evil.archive.length };
-  lock.plugins[CODEC].definition = evil.plugins[CODEC]!.definition;
+  lock.plugins[CODEC].definition = evil.plugins[CODEC].definition;
   lock.plugins[CODEC].entry.digest = digestBytes(CODEC_WASM);
   project.write("waft-lock.json", writeLockfile(sealLockfile(lock)));
   const { mkdirSync, writeFileSync } = await import("node:fs");
@@ -530,7 +530,7 @@ commandTest("the command line that a missing review shows decides it as it stand
   const flags = ["--allow", "caller.memory.read", "--deny", "clock.wall", "--registry", address];
   const asked = await run("add", `${KV}@^1.2.0`, ...flags);
   assert.equal(asked.code, 4, asked.err);
-  const shown = /decide with flags: waft (.*)$/m.exec(asked.err)![1]!;
+  const shown = /decide with flags: waft (.*)$/m.exec(asked.err)![1];
   const words = shown.split(" ").map((word) => word.replace(/^'(.*)'$/, "$1"));
   for (const flag of flags) assert.ok(words.includes(flag), `${flag} in ${shown}`);
   const decided = await run(...words);

@@ -12,9 +12,8 @@ import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
 import { longNameModule } from "../support/long_name.ts";
 import { removeFolder } from "../support/remove_folder.ts";
+import { HANG_MS } from "../support/hang.ts";
 
-/** A session that takes longer has hung. */
-const HANG_MS = 60_000;
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 const SUM = `(module

@@ -13,6 +13,7 @@ import { hostArguments } from "../support/host_arguments.ts";
 import { longNameModule } from "../support/long_name.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { packedBlock, type PageBody, pageIndex, stageLines } from "./explored_page.ts";
+import { CHILD_TIMEOUT } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
@@ -29,7 +30,7 @@ function waftIn(cwd: string, args: string[]): { status: number | null; stdout: s
   const options = {
     cwd,
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: CHILD_TIMEOUT,
     env: { ...process.env, WAFT_HOME: join(cwd, "home") },
   } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], options);

@@ -13,11 +13,10 @@ import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { hostArguments } from "../support/host_arguments.ts";
 import { removeFolder } from "../support/remove_folder.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const HTTP = fileURLToPath(new URL("../component/fixtures/http.wat", import.meta.url));
-/** A process that takes longer has hung. */
-const HANG_MS = 120_000;
 
 /**
  * Exits with a bit for each part of WASI that it has: 1 output, 2 readiness of input, 4 the clock, 8 random bytes,

@@ -9,13 +9,14 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { CHILD_TIMEOUT } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 function waft(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], {
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: CHILD_TIMEOUT,
   });
   return { status, stdout, stderr };
 }

@@ -39,7 +39,7 @@ Deno.test("mistakes: one line with the fault and its place, and the status for i
     const rows: [string[], number, RegExp][] = [
       [["run", "add.wat", "1", "x"], 2, /^waft: add\.wat: argument 2 of "add": "x" is not an i32\n$/],
       [["run", "add.wat", "1"], 2, /^waft: add\.wat: "add" takes 2 arguments, not 1\n$/],
-      [["run", "many.wat"], 2, /choose one with --invoke NAME:\n {4}f0 .*\n {4}and 60 more\n$/s],
+      [["run", "many.wat"], 2, /choose one with --invoke NAME before the file:\n {4}f0 .*\n {4}and 60 more\n$/s],
       [["run", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form, .* nor its text: .*\n$/],
       [["validate", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form/],
       [["wast", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form/],
@@ -52,6 +52,29 @@ Deno.test("mistakes: one line with the fault and its place, and the status for i
       const { code, out, err } = await waft(words, home, home);
       assert.match(err, message, `${words.join(" ")}: ${err}`);
       assert.deepEqual([code, out], [status, ""], words.join(" "));
+    }
+  }));
+
+Deno.test("traps: what was exceeded, and a recursion once", () =>
+  inFolder(async (home) => {
+    const text = `(module (memory 1)
+      (func (export "load") (result i32) (i32.load (i32.const 70000)))
+      (func (export "spin") (loop $l (br $l)))
+      (func $sink (export "sink") (call $sink) (nop)))`;
+    writeFileSync(join(home, "traps.wat"), text);
+    const rows: [string[], RegExp][] = [
+      [["load"], /trap: out of bounds memory access \([^)]*70000[^)]*65536[^)]*\)\n {4}at load /],
+      [["spin", "--timeout", "30"], /trap: interrupted \(the deadline has passed\)\n {4}at spin /],
+      [["spin", "--processor-time", "30"], /trap: interrupted \([^)]*30 ms[^)]*processor time[^)]*\)\n {4}at spin /],
+      [
+        ["sink"],
+        /trap: call stack exhausted\n(?: {4}at sink .*\n){1,2} {4}\.\.\. \d+ more frames of this recursion\n?$/,
+      ],
+    ];
+    for (const [[name, ...flags], message] of rows) {
+      const { code, err } = await waft(["run", ...flags, "--invoke", name, "traps.wat"], home, home);
+      assert.match(err, message);
+      assert.equal(code, 134, name);
     }
   }));
 

@@ -90,9 +90,9 @@ Deno.test("a newcomer: init, add, review, run, status; offline once locked", asy
       const first = await expect(0, "run", "--invoke", "visit", "visits.wasm");
       assert.equal(first.out, "1\n");
       const lines = first.err.trim().split("\n").map((line) => JSON.parse(line) as { [key: string]: unknown });
-      assert.equal(lines[0]!.message, 'visited "again"');
-      assert.ok(Math.abs(Number(lines[0]!.ms) - Date.now()) < 60_000);
-      assert.deepEqual(lines[1]!.counters, { visits: 1 });
+      assert.equal(lines[0].message, 'visited "again"');
+      assert.ok(Math.abs(Number(lines[0].ms) - Date.now()) < 60_000);
+      assert.deepEqual(lines[1].counters, { visits: 1 });
       assert.equal((await expect(0, "run", "--offline", "--invoke", "visit", "visits.wasm")).out, "2\n");
       assert.ok(existsSync(join(root, "store", "kv.log")));
       assert.equal(readFileSync(join(root, "logs", "app.log"), "utf8").trim().split("\n").length, 4);
@@ -145,7 +145,7 @@ Deno.test("a newcomer: denied optional authorities, and a trap in a plugin, at t
     for (let i = 0; i < 2; i++) {
       const { out, err } = await expect(0, "run", "--invoke", "visit", "visits.wasm");
       assert.equal(out, "1\n", "nothing is kept");
-      assert.deepEqual(JSON.parse(err.split("\n")[0]!), { level: "info", message: 'visited "again"' });
+      assert.deepEqual(JSON.parse(err.split("\n")[0]), { level: "info", message: 'visited "again"' });
     }
     assert.ok(!existsSync(join(root, "store")) && !existsSync(join(root, "logs")));
   });

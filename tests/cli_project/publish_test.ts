@@ -36,7 +36,7 @@ Deno.test({
             .concat(["--license", "MIT", "--repository", "https://github.com/ada/greeter", "--yes"]),
         );
         const readme = readFileSync(join(plugin, "README.md"), "utf8");
-        const block = /```sh\n([^]*?)```/.exec(readme)![1]!;
+        const block = /```sh\n([^]*?)```/.exec(readme)![1];
         const commands = block.trim().split("\n").map((line) => line.replace(/\s+#.*$/, "").split(" "));
         assert.deepEqual(commands.map(([program]) => program), ["waft", "waft", "waft"]);
         for (const [, ...args] of commands) await run(plugin, args);

@@ -25,9 +25,9 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
-  assert.ok(files.length < 174, `${files.length} modules`);
+  assert.ok(files.length < 178, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 740_000, `${size} characters without comments`);
+  assert.ok(size < 770_000, `${size} characters without comments`);
 });
 
 Deno.test("the command reads no module before it is needed", () => {
@@ -48,7 +48,7 @@ Deno.test("a first run loads no option reader, no opcode table and nothing of No
   assert.deepEqual(files.filter((file) => /^(registry|component|project\/(plugins|manifest))\//.test(file)), []);
   assert.ok(files.includes("engine/compile.ts"), "the walk finds the compiler");
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 1_000_000, `${size} characters without comments`);
+  assert.ok(size < 1_024_000, `${size} characters without comments`);
 });
 
 /**
@@ -181,9 +181,9 @@ Deno.test("a module from the cache behaves as one that is compiled again", async
     assert.equal(alone.stdout, "200200000\nquick, with collections\n", alone.stderr);
     // A manifest in a parent directory affects the run, even a broken one.
     writeFileSync(join(home, "waft.json"), "{");
-    const broken = await waft(["run", ...RUNS[2]!], place, home);
+    const broken = await waft(["run", ...RUNS[2]], place, home);
     assert.equal(broken.code, 3, broken.err);
-    assert.equal((await waft(["run", "--bare", ...RUNS[2]!], place, home)).out, "1\n");
+    assert.equal((await waft(["run", "--bare", ...RUNS[2]], place, home)).out, "1\n");
   } finally {
     rmSync(home, { recursive: true, force: true });
   }

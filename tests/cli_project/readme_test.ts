@@ -15,7 +15,7 @@ const PROMPT = "newcomer> ";
 function commandsOfReadme(): string[] {
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
   const section = readme.slice(readme.indexOf("## A project with plugins"));
-  const block = /```sh\n([^]*?)```/.exec(section)![1]!;
+  const block = /```sh\n([^]*?)```/.exec(section)![1];
   return block.trim().split("\n").map((line) => line.replace(/\s+#.*$/, ""));
 }
 

@@ -82,7 +82,7 @@ terminalTest("a review by a person: all, with the directory chosen", async (proj
   assert.match(run.out, /Keeps data\.\\u\{1b\}\[2K\\u\{202e\}\\u\{200b\}Trusted/);
   assert.doesNotMatch(run.out, /\u202e|\u200b/);
   const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
-  assert.deepEqual(lock.plugins[STORE]!.grants, { "fs.write": { roots: { "/store": "./data" } }, random: {} });
+  assert.deepEqual(lock.plugins[STORE].grants, { "fs.write": { roots: { "/store": "./data" } }, random: {} });
 });
 
 terminalTest("the default answer allows nothing and writes nothing", async (project, address) => {
@@ -118,7 +118,7 @@ terminalTest("a person selects: unselected authorities are denied", async (proje
   );
   assert.equal(run.code, 0, run.out);
   const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
-  assert.deepEqual([lock.plugins[STORE]!.grants, lock.plugins[STORE]!.denied], [{
+  assert.deepEqual([lock.plugins[STORE].grants, lock.plugins[STORE].denied], [{
     "fs.write": { roots: { "/store": "./store" } },
   }, ["random"]]);
 });
@@ -161,7 +161,7 @@ terminalTest("a long scope is shown whole, page by page, before the question", a
       project.home,
     );
     assert.equal(run.code, 4, run.out);
-    const shown = stripVTControlCharacters(run.out).replace(/-- more: press a key --|\s/g, "");
+    const shown = stripVTControlCharacters(run.out).replace(/-- more: press a key --|\u21b3|\s/g, "");
     for (const host of HOSTS) assert.ok(shown.includes(host), host);
     assert.doesNotMatch(run.out, /…/);
     // Also without a terminal, and afterwards in the list.

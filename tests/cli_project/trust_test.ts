@@ -153,7 +153,7 @@ Deno.test("trust: a guest confined to --dir . cannot plant a project, and a plan
     assert.equal(first.code, refused, first.err);
     for (const name of names) assert.equal(existsSync(join(project, name)), !/waft(?:-lock)?\.json$/.test(name), name);
     // Even where the files got there by another way, the same command does not load them.
-    for (const name of names) writeFileSync(join(project, name), files[name]!);
+    for (const name of names) writeFileSync(join(project, name), files[name]);
     const second = await as("victim", project, "run", "--dir", ".", "guest.wat");
     assert.equal(second.code, 4);
     assert.match(second.err, /trust\.needed: the grants of evil\.example\/plugin were not accepted/);

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { CHILD_TIMEOUT } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../../bench/wasm/matrix.wasm", import.meta.url));
@@ -24,7 +25,7 @@ function inFolder(run: (folder: string, waft: (...args: string[]) => ReturnType<
 
 function waftIn(cwd: string, args: string[]): { status: number | null; stdout: string; stderr: string } {
   const env = { ...process.env, WAFT_HOME: join(cwd, "home") };
-  const options = { cwd, encoding: "utf8", timeout: 60_000, env } as const;
+  const options = { cwd, encoding: "utf8", timeout: CHILD_TIMEOUT, env } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), ...args], options);
   return { status, stdout, stderr };
 }
@@ -60,10 +61,17 @@ Deno.test("a function that is not proven is named, with status 1", () => {
     const [, index, offset] = /^ {2}function (\d+).* at offset (\d+): an access to memory without a proven bound$/m
       .exec(stdout) ?? assert.fail(stdout);
     const found = waft("verify", "--json", ...options);
-    const { ok, data: { codes: [{ functions, unproven }] }, diagnostics } = JSON.parse(found.stdout);
+    const { ok, data: { codes: [{ functions, provable, recompiled, unproven }] }, diagnostics } = JSON.parse(
+      found.stdout,
+    );
     assert.equal(found.status, 1);
     assert.equal(ok, false);
     assert(stdout.includes(`${functions - 1} of ${functions} functions proven`));
+    assert.match(
+      stdout,
+      /\n {2}An engine with the option verify: "code" compiles this function once more, to proven code with more checks\.\n$/,
+    );
+    assert.deepEqual([provable, recompiled], [true, 1]);
     assert.deepEqual([unproven[0].index, unproven[0].offset], [Number(index), Number(offset)]);
     assert.equal(diagnostics[0].code, "verify.unproven");
   });

@@ -45,7 +45,7 @@ function runToFiles(
   const paths = [join(folder, "out"), join(folder, "err")] as const;
   const files = paths.map((path) => openSync(path, "w"));
   const ended = new Promise<number | null>((resolve, reject) => {
-    const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", files[0]!, files[1]!] });
+    const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", files[0], files[1]] });
     child.on("error", reject);
     child.on("close", resolve);
   });

@@ -11,6 +11,7 @@ import { readFile } from "@waft/engine/internal/host/files";
 import { fileURLToPath } from "node:url";
 import { compileComponent, type Component } from "../../component/mod.ts";
 import { ComponentWasi, type ComponentWasiOptions } from "../../component/wasi/mod.ts";
+import { until } from "../support/http_requests.ts";
 
 const FIXTURE = fileURLToPath(new URL("fixtures/async_command.wat", import.meta.url));
 const RUN = "wasi:cli/run@0.3.0#run";
@@ -148,6 +149,6 @@ Deno.test("a reset ends the streams that the guest has kept, so that their sourc
     rmSync(folder, { recursive: true, force: true });
   }
   busy.close();
-  for (let turn = 0; turn < 100 && closed === 0; turn++) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => closed > 0);
   assert.equal(closed, 1);
 });

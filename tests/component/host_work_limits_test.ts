@@ -3,7 +3,7 @@
  * and passes streams on without any code of the component in between.
  */
 import assert from "node:assert/strict";
-import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Context, NewEngine } from "@waft/engine";
@@ -12,6 +12,7 @@ import { GuestMemory } from "../../component/abi/guest_memory.ts";
 import { INTERPRETED } from "../../component/abi/interpreted.ts";
 import type { ValType } from "../../component/model/types.ts";
 import { compileComponent } from "../../component/mod.ts";
+import type { Descriptor } from "../../component/wasi/filesystem.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 
 const engine = NewEngine({ interruptible: true, fuel: true });
@@ -297,6 +298,114 @@ for (const [name, layer] of [["generated", GENERATED], ["interpreted", INTERPRET
     });
   }
 }
+
+const MAP: ValType = { kind: "map", key: NUMBER, value: NUMBER };
+const ENUM: ValType = { kind: "enum", names: ["one", "two"] };
+
+const STORED: readonly (readonly [name: string, element: ValType, make: () => ArrayLike<unknown>])[] = [
+  ["tuples", PAIR, () => Array(4_000_000).fill([1, 2])],
+  ["lists of numbers", BYTES, () => Array(1_000_000).fill(new Uint8Array(3))],
+  ["maps", MAP, () => Array(1_000_000).fill(new Map([[1, 2]]))],
+  ["cases", ENUM, () => Array(8_000_000).fill("two")],
+  ["short strings", STRING, () => Array(2_000_000).fill("abc")],
+  ["long strings", STRING, () => ["a".repeat(2 ** 25), "é".repeat(2 ** 25), "\u{1f600}".repeat(2 ** 24)]],
+  ["numbers", NUMBER, () => new Uint8Array(2 ** 27)],
+];
+
+for (const [name, layer] of [["generated", GENERATED], ["interpreted", INTERPRETED]] as const) {
+  for (const [elements, element, make] of STORED) {
+    Deno.test(`storing long lists of ${elements} in a guest ends at the deadline (${name})`, () => {
+      const value = make();
+      const memory = new GuestMemory({ buffer: new ArrayBuffer(2 ** 28) }, "i32", () => 2 ** 27);
+      const type: ValType = { kind: "list", element };
+      for (const encoding of ["utf8", "utf16", "latin1+utf16"] as const) {
+        const lower = layer.lowerer([type], "i32", 16).bind({ memory, encoding, handles: [], foreign: false });
+        let lowered = 0;
+        const f = () => {
+          lower([value]);
+          lowered++;
+        };
+        assert.throws(() => calling.instantiate({}, { host: { f } }).call({ deadline: 2 }, "f"), {
+          code: "interrupted",
+        });
+        assert.equal(lowered, 0);
+        if (element !== STRING) break;
+      }
+    });
+  }
+}
+
+Deno.test("strings of several pieces are stored whole, also if a pair of surrogates is at a border", () => {
+  const buffer = new ArrayBuffer(2 ** 23);
+  const memory = new GuestMemory({ buffer }, "i32", () => 0);
+  for (const layer of [GENERATED, INTERPRETED]) {
+    for (const encoding of ["utf8", "utf16", "latin1+utf16"] as const) {
+      const env = { memory, encoding, handles: [], foreign: false };
+      const lower = layer.lowerer([STRING], "i32", 16).bind(env);
+      const lift = layer.lifter([STRING], "i32", 16).bind(env);
+      for (
+        const text of ["a" + "\u{1f600}".repeat(2 ** 19), "\u{1f600}".repeat(2 ** 19 + 1), "é".repeat(2 ** 20 + 1)]
+      ) {
+        assert.equal(lift(lower([text]))[0] === text, true);
+      }
+    }
+  }
+});
+
+Deno.test("a map costs fuel as if the hashes of its keys collided, and looks at the deadline while it is built", () => {
+  const count = 6400;
+  const buffer = new ArrayBuffer(2 ** 20);
+  const word: ValType = { kind: "u32" };
+  const pair: ValType = { kind: "tuple", types: [word, word] };
+  /** Costs above this are those of adding entries. */
+  const most = 2 ** 13;
+  const run = (layer: typeof GENERATED, type: ValType, distinct: number, looks = Infinity) => {
+    new Uint32Array(buffer, 0, 2 * count).set(Array.from({ length: 2 * count }, (_, k) => (k >> 1) % distinct));
+    let spent = 0;
+    let left = looks;
+    class Watched extends GuestMemory {
+      override spend(cost: number) {
+        spent += cost;
+        if (cost > most && left-- === 0) throw passed;
+      }
+    }
+    const memory = new Watched({ buffer }, "i32", undefined);
+    memory.beginLift();
+    const env = { memory, encoding: "utf8", handles: [], foreign: false } as const;
+    layer.lifter([type], "i32", 16).bind(env)([0, count]);
+    return spent;
+  };
+  const passed = new Error("the deadline has passed");
+  for (const layer of [GENERATED, INTERPRETED]) {
+    const map: ValType = { kind: "map", key: word, value: word };
+    const list = run(layer, { kind: "list", element: pair }, count);
+    const [short, long] = [count / 2, count].map((distinct) => run(layer, map, distinct) - list);
+    assert.ok(long > 3.9 * count ** 2, `${long} for ${count} entries`);
+    assert.ok(short < 0.8 * long && short > 0.7 * long, "entries with the same key are one");
+    assert.throws(() => run(layer, map, count, count / 100), passed);
+  }
+});
+
+Deno.test("a long write to a file ends at the deadline", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-write-"));
+  const wasi = new ComponentWasi({ preopens: [{ host: folder, guest: "/" }] });
+  try {
+    const { getDirectories } = wasi.imports["wasi:filesystem/preopens"] as { getDirectories(): [Descriptor, string][] };
+    const file = getDirectories()[0][0].openAt({}, "file", { create: true }, { write: true });
+    const bytes = new Uint8Array(2 ** 20);
+    const f = () => {
+      for (const end = performance.now() + 20; performance.now() < end;);
+      file.write(bytes, 0n);
+    };
+    assert.throws(() => calling.instantiate({}, { host: { f } }).call({ deadline: 10 }, "f"), { code: "interrupted" });
+    assert.equal(statSync(join(folder, "file")).size, 0);
+    calling.instantiate({}, { host: { f } }).call({}, "f");
+    assert.equal(statSync(join(folder, "file")).size, bytes.length);
+  } finally {
+    wasi.close();
+    rmSync(folder, { recursive: true });
+  }
+});
 
 Deno.test("nested tuples of few bytes, and many short lists, are charged for the objects that they become", () => {
   const component = compileComponent(

@@ -4,7 +4,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { Fields } from "../../component/http/fields.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
 import type { FutureIncomingResponse } from "../../component/http/client.ts";
-import type { IncomingResponse, OutgoingRequest, RequestOptions } from "../../component/http/messages.ts";
+import {
+  checkAuthority,
+  checkScheme,
+  type IncomingResponse,
+  type OutgoingRequest,
+  type RequestOptions,
+} from "../../component/http/messages.ts";
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -90,6 +96,22 @@ Deno.test("fields cannot end a line, a field or a message", () => {
   assert.deepEqual(fields.entries(), []);
   assert.throws(() => fields.append("x", new Uint8Array(1 << 18).fill(65)), RangeError);
   assert.throws(() => Fields.fromList(Array.from({ length: 1025 }, () => ["x", bytes("y")] as const)), RangeError);
+});
+
+Deno.test("sizes of fields, schemes and authorities are checked before their contents", () => {
+  const control = new Uint8Array(2 ** 17 + 1).fill(1);
+  const tooLarge = { tag: "size-exceeded" };
+  assert.deepEqual(payload(() => new Fields(true).append("a", control)), tooLarge);
+  assert.deepEqual(payload(() => Fields.filled(new Fields(true), [["a", control]])), tooLarge);
+  assert.deepEqual(payload(() => new Fields(true).set("a", Array(1025).fill(control))), tooLarge);
+  assert.throws(() => new Fields().append("a", control), RangeError);
+  const name = "a".repeat(2 ** 17 + 1);
+  assert.deepEqual(payload(() => new Fields().delete(name)), { tag: "invalid-syntax" });
+  assert.equal(new Fields().has(name), false);
+  checkScheme({ tag: "other", val: "a".repeat(64) });
+  assert.throws(() => checkScheme({ tag: "other", val: "a".repeat(65) }));
+  checkAuthority("a".repeat(512));
+  assert.throws(() => checkAuthority("a".repeat(513)));
 });
 
 Deno.test("fields compare names without case, keep order, and views cannot be changed", () => {

@@ -103,8 +103,8 @@ Deno.test("tasks of a call share its processor time, and waits do not count", as
     }, name);
   }
   assert.throws(() => withTasks().call({ processorTime: 20 }, "now", 0), { code: "interrupted" });
-  const later = withTasks(() => new Promise((resolve) => setTimeout(() => resolve(5), 80)));
-  assert.equal(await later.call<Promise<number>>({ processorTime: 60 }, "wait"), 5);
+  const later = withTasks(() => new Promise((resolve) => setTimeout(() => resolve(5), 520)));
+  assert.equal(await later.call<Promise<number>>({ processorTime: 500 }, "wait"), 5);
   assert.throws(() => withTasks().call({ processorTime: -1 }, "now", 1), RangeError);
 });
 

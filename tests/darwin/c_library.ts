@@ -205,7 +205,7 @@ export class DarwinLibrary implements DarwinMachine {
         return this.#fcntl(a, Number(b), Number(c));
       case "clock_gettime":
       case "clock_getres":
-        return CLOCKS[Number(a)] === undefined ? -22 : sys(name, CLOCKS[Number(a)]!, b);
+        return CLOCKS[Number(a)] === undefined ? -22 : sys(name, CLOCKS[Number(a)], b);
       case "openat":
         if ((Number(c) & O_CREAT) !== 0 && args.length < 4) broken("openat creates a file without a mode");
         return sys("openat", this.#at(a), b, flagsOf(name, Number(c), OPEN), d);

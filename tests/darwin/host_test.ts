@@ -40,7 +40,7 @@ Deno.test("macOS: memory is reserved, protected, cleared and released without Li
 Deno.test("macOS: an image is a file whose name is gone before anything is written", () => {
   const { double, host, take } = machine();
   const image = host.createImage(new Uint8Array(2 * PAGE).fill(7));
-  equal(double.files.get(image)![0]![0], 7);
+  equal(double.files.get(image)![0][0], 7);
   const at = host.reserve(2 * PAGE, PROT.NONE);
   host.mapImage(at, 2 * PAGE, image);
   host.closeImage(image);
@@ -68,7 +68,7 @@ Deno.test("macOS: code is written, made executable, its caches maintained, and e
   });
   const placed = take();
   deepEqual(placed.slice(0, 2), ["mmap 3 0x1002", "mprotect 5"]);
-  equal(placed[2]!.startsWith("sys_icache_invalidate "), true);
+  equal(placed[2].startsWith("sys_icache_invalidate "), true);
   two(1n, 2);
   deepEqual(take(), ["bsearch block"]);
   host.runOnce(new Uint8Array(8), 0x5000);
@@ -141,4 +141,11 @@ Deno.test("macOS: code is entered without code from strings, where the runtime f
   } finally {
     globalThis.Function = compile;
   }
+});
+
+Deno.test("macOS: the secret of the process is the C library's random variable", () => {
+  const { double, host, take } = machine();
+  new Uint8Array(double.view(0x180000000, 8)).set([1, 2, 3, 4, 5, 6, 7, 8]);
+  deepEqual([...host.processSecret()], [1, 2, 3, 4, 5, 6, 7, 8]);
+  deepEqual(take(), ["dlsym __stack_chk_guard"]);
 });

@@ -55,8 +55,8 @@ function darwinLines(path: string): number[] {
     if (line.trim() === "" || !matches(line)) return;
     found.add(at + 1);
     for (let next = at + 1; next < lines.length; next++) {
-      if (lines[next]!.trim() === "") continue;
-      if (indentation(lines[next]!) <= indentation(line)) break;
+      if (lines[next].trim() === "") continue;
+      if (indentation(lines[next]) <= indentation(line)) break;
       found.add(next + 1);
     }
   });
@@ -115,7 +115,7 @@ export function unreachedLines({ files, host }: Coverage): { all: number; unreac
       // A file without coverage was not loaded by any check; a line without a count has no code.
       const isCode = (reached ?? also) === undefined || counts.some((count) => count !== undefined);
       if (isCode && !counts.some((count) => count !== undefined && count > 0)) {
-        unreached.push({ path, line, text: text[line - 1]!.trim(), inFunction: functionOf(text, line) });
+        unreached.push({ path, line, text: text[line - 1].trim(), inFunction: functionOf(text, line) });
       }
     }
   }

@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serveAdapter } from "../../project/debug/adapter.ts";
 import { prepareProgram } from "../../project/ops/debug_program.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const SHAPES = fileURLToPath(new URL("./programs/shapes.c", import.meta.url));
 const MAIN = 1;
-const HANG_MS = 60_000;
 
 /** The path of a file in programs/. */
 function program(name: string): string {
@@ -87,7 +87,7 @@ async function stopped(client: DebugClient, resume: () => Promise<unknown>): Pro
 /** The variables of a scope of the innermost frame, `name` → text. */
 async function variables(client: DebugClient, scope: string, frame = 0): Promise<Map<string, string>> {
   const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
-  const { scopes } = (await client.scopesRequest({ frameId: stackFrames[frame]!.id })).body;
+  const { scopes } = (await client.scopesRequest({ frameId: stackFrames[frame].id })).body;
   const { variablesReference } = scopes.find(({ name }) => name === scope)!;
   const list = (await client.variablesRequest({ variablesReference })).body.variables;
   return new Map(list.map(({ name, value }) => [name, value]));
@@ -95,7 +95,7 @@ async function variables(client: DebugClient, scope: string, frame = 0): Promise
 
 async function evaluated(client: DebugClient, expression: string): Promise<string> {
   const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
-  return (await client.evaluateRequest({ expression, frameId: stackFrames[0]!.id })).body.result;
+  return (await client.evaluateRequest({ expression, frameId: stackFrames[0].id })).body.result;
 }
 
 const RUN = { program: program("shapes5.wasm"), invoke: "run", args: ["4"] };
@@ -218,7 +218,7 @@ Deno.test("functions, offsets and memory; a variable that was changed has its va
     );
     assert.equal(at, "breakpoint divide:44");
     const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
-    const { scopes } = (await client.scopesRequest({ frameId: stackFrames[0]!.id })).body;
+    const { scopes } = (await client.scopesRequest({ frameId: stackFrames[0].id })).body;
     const { variablesReference } = scopes.find(({ name }) => name === "Locals")!;
     await client.setVariableRequest({ variablesReference, name: "a", value: "30" });
     const much = client.customRequest("readMemory", { memoryReference: "0x0", count: 2 ** 32 });
@@ -240,7 +240,7 @@ Deno.test("requests that make no sense are refused in words", () =>
 /** A variable with its parts to a depth: texts, and lists of `name: parts`. */
 async function tree(client: DebugClient, expression: string, depth: number): Promise<unknown> {
   const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
-  const { body } = await client.evaluateRequest({ expression, frameId: stackFrames[0]!.id });
+  const { body } = await client.evaluateRequest({ expression, frameId: stackFrames[0].id });
   return await partsOf(client, body.result, body.variablesReference, depth);
 }
 

@@ -13,7 +13,7 @@ function countsOf(text: string, ...args: unknown[]): (string | number)[][] {
   const run = () => instance.call({}, "run", ...args);
   if (text.includes("unreachable")) assert.throws(run, /unreachable/);
   else run();
-  const memory = (instance.exports as Record<string, Memory>)[counted.memory]!;
+  const memory = (instance.exports as Record<string, Memory>)[counted.memory];
   return counted.sites.map(({ kind, func, counter }) => {
     const isPair = kind === "objects" || kind === "growth";
     const counters = isPair ? [counter, counter + 1] : [counter];

@@ -140,7 +140,7 @@ Deno.test("an array of itself and a string slice of itself have an end", () => {
     ["slice", "{…}"],
     ["number", "0"],
   ]);
-  const [first] = found[0]!.parts!();
+  const [first] = found[0].parts!();
   assert.equal(first!.text, "[3]");
 });
 
@@ -159,7 +159,7 @@ Deno.test("sizes and widths that are impossible do not hide the other variables"
   info.variable("fields", fields);
   const found = locals(info.sections());
   assert.deepEqual(found.map(({ name }) => name), ["negative", "huge", "fields"]);
-  assert.deepEqual(found[2]!.parts!().map(({ text }) => text), ["0", "0", "(outside of the memory)"]);
+  assert.deepEqual(found[2].parts!().map(({ text }) => text), ["0", "0", "(outside of the memory)"]);
 });
 
 Deno.test("an array has a limited number of dimensions", () => {

@@ -97,6 +97,11 @@ const OPTIONS: readonly (readonly [make: () => unknown, message: RegExp])[] = [
   [() => module.pool({ sise: 5 } as never), /Unknown pool option "sise"; did you mean "size"\?/],
   [() => new Wasi({ preopen: [] } as never), /Unknown WASI option "preopen"; did you mean "preopens"\?/],
   [() => new Wasi({ stdio: [0, 1] } as never), /stdio is three descriptors/],
+  [
+    () => NewEngine().load("text" as never),
+    /^TypeError: An artifact must be a Uint8Array or an ArrayBuffer, not "text"$/,
+  ],
+  [() => module.restore(null as never), /^TypeError: A snapshot must be a Uint8Array or an ArrayBuffer, not null$/],
 ];
 
 Deno.test("options: an option without effect is refused", () => {

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Memory, NewEngine, TrapError, WaftError } from "@waft/engine";
+import { randoms } from "../support/randoms.ts";
 
 const COUNT = 600;
 const HASH_BYTES = 32;
@@ -27,16 +28,6 @@ function sign(bytes: Uint8Array): Uint8Array {
   const end = bytes.length - HASH_BYTES;
   bytes.set(createHash("sha256").update(bytes.subarray(0, end)).digest(), end);
   return bytes;
-}
-
-/** Pseudo-random whole numbers below a bound (xorshift32). */
-function randoms(seed: number): (below: number) => number {
-  return (below) => {
-    seed ^= seed << 13;
-    seed ^= seed >>> 17;
-    seed ^= seed << 5;
-    return (seed >>> 0) % below;
-  };
 }
 
 Deno.test(`${COUNT} crafted snapshots are refused or keep the types of the module`, () => {

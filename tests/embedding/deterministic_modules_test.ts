@@ -40,16 +40,16 @@ Deno.test("generated modules do the same under every setting in deterministic mo
   for (let seed = FROM; seed < TO; seed++) {
     const modules = generateModules(seed, features);
     const runs = SUBJECTS.map((subject) => {
-      const before = i64[THREAD.FUEL >> 3]!;
+      const before = i64[THREAD.FUEL >> 3];
       const trace = runScenario(modules, seed, subject);
       return {
-        used: before - i64[THREAD.FUEL >> 3]!,
+        used: before - i64[THREAD.FUEL >> 3],
         exhausted: trace.exhausted,
         entries: trace.entries.map(withoutPlace),
       };
     });
-    for (const [k, run] of runs.entries()) assert.deepEqual(run, runs[0], `seed ${seed}, ${SUBJECTS[k]!.name}`);
-    entries += runs[0]!.entries.length;
+    for (const [k, run] of runs.entries()) assert.deepEqual(run, runs[0], `seed ${seed}, ${SUBJECTS[k].name}`);
+    entries += runs[0].entries.length;
   }
   assert.ok(entries > TO - FROM);
 });

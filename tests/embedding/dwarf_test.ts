@@ -54,7 +54,7 @@ for (const [version, root] of [[4, ""], [5, "/src/"]] as const) {
       for (let at = 0; lines !== undefined && at < codeEnd; at += 7) lines(at);
     };
     const at = customs.findIndex(({ name }) => name === ".debug_line");
-    const section = customs[at]!;
+    const section = customs[at];
     const withBytes = (bytes: Uint8Array) => customs.map((custom, k) => k === at ? { ...custom, bytes } : custom);
     for (let length = 0; length <= section.bytes.length; length++) look(withBytes(section.bytes.slice(0, length)));
     for (let k = 0; k < 3000; k++) {

@@ -72,7 +72,7 @@ Deno.test("a stack repeats very long names in a short form, and keeps the frames
     (if (i32.eqz (local.get 0)) (then unreachable))
     (call 0 (i32.sub (local.get 0) (i32.const 1)))))`).instantiate({}, {});
   const { stack, frames } = trapOf(() => (exports as { f(n: number): void }).f(1));
-  assert.equal(frames[0]!.funcName, name);
+  assert.equal(frames[0].funcName, name);
   assert.ok(stack!.length < 20_000, `${stack!.length} characters`);
   assert.match(stack!, /\n {4}at n{199}… \(wasm:/);
 });

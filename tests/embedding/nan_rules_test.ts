@@ -80,7 +80,7 @@ const ARITHMETIC: Readonly<Record<string, (x: number, y: number) => number>> = {
 /** The bits of an operation on numbers of one width, on a processor. */
 function calculated(processor: Processor, isVector: boolean, name: string, width: Width, given: bigint[]): bigint {
   const [x, y = 0n] = given;
-  const value = ARITHMETIC[name]!(numberOf(width, x!), numberOf(width, y));
+  const value = ARITHMETIC[name](numberOf(width, x!), numberOf(width, y));
   if (!Number.isNaN(value)) return numberBits(width, value);
   const nans = given.filter((bits) => isNaNBits(width, bits));
   const made = infinity(width) | quietOf(width) | (processor === "x64" ? signOf(width) : 0n);
@@ -106,11 +106,11 @@ function expected(processor: Processor, mnemonic: string, width: Width, given: b
   const name = instruction.replace(/^relaxed_(?=m)/, "");
   if (/^(de|pro)mote/.test(name)) {
     const [from, to] = name.startsWith("d") ? [WIDTHS[64], WIDTHS[32]] : [WIDTHS[32], WIDTHS[64]];
-    const lanes = given[0]!.slice(0, isVector ? 2 : 1).map((x) => converted(from, to, x));
+    const lanes = given[0].slice(0, isVector ? 2 : 1).map((x) => converted(from, to, x));
     return name === "demote_f64x2_zero" ? [...lanes, 0n, 0n] : lanes;
   }
   const one = (operation: string, ...of: bigint[]) => calculated(processor, isVector, operation, width, of);
-  return given[0]!.map((x, k) => {
+  return given[0].map((x, k) => {
     const [y, z] = [given[1]?.[k], given[2]?.[k]];
     if (instruction === "relaxed_madd") return one("add", one("mul", x, y!), z!);
     if (instruction === "relaxed_nmadd") return one("sub", z!, one("mul", x, y!));
@@ -133,15 +133,15 @@ interface Case {
 const LETTERS: Readonly<Record<string, string>> = { f: "f32", F: "f64", v: "v128" };
 
 function caseOf(mnemonic: string, params: string, results: string, makes: number): Case {
-  const from = LETTERS[params[0]!]!;
+  const from = LETTERS[params[0]];
   const result = WIDTHS[makes === 2 ? 64 : 32];
   const width = /demote|promote/.test(mnemonic) ? WIDTHS[result.bits === 32 ? 64 : 32] : result;
   const lanes = from === "v128" ? 128 / width.bits : 1;
-  return { mnemonic, from, to: LETTERS[results[0]!]!, count: params.length, width, lanes, result };
+  return { mnemonic, from, to: LETTERS[results[0]], count: params.length, width, lanes, result };
 }
 
 const CASES: readonly Case[] = OPCODES.filter(({ id }) => MAKES_NAN[id] !== 0)
-  .map(({ id, mnemonic, params, results }) => caseOf(mnemonic, params!, results!, MAKES_NAN[id]!));
+  .map(({ id, mnemonic, params, results }) => caseOf(mnemonic, params!, results!, MAKES_NAN[id]));
 
 /** The forms of an instruction in a module: its operands, as text, and the order in which they are given. */
 const FORMS = ["values", "exchanged", "loads", "loads exchanged", "constants"] as const;
@@ -197,7 +197,7 @@ function check(of: Case, nans: Processor, options: EngineOptions, first: readonl
         Array.from(
           { length: lanes },
           (_, lane) =>
-            all[(Math.floor(pair / all.length ** (k % 2)) + lane * (k + 1) + (k === 2 ? pair : 0)) % all.length]!,
+            all[(Math.floor(pair / all.length ** (k % 2)) + lane * (k + 1) + (k === 2 ? pair : 0)) % all.length],
         ),
     );
     given.forEach((x, k) => writeLanes(view, 16 * k, width, x));
@@ -234,7 +234,7 @@ function checkAll(nans: Processor, options: EngineOptions): void {
   for (const of of CASES) {
     const all = operands(of.width);
     for (const pick of [1, 7]) {
-      check(of, nans, options, Array.from({ length: of.lanes }, (_, k) => all[(pick + 2 * k) % all.length]!));
+      check(of, nans, options, Array.from({ length: of.lanes }, (_, k) => all[(pick + 2 * k) % all.length]));
     }
   }
 }

@@ -71,7 +71,7 @@ function near(actual: number, expected: number, what: string): void {
 /** The names of a stack, innermost first. */
 function stackNames({ frames, stackFrames, stackCallers }: Profile, stack: number): string[] {
   const names: string[] = [];
-  for (let at = stack; at >= 0; at = stackCallers[at]!) names.push(frames[stackFrames[at]!]!.name);
+  for (let at = stack; at >= 0; at = stackCallers[at]) names.push(frames[stackFrames[at]].name);
   return names;
 }
 

@@ -121,7 +121,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     const bytesOf = (instance: Instance) => new Uint8Array((instance.exports["m"] as View).buffer);
     for (let round = 0; round < 3; round++) {
       const instance = big.instantiate();
-      assert.ok(instance.internal.memories[0]!.hasImage);
+      assert.ok(instance.internal.memories[0].hasImage);
       assert.deepEqual(bytesOf(instance), expected);
       instance.call({}, "dirty");
       assert.deepEqual(bytesOf(big.instantiate()), expected, "another instance is not touched");
@@ -249,7 +249,7 @@ Deno.test("hostile snapshots give one clear error", () => {
   const content = bytes.slice(0, -32);
   for (let k = 0; k < 200; k++) {
     const damaged = bytes.slice();
-    damaged[next(bytes.length)]! ^= 1 << next(8);
+    damaged[next(bytes.length)] ^= 1 << next(8);
     refused(damaged, /cannot be restored/);
     // A liar with a right checksum: refused, or a state that the module could have.
     const lie = content.slice();

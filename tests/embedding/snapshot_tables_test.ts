@@ -36,7 +36,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: the content of a table that code relies on cannot come from a snapshot`, () => {
     const engine = NewEngine({ bounds, tier: "optimizing" });
     const module = engine.compile(TEXT);
-    assert(module.statistics["immutable-table-type"]! > 0);
+    assert(module.statistics["immutable-table-type"] > 0);
     const snapshot = module.instantiate().snapshot();
     for (const same of [module, engine.load(module.serialize())]) {
       const back = same.restore(withContent(snapshot, CONTENT));

@@ -26,7 +26,7 @@ Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool an
     });
     assert.match(stdout, /2000 cycles in/, stderr);
     const { reports } = JSON.parse(readFileSync(file, "utf8")) as { reports: Usage[] };
-    const [early, last] = [reports[4]!, reports.at(-1)!];
+    const [early, last] = [reports[4], reports.at(-1)!];
     assert.equal(last.suspended, 0);
     assert.ok(last.descriptors <= early.descriptors, `${early.descriptors} → ${last.descriptors} descriptors`);
     assert.ok(last.mappings < early.mappings + 300, `${early.mappings} → ${last.mappings} mappings`);
@@ -61,14 +61,14 @@ Deno.test({
   ignore: process.platform !== "linux",
   fn: () => {
     const { Deno: deno, Bun: bun } = globalThis as { Deno?: unknown; Bun?: unknown };
-    const { kib, env } = LIMITS[deno !== undefined ? "deno" : bun !== undefined ? "bun" : "node"]!;
+    const { kib, env } = LIMITS[deno !== undefined ? "deno" : bun !== undefined ? "bun" : "node"];
     const program = hostArguments(fileURLToPath(new URL("../../scripts/measure/many_instances.ts", import.meta.url)));
     // Passed through "$@", because Deno rewrites command text that resembles an invocation of the running program.
     const command = `ulimit -v ${kib} && exec "$@" 3000`;
     const start = () =>
       spawnSync("bash", ["-c", command, "bash", process.execPath, ...program], {
         encoding: "utf8",
-        timeout: 60_000,
+        timeout: CHILD_TIMEOUT,
         env: { ...process.env, ...env },
       });
     let run = start();

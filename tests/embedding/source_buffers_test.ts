@@ -59,7 +59,7 @@ const CONSTANT_AT = BYTES.findIndex((byte, at) => byte === 0x41 && BYTES[at + 1]
 function change(bytes: Uint8Array): void {
   const places = [CONSTANT_AT, BYTES.lastIndexOf(0x68), BYTES.indexOf(0x7e), BYTES.lastIndexOf(0xa7)];
   assert.ok(places.every((at) => at > 0));
-  for (const [k, value] of [0x11, 0x4a, 0x7f, 0x01].entries()) bytes[places[k]!] = value;
+  for (const [k, value] of [0x11, 0x4a, 0x7f, 0x01].entries()) bytes[places[k]] = value;
 }
 
 for (const { name, make, ruin } of KINDS) {

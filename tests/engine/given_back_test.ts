@@ -10,8 +10,8 @@ import type { Module } from "@waft/engine";
 import { RECORD } from "../../engine/abi/context_layout.ts";
 import { HANG_MS } from "../support/hang.ts";
 
-/** Steps of a function of some 40 KB. */
-const STEPS = 1500;
+/** Steps of a function of some 32 KB. */
+const STEPS = 1600;
 const MIX = "(local.set $x (i64.add (i64.mul (local.get $x) (i64.const 31)) (i64.xor (local.get $x) (i64.const 77))))";
 const HALF = MIX.repeat(STEPS / 2);
 

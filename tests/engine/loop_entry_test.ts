@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { type EngineOptions, type Module, NewEngine, TrapError } from "@waft/engine";
 import { THREAD } from "../../engine/abi/context_layout.ts";
+import { settle } from "../support/collect_garbage.ts";
 
 type Work = (...args: unknown[]) => unknown;
 
@@ -425,5 +426,28 @@ Deno.test({
       assert.deepEqual(await results, expected);
       assert.ok(module.loopsEntered > 0);
     }
+  },
+});
+
+Deno.test({
+  name: "loop entries: a collected module that was to be switched over no longer stops the polls of others",
+  async fn() {
+    (() => {
+      // More turns than it has.
+      const instance = compile({ tier: "auto", tierUpTurns: 1000 }, ENDLESS).instantiate({}, IMPORTS);
+      assert.equal(instance.call({}, "work", 3n), 2946n);
+    })();
+    await settle();
+    const other = compile({ tier: "optimizing", interruptible: true }, ENDLESS).instantiate({}, IMPORTS);
+    let polls = 0;
+    let isDone = false;
+    other.internal.store.thread.addWork({
+      advance(_now, atPoll) {
+        if (atPoll && ++polls > 100) throw new Error("the same poll stops again and again");
+        return isDone ? undefined : Infinity;
+      },
+    });
+    assert.equal(other.call({}, "work", 3n), 2946n);
+    isDone = true;
   },
 });

@@ -38,7 +38,7 @@ const program = (deadline: number) => `
     }
   }
   place = "event loop";
-  for (let turn = 0; places.length === 0 && turn < 1000; turn++) await new Promise((done) => setTimeout(done, 10));
+  for (let turn = 0; places.length === 0 && turn < 6000; turn++) await new Promise((done) => setTimeout(done, 10));
   console.log(places.join(", "));`;
 
 function placesOfStarts(deadline: number): string {

@@ -96,11 +96,12 @@ export function configurations(seed: number, tier: Tiering = "optimizing"): Engi
 
 /**
  * With `auto`, modules are switched over after none to three calls, or after as many turns of loops, and then the
- * frames that are in loops as well.
+ * frames that are in loops as well; half of them are compiled lazily.
  */
 function tierOptions(tier: Tiering, seed: number): EngineOptions {
   if (tier !== "auto") return { tier };
-  return (seed & 4) === 0 ? { tier, tierUpCalls: seed % 4 } : { tier, tierUpTurns: seed % 4 };
+  const lazy = (seed & 8) === 0 ? { lazyFrom: 0 } : {};
+  return (seed & 4) === 0 ? { tier, ...lazy, tierUpCalls: seed % 4 } : { tier, ...lazy, tierUpTurns: seed % 4 };
 }
 
 /** Runs one case. */

@@ -36,13 +36,17 @@ export const DRAWN: readonly string[] = [
 /** Features that the generator supports, by the names of engine/features.ts. */
 export const GENERATED_FEATURES: readonly string[] = [...BASE, ...DRAWN];
 
+/** Every three of the drawn features. */
+const TRIPLES: readonly (readonly string[])[] = DRAWN.flatMap((a, i) =>
+  DRAWN.slice(i + 1).flatMap((b, j) => DRAWN.slice(i + j + 2).map((c) => [a, b, c]))
+);
+
 /**
- * The features that the case of a seed must use when all take turns: of each 72 seeds that follow each other, every
- * pair of the drawn features has two, one of them even.
+ * The features that the case of a seed must use when all take turns: of each 168 seeds that follow each other, every
+ * three of the drawn features have two, one of them even.
  */
-export function forcedInTurn(seed: number): string[] {
-  const pairs = DRAWN.flatMap((a, i) => DRAWN.slice(i + 1).map((b) => [a, b]));
-  return pairs[(seed >>> 1) % pairs.length];
+export function forcedInTurn(seed: number): readonly string[] {
+  return TRIPLES[(seed >>> 1) % TRIPLES.length];
 }
 
 /** The modules of a seed, in order of instantiation; `forced` features are used for certain. */

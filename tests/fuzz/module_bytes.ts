@@ -3,23 +3,32 @@
  * an encoder fault cannot hide itself. In: values. Out: bytes.
  */
 
-/** A growing byte sequence with the encodings of the binary format. */
+const encoder = new TextEncoder();
+const float = new DataView(new ArrayBuffer(8));
+
+/**
+ * A growing byte sequence with the encodings of the binary format. It is an array: most are short, and the memory of a
+ * typed array costs more than its use.
+ */
 export class Bytes {
-  #bytes = new Uint8Array(256);
-  length = 0;
+  readonly #bytes: number[] = [];
+
+  get length(): number {
+    return this.#bytes.length;
+  }
+
+  /** Drops the bytes from `length` on. */
+  set length(length: number) {
+    this.#bytes.length = length;
+  }
 
   byte(value: number): this {
-    if (this.length === this.#bytes.length) {
-      const next = new Uint8Array(this.length * 2);
-      next.set(this.#bytes);
-      this.#bytes = next;
-    }
-    this.#bytes[this.length++] = value;
+    this.#bytes.push(value & 255);
     return this;
   }
 
   bytes(values: ArrayLike<number>): this {
-    for (let i = 0; i < values.length; i++) this.byte(values[i]);
+    for (let i = 0; i < values.length; i++) this.#bytes.push(values[i]);
     return this;
   }
 
@@ -63,30 +72,37 @@ export class Bytes {
   }
 
   f32(value: number): this {
-    return this.bytes(new Uint8Array(new Float32Array([value]).buffer));
+    float.setFloat32(0, value, true);
+    return this.#float(4);
   }
 
   f64(value: number): this {
-    return this.bytes(new Uint8Array(new Float64Array([value]).buffer));
+    float.setFloat64(0, value, true);
+    return this.#float(8);
+  }
+
+  #float(size: number): this {
+    for (let i = 0; i < size; i++) this.#bytes.push(float.getUint8(i));
+    return this;
   }
 
   name(text: string): this {
-    const bytes = new TextEncoder().encode(text);
+    const bytes = encoder.encode(text);
     return this.u32(bytes.length).bytes(bytes);
   }
 
   vector(items: readonly Bytes[]): this {
     this.u32(items.length);
-    for (const item of items) this.bytes(item.taken());
+    for (const item of items) this.bytes(item.#bytes);
     return this;
   }
 
   section(id: number, body: Bytes): this {
-    return this.byte(id).u32(body.length).bytes(body.taken());
+    return this.byte(id).u32(body.length).bytes(body.#bytes);
   }
 
   /** A copy of the bytes from `start` on. */
   taken(start = 0): Uint8Array {
-    return this.#bytes.slice(start, this.length);
+    return Uint8Array.from(start === 0 ? this.#bytes : this.#bytes.slice(start));
   }
 }

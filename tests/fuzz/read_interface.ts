@@ -31,9 +31,14 @@ export interface ModuleInterface {
 
 const KINDS = ["func", "table", "memory", "global", "tag"] as const;
 
-/** Reads the interface of a module that is known to be valid. */
+const decoder = new TextDecoder();
+const known = new WeakMap<Uint8Array, ModuleInterface>();
+
+/** Reads the interface of a module that is known to be valid, once: each engine that runs it needs the interface. */
 export function readInterface(bytes: Uint8Array): ModuleInterface {
-  return new InterfaceReader(bytes).read();
+  const face = known.get(bytes) ?? new InterfaceReader(bytes).read();
+  known.set(bytes, face);
+  return face;
 }
 
 function unknown(message: string): never {
@@ -120,7 +125,7 @@ class InterfaceReader {
   #text(): string {
     const length = this.#u32();
     this.#at += length;
-    return new TextDecoder().decode(this.#bytes.subarray(this.#at - length, this.#at));
+    return decoder.decode(this.#bytes.subarray(this.#at - length, this.#at));
   }
 
   // ---- types --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
  * The scenario depends only on the seed and on the engine's behaviour so far, so the first difference between two
  * traces is where the engines diverge.
  */
+import { Buffer } from "node:buffer";
 import { heapOf, isNullable, type Signature, type TypeName } from "./value_types.ts";
 import { Random } from "./random.ts";
 import { type ImportType, type ModuleInterface, readInterface, UnknownInterface } from "./read_interface.ts";
@@ -445,13 +446,20 @@ function orRefused(read: () => unknown): unknown {
   }
 }
 
+/** Bytes that {@linkcode hash} skips at once if all of them are zero. */
+const ZEROS = Buffer.alloc(4096);
+
 /** A hash of a memory that skips zeros, since most of a memory is zero. */
 function hash(buffer: ArrayBuffer): string {
   const words = new Int32Array(buffer);
+  const bytes = Buffer.from(buffer);
   let h = 0;
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i];
-    if (word !== 0) h = Math.imul(h ^ word ^ Math.imul(i, 0x9e3779b1), 0x85ebca6b) ^ (h >>> 13);
+  for (let start = 0; start < bytes.length; start += ZEROS.length) {
+    if (bytes.compare(ZEROS, 0, ZEROS.length, start, start + ZEROS.length) === 0) continue;
+    for (let i = start / 4, end = i + ZEROS.length / 4; i < end; i++) {
+      const word = words[i];
+      if (word !== 0) h = Math.imul(h ^ word ^ Math.imul(i, 0x9e3779b1), 0x85ebca6b) ^ (h >>> 13);
+    }
   }
   return (h >>> 0).toString(16);
 }

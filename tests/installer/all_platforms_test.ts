@@ -112,7 +112,7 @@ Deno.test({
         assert.deepEqual(digests(again), first);
         rmSync(again, { recursive: true });
         const index = parseReleaseIndex(readFileSync(join(site, "releases", "index.json")), "index.json");
-        entry = index.releases[version]!;
+        entry = index.releases[version];
         const kinds = entry.artifacts.map((a) => `${a.kind} ${a.platform}`);
         for (const { platform } of PINNED_DENO) {
           for (const kind of ["bundle", "standalone"]) assert.ok(kinds.includes(`${kind} ${platform}`), platform);
@@ -136,7 +136,7 @@ Deno.test({
           const { files } = bundleFiles(readArchive(read("bundle", platform), BUNDLE_LIMITS), version, platform);
           const own = bundleLayout(platform);
           const deno = files.get(own.deno)!;
-          for (const [at, hex] of MAGIC[platform]!) {
+          for (const [at, hex] of MAGIC[platform]) {
             assert.equal(Buffer.from(deno.subarray(at, at + hex.length / 2)).toString("hex"), hex, platform);
           }
           const rest = [...files].filter(([name]) => ![own.deno, own.command, own.start].includes(name))

@@ -76,4 +76,4 @@ async function main(deadly: Deadly): Promise<void> {
   console.log(count);
 }
 
-if (import.meta.main) await main(JSON.parse(process.argv[2]!) as Deadly);
+if (import.meta.main) await main(JSON.parse(process.argv[2]) as Deadly);

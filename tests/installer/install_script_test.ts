@@ -62,7 +62,7 @@ function pipe(
   env: { [name: string]: string },
 ): Promise<Result> {
   return new Promise((resolve) => {
-    const child = spawn(which(shell[0]!)!, [...shell.slice(1), "-s", "--", ...args], { env, detached: true });
+    const child = spawn(which(shell[0])!, [...shell.slice(1), "-s", "--", ...args], { env, detached: true });
     let out = "";
     let err = "";
     child.stdout.on("data", (chunk) => out += String(chunk));
@@ -98,7 +98,7 @@ async function prepared(
   const home = mkdtempSync(join(tmpdir(), "waft-script-"));
   const scratch = join(home, "tmp");
   mkdirSync(scratch);
-  const entry = site.index.releases[VERSION]!;
+  const entry = site.index.releases[VERSION];
   const script = installerFor(SCRIPT, { version: VERSION, entry, base: site.base, repository: "", keys: site.keys });
   const run = (
     shell: readonly string[],
@@ -142,7 +142,7 @@ Deno.test({
   ignore,
   fn: () =>
     prepared(async ({ site, run }) => {
-      const digest = site.index.releases[VERSION]!.artifacts[0]!.sha256;
+      const digest = site.index.releases[VERSION].artifacts[0].sha256;
       const common = `waft self install --base ${site.base} --sha256 ${digest} --commit ${
         "a".repeat(40)
       } --kind bundle`;
@@ -171,10 +171,10 @@ Deno.test({
     prepared(async ({ script, run, site }) => {
       for (let part = 1; part < 8; part++) {
         const cut = script.slice(0, Math.floor(script.length * part / 8));
-        const { out } = await run(SHELLS[part % SHELLS.length]!, ["--yes"], { script: cut });
+        const { out } = await run(SHELLS[part % SHELLS.length], ["--yes"], { script: cut });
         assert.equal(out, "");
       }
-      const { out } = await run(SHELLS[0]!, ["--yes"], { script: script.slice(0, script.lastIndexOf("main")) });
+      const { out } = await run(SHELLS[0], ["--yes"], { script: script.slice(0, script.lastIndexOf("main")) });
       assert.equal(out, "");
       assert.deepEqual(site.requests, []);
     }),
@@ -188,7 +188,7 @@ Deno.test({
       const path = site.path(VERSION);
       const good = site.served.get(path)!;
       const bad = good.slice();
-      bad[bad.length - 30]! ^= 1;
+      bad[bad.length - 30] ^= 1;
       site.served.set(path, bad);
       await refuses(/does not match the release\n.*SHA-256.*\n.*expected.*\n.*nothing was changed/);
       site.served.set(path, new TextEncoder().encode("<!DOCTYPE html><html>log in</html>"));
@@ -215,7 +215,7 @@ Deno.test({
   ignore: ignore || which("openssl") === undefined,
   fn: () =>
     prepared(async ({ site, script, run, refuses }) => {
-      const artifact = site.index.releases[VERSION]!.artifacts[0]!;
+      const artifact = site.index.releases[VERSION].artifacts[0];
       const name = artifact.url.split("/").at(-1)!;
       const good = `${artifact.sha256}  ${name}\n`;
       const installs = async (message: RegExp, more: { script?: string; env?: { [name: string]: string } } = {}) => {
@@ -246,7 +246,7 @@ Deno.test({
       await refuses(/list: none/, ["--yes"], {}, [SHELLS.at(-1)!]);
       for (const [at, damaged] of ["", "!! !!\n", "aa\n", "a b c"].entries()) {
         site.served.set(`/releases/${VERSION}/SHA256SUMS.sig`, new TextEncoder().encode(damaged));
-        await refuses(/is signed by no key/, ["--yes"], {}, [SHELLS[at % SHELLS.length]!]);
+        await refuses(/is signed by no key/, ["--yes"], {}, [SHELLS[at % SHELLS.length]]);
       }
       site.served.delete(`/releases/${VERSION}/SHA256SUMS.sig`);
       await refuses(/SHA256SUMS\.sig cannot be downloaded/);

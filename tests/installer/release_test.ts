@@ -62,7 +62,7 @@ Deno.test("pinned Deno: fetched once, kept, and always that of the table", () =>
     assert.equal(program(), "a program");
     assert.equal(program(), "a program");
     assert.deepEqual(asked, [`${row.package}@${row.version}`]);
-    const kept = join(cache, readdirSync(cache)[0]!);
+    const kept = join(cache, readdirSync(cache)[0]);
     writeFileSync(kept, readFileSync(kept).subarray(0, 50));
     assert.equal(program(), "a program");
     assert.equal(asked.length, 2, "a truncated cached file is fetched again");
@@ -206,7 +206,7 @@ Deno.test("install.ps1 removes the entries that `waft self uninstall` removes, b
   const [, removal = ""] = /^function Remove-Waft \{\n(.*?)^\}/ms.exec(script) ?? [];
   const recursive = removal.split("\n").filter((line) => line.includes("-Recurse"));
   assert.equal(recursive.length, 1);
-  assert.doesNotMatch(removal.split("$directories")[0]!, /Join-Path \$root/);
+  assert.doesNotMatch(removal.split("$directories")[0], /Join-Path \$root/);
   for (const source of ["Get-OwnVersions $root", "Get-OwnEntries $root 'cache'", "Get-OwnEntries $root 'state'"]) {
     assert.ok(removal.includes(source), source);
   }

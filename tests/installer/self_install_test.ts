@@ -8,10 +8,12 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmdirSync,
   rmSync,
   statSync,
@@ -23,7 +25,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readArchive } from "../../project/packages/archive.ts";
-import { applyEdits, planPath } from "../../project/ops/versions/path_edit.ts";
+import { applyEdits, planPath, undoEdits } from "../../project/ops/versions/path_edit.ts";
 import {
   installSelf,
   planUninstall,
@@ -105,7 +107,7 @@ for (const os of ["linux", "darwin"]) {
 
         for (const shell of SHELLS) {
           const run = (args: string[], more: object = {}) =>
-            spawnSync(shell[0]!, [...shell.slice(1), join(paths.bin, "waft"), ...args], {
+            spawnSync(shell[0], [...shell.slice(1), join(paths.bin, "waft"), ...args], {
               env: { ...env, ...more },
               encoding: "utf8",
             });
@@ -230,6 +232,41 @@ Deno.test("path: the next change removes the leftovers of a killed process besid
     rmSync(join(home, ".bashrc.mine.tmp"));
     assert.deepEqual(snapshot(home), before);
   }));
+
+Deno.test("path: start-up files keep their bytes, whatever their encoding", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const file = join(home, ".zshenv");
+  const before = Uint8Array.of(0x23, 0x20, 0xe9, 0xff, 0x0a);
+  try {
+    writeFileSync(file, before);
+    const { edits } = await planPath("/opt/é/bin", { PATH: "/usr/bin", SHELL: "/bin/zsh" }, home);
+    await applyEdits(edits);
+    const after = readFileSync(file);
+    assert.deepEqual(new Uint8Array(after.subarray(0, before.length)), before);
+    assert.equal(after.subarray(before.length).toString("utf8"), edits[0].block);
+    assert.deepEqual(await undoEdits(edits), []);
+    assert.deepEqual(new Uint8Array(readFileSync(file)), before);
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
+
+Deno.test("path: a start-up file that the user has replaced by a link since stays one", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const [file, dotfile] = [join(home, ".zshenv"), join(home, "dotfile")];
+  try {
+    writeFileSync(file, "mine\n");
+    const { edits } = await planPath("/opt/w/bin", { PATH: "/usr/bin", SHELL: "/bin/zsh" }, home);
+    await applyEdits(edits);
+    renameSync(file, dotfile);
+    symlinkSync(dotfile, file);
+    assert.deepEqual(await undoEdits(edits), []);
+    assert.ok(lstatSync(file).isSymbolicLink());
+    assert.equal(readFileSync(dotfile, "utf8"), "mine\n");
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
 
 /** Mounts a file system that is full after one page. */
 function mountFull(directory: string): boolean {
@@ -362,6 +399,8 @@ Deno.test("path: symbolic links and unwritable files are left alone, a directory
     assert.deepEqual(plan.edits, []);
     assert.match(plan.refused.join(), /\.zshenv is a symbolic link/);
     assert.equal((await planPath("/opt/w/bin", { PATH: "/usr/bin:/opt/w/bin", SHELL: "/bin/zsh" }, home)).onPath, true);
+    const fish = await planPath("/opt/a\\'b/bin", { PATH: "/usr/bin", SHELL: "/bin/fish" }, home);
+    assert.match(fish.line, /^contains -- '\/opt\/a\\\\\\'b\/bin' \$PATH; /);
     const quoted = await planPath("/opt/it's/bin", { PATH: "/usr/bin", SHELL: "/bin/sh" }, home);
     await applyEdits(quoted.edits);
     const out = spawnSync("sh", ["-c", `. "${home}/.profile"; echo "$PATH"`], { env: { PATH: "/usr/bin:/bin" } });
@@ -400,7 +439,7 @@ Deno.test("start: no code from elsewhere is loaded, and the commands that downlo
           [[], "granted"],
         ] as const
       ) {
-        const { stdout, stderr } = spawnSync(shell[0]!, [...shell.slice(1), join(folder, "waft"), ...words], {
+        const { stdout, stderr } = spawnSync(shell[0], [...shell.slice(1), join(folder, "waft"), ...words], {
           env: { PATH: "/usr/bin:/bin", WAFT_HOME: join(folder, "home") },
           encoding: "utf8",
         });

@@ -47,7 +47,7 @@ async function prepared(
       async refuses(code, message, target = "nightly", idleMs = 5000) {
         await assert.rejects(installVersion(contextFor(paths, site, { idleMs }), target), (error) => {
           assert.ok(error instanceof ProjectError, String(error));
-          assert.match(error.diagnostics[0]!.code, code);
+          assert.match(error.diagnostics[0].code, code);
           assert.match(error.message, message);
           return true;
         });
@@ -127,7 +127,7 @@ Deno.test("version: update follows the active version's channel and never goes b
 Deno.test("hostile site: wrong hash", () =>
   prepared(async ({ site, paths, refuses }) => {
     const body = site.served.get(site.path(NIGHTLY))!;
-    body[body.length - 20]! ^= 1;
+    body[body.length - 20] ^= 1;
     await refuses(/^release\.hash$/, /has the SHA-256 .*the download was deleted/s);
     assert.deepEqual(readdirSync(join(paths.cache, "downloads")), []);
   }));
@@ -215,10 +215,60 @@ Deno.test("hostile site: a body that never goes on", () =>
     await refuses(/^release\.network$/, /the transfer stalled/, "nightly", 300);
   }));
 
+Deno.test("hostile site: an index and an archive that come byte by byte", () =>
+  prepared(async ({ site, refuses }) => {
+    for (const slow of ["/releases/index.json", site.path(NIGHTLY)]) {
+      site.intercept = (request, response, body) => {
+        if (request.url !== slow || body === undefined) return false;
+        response.writeHead(200, { "content-type": "application/octet-stream" });
+        let at = 0;
+        const timer = setInterval(() => response.write(body.subarray(at, ++at)), 20);
+        response.on("close", () => clearInterval(timer));
+        return true;
+      };
+      await refuses(/^release\.network$/, /the transfer stalled/, "nightly", 300);
+    }
+  }));
+
 Deno.test("hostile site: an index without end", () =>
   prepared(async ({ site, refuses }) => {
     site.served.set("/releases/index.json", new Uint8Array(5 << 20));
     await refuses(/^release\.too-large$/, /larger than/);
+  }));
+
+/** Ways to change an answer; `other` is another answer of the site. */
+const CHANGES: readonly ((bytes: Uint8Array, at: number, other: Uint8Array) => Uint8Array)[] = [
+  (bytes, at) => bytes.map((byte, i) => i === at ? byte ^ (1 << (at % 8)) : byte),
+  (bytes, at) => bytes.slice(0, at),
+  (bytes, at) => Uint8Array.from([...bytes.subarray(0, at), ...bytes.subarray(at + 1)]),
+  (bytes, at) => Uint8Array.from([...bytes, ...bytes.subarray(at)]),
+  (_bytes, _at, other) => other,
+  () => new Uint8Array(0),
+];
+
+Deno.test("hostile site: 150 changed answers install nothing", () =>
+  prepared(async ({ site, paths }) => {
+    const served = new Map(site.served);
+    const addresses = ["/releases/index.json", "/releases/index.json.sig", site.path(NIGHTLY)];
+    let refused = 0;
+    for (let round = 0; round < 150; round++) {
+      const address = addresses[round % 3];
+      const bytes = served.get(address)!;
+      const change = CHANGES[Math.floor(round / 3) % CHANGES.length];
+      const other = served.get(addresses[(round + 1) % 3])!;
+      site.served.set(address, change(bytes, (round * 7919) % bytes.length, other));
+      await installVersion(contextFor(paths, site), "nightly").then(
+        () => assert.fail(`round ${round} was installed`),
+        (error) => {
+          if (!(error instanceof ProjectError)) throw error;
+          assert.match(error.diagnostics[0].code, /^(?:release|signature)\./);
+          refused++;
+        },
+      );
+      site.served.set(address, bytes);
+    }
+    assert.equal(refused, 150);
+    await holds(paths);
   }));
 
 Deno.test("hostile site: a redirect to another host, and one in a circle", () =>
@@ -283,7 +333,7 @@ Deno.test("hostile archive: foreign names, missing files, a program that lies or
     tar.fill(0, 0, 100).set(name, 0);
     tar.fill(0x20, 148, 156);
     let sum = 0;
-    for (let i = 0; i < 512; i++) sum += tar[i]!;
+    for (let i = 0; i < 512; i++) sum += tar[i];
     tar.set(Buffer.from(`${sum.toString(8).padStart(6, "0")}\0 `), 148);
     offer(new Uint8Array(gzipSync(tar)));
     await refuses(/^archive\.path$/, /leads out/);
@@ -298,6 +348,7 @@ Deno.test("hostile site: no bundle for this machine, a withdrawn release", () =>
     (site.index.releases[NIGHTLY] as { yanked?: string }).yanked = "corrupts memories";
     site.sign();
     await refuses(/^release\.unknown$/, /withdrawn: "corrupts memories"/, NIGHTLY);
+    await refuses(/^release\.unknown$/, /withdrawn: "corrupts memories"/, "nightly");
   }));
 
 Deno.test("a download that changes between its check and its use is refused", () =>

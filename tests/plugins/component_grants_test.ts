@@ -70,7 +70,7 @@ function inProject(work: (place: Place) => void): void {
 
 function linksWith(grants: { readonly [authority: string]: JsonObject }) {
   return [...HOST_INTERFACES.values()].map(({ name, version, authorities }) => {
-    const open = Object.fromEntries(authorities.filter((a) => a in grants).map((a) => [a, grants[a]!]));
+    const open = Object.fromEntries(authorities.filter((a) => a in grants).map((a) => [a, grants[a]]));
     const target = authorities.length === 0
       ? { kind: "self" as const }
       : Object.keys(open).length > 0
@@ -100,8 +100,8 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 Deno.test("component plugins: without grants no file, stream, variable, clock, random byte or host is reached", () => {
   inProject(({ api }) => {
     const all = api({});
-    assert.deepEqual(all["wasi:filesystem/preopens"]!.getDirectories!(), []);
-    const environment = all["wasi:cli/environment"]!;
+    assert.deepEqual(all["wasi:filesystem/preopens"].getDirectories!(), []);
+    const environment = all["wasi:cli/environment"];
     assert.deepEqual([environment.getEnvironment!(), environment.getArguments!()], [[], []]);
     const denied = /is denied to t\.example\/p/;
     for (
@@ -110,16 +110,16 @@ Deno.test("component plugins: without grants no file, stream, variable, clock, r
         "getRandomU64",
       ], ["random/insecure-seed", "insecureSeed"]] as const
     ) {
-      assert.throws(() => all[`wasi:${name}`]![f]!(), denied, name);
+      assert.throws(() => all[`wasi:${name}`][f](), denied, name);
     }
     for (const [name, f] of [["stdout", "getStdout"], ["stderr", "getStderr"]] as const) {
-      const stream = all[`wasi:cli/${name}`]![f]!() as Descriptor;
+      const stream = all[`wasi:cli/${name}`][f]() as Descriptor;
       assert.notEqual(failure(() => stream.write!(bytes("leak\n"))), "none", name);
     }
-    const stdin = all["wasi:cli/stdin"]!.getStdin!() as Descriptor;
+    const stdin = all["wasi:cli/stdin"].getStdin!() as Descriptor;
     assert.notEqual(failure(() => stdin.read!(1n)), "none");
-    assert.equal(all["wasi:cli/terminal-stdout"]!.getTerminalStdout!(), undefined);
-    assert.throws(() => all["wasi:cli/exit"]!.exit!({ tag: "ok" }), /exit was called/);
+    assert.equal(all["wasi:cli/terminal-stdout"].getTerminalStdout!(), undefined);
+    assert.throws(() => all["wasi:cli/exit"].exit!({ tag: "ok" }), /exit was called/);
   });
 });
 
@@ -130,12 +130,12 @@ Deno.test("component plugins: variables and arguments by their grants, clocks in
       "clock.wall": { resolutionNs: 3_600_000_000_000 },
       "clock.monotonic": { resolutionNs: 1_000_000_000 },
     });
-    const environment = all["wasi:cli/environment"]!;
+    const environment = all["wasi:cli/environment"];
     assert.deepEqual([environment.getEnvironment!(), environment.getArguments!()], [[["OPEN", "1"]], []]);
-    const { seconds, nanoseconds } = all["wasi:clocks/wall-clock"]!.now!() as { seconds: bigint; nanoseconds: number };
+    const { seconds, nanoseconds } = all["wasi:clocks/wall-clock"].now!() as { seconds: bigint; nanoseconds: number };
     assert.deepEqual([seconds % 3600n, nanoseconds], [0n, 0]);
-    assert.equal(all["wasi:clocks/monotonic-clock"]!.now!() as bigint % 1_000_000_000n, 0n);
-    const args = api({ "guest.args": {} })["wasi:cli/environment"]!;
+    assert.equal(all["wasi:clocks/monotonic-clock"].now!() as bigint % 1_000_000_000n, 0n);
+    const args = api({ "guest.args": {} })["wasi:cli/environment"];
     assert.deepEqual([args.getEnvironment!(), args.getArguments!()], [[], ["guest", "one"]]);
   });
 });
@@ -145,7 +145,7 @@ Deno.test("component plugins: timers end at readings of the granted clock", () =
     const step = 3_600_000_000_000n;
     const { now, subscribeInstant, subscribeDuration } = api({ "clock.monotonic": { resolutionNs: Number(step) } })[
       "wasi:clocks/monotonic-clock"
-    ]!;
+    ];
     const isReady = (timer: unknown) => (timer as { ready(): boolean }).ready();
     const reading = now!() as bigint;
     equalUnlessPassed(now!, reading, () => isReady(subscribeInstant!(reading)), true);
@@ -170,7 +170,7 @@ Deno.test("component plugins: fs.read reads and changes nothing", () => {
     mkdirSync(join(root, "data"));
     writeFileSync(join(root, "data", "a"), "hello");
     const all = api({ "fs.read": { roots: { "/data": "./data" } } });
-    const [[directory, name]] = all["wasi:filesystem/preopens"]!.getDirectories!() as [[Descriptor, string]];
+    const [[directory, name]] = all["wasi:filesystem/preopens"].getDirectories!() as [[Descriptor, string]];
     assert.equal(name, "/data");
     const file = open(directory, "a", { read: true });
     assert.equal(new TextDecoder().decode((file.read!(100n, 0n) as [Uint8Array])[0]), "hello");
@@ -186,7 +186,7 @@ Deno.test("component plugins: fs.read reads and changes nothing", () => {
         ["linkAt", {}, "a", directory, "l"],
       ] as const
     ) {
-      assert.notEqual(failure(() => directory[method]!(...args)), "none", method);
+      assert.notEqual(failure(() => directory[method](...args)), "none", method);
     }
     assert.notEqual(failure(() => open(directory, "../secret", { read: true })), "none");
     assert.equal(readFileSync(join(root, "data", "a"), "utf8"), "hello");
@@ -199,7 +199,7 @@ Deno.test("component plugins: fs.write writes, reads nothing, and never changes 
     writeFileSync(join(root, "waft-lock.json"), "locked");
     writeFileSync(join(root, "a"), "secret");
     const all = api({ "fs.write": { roots: { "/": ".", "/logs": "./logs" } } });
-    const list = all["wasi:filesystem/preopens"]!.getDirectories!() as [Descriptor, string][];
+    const list = all["wasi:filesystem/preopens"].getDirectories!() as [Descriptor, string][];
     const [directory, logs] = ["/", "/logs"].map((name) => list.find((entry) => entry[1] === name)![0]) as [
       Descriptor,
       Descriptor,

@@ -106,7 +106,7 @@ Deno.test("kv example: values survive restarts; a cut or damaged log costs its e
     assert.equal(kv.set("d", "vier"), 0);
     kv.close();
     const bytes = readFileSync(file);
-    bytes[bytes.length - 2]! ^= 1;
+    bytes[bytes.length - 2] ^= 1;
     writeFileSync(file, bytes);
     kv = open();
     assert.equal(kv.get("d"), "4");

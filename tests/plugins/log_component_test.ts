@@ -119,7 +119,7 @@ Deno.test("component plugins: an import that an update adds is asked for again, 
         reasons.push(...review.reasons.map(({ text }) => text));
         return decider(review);
       };
-      return (await addPlugins(context, { ...request, decider: asked })).changes[0]!;
+      return (await addPlugins(context, { ...request, decider: asked })).changes[0];
     };
     const first = await add(["wasi:random/random@0.2.0"], ALLOW_ALL);
     assert.deepEqual(first.world, {
@@ -146,7 +146,7 @@ Deno.test("component plugins: an import that an update adds is asked for again, 
     await assert.rejects(addPlugins(context, request), (error) => {
       assert.ok(error instanceof ProjectError);
       assert.match(
-        error.diagnostics[0]!.message,
+        error.diagnostics[0].message,
         /imports "wasi:io\/poll@0\.2\.3", which its definition does not list/,
       );
       return true;

@@ -77,7 +77,7 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
   if ("cycle" in order) throw new Error(`cycle ${order.cycle.join(" ")}`);
   const diagnostics: Diagnostic[] = [];
   const loaded: LoadedPlugin[] = order.order.map((id) => {
-    const locked = set[id]!;
+    const locked = set[id];
     const { bytes, module } = locked;
     const links = linkEntry(locked, module);
     diagnostics.push(...links.diagnostics);
@@ -212,6 +212,6 @@ export function findingOf(action: () => void): string {
     return "ok";
   } catch (error) {
     if (!(error instanceof ProjectError)) throw error;
-    return error.diagnostics[0]!.code;
+    return error.diagnostics[0].code;
   }
 }

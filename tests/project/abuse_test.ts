@@ -2,6 +2,7 @@
  * Hostile ids, ranges, versions, graphs and names: each gives one clear error, quickly.
  */
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { addPlugins } from "../../project/ops/add.ts";
 import { checkProject } from "../../project/ops/check.ts";
@@ -57,7 +58,7 @@ Deno.test("abuse: 128 plugins in a cycle", async () => {
       specs: [id(0)],
       decider: ALLOW_ALL,
     }),
-    (error) => error instanceof ProjectError && error.diagnostics[0]!.code === "resolve.cycle" && error.exitCode === 6,
+    (error) => error instanceof ProjectError && error.diagnostics[0].code === "resolve.cycle" && error.exitCode === 6,
   );
   project.remove();
 });
@@ -95,6 +96,7 @@ Deno.test("abuse: indexes with hostile shapes are refused whole", () => {
     compatibility: { engines: {}, platforms: [] },
     artifact: { digest: `sha256:${"0".repeat(64)}`, size: 1 },
     publisher: "a.b/c",
+    publishedAt: "2026-08-01T00:00:00Z",
   };
   const index = (releases: unknown[], more: object = {}): Uint8Array =>
     new TextEncoder().encode(JSON.stringify({ schemaVersion: 1, id: "a.b/c", package: "a.b/c", releases, ...more }));
@@ -111,6 +113,7 @@ Deno.test("abuse: indexes with hostile shapes are refused whole", () => {
     index([], { schemaVersion: 2 }),
     index([], { package: "x.y/z" }),
     index([{ ...good, publishedAt: "yesterday" }]),
+    index([{ ...good, publishedAt: undefined }]),
     new TextEncoder().encode('{"id":1,"id":2}'),
     new TextEncoder().encode("[]"),
     new Uint8Array(0),
@@ -118,7 +121,7 @@ Deno.test("abuse: indexes with hostile shapes are refused whole", () => {
   for (const bytes of bad) {
     assert.throws(
       () => parseIndex(bytes, "a.b/c", url),
-      (e) => e instanceof ProjectError && e.diagnostics[0]!.code === "registry.answer",
+      (e) => e instanceof ProjectError && e.diagnostics[0].code === "registry.answer",
       new TextDecoder().decode(bytes),
     );
   }
@@ -172,7 +175,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
     return "ok";
   } catch (error) {
     if (!(error instanceof ProjectError)) throw error;
-    return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+    return `${error.diagnostics[0].code} ${error.exitCode}`;
   }
 }
 
@@ -311,7 +314,11 @@ Deno.test("abuse: log fork: a registry that signs other bytes for a locked versi
     fake.published.splice(0, fake.published.length, ...rest);
     await fake.publish([{ ...codecDefinition("2.0.0"), description: "The same, but not quite." }]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => [d.code, d.severity]), [["integrity.disagrees", "error"]]);
+    assert.deepEqual(diagnostics.map((d) => [d.code, d.severity]), [["integrity.republished", "error"]]);
+    // A machine that has never seen the release has only the lockfile to compare with.
+    rmSync(join(project.home, "waft", "cache"), { recursive: true });
+    const elsewhere = await checkProject(await project.context(fake), project.root);
+    assert.deepEqual(elsewhere.diagnostics.map((d) => d.code), ["registry.not-found", "integrity.disagrees"]);
     const fresh = new TempProject();
     try {
       const context = await fresh.context(fake);

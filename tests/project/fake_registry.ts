@@ -21,7 +21,7 @@ export function packageFiles(
   definitions: readonly Definition[],
   wasm?: Uint8Array,
 ): Map<string, Uint8Array> {
-  const main = definitions[0]!;
+  const main = definitions[0];
   const files = new Map<string, Uint8Array>();
   files.set(
     "waft.json",
@@ -99,7 +99,7 @@ export class FakeRegistry {
 
   async publish(definitions: readonly Definition[], publisher = "github.com/acme", wasm?: Uint8Array): Promise<void> {
     const archive = writeArchive(packageFiles(definitions, wasm));
-    const { id, version } = definitions[0]!;
+    const { id, version } = definitions[0];
     const opened = await openPackage(packageFiles(definitions, wasm), version);
     this.published.push({
       id,
@@ -124,7 +124,7 @@ export class FakeRegistry {
 
   #answer(method: string, path: string): Response {
     const index = /^\/api\/plugins\/([^/]+)\/index$/.exec(path);
-    if (index !== null) return this.#index(decodeURIComponent(index[1]!));
+    if (index !== null) return this.#index(decodeURIComponent(index[1]));
     if (path === "/api/packages") {
       const packages = this.published.map(({ id, version }) => ({ name: id, version, description: `About ${id}` }));
       return Response.json({ packages, total: packages.length, nextCursor: null });
@@ -136,7 +136,7 @@ export class FakeRegistry {
     }
     const installs = /^\/api\/packages\/([^/]+)\/installs$/.exec(path);
     if (installs !== null && method === "POST") {
-      this.installs.push(decodeURIComponent(installs[1]!));
+      this.installs.push(decodeURIComponent(installs[1]));
       return Response.json({ installs: { total: 1, week: 1 } });
     }
     if (path === "/api/keys") {
@@ -148,7 +148,7 @@ export class FakeRegistry {
     const version = /^\/api\/packages\/([^/]+)\/versions\/([^/]+)$/.exec(path);
     const release = version &&
       this.published.find((p) =>
-        p.id === decodeURIComponent(version[1]!) && p.version === decodeURIComponent(version[2]!)
+        p.id === decodeURIComponent(version[1]) && p.version === decodeURIComponent(version[2])
       );
     if (release) return Response.json(this.#signed(release));
     return Response.json({ title: "Not found", detail: path, status: 404 }, { status: 404 });
@@ -172,7 +172,7 @@ export class FakeRegistry {
     const own = this.published.filter((p) => Object.hasOwn(p.plugins, id) || id in p.plugins);
     if (own.length === 0) return Response.json({ title: "Not found" }, { status: 404 });
     const releases = own.map((p) => {
-      const { definition, digest } = p.plugins[id]!;
+      const { definition, digest } = p.plugins[id];
       return {
         version: p.version,
         definitionDigest: digest,
@@ -187,7 +187,7 @@ export class FakeRegistry {
     });
     const { random } = this;
     if (random !== undefined) releases.sort(() => random() - 0.5);
-    return Response.json({ schemaVersion: 1, id, package: own[0]!.id, releases });
+    return Response.json({ schemaVersion: 1, id, package: own[0].id, releases });
   }
 
   /** Serves on loopback; returns the address. */

@@ -137,19 +137,21 @@ Deno.test("an update killed between the two renames is stale, says so, and add a
 Deno.test("two writers: the second waits for the first, and says who holds the project when it takes too long", async () => {
   const project = new TempProject();
   const order: string[] = [];
+  const entered = Promise.withResolvers<void>();
   const first = withWriteLock(project.root, async () => {
     order.push("first in");
+    entered.resolve();
     await new Promise((resolve) => setTimeout(resolve, 120));
     order.push("first out");
   });
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await entered.promise;
   await withWriteLock(project.root, () => Promise.resolve(order.push("second")));
   await first;
   assert.deepEqual(order, ["first in", "first out", "second"]);
   project.write(WRITE_LOCK_FILE, `${process.pid}\n`);
   await assert.rejects(
     withWriteLock(project.root, () => Promise.resolve(), { waitMs: 100 }),
-    (error) => error instanceof ProjectError && error.diagnostics[0]!.code === "project.busy",
+    (error) => error instanceof ProjectError && error.diagnostics[0].code === "project.busy",
   );
   project.write(WRITE_LOCK_FILE, `${NO_PID}\n`);
   await withWriteLock(project.root, () => Promise.resolve());

@@ -15,7 +15,7 @@ function stored(spec: string): string {
     return projectPath(ROOT, resolve(ROOT, spec));
   } catch (error) {
     assert.ok(error instanceof ProjectError, String(error));
-    return error.diagnostics[0]!.code;
+    return error.diagnostics[0].code;
   }
 }
 

@@ -9,6 +9,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { writeArchive } from "../../project/packages/archive.ts";
 import type { Definition } from "../../project/definitions/definition.ts";
+import { CheckPool } from "../../registry/publish/check_pool.ts";
 import { listen } from "../../registry/serve.ts";
 import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
 import {
@@ -19,6 +20,7 @@ import {
   type TestRegistry,
   withRegistry,
 } from "./test_registry.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -108,7 +110,7 @@ Deno.test("tar: every hostile archive is refused with its finding, and the regis
       await t.step(name, async () => {
         const problem = await r.problem(...r.publishing(CODEC, "2.0.1", make(), token));
         assert.equal(problem.code, "publish.invalid");
-        assert.equal(problem.errors[0]!.code, code, JSON.stringify(problem.errors));
+        assert.equal(problem.errors[0].code, code, JSON.stringify(problem.errors));
       });
     }
     assert.equal((await r.publish(token, [codecDefinition()])).status, 201);
@@ -119,17 +121,17 @@ Deno.test("a module that is not a module, and one with a forbidden import", () =
   withRegistry(async (r) => {
     const token = await acme(r);
     const invalid = await r.publish(token, [codecDefinition()], { "dist/0.wasm": "\0asm\u0001\0\0\0 nonsense" });
-    assert.equal((invalid.body as ProblemBody).errors[0]!.code, "link.module");
+    assert.equal((invalid.body as ProblemBody).errors[0].code, "link.module");
     const { assemble } = await import("../../project/definitions/engine_inspector.ts");
     const greedy = assemble(`(module (import "waft:fs@1" "remove" (func (param i32 i32) (result i32))))`);
     const hidden = await r.publish(token, [definition(CODEC, "2.0.1")], { "dist/0.wasm": greedy });
-    assert.equal((hidden.body as ProblemBody).errors[0]!.code, "link.unrequested");
+    assert.equal((hidden.body as ProblemBody).errors[0].code, "link.unrequested");
     const env = assemble(`(module (import "env" "system" (func (param i32) (result i32))))`);
     const unknown = await r.publish(token, [definition(CODEC, "2.0.1")], { "dist/0.wasm": env });
-    assert.equal((unknown.body as ProblemBody).errors[0]!.code, "link.import");
+    assert.equal((unknown.body as ProblemBody).errors[0].code, "link.import");
     const vain = { ...definition(CODEC, "2.0.1"), authorities: [{ name: "random", mode: "optional", reason: "?" }] };
     const unused = await r.publish(token, [vain as Definition], { "dist/0.wasm": assemble("(module)") });
-    assert.equal((unused.body as ProblemBody).errors[0]!.code, "link.unused");
+    assert.equal((unused.body as ProblemBody).errors[0].code, "link.unused");
   }));
 
 Deno.test("HTTP: bodies", (t) =>
@@ -167,7 +169,7 @@ Deno.test("HTTP: bodies", (t) =>
         socket.on("data", (d) => got += d.toString());
         socket.on("close", () => resolve(got));
         socket.on("error", (e) => got === "" ? reject(e) : resolve(got));
-        setTimeout(() => socket.destroy(), 3000).unref();
+        setTimeout(() => socket.destroy(), HANG_MS).unref();
       });
     const put =
       `PUT ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/gzip\r\n` +
@@ -424,7 +426,7 @@ Deno.test("identity: who may publish what", (t) =>
     await t.step("token replay after revoke", async () => {
       const as = { headers: { authorization: `Bearer ${token}` } };
       const { tokens } = await r.get<{ tokens: { id: string }[] }>("/api/tokens", as);
-      const ended = await r.api(`/api/tokens/${tokens[0]!.id}`, { method: "DELETE", ...as });
+      const ended = await r.api(`/api/tokens/${tokens[0].id}`, { method: "DELETE", ...as });
       assert.equal(ended.response.status, 204);
       assert.equal(await code(token, "github.com/acme/after"), "auth.invalid");
       for (const path of ["/api/account", "/api/tokens"]) {
@@ -474,13 +476,40 @@ Deno.test("supply: the form of a version", (t) =>
     const archive = realArchive([codecDefinition("2.0.2")]);
     await t.step("another package inside", async () => {
       const other = await r.problem(...r.publishing("github.com/acme/other", "2.0.2", archive, token));
-      assert.equal(other.errors[0]!.code, "publish.package");
+      assert.equal(other.errors[0].code, "publish.package");
     });
     await t.step("another version inside", async () => {
       const renumbered = await r.problem(...r.publishing(CODEC, "2.0.3", archive, token));
-      assert.equal(renumbered.errors[0]!.code, "catalog.mismatch");
+      assert.equal(renumbered.errors[0].code, "catalog.mismatch");
     });
   }));
+
+Deno.test("supply: archives of existing versions, and of accounts at their limit, are not checked", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    let checks = 0;
+    const { check } = CheckPool.prototype;
+    CheckPool.prototype.check = function (...given) {
+      checks++;
+      return check.apply(this, given);
+    };
+    try {
+      const statusOf = async (version: string, more: object = {}) =>
+        (await r.publish(token, [{ ...codecDefinition(version), ...more }])).status;
+      assert.equal(await statusOf("1.0.0"), 201);
+      assert.equal(checks, 1);
+      assert.equal(await statusOf("1.0.0"), 200);
+      assert.equal(await statusOf("1.0.0", { description: "Changed" }), 409);
+      assert.equal(await statusOf("1.0.0+build"), 409);
+      assert.equal(await statusOf("1.0.1"), 429);
+      const [path, init] = r.publishing(CODEC, "1.0.0", realArchive([codecDefinition("1.0.0")]), token);
+      const { code } = await r.problem(path, { ...init, body: "other bytes" });
+      assert.equal(code, "request.digest", "the same digest, of other bytes");
+      assert.equal(checks, 1);
+    } finally {
+      CheckPool.prototype.check = check;
+    }
+  }, { settings: { publishPerHour: 1 } }));
 
 Deno.test("supply: an account publishes at most so much", () =>
   withRegistry(async (r) => {
@@ -568,14 +597,14 @@ Deno.test("content: definitions", (t) =>
       const archive = new Uint8Array(writeArchive(files));
       const problem = await r.problem(...r.publishing(CODEC, "1.0.0", archive, token));
       assert.equal(problem.status, 422, JSON.stringify(problem).slice(0, 300));
-      return problem.errors[0]!.code!;
+      return problem.errors[0].code!;
     };
     const refused = async (change: object): Promise<string> => {
       const files = realFiles([definition(CODEC, "1.0.0")]);
       const catalog = JSON.parse(new TextDecoder().decode(files.get("register/catalog.json"))) as {
         plugins: { definition: object }[];
       };
-      Object.assign(catalog.plugins[0]!.definition, change);
+      Object.assign(catalog.plugins[0].definition, change);
       return await publish(files.set("register/catalog.json", encode(JSON.stringify(catalog))));
     };
     const object = { type: "object", additionalProperties: false };
@@ -622,8 +651,8 @@ Deno.test("content: definitions", (t) =>
       const files = realFiles([definition(CODEC, "1.0.0")]).set("waft.json", encode(manifest));
       const archive = new Uint8Array(writeArchive(files));
       const old = await r.problem(...r.publishing(CODEC, "1.0.0", archive, token));
-      assert.equal(old.errors[0]!.code, "manifest.schema-version");
-      assert.match(old.errors[0]!.detail, /init --upgrade/);
+      assert.equal(old.errors[0].code, "manifest.schema-version");
+      assert.match(old.errors[0].detail, /init --upgrade/);
     });
   }));
 

@@ -119,7 +119,7 @@ Deno.test("the list: filters, pages and links", () =>
         assert.equal(response.headers.get("link"), null);
         break;
       }
-      const link = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "")![1]!;
+      const link = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "")![1];
       assert.equal(new URL(link).searchParams.get("cursor"), page.nextCursor);
       path = link.slice(r.url.length);
     }
@@ -257,7 +257,7 @@ Deno.test("text is compressed for those who take it, under a tag of its own; sec
     assert.deepEqual([head.status, head.bytes.length], [200, 0]);
     const { artifact } = (await r.get<{ versions: { artifact: { digest: string } }[] }>(
       "/api/packages/github.com:acme:codec/versions",
-    )).versions[0]!;
+    )).versions[0];
     const blob = await get(`/api/blobs/sha256/${artifact.digest.slice(7)}`, { "accept-encoding": "gzip" });
     assert.equal(blob.headers["content-encoding"], undefined);
     const authorization = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -389,8 +389,8 @@ Deno.test("errors name the fault and its place", () =>
     const wrong = await r.publish(token, [{ ...codecDefinition(), description: "x".repeat(501) }]);
     assert.equal(wrong.status, 422);
     const { errors } = wrong.body as { errors: { pointer: string; detail: string }[] };
-    assert.equal(errors[0]!.pointer, "/package/description");
-    assert.match(errors[0]!.detail, /^waft\.json:1:\d+: /);
+    assert.equal(errors[0].pointer, "/package/description");
+    assert.match(errors[0].detail, /^waft\.json:1:\d+: /);
     assert.equal((await r.problem("/api/nothing")).code, "route.unknown");
     assert.equal((await r.problem("/api/packages", { method: "DELETE" })).code, "method.unknown");
     const refused = await r.problem("/api/packages", { headers: { accept: "text/html" } });

@@ -111,11 +111,11 @@ async function crash(folder: string, databaseUrl: string): Promise<{ acknowledge
       const keys = await keysOf(url);
       const there = await Promise.all(sent.map((_, p) => listed(url, makeRelease(p, 0).id, keys)));
       for (const { id, version, digest } of acknowledged) {
-        assert.equal(there[Number(id.at(-1))]!.get(version), digest, `${id} ${version} was acknowledged`);
+        assert.equal(there[Number(id.at(-1))].get(version), digest, `${id} ${version} was acknowledged`);
       }
       for (const [p, releases] of sent.entries()) {
         const known = new Map(releases.map((r) => [r.version, r.digest]));
-        for (const [version, digest] of there[p]!) assert.equal(known.get(version), digest, "was sent");
+        for (const [version, digest] of there[p]) assert.equal(known.get(version), digest, "was sent");
       }
       if (round === ROUNDS) return { acknowledged: acknowledged.length, cutOff };
       const before = acknowledged.length;
@@ -157,7 +157,7 @@ Deno.test(`kill -9 in publishing, ${ROUNDS} times, on SQLite: nothing acknowledg
     const { acknowledged, cutOff } = await crash(folder, "");
     assert.ok(acknowledged >= ROUNDS && cutOff >= 1, `${acknowledged} acknowledged, ${cutOff} cut off`);
     const database = new SqliteDatabase(join(folder, "registry.sqlite"));
-    assert.equal((await database.all("PRAGMA integrity_check"))[0]!.integrity_check, "ok");
+    assert.equal((await database.all("PRAGMA integrity_check"))[0].integrity_check, "ok");
     assert.deepEqual(await database.all("PRAGMA foreign_key_check"), []);
     await database.close();
     if (process.env.WAFT_CRASH_ROUNDS !== undefined) console.log(`${acknowledged} acknowledged, ${cutOff} cut off`);

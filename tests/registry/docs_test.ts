@@ -43,7 +43,7 @@ interface Block {
 }
 
 const BLOCKS: Block[] = PAGES.flatMap(({ path, source }) =>
-  [...source.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map((m) => ({ page: path, info: m[1]!, text: m[2]! }))
+  [...source.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map((m) => ({ page: path, info: m[1], text: m[2] }))
 );
 
 Deno.test("the order names every page, and every page is in the order", () => {
@@ -73,7 +73,7 @@ Deno.test("the terminal output on the first page is that of waft", async () => {
 Deno.test("the page of the plugin ABI has every function, with a name for each parameter", () => {
   assert.deepEqual(Object.keys(FUNCTION_WORDS).sort(), [...HOST_FUNCTIONS.keys()].sort());
   for (const [name, { type }] of HOST_FUNCTIONS) {
-    const names = FUNCTION_WORDS[name]![0].split(", ").filter((n) => n !== "");
+    const names = FUNCTION_WORDS[name][0].split(", ").filter((n) => n !== "");
     assert.equal(names.length, type.params.length, name);
   }
   assert.doesNotMatch(abiPage(), /undefined/);
@@ -174,7 +174,7 @@ Deno.test("command lines name commands that exist", async () => {
       command = inner ?? command;
       const known = command.createHelp().visibleOptions(command).flatMap((o) => [o.long, o.short]);
       for (const word of words.filter((w) => w.startsWith("--"))) {
-        assert.ok(known.includes(word.split("=")[0]!), `${page}: ${word} in waft ${line}`);
+        assert.ok(known.includes(word.split("=")[0]), `${page}: ${word} in waft ${line}`);
       }
       seen++;
     }
@@ -192,7 +192,7 @@ Deno.test("the figures of the load run are those that were kept", () => {
     .concat(["other5xx", "unanswered", "lostOrDoubled"]);
   assert.ok(kept.length >= 5);
   for (const row of kept) {
-    const cells = columns.map((name) => row[name]!.toLocaleString("en"));
+    const cells = columns.map((name) => row[name].toLocaleString("en"));
     const line = new RegExp(`^\\| ${cells.join(" +\\| +")} +\\|$`, "m");
     assert.match(REGISTRY_PAGE, line);
     assert.deepEqual([row.clients, row.seconds, row.lostOrDoubled, row.other5xx], [200, 60, 0, 0]);
@@ -206,7 +206,7 @@ Deno.test("the limits are those of the program", () => {
   const text = REGISTRY_PAGE.replace(/\s+/g, " ");
   for (
     const words of [
-      `at most ${limits.publishPerHour} releases an hour and ${limits.publishPerDay} a day`,
+      `at most ${limits.publishPerHour} releases per hour and ${limits.publishPerDay} per day`,
       `at most ${limits.archiveBytes >> 20} MiB packed and ${ARCHIVE_LIMITS.unpackedBytes >> 20} MiB unpacked`,
       `a README ${limits.readmeBytes >> 10} KiB and ${limits.readmeHtmlBytes >> 20} MiB of HTML, a JSON body ${
         limits.jsonBytes >> 10

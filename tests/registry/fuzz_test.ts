@@ -41,10 +41,10 @@ function damaged(bytes: Uint8Array, random: Random): Uint8Array {
     const span = 1 + random.below(Math.min(64, changed.length - at));
     switch (random.below(4)) {
       case 0:
-        changed[at] = INTERESTING[random.below(INTERESTING.length)]!;
+        changed[at] = INTERESTING[random.below(INTERESTING.length)];
         break;
       case 1:
-        changed[at]! ^= 1 << random.below(8);
+        changed[at] ^= 1 << random.below(8);
         break;
       case 2:
         changed = new Uint8Array([...changed.subarray(0, at), ...changed.subarray(at + span)]);
@@ -61,24 +61,27 @@ function resealed(tar: Uint8Array): Uint8Array {
   for (let at = 0; at + 512 <= tar.length; at += 512) {
     if (new TextDecoder().decode(tar.subarray(at + 257, at + 262)) !== "ustar") continue;
     let sum = 0;
-    for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0x20 : tar[at + i]!;
+    for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0x20 : tar[at + i];
     tar.set(new TextEncoder().encode(`${sum.toString(8).padStart(6, "0")}\0 `), at + 148);
   }
   return tar;
 }
 
 /** Layers of an archive that can be damaged. */
-const LAYERS: readonly ((random: Random) => Uint8Array)[] = [
+const LAYERS: readonly ((random: Random, version?: string) => Uint8Array)[] = [
   // The compressed bytes.
-  (random) => damaged(realArchive([codecDefinition()]), random),
+  (random, version) => damaged(realArchive([codecDefinition(version)]), random),
   // The tar.
-  (random) => new Uint8Array(gzipSync(damaged(gunzipSync(realArchive([codecDefinition()])), random))),
+  (random, version) => new Uint8Array(gzipSync(damaged(gunzipSync(realArchive([codecDefinition(version)])), random))),
   // The tar, with checksums that are right.
-  (random) => new Uint8Array(gzipSync(resealed(damaged(gunzipSync(realArchive([codecDefinition()])), random)))),
+  (random, version) =>
+    new Uint8Array(gzipSync(resealed(damaged(gunzipSync(realArchive([codecDefinition(version)])), random)))),
   // A file of the package: manifest, catalog, module, README.
-  (random) => {
-    const files = realFiles([codecDefinition()], { "README.md": "# Codec\n\n| a | b |\n|---|---|\n| `c` | <d> |\n" });
-    const path = [...files.keys()][random.below(files.size)]!;
+  (random, version) => {
+    const files = realFiles([codecDefinition(version)], {
+      "README.md": "# Codec\n\n| a | b |\n|---|---|\n| `c` | <d> |\n",
+    });
+    const path = [...files.keys()][random.below(files.size)];
     files.set(path, damaged(files.get(path)!, random));
     return writeArchive(files);
   },
@@ -90,14 +93,14 @@ const KNOWN =
 
 /** The part of a finding that names the kind of damage. */
 function kindOf(result: CheckResult): string {
-  return result.ok ? "accepted" : result.diagnostics[0]!.code;
+  return result.ok ? "accepted" : result.diagnostics[0].code;
 }
 
 Deno.test(`fuzz: ${COUNT} damaged archives are accepted or refused with a finding`, async () => {
   const random = new Random(20_260_801);
   const kinds = new Map<string, number>();
   for (let i = 0; i < COUNT; i++) {
-    const archive = LAYERS[i % LAYERS.length]!(random);
+    const archive = LAYERS[i % LAYERS.length](random);
     const request = { package: CODEC, version: "2.0.1", ...LIMITS };
     const result = await checkArchive(archive, request, () => Promise.resolve(new Map()));
     if (!result.ok) {
@@ -118,10 +121,12 @@ Deno.test("fuzz: damaged uploads are answered 201 or 422, in one check process, 
     const random = new Random(7);
     const statuses = new Map<number, number>();
     for (let i = 0; i < 120; i++) {
-      const archive = new Uint8Array(LAYERS[i % LAYERS.length]!(random));
-      const { response, body } = await r.api(...r.publishing(CODEC, "2.0.1", archive, token));
+      // Archives of versions that exist are not checked.
+      const version = `2.0.${i}`;
+      const archive = new Uint8Array(LAYERS[i % LAYERS.length](random, version));
+      const { response, body } = await r.api(...r.publishing(CODEC, version, archive, token));
       const { status } = response;
-      assert.ok([200, 201, 409, 422].includes(status), `${i}: ${status} ${JSON.stringify(body)}`);
+      assert.ok([201, 422].includes(status), `${i}: ${status} ${JSON.stringify(body)}`);
       if (status === 422) {
         assert.equal((body as ProblemBody).code, "publish.invalid", `${i}: the check ended by itself`);
       }

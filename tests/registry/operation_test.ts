@@ -3,8 +3,9 @@
  * middle of a publication, limits shared by several processes, a backup that another registry continues with.
  */
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
-import { connect } from "node:net";
+import { mkdtemp, rm } from "node:fs/promises";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { randomBytes } from "node:crypto";
@@ -43,6 +44,26 @@ eachDatabase("processes that start together on a new database agree", async (dat
   }
 }, false);
 
+Deno.test("a start that fails at its database leaves no listener", async () => {
+  const listening = async (port: number): Promise<Server> => {
+    const server = createServer().listen(port, "127.0.0.1");
+    await once(server, "listening");
+    return server;
+  };
+  const holder = await listening(0);
+  const { port } = holder.address() as AddressInfo;
+  await new Promise((resolve) => holder.close(resolve));
+  const folder = await mkdtemp(join(tmpdir(), "waft-closed-"));
+  try {
+    const database = new SqliteDatabase(join(folder, "registry.sqlite"));
+    await database.close();
+    await assert.rejects(startRegistry({ database, documents: DOCUMENTS, log: noLog, metricsPort: port }));
+    (await listening(port)).close();
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 /** Sends a publication except for its last byte; then the rest, and returns the answer. */
 async function publishSlowly(
   r: TestRegistry,
@@ -62,7 +83,8 @@ async function publishSlowly(
   await new Promise((resolve) => socket.once("connect", resolve));
   socket.write(`PUT ${path} HTTP/1.1\r\n${head}\r\n`);
   socket.write(archive.subarray(0, -1));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  // For these errors the registry reads the whole request body before it responds.
+  for (let n = 0; n < 3; n++) await (await fetch(`${r.url}/healthz`)).body?.cancel();
   await between();
   socket.write(archive.subarray(-1));
   return { closed: await closed, answer };

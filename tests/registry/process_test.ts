@@ -211,7 +211,7 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
 Deno.test("the first steps of the documentation, word for word", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-steps-"));
   const page = await readFile(new URL("../../docs/registry.md", import.meta.url), "utf8");
-  const blocks = [...page.matchAll(/```sh\n([^]*?)```/g)].map((m) => m[1]!);
+  const blocks = [...page.matchAll(/```sh\n([^]*?)```/g)].map((m) => m[1]);
   const [serving, authoring, using, yanking] = blocks;
   assert.match(serving!, /^waft registry serve --port 8750 --data \.\/registry-data\n$/);
   const author = join(folder, "author");
@@ -256,8 +256,8 @@ Deno.test("the first steps of the documentation, word for word", async () => {
     const start = await readFile(new URL("../../docs/getting-started.md", import.meta.url), "utf8");
     const beginner = join(folder, "beginner");
     await mkdir(beginner);
-    await writeFile(join(beginner, "gcd.wat"), /```wat\n([^]*?)```/.exec(start)![1]!);
-    const lines = [...start.matchAll(/```sh\n([^]*?)```/g)].flatMap((m) => m[1]!.trim().split("\n"));
+    await writeFile(join(beginner, "gcd.wat"), /```wat\n([^]*?)```/.exec(start)![1]);
+    const lines = [...start.matchAll(/```sh\n([^]*?)```/g)].flatMap((m) => m[1].trim().split("\n"));
     assert.ok(lines.length >= 8);
     for (const line of lines) {
       if (line.startsWith("curl ")) continue;

@@ -93,7 +93,7 @@ Deno.test("the reference prints declarations as an author writes them, without i
     const file = join(folder, "module.ts");
     await writeFile(file, SOURCE);
     const json = execFileSync(process.execPath, ["doc", "--json", "--quiet", file], { encoding: "utf8" });
-    const { source } = referencePage(REFERENCE_MODULES[0]!, readDocJson(json));
+    const { source } = referencePage(REFERENCE_MODULES[0], readDocJson(json));
     const lines = source.split("\n");
     for (const line of LINES) assert.ok(lines.includes(line), `${line}\n\n${source}`);
     assert.doesNotMatch(source, /hidden|secret|inside|@internal|Symbol\.iterator/);

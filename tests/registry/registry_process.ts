@@ -32,7 +32,7 @@ export class App {
   async saw(pattern: RegExp): Promise<string> {
     for (let i = 0; i < 400; i++) {
       const match = pattern.exec(this.text);
-      if (match !== null) return match[1]!;
+      if (match !== null) return match[1];
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     throw new Error(`no ${pattern} in ${this.text}`);

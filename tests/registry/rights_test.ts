@@ -139,6 +139,44 @@ Deno.test("a token outranks another when it has all of its rights", () => {
   }
 });
 
+Deno.test("a package has no plugin below a prefix of another account", () =>
+  withRegistry(async (r) => {
+    const { token: acme } = await r.author("acme", ["github.com/acme"]);
+    const { token: team } = await r.author("team", ["github.com/acme/team"]);
+    const publish = async (token: string, ...ids: string[]): Promise<string> => {
+      const { status, body } = await r.publish(token, ids.map((id) => definition(id, "1.0.0")));
+      return status === 201 ? "201" : (body as ProblemBody).code;
+    };
+    assert.equal(await publish(acme, "github.com/acme", "github.com/acme/team/kv"), "owner.prefix");
+    assert.equal(await publish(acme, "github.com/acme", "github.com/acme/Team"), "owner.prefix");
+    // Nothing of the refused packages stays.
+    assert.equal(await outcome(r, "/api/packages/github.com:acme", {}), "package.unknown");
+    assert.equal(await publish(team, "github.com/acme/team", "github.com/acme/team/kv"), "201");
+    assert.equal(await publish(acme, "github.com/acme", "github.com/acme/other"), "201");
+  }));
+
+Deno.test("an administrator's yank is not lifted or softened by the owner of the package", () =>
+  withRegistry(async (r) => {
+    const root = r.registry.adminToken!;
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    await r.publish(token, [definition("github.com/acme/kv", "1.0.0")]);
+    const address = "/api/packages/github.com:acme:kv/versions/1.0.0/yank";
+    const yank = (secret: string, reason: string, severity = "security"): Promise<string> =>
+      outcome(r, address, r.json("POST", { reason, severity }, secret));
+    const lift = (secret: string): Promise<string> => outcome(r, address, as(secret, "DELETE"));
+    const reason = async (): Promise<string | undefined> =>
+      (await listVersions(r.database, "github.com/acme/kv"))[0].yanked?.reason;
+    assert.deepEqual([await yank(token, "mine"), await lift(token), await yank(token, "mine")], ["200", "200", "200"]);
+    assert.equal(await yank(root, "steals keys"), "200");
+    assert.deepEqual([await lift(token), await yank(token, "typo", "other")], ["owner.yank", "owner.yank"]);
+    assert.equal(await reason(), "steals keys");
+    assert.equal(await lift(root), "200");
+    assert.deepEqual([await reason(), await yank(token, "mine"), await lift(token)], [undefined, "200", "200"]);
+    // An administrator who owns the package yanks as its owner.
+    const own = (await child(r, root, { scopes: ["admin"], account: "acme" })).secret;
+    assert.deepEqual([await yank(own, "mine"), await lift(token)], ["200", "200"]);
+  }));
+
 Deno.test("a domain that changes hands takes its packages along", async () => {
   const records = new Set(["old"]);
   await withRegistry(async (r) => {
@@ -261,7 +299,7 @@ eachDatabase("a package follows the owner of its prefix, and only that account p
     grantPrefix(database, { prefix: "kv.example", account, proof: "dns" }, 1, from);
   const publish = async (account: string, version: string, publishedAt: number): Promise<string> => {
     const release = await sampleRelease([definition("kv.example/store", version)], { account, publishedAt });
-    return (await publishRelease(database, release, { perHour: 100, perDay: 100 })).kind;
+    return (await publishRelease(database, release, { perHour: 100, perDay: 100, perPlugin: 100 })).kind;
   };
   assert.equal(await grant(old), true);
   assert.equal(await publish(old, "1.0.0", 10), "created");

@@ -296,7 +296,7 @@ Deno.test("routes: every filter, order and limit of the list", () =>
       } else assert.deepEqual(await list(query), expected, query);
     }
     const page = await r.get<{ packages: PackageSummary[] }>("/api/packages?q=store");
-    assert.deepEqual([page.packages[0]!.category, page.packages[0]!.tags], ["storage", ["kv", "fast"]]);
+    assert.deepEqual([page.packages[0].category, page.packages[0].tags], ["storage", ["kv", "fast"]]);
     const days = async (query: string): Promise<number> =>
       (await r.get<{ days: unknown[] }>(`/api/packages/github.com:acme:clock/installs${query}`)).days.length;
     assert.deepEqual([await days(""), await days("?days=1"), await days("?days=365")], [90, 1, 365]);

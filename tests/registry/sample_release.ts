@@ -19,7 +19,7 @@ export async function sampleRelease(
 ): Promise<NewRelease> {
   const files = packageFiles(definitions);
   const archive = writeArchive(files);
-  const { id, version } = definitions[0]!;
+  const { id, version } = definitions[0];
   const opened = await openPackage(files, version);
   const artifact = digestBytes(archive);
   const publishedAt = more.publishedAt ?? Date.UTC(2026, 7, 1);

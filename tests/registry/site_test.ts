@@ -111,7 +111,7 @@ Deno.test("channels say which they are, and missing pages say where they exist",
 
 /** Excerpts of the results of a search. */
 function excerptsOf(html: string): string[] {
-  return [...html.matchAll(/<li>\s*<h3>[\s\S]*?<\/h3>\s*<p>([\s\S]*?)<\/p>/g)].map((m) => m[1]!);
+  return [...html.matchAll(/<li>\s*<h3>[\s\S]*?<\/h3>\s*<p>([\s\S]*?)<\/p>/g)].map((m) => m[1]);
 }
 
 Deno.test("one search finds documentation, the API reference and plugins, with clean excerpts", () =>
@@ -243,7 +243,7 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
     checkPage(compare, "compare");
     assert.match(compare, /asks for more/);
     const row = (path: string): string =>
-      new RegExp(`<code>${path}</code></th>\\s*<td data-label="Change">([a-z]*)</td>`).exec(compare)![1]!;
+      new RegExp(`<code>${path}</code></th>\\s*<td data-label="Change">([a-z]*)</td>`).exec(compare)![1];
     assert.equal(row("README\\.md"), "same");
     assert.equal(row("waft\\.json"), "changed", "of the same size, but other bytes");
     assert.deepEqual([fileChange(undefined, { path: "a", size: 1 }), fileChange({ path: "a", size: 1 }, undefined)], [
@@ -321,7 +321,7 @@ Deno.test("schemas, style, robots, health and security headers", () =>
       await text(r, `/schemas/v1/output/${wrong}`, 404);
     }
     const home = await text(r, "/");
-    const sheet = /href="(\/static\/site\.[0-9a-f]{12}\.css)"/.exec(home)![1]!;
+    const sheet = /href="(\/static\/site\.[0-9a-f]{12}\.css)"/.exec(home)![1];
     const style = await fetch(r.url + sheet);
     assert.equal(style.headers.get("cache-control"), "public, max-age=31536000, immutable");
     const css = await style.text();

@@ -37,11 +37,13 @@ import {
 import { countInstall, DAY, installSeries, refreshCounts } from "../../registry/store/installs.ts";
 import { currentKey, listKeys, readDocuments, sharedSecret, writeDocuments } from "../../registry/store/keys.ts";
 import { migrate, MIGRATIONS } from "../../registry/store/migrations.ts";
+import { MAX_INDEX_BYTES } from "../../project/packages/source.ts";
 import { endorsementBytes, isSigned } from "../../project/packages/release_record.ts";
 import {
   facetCounts,
   findPackage,
   findRelease,
+  indexState,
   listIds,
   listPackages,
   listProviders,
@@ -61,7 +63,7 @@ import { sampleRelease } from "./sample_release.ts";
 import { DATABASES, eachDatabase, SQLITE } from "./temp_database.ts";
 
 const AT = Date.UTC(2026, 7, 1);
-const LIMITS = { perHour: 100, perDay: 100 };
+const LIMITS = { perHour: 100, perDay: 100, perPlugin: 100 };
 const ALL: ListQuery = { q: "", facets: {}, sort: "name", limit: 50 };
 
 /** An account; the first one, acme, owns the hosts of the samples. */
@@ -85,7 +87,7 @@ async function publish(
 eachDatabase("migrations are applied once, in order, and checked", async (database, open) => {
   assert.equal(await migrate(database), 0);
   assert.equal(await migrate(open()), 0);
-  const changed = [{ ...MIGRATIONS[0]!, statements: ["CREATE TABLE other (a {int}){strict}"] }, ...MIGRATIONS.slice(1)];
+  const changed = [{ ...MIGRATIONS[0], statements: ["CREATE TABLE other (a {int}){strict}"] }, ...MIGRATIONS.slice(1)];
   await assert.rejects(migrate(database, changed), /Migration 1 .* is not the one that was applied/);
   await assert.rejects(migrate(database, MIGRATIONS.slice(0, 1)), /newer registry/);
   assert.equal(
@@ -143,7 +145,7 @@ eachDatabase("accounts, tokens and prefixes", async (database) => {
   assert.equal(await revokeToken(database, "t0", AT), false);
   assert.equal(await revokeToken(database, "t1", AT + 1), true);
   assert.equal(await revokeToken(database, "t1", AT + 2), false);
-  assert.equal((await listTokens(database, acme))[0]!.revokedAt, AT + 1);
+  assert.equal((await listTokens(database, acme))[0].revokedAt, AT + 1);
   await database.run("UPDATE accounts SET suspended_at = ? WHERE id = ?", AT, acme);
   assert.equal(await tokenByHash(database, "hash-1"), undefined);
 
@@ -181,8 +183,8 @@ eachDatabase("a published release reads back whole", async (database) => {
   assert.equal(await packageOfPlugin(database, `${KV}/sub`), KV);
   const index = (await pluginIndex(database, KV))!;
   assert.equal(index.package, KV);
-  assert.equal(index.releases[0]!.firstPublish, true);
-  assert.deepEqual(index.releases[0]!.requires, { [CODEC]: "^2.0.0" });
+  assert.equal(index.releases[0].firstPublish, true);
+  assert.deepEqual(index.releases[0].requires, { [CODEC]: "^2.0.0" });
   assert.equal(await pluginIndex(database, "github.com/acme/none"), undefined);
   const { summary } = (await findPackage(database, KV))!;
   assert.deepEqual(summary.authorities, [
@@ -218,10 +220,47 @@ eachDatabase("versions are immutable and ids are protected", async (database) =>
   const limited = await publishRelease(
     database,
     await sampleRelease([codecDefinition("3.0.0")], { account: acme, publishedAt: AT + 1000 }),
-    { perHour: 3, perDay: 100 },
+    { perHour: 3, perDay: 100, perPlugin: 100 },
   );
   assert.deepEqual(limited, { kind: "too-many", retryAfterSeconds: 3599 });
   assert.deepEqual((await listVersions(database, CODEC)).map((v) => v.version), ["2.0.1"]);
+});
+
+eachDatabase("a plugin has no more releases than clients read in one index", async (database) => {
+  const acme = await account(database);
+  const limits = { ...LIMITS, perPlugin: 2 };
+  const add = async (version: string, limit = limits) =>
+    await publishRelease(database, await sampleRelease([codecDefinition(version)], { account: acme }), limit);
+  assert.deepEqual(await add("1.0.0"), { kind: "created" });
+  assert.deepEqual(await add("1.0.1"), { kind: "created" });
+  assert.deepEqual(await add("1.0.2"), { kind: "full", id: CODEC });
+  assert.deepEqual((await listVersions(database, CODEC)).map((v) => v.version), ["1.0.1", "1.0.0"]);
+  const facts = JSON.stringify({ requires: {}, compatibility: {}, padding: "x".repeat(MAX_INDEX_BYTES) });
+  await database.run("UPDATE definitions SET facts = ? WHERE version = ?", facts, "1.0.0");
+  assert.deepEqual(await add("1.0.2", LIMITS), { kind: "full", id: CODEC });
+});
+
+eachDatabase("the state of an index is another after each change of the index, and only then", async (database) => {
+  const acme = await account(database);
+  const states = new Set<string>();
+  const changes = async (action: () => Promise<unknown>) => {
+    await action();
+    const { state } = (await indexState(database, CODEC))!;
+    assert.equal(states.has(state), false);
+    states.add(state);
+    assert.equal((await indexState(database, CODEC))!.state, state);
+  };
+  const of = { package: CODEC, version: "2.0.0", account: acme, at: AT + 1, isAdmin: false };
+  const yank = { ...of, reason: "broken", severity: "broken" };
+  assert.equal(await indexState(database, CODEC), undefined);
+  await changes(() => publish(database, acme, codecDefinition("2.0.0")));
+  await changes(() => publish(database, acme, codecDefinition("2.0.1")));
+  await changes(() => yankRelease(database, yank));
+  await changes(() => yankRelease(database, { ...yank, reason: "unsafe", at: AT + 2 }));
+  await changes(() => yankRelease(database, { ...yank, version: "2.0.1", at: AT + 3 }));
+  await changes(() => unyankRelease(database, of));
+  await changes(() => publish(database, acme, definition("github.com/acme/other", "1.0.0")));
+  assert.equal((await indexState(database, CODEC))!.held, false);
 });
 
 eachDatabase("two processes that publish the same version at once agree", async (database, open) => {
@@ -255,15 +294,16 @@ eachDatabase("a yank takes a release out of lists, and back", async (database) =
     severity: "broken",
     account: acme,
     at: AT + 3,
+    isAdmin: false,
   };
   await yankRelease(database, yank);
   assert.equal((await findPackage(database, CODEC))!.summary.version, "2.0.0");
-  assert.deepEqual((await listVersions(database, CODEC))[1]!.yanked, {
+  assert.deepEqual((await listVersions(database, CODEC))[1].yanked, {
     reason: "Loses data",
     severity: "broken",
     at: new Date(AT + 3).toISOString(),
   });
-  assert.deepEqual((await pluginIndex(database, CODEC))!.releases[1]!.yanked, {
+  assert.deepEqual((await pluginIndex(database, CODEC))!.releases[1].yanked, {
     reason: "Loses data",
     severity: "broken",
   });
@@ -271,8 +311,9 @@ eachDatabase("a yank takes a release out of lists, and back", async (database) =
   await yankRelease(database, { ...yank, version: "3.0.0-beta.1" });
   assert.equal((await listPackages(database, ALL)).total, 0);
   assert.deepEqual(await listProviders(database, "github.com/acme/contracts/codec@1"), []);
-  assert.equal(await unyankRelease(database, { package: CODEC, version: "2.1.0", account: acme, at: AT }), true);
-  assert.equal(await unyankRelease(database, { package: CODEC, version: "2.1.0", account: acme, at: AT }), false);
+  const undo = { package: CODEC, version: "2.1.0", account: acme, at: AT, isAdmin: false };
+  assert.equal(await unyankRelease(database, undo), true);
+  assert.equal(await unyankRelease(database, undo), true, "once more changes nothing");
   assert.equal((await findPackage(database, CODEC))!.summary.version, "2.1.0");
 });
 
@@ -386,9 +427,9 @@ eachDatabase("keys and secrets are made once and shared", async (database, open)
   const own = makeSigningKey();
   assert.equal((await currentKey(database, AT + 1, own)).id, own.id);
   const listed = await listKeys(database);
-  assert.deepEqual(listed.map((k) => [k.id, k.retiredAt]), [[own.id, undefined], [keys[0]!.id, AT + 1]]);
+  assert.deepEqual(listed.map((k) => [k.id, k.retiredAt]), [[own.id, undefined], [keys[0].id, AT + 1]]);
   const stored = await database.all("SELECT private_key FROM signing_keys WHERE id = ?", own.id);
-  assert.equal(stored[0]!.private_key, "", "a key from the environment is not written down");
+  assert.equal(stored[0].private_key, "", "a key from the environment is not written down");
   // A key made here endorses its successor; one from the environment does so if it is passed along.
   const endorsed = (id: string, by: SigningKey): void => {
     const key = all.find((k) => k.id === id)!;
@@ -400,7 +441,7 @@ eachDatabase("keys and secrets are made once and shared", async (database, open)
   const alone = makeSigningKey();
   await currentKey(database, AT + 3, alone);
   const all = await listKeys(database);
-  endorsed(own.id, keys[0]!);
+  endorsed(own.id, keys[0]);
   endorsed(next.id, own);
   assert.equal(all.find((k) => k.id === alone.id)!.endorsement, undefined);
 });
@@ -441,7 +482,7 @@ eachDatabase(
           assert.equal(await restoreBackup(copy, restored), rows);
           const { summary } = (await findPackage(restored, CODEC))!;
           const days = await installSeries(restored, CODEC, 1, AT);
-          assert.equal(summary.installs.total, days[0]!.count, "counts agree inside the copy");
+          assert.equal(summary.installs.total, days[0].count, "counts agree inside the copy");
           assert.ok(summary.installs.total >= 1);
           const release = (await findRelease(restored, CODEC, summary.version))!;
           const original = (await findRelease(database, CODEC, summary.version))!;
@@ -650,7 +691,7 @@ Deno.test({
           }));
         await new Promise((resolve) => setTimeout(resolve, 50 + round * 10));
         way.cut();
-        const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), 30_000));
+        const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), HANG_MS));
         const ended = await Promise.race([Promise.allSettled(working), late]);
         assert.ok(typeof ended !== "string", "a statement was left without an end");
         for (const { status } of ended) assert.equal(status, "rejected");

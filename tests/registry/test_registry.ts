@@ -116,7 +116,7 @@ export class TestRegistry {
       ? JSON.parse(new TextDecoder().decode(bytes)) as unknown
       : bytes;
     this.#check ??= answerChecker(this.url);
-    this.#check(path.split("?")[0]!, init.method ?? "GET", response, body);
+    this.#check(path.split("?")[0], init.method ?? "GET", response, body);
     return { response, body };
   }
 
@@ -177,7 +177,7 @@ export class TestRegistry {
     definitions: readonly Definition[],
     more: { readonly [path: string]: string | Uint8Array } = {},
   ): Promise<{ status: number; body: unknown }> {
-    const { id, version } = definitions[0]!;
+    const { id, version } = definitions[0];
     const { response, body } = await this.api(...this.publishing(id, version, realArchive(definitions, more), token));
     return { status: response.status, body };
   }

@@ -6,14 +6,18 @@
  */
 import assert from "node:assert/strict";
 import MarkdownIt from "markdown-it";
+import { KeptLists } from "../../registry/kept_lists.ts";
 import { encodeFrame, FrameReader } from "../../registry/publish/frames.ts";
 import { renderStaleReadmes } from "../../registry/publish/readmes.ts";
 import { escapeHtml } from "../../registry/site/markup.ts";
+import type { Queries } from "../../registry/store/database.ts";
+import { pluginIndex } from "../../registry/store/packages.ts";
 import { CODEC, codecDefinition } from "../project/sample_plugins.ts";
 import { type ProblemBody, type TestRegistry, withRegistry } from "./test_registry.ts";
 
-const PAGE = `/plugins/${CODEC.replaceAll("/", ":")}`;
-const API = `/api/packages/${CODEC.replaceAll("/", ":")}`;
+const SEGMENT = CODEC.replaceAll("/", ":");
+const PAGE = `/plugins/${SEGMENT}`;
+const API = `/api/packages/${SEGMENT}`;
 
 async function acme(r: TestRegistry): Promise<string> {
   return (await r.author("acme", ["github.com/acme"])).token;
@@ -96,7 +100,7 @@ Deno.test("a README whose HTML is too long is refused with its size", () =>
     });
     assert.equal(status, 422);
     assert.match(
-      (body as ProblemBody).errors[0]!.detail,
+      (body as ProblemBody).errors[0].detail,
       /"README\.md" renders to \d+ bytes of HTML; at most 1048576 are accepted/,
     );
   }));
@@ -141,6 +145,83 @@ Deno.test("an index parses no more of a definition than the resolver needs", () 
       async () => void await (await fetch(`${r.url}/api/plugins/${CODEC.replaceAll("/", ":")}/index`)).text(),
     );
     assert.ok(parsed < 2000, `${parsed} characters`);
+  }));
+
+Deno.test("an index asks nothing again for each release", () =>
+  withRegistry(async (r) => {
+    await r.publish(await acme(r), [codecDefinition()]);
+    const asked: string[] = [];
+    const queries: Queries = {
+      all(sql, ...values) {
+        asked.push(sql);
+        return r.database.all(sql, ...values);
+      },
+      run: () => assert.fail("reading changes nothing"),
+    };
+    assert.equal((await pluginIndex(queries, CODEC))!.releases[0].firstPublish, true);
+    for (const sql of asked) {
+      const values = Array<string>(sql.split("?").length - 1).fill("");
+      const plan = await r.database.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+      assert.doesNotMatch(JSON.stringify(plan), /CORRELATED|SCAN/, sql);
+    }
+  }));
+
+Deno.test("indexes and lists of versions are made once for each change, for single requests and for batches", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition("1.0.0")]);
+    const made = { indexes: 0, lists: 0 };
+    const get = () => r.get<{ releases: { version: string; yanked?: object }[] }>(`/api/plugins/${SEGMENT}/index`);
+    await replacing(
+      r.database,
+      "all",
+      (original) =>
+        function (this: typeof r.database, sql, ...values) {
+          if (/FROM definitions d\s+JOIN releases/.test(sql)) made.indexes++;
+          if (/FROM releases r LEFT JOIN yanks .* ORDER BY/s.test(sql)) made.lists++;
+          return original.call(this, sql, ...values);
+        },
+      async () => {
+        for (let k = 0; k < 3; k++) assert.equal((await get()).releases.length, 1);
+        const batch = await r.get<{ indexes: unknown[] }>(
+          "/api/plugins/index",
+          r.json("POST", { ids: [CODEC, "github.com/acme/none"] }),
+        );
+        assert.deepEqual(batch.indexes, [await get(), null]);
+        for (let k = 0; k < 2; k++) {
+          assert.match(await page(r), /1\.0\.0/);
+          assert.equal((await r.get<{ versions: number }>(API)).versions, 1);
+          assert.equal((await r.get<{ versions: unknown[] }>(`${API}/versions`)).versions.length, 1);
+        }
+        assert.deepEqual(made, { indexes: 1, lists: 1 });
+      },
+    );
+    await r.publish(token, [codecDefinition("1.1.0")]);
+    assert.deepEqual((await get()).releases.map(({ version }) => version), ["1.1.0", "1.0.0"]);
+    await r.get(`${API}/versions/1.1.0/yank`, r.json("POST", { reason: "broken", severity: "broken" }, token));
+    assert.notEqual((await get()).releases[0].yanked, undefined);
+    const { versions } = await r.get<{ versions: { yanked: unknown }[] }>(`${API}/versions`);
+    assert.notEqual(versions[0].yanked, null);
+  }));
+
+Deno.test("requests that come together share one list", () =>
+  withRegistry(async ({ database }) => {
+    let made = 0;
+    await replacing(
+      database,
+      "all",
+      (original) =>
+        function (this: typeof database, sql, ...values) {
+          if (/FROM releases r LEFT JOIN yanks .* ORDER BY/s.test(sql)) made++;
+          return original.call(this, sql, ...values);
+        },
+      async () => {
+        const lists = new KeptLists(database);
+        const found = await Promise.all(Array.from({ length: 20 }, () => lists.versions(CODEC)));
+        assert.deepEqual(found, Array(20).fill([]));
+      },
+    );
+    assert.equal(made, 1);
   }));
 
 Deno.test("reading a message copies each byte at most twice, however small its chunks are", async () => {

@@ -24,7 +24,7 @@ export const HAS_COMPONENT_BINARIES: boolean = HAS_COMPONENT_SUITE && existsSync
 /** A suffix for the names of tests that need the binaries. */
 export const NEEDS_COMPONENT_BINARIES: string = HAS_COMPONENT_BINARIES
   ? ""
-  : ` (needs the component model's suite with the folder json: ${suiteHint(SUITE)})`;
+  : ` (needs the component model's suite with a folder json, which wasm-tools json-from-wast fills)`;
 
 /** A typed value of a script. */
 export interface JsonValue {

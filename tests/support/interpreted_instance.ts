@@ -484,6 +484,8 @@ export class InterpretedInstance implements World {
         return [0n];
       case "check_stack":
         throw new Error("The interpreter does not run code with the stack rule logged");
+      case "compile_body":
+        throw new Error("The interpreter runs no machine code");
       case "memory_init":
         return this.#memoryInit(Number(a), Number(b), c, d, e);
       case "data_drop":

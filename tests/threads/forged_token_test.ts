@@ -1,32 +1,111 @@
 /**
- * Tokens that do not come from `share`: pages that unchecked code could leave are refused, also from and in other
- * Workers.
+ * Tokens that do not come from `share`: all of them are refused, also from and in other Workers. A token has the power
+ * of native code, since it names addresses.
  */
 import assert from "node:assert/strict";
-import { host, Memory, NewEngine } from "@waft/engine";
+import { host, Memory, Module, NewEngine, type SharedMemoryToken, type SharedModuleToken } from "@waft/engine";
+import { randoms } from "../support/randoms.ts";
 import { Member } from "./team.ts";
+
+/** A buffer with the contents of `buffer` elsewhere. */
+function copyOf(buffer: SharedArrayBuffer): SharedArrayBuffer {
+  const copy = new SharedArrayBuffer(buffer.byteLength);
+  new Uint8Array(copy).set(new Uint8Array(buffer));
+  return copy;
+}
+
+/** `count` texts that differ from `text` in one character. */
+function misprints(text: string, count: number): string[] {
+  const random = randoms(13);
+  return Array.from({ length: count }, () => {
+    const at = random(text.length);
+    const letters = ["0", "1", "9", "}", "true", "null", ""].filter((letter) => letter !== text[at]);
+    return text.slice(0, at) + letters[random(letters.length)] + text.slice(at + 1);
+  });
+}
+
+/** An object whose fields can be read once; then each has the value of `second`. */
+function changing<Token extends object>(token: Token, second: Partial<Token>): Token {
+  const read = new Set<PropertyKey>();
+  return new Proxy(token, {
+    get: (target, name) => {
+      if (!(name in second) || !read.has(name)) return read.add(name), Reflect.get(target, name);
+      return Reflect.get(second, name);
+    },
+  });
+}
 
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: a forged token of a shared memory is refused`, () => {
-    const memory = NewEngine({ bounds }).compile(`(module (memory (export "m") 1 4 shared))`).instantiate()
-      .exports["m"] as Memory;
+    const memory = host.sharedMemory(1, 4, bounds);
     const token = memory.share();
     assert.equal(Memory.fromShared(token).pages, 1);
+    const other = host.sharedMemory(1, 4, bounds).share();
     const longer = new SharedArrayBuffer(16);
     new BigInt64Array(longer).fill(1n << 30n);
-    const forged = [
+    const forged: unknown[] = [
       { ...token, pages: new SharedArrayBuffer(65536) },
       { ...token, pages: new SharedArrayBuffer(65536, { maxByteLength: 131072 }) },
-      { ...token, maxPages: 1 << 18, guarded: false },
-      { ...token, maxPages: NaN, guarded: false },
+      { ...token, pages: other.pages },
+      { ...token, pages: token.control, control: token.pages },
+      { ...token, pages: new Proxy(token.pages, {}) },
       { ...token, control: new SharedArrayBuffer(0) },
       { ...token, control: longer },
-      { ...token, waft: "module" as unknown as "memory" },
+      { ...token, control: copyOf(token.control) },
+      { ...token, control: other.control },
+      { ...token, seal: other.seal },
+      { ...token, seal: [token.seal] },
+      { ...token, seal: undefined },
+      { ...token, description: JSON.parse(token.description) },
+      { ...token, description: { toString: () => token.description } },
+      { ...token, waft: "module" },
+      ...misprints(token.description, 500).map((description) => ({ ...token, description })),
     ];
     for (const [k, value] of forged.entries()) {
-      if (k === 2 && token.guarded) continue; // a guarded memory has room for that many pages
-      assert.throws(() => Memory.fromShared(value), TypeError, `token ${k}`);
+      assert.throws(() => Memory.fromShared(value as SharedMemoryToken), TypeError, `token ${k}`);
     }
+    const second = { pages: new SharedArrayBuffer(0), control: longer, description: "{}" };
+    const adopted = Memory.fromShared(changing(token, second));
+    assert.equal(adopted.buffer, memory.buffer, "the fields of a token are read once");
+    assert.equal(adopted.byteLength, 65536);
+  });
+}
+
+for (const interruptible of [false, true]) {
+  Deno.test(`a forged token of ${interruptible ? "an interruptible" : "a"} module is refused`, () => {
+    const text = (value: number) =>
+      `(module (memory (export "m") 1)
+      (func (export "f") (param i32) (result i32) (i32.add (i32.load (local.get 0)) (i32.const ${value}))))`;
+    const engine = NewEngine({ interruptible });
+    const [module, otherModule] = [1, 2].map((value) => engine.compile(text(value)));
+    const [token, other] = [module.share(), otherModule.share()];
+    const described = JSON.parse(token.description);
+    const changes = { base: 4096, size: 1 << 30, explicitBounds: true, codeOffset: 0, layout: {}, features: {} };
+    const forged: unknown[] = [
+      ...Object.entries(changes).map(([name, value]) => ({
+        ...token,
+        description: JSON.stringify({ ...described, [name]: value }),
+      })),
+      ...token.buffers.flatMap((buffer, k) =>
+        [copyOf(buffer), other.buffers[k], new SharedArrayBuffer(buffer.byteLength + 4), new ArrayBuffer(8), null].map(
+          (replacement) => ({ ...token, buffers: token.buffers.with(k, replacement as SharedArrayBuffer) }),
+        )
+      ).filter(({ buffers }) => buffers.some((buffer, k) => buffer !== token.buffers[k] && buffer?.byteLength !== 0)),
+      { ...token, buffers: token.buffers.toReversed() },
+      { ...token, buffers: token.buffers.slice(1) },
+      { ...token, buffers: [...token.buffers, new SharedArrayBuffer(8)] },
+      { ...token, buffers: Object.fromEntries(token.buffers.entries()) },
+      { ...token, seal: other.seal },
+      { ...token, seal: undefined },
+      { ...token, description: other.description },
+      ...misprints(token.description, 500).map((description) => ({ ...token, description })),
+    ];
+    for (const [k, value] of forged.entries()) {
+      assert.throws(() => Module.fromShared(value as SharedModuleToken), TypeError, `token ${k}`);
+    }
+    const adopted = Module.fromShared(changing(token, { buffers: [], description: "{}", seal: "" }));
+    assert.equal(adopted.instantiate().call({}, "f", 0), 1);
+    for (const each of [module, otherModule]) each.unshare();
   });
 }
 

@@ -189,12 +189,12 @@ Deno.test("a module that its creator has released lives on in a Worker, and ends
     const module = NewEngine().compile(`(module (func (export "f") (result i32) (i32.const 41)))`);
     const token = module.share();
     await member.ask({ kind: "instantiate", module: token });
-    equal(new Int32Array(token.count)[0], 2);
+    equal(new Int32Array(token.buffers[0])[0], 2);
     module.unshare();
     return { ...token };
   };
   const token = await handOver();
-  const users = new Int32Array(token.count);
+  const users = new Int32Array(token.buffers[0]);
   for (let n = 0; n < 200 && Atomics.load(users, 0) !== 1; n++) {
     collectGarbage();
     await new Promise((resolve) => setTimeout(resolve, 10));

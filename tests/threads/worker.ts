@@ -15,6 +15,8 @@ export type Request =
   | { kind: "instantiate"; module: SharedModuleToken; memory?: SharedMemoryToken }
   | { kind: "call"; name: string; args: (number | bigint)[]; deadline?: number }
   | { kind: "make"; pages: number; maximum: number }
+  | { kind: "code size" }
+  | { kind: "loops entered" }
   | { kind: "drop" }
   | { kind: "forge"; module: SharedModuleToken; memory: SharedMemoryToken }
   | { kind: "adopt"; values: unknown[] };
@@ -23,16 +25,25 @@ export type Request =
 function forgeries(module: SharedModuleToken, memory: SharedMemoryToken): unknown[] {
   const control = new SharedArrayBuffer(16);
   new BigInt64Array(control).fill(1n << 40n);
-  const released = new SharedArrayBuffer(4);
+  const [, ...rest] = module.buffers;
+  const foreign = { ...JSON.parse(module.description), base: 4096 };
   return [
     { ...memory, pages: new SharedArrayBuffer(65536), control },
     { ...memory, control },
     { ...memory, pages: new ArrayBuffer(65536) },
-    JSON.parse(JSON.stringify({ ...memory, min: 1, max: 4, pages: {}, control: {} })),
+    JSON.parse(JSON.stringify({ ...memory, pages: {}, control: {} })),
     { ...module, version: module.version + 1 },
-    { ...module, count: released },
-    { ...module, count: new ArrayBuffer(4) },
-    JSON.parse(JSON.stringify({ ...module, base: 4096, count: {}, binary: {} })),
+    { ...module, description: JSON.stringify(foreign) },
+    { ...module, buffers: [new SharedArrayBuffer(4), ...rest] },
+    { ...module, buffers: [new ArrayBuffer(4), ...rest] },
+    // An empty buffer is like any other.
+    ...module.buffers.flatMap((buffer, k) =>
+      buffer.byteLength === 0
+        ? []
+        : [{ ...module, buffers: module.buffers.with(k, new SharedArrayBuffer(buffer.byteLength)) }]
+    ),
+    { ...module, seal: memory.seal },
+    JSON.parse(JSON.stringify({ ...module, buffers: [] })),
     null,
     "module",
   ];
@@ -50,6 +61,7 @@ function adopt(value: unknown): string {
   }
 }
 
+let module: Module | undefined;
 let instance: Instance | undefined;
 let memory: Memory | undefined;
 
@@ -57,7 +69,8 @@ function answer(request: Request): unknown {
   switch (request.kind) {
     case "instantiate":
       memory = request.memory && Memory.fromShared(request.memory);
-      instance = Module.fromShared(request.module).instantiate({}, {
+      module = Module.fromShared(request.module);
+      instance = module.instantiate({}, {
         env: { memory: memory ?? host.memory(1), pause: () => {} },
       });
       return undefined;
@@ -73,7 +86,12 @@ function answer(request: Request): unknown {
       return forgeries(request.module, request.memory);
     case "adopt":
       return request.values.map(adopt);
+    case "code size":
+      return module!.codeSize;
+    case "loops entered":
+      return module!.loopsEntered;
     case "drop":
+      module = undefined;
       instance = undefined;
       memory = undefined;
       return undefined;

@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Context, host, NewEngine } from "../../engine/mod.ts";
-import { RIGHT } from "../../engine/wasi/abi.ts";
-import { Wasi } from "../../engine/wasi/mod.ts";
+import { ERRNO, RIGHT } from "../../engine/wasi/abi.ts";
+import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
 import { BUFFER, RawGuest, type WasiName } from "./raw_guest.ts";
 import { withSandbox } from "./sandbox.ts";
@@ -22,7 +22,7 @@ import {
   openForBoth,
   writeText,
 } from "./system_call.ts";
-import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
+import { LACKS_LINKS, LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
 const IN = 65536;
 const OUT = 2 * 65536;
@@ -170,6 +170,103 @@ Deno.test("bytes that WASI moves cost fuel, one unit for 64", () => {
   });
 });
 
+/** The fuel that a call uses. */
+function fuelOf(guest: RawGuest, name: WasiName, ...args: (number | bigint)[]): number {
+  const context = { fuel: 100_000_000 };
+  guest.callIn(context, name, ...args);
+  return 100_000_000 - context.fuel;
+}
+
+/** A guest with limits and a directory, which `prepare` fills; the directory is its descriptor 3. */
+function withDirectory(
+  prepare: (root: string) => void,
+  test: (guest: RawGuest, root: string) => void,
+  options: (root: string) => WasiOptions = () => ({}),
+): void {
+  const root = mkdtempSync(join(tmpdir(), "waft-wasi-limits-"));
+  try {
+    prepare(root);
+    const guest = new RawGuest({ preopens: [{ host: root, guest: "/" }], ...options(root) }, true);
+    test(guest, root);
+    guest.close();
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
+Deno.test("each component of a path and of its links costs fuel, and ends at the deadline", () => {
+  const steps = 600;
+  withDirectory((root) => {
+    mkdirSync(join(root, "a"));
+    writeFileSync(join(root, "end"), "");
+    if (LACKS_LINKS) return;
+    for (let k = 0; k < 39; k++) symlinkSync(`${"a/../".repeat(steps)}${k === 38 ? "end" : k + 1}`, join(root, `${k}`));
+  }, (guest) => {
+    const status = (path: string) => ["path_filestat_get", 3, 1, ...guest.string(path), BUFFER] as const;
+    const plain = fuelOf(guest, ...status("end"));
+    assert.ok(fuelOf(guest, ...status("a/../".repeat(steps) + "end")) - plain >= 2 * steps * 16);
+    if (LACKS_LINKS) return;
+    assert.ok(fuelOf(guest, ...status("0")) - plain >= 39 * 2 * steps * 16);
+    assert.throws(() => guest.callIn({ deadline: 1 }, ...status("0")), { message: "interrupted" });
+    assert.throws(() => guest.callIn({ fuel: 10_000 }, ...status("0")), { message: "out of fuel" });
+  });
+});
+
+Deno.test("each ancestor that is compared with protected directories costs fuel", () => {
+  withDirectory((root) => mkdirSync(join(root, "d/".repeat(100)), { recursive: true }), (guest) => {
+    const made = (depth: number) =>
+      fuelOf(guest, "path_create_directory", 3, ...guest.string(`${"d/".repeat(depth)}new`)) - depth * 16;
+    assert.ok(made(100) - made(1) >= 99 * 16);
+  }, (root) => ({ protect: { directories: [join(root, "kept")] } }));
+});
+
+Deno.test("paths that are longer than those of any system are not decoded", () => {
+  const original = TextDecoder.prototype.decode;
+  withDirectory(() => {}, (guest) => {
+    let longest = 0;
+    TextDecoder.prototype.decode = function (this: TextDecoder, ...args) {
+      longest = Math.max(longest, args[0]?.byteLength ?? 0);
+      return original.apply(this, args);
+    };
+    try {
+      guest.bytes(BUFFER, 100_000).fill(97);
+      assert.equal(guest.call("path_filestat_get", 3, 0, BUFFER, 100_000, 0), ERRNO.nametoolong);
+      assert.equal(guest.call("path_symlink", BUFFER, 100_000, 3, BUFFER, 1), ERRNO.nametoolong);
+      assert.equal(guest.call("path_filestat_get", 3, 0, BUFFER, 0x7fff_ffff, 0), ERRNO.fault);
+    } finally {
+      TextDecoder.prototype.decode = original;
+    }
+    assert.ok(longest < 10_000, `${longest} bytes`);
+  });
+});
+
+Deno.test("allocating a file is charged, in pieces, and takes back what a limit ends", () => {
+  withDirectory((root) => writeFileSync(join(root, "file"), "text"), (guest, root) => {
+    const rights = BigInt(RIGHT.fd_allocate | RIGHT.fd_filestat_set_size | RIGHT.fd_write);
+    assert.equal(guest.call("path_open", 3, 0, ...guest.string("file"), 0, rights, rights, 0, 0), 0);
+    const fd = guest.u32();
+    const size = () => readFileSync(join(root, "file")).length;
+    assert.equal(guest.callIn({ fuel: 10_000 }, "fd_allocate", fd, 0n, 100_000n), 0);
+    assert.equal(size(), 100_000);
+    assert.ok(fuelOf(guest, "fd_allocate", fd, 0n, 2n ** 27n) >= 2 ** 21);
+    assert.equal(guest.call("fd_filestat_set_size", fd, 4n), 0);
+    const context = { fuel: 1_500_000 }; // one piece of 64 MiB costs 1,048,576
+    assert.throws(() => guest.callIn(context, "fd_allocate", fd, 0n, 2n ** 27n), { message: "out of fuel" });
+    assert.ok(context.fuel < 500_000);
+    assert.equal(size(), 4);
+    assert.equal(guest.callIn({ fuel: 1000 }, "fd_allocate", fd, 2n ** 62n, 2n ** 62n), ERRNO.fbig);
+    assert.equal(guest.callIn({ fuel: 1000 }, "fd_allocate", fd, 0n, 0n), ERRNO.inval);
+  });
+});
+
+Deno.test("arguments and variables cost fuel for their bytes", () => {
+  const args = Array.from({ length: 100 }, () => "a".repeat(639));
+  const guest = new RawGuest({ args, env: [["NAME", "a".repeat(64_000)]] }, true);
+  assert.ok(fuelOf(guest, "args_get", BUFFER, 2 * BUFFER) >= 1000 + 100);
+  assert.ok(fuelOf(guest, "environ_get", BUFFER, 2 * BUFFER) >= 1000);
+  guest.close();
+});
+
 Deno.test("records that WASI reads cost fuel, also where no byte reaches the guest", () => {
   const root = mkdtempSync(join(tmpdir(), "waft-wasi-fuel-"));
   for (let i = 0; i < 400; i++) writeFileSync(join(root, `file-${i}`), "");
@@ -224,7 +321,7 @@ function transfer(
   wasi.attachMemory(memory);
   const bytes = new Uint8Array(memory.buffer);
   const call = (wanted: string, ...args: (number | bigint)[]) =>
-    (wasi.imports[wanted]! as (...a: unknown[]) => number)(...args);
+    (wasi.imports[wanted] as (...a: unknown[]) => number)(...args);
   try {
     bytes.set(new TextEncoder().encode("file"));
     const rights = writes ? RIGHT.fd_write | RIGHT.fd_seek : RIGHT.fd_read | RIGHT.fd_seek;

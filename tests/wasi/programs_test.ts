@@ -154,7 +154,7 @@ Deno.test("the compressor restores its input, by files and by pipes", () => {
     assert.equal(run("pack", ["decompress", "/box/packed", "/box/again"], { box }).status, 0);
     assert.ok(original.equals(readFileSync(join(box, "again"))));
     succeeds(run("pack", ["decompress"], { input: small }), original.toString());
-    small[small.length >> 1]! ^= 16;
+    small[small.length >> 1] ^= 16;
     const damaged = run("pack", ["decompress"], { input: small });
     assert.equal(damaged.status, 1);
     assert.match(damaged.err, /^pack: -: damaged/);

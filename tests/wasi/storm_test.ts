@@ -11,7 +11,7 @@ import process from "node:process";
 import { NewEngine } from "../../engine/engine.ts";
 import { ERRNO, OFLAG } from "../../engine/wasi/abi.ts";
 import { Wasi } from "../../engine/wasi/mod.ts";
-import { randoms } from "../webassembly/string_programs.ts";
+import { randoms } from "../support/randoms.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 
@@ -52,7 +52,7 @@ Deno.test("descriptors: random opening, closing and renumbering agree with a mod
         assert.equal(guest.read(some).errno, ERRNO.badf);
         assert.equal(guest.call("fd_close", some), ERRNO.badf);
       } else if (action < 9) {
-        const other = fds[random(fds.length)]!;
+        const other = fds[random(fds.length)];
         assert.equal(guest.call("fd_renumber", some, other), 0);
         const text = model.get(some)!;
         if (some !== other) model.delete(some);

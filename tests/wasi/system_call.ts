@@ -58,7 +58,7 @@ function makeWindowsCall(): NonNullable<typeof windowsCall> {
     words[WINDOWS_BLOCK.FUNCTION >> 3] = BigInt(addresses[name]);
     args.forEach((value, k) => words[(WINDOWS_BLOCK.ARGUMENTS >> 3) + k] = BigInt(value));
     call();
-    return words[WINDOWS_BLOCK.RESULT >> 3]! & 0xffffffffn;
+    return words[WINDOWS_BLOCK.RESULT >> 3] & 0xffffffffn;
   };
 }
 
@@ -84,13 +84,13 @@ function makeWindowsPipe(): [number, number] {
 export function makePipe(): [number, number] {
   if (host.os === "windows") return makeWindowsPipe();
   systemCall("pipe2", scratch.out.address, 0);
-  return [scratch.out.u32[0]!, scratch.out.u32[1]!];
+  return [scratch.out.u32[0], scratch.out.u32[1]];
 }
 
 /** Two connected stream sockets. */
 export function makeSocketPair(): [number, number] {
   systemCall("socketpair", 1, 1, 0, scratch.out.address);
-  return [scratch.out.u32[0]!, scratch.out.u32[1]!];
+  return [scratch.out.u32[0], scratch.out.u32[1]];
 }
 
 function socketAddress(path: string): [address: number, size: number] {

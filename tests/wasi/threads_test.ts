@@ -64,7 +64,7 @@ Deno.test("a trap in any thread ends the program, with its frames", async () => 
   await rejects(runThreads(program(`${SPAWN} (call $sleep)`, "(call $boom)")), (error) => {
     equal((error as TrapError).name, "TrapError");
     equal((error as TrapError).message, "unreachable");
-    equal((error as TrapError).frames[0]!.funcName, "boom");
+    equal((error as TrapError).frames[0].funcName, "boom");
     return true;
   });
 });

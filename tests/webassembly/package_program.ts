@@ -190,5 +190,5 @@ if (whose === "waft") {
   configure({ cache: { directory: join(folder, "..", "compiled") } });
   globalThis.WebAssembly = ours;
 }
-const result = await WORK[name]!();
+const result = await WORK[name]();
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

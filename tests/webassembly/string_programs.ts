@@ -4,6 +4,7 @@
  */
 import { WebAssembly as waft } from "@waft/engine/webassembly";
 import assert from "node:assert/strict";
+import { randoms } from "../support/randoms.ts";
 import { type Namespace, wasm } from "./subject.ts";
 
 /** Slots of the table that programs work on. */
@@ -173,21 +174,12 @@ export class Model {
   }
 }
 
-/** A sequence of pseudo-random numbers below a bound. */
-export function randoms(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
-    return Math.floor(((state ^ (state >>> 13)) >>> 0) / 0x1_0000_0000 * below);
-  };
-}
-
 /** Code units for edge cases: zero, ASCII, Latin, paired and unpaired surrogates, the last unit. */
 const UNITS = [0, 65, 66, 97, 255, 256, 0x3b1, 0xd7ff, 0xd800, 0xd83d, 0xdbff, 0xdc00, 0xde00, 0xdfff, 0xe000, 0xffff];
 
 function randomText(random: (below: number) => number): string {
-  const length = [0, 1, 2, 3, 4, 5, 8, 13, 30, 64, 65, 254, 300, 511, 700, 5000][random(16)]!;
-  const units = Array.from({ length }, () => UNITS[random(random(2) === 0 ? 4 : UNITS.length)]!);
+  const length = [0, 1, 2, 3, 4, 5, 8, 13, 30, 64, 65, 254, 300, 511, 700, 5000][random(16)];
+  const units = Array.from({ length }, () => UNITS[random(random(2) === 0 ? 4 : UNITS.length)]);
   const text = String.fromCharCode(...units);
   // Not flat in every implementation.
   return random(3) === 0 ? text + text.slice(random(length + 1)) : text;
@@ -200,7 +192,7 @@ export function play(sides: readonly Exports[], model: Model, random: (below: nu
   const names = Object.keys(OPERATIONS);
   const number =
     () => [0, 1, 2, 3, 63, 64, 255, 256, 512, 0xd800, 0xffff, 0x10ffff, 0x110000, -1, -(2 ** 31), 2 ** 31 - 1];
-  const numeral = () => random(2) === 0 ? random(random(2) === 0 ? 10 : 600) : number()[random(16)]!;
+  const numeral = () => random(2) === 0 ? random(random(2) === 0 ? 10 : 600) : number()[random(16)];
   for (let step = 0; step < count; step++) {
     const [i, j, to] = [random(SLOTS), random(SLOTS), random(SLOTS)];
     if (random(8) === 0) {
@@ -209,7 +201,7 @@ export function play(sides: readonly Exports[], model: Model, random: (below: nu
       for (const side of sides) side.set(to, value);
       continue;
     }
-    const name = names[random(names.length)]!;
+    const name = names[random(names.length)];
     const args = [i, j, numeral(), numeral(), random(1000), to] as const;
     const words = `step ${step}: ${name}(${args.join()})`;
     const act = (run: () => number) => {

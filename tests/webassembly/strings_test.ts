@@ -6,8 +6,9 @@
 import { collectGarbage } from "@waft/engine";
 import { WebAssembly as waft } from "@waft/engine/webassembly";
 import assert from "node:assert/strict";
+import { randoms } from "../support/randoms.ts";
 import { TestWorker } from "../support/test_worker.ts";
-import { type Exports, heat, Model, oracle, play, playOnce, randoms, ROOM, SLOTS, start } from "./string_programs.ts";
+import { type Exports, heat, Model, oracle, play, playOnce, ROOM, SLOTS, start } from "./string_programs.ts";
 import { wasm } from "./subject.ts";
 
 for (const hot of [false, true]) {
@@ -78,7 +79,7 @@ Deno.test("hostile arguments: every builtin with values that call back, huge str
           side.set(1, second);
         }
         [model.slots[0], model.slots[1]] = [first, second];
-        for (const x of numbers) playOnce(ours, others, model, [0, 1, x, numbers[(i + j) % numbers.length]!, 900, 2]);
+        for (const x of numbers) playOnce(ours, others, model, [0, 1, x, numbers[(i + j) % numbers.length], 900, 2]);
       }
     }
   }
@@ -103,7 +104,7 @@ Deno.test("replaced methods of String do not change the builtins", () => {
       outcomes.push(ours[operation](0, 0, 1, 3, 10, 2), ours.get(2));
     }
   } finally {
-    names.forEach((name, k) => Object.defineProperty(String.prototype, name, kept[k]!));
+    names.forEach((name, k) => Object.defineProperty(String.prototype, name, kept[k]));
     Object.assign(String, { fromCharCode, fromCodePoint });
   }
   const model = new Model();

@@ -1,11 +1,11 @@
 /**
  * wasi:cli, wasi:clocks and wasi:random of WASI 0.3, as far as they differ from 0.2. In: descriptors, clocks and random
- * bytes of preview 1. Out: the functions of the interfaces. Invariant: a guest that waits for a clock or for standard
- * input leaves the thread to the event loop.
+ * bytes of preview 1. Out: the functions of the interfaces. Invariant: a guest that waits for a clock or a standard
+ * stream leaves the thread to the event loop.
  */
 import type { WasiOptions } from "@waft/engine/wasi";
 import type { Outcome } from "../../async/host_streams.ts";
-import { CHUNK_BYTES, type Preview1 } from "../preview1.ts";
+import { CHUNK_BYTES, type Preview1, READY_BYTES } from "../preview1.ts";
 import { codeName, type End, produce, type Produced, receive } from "./streams.ts";
 import type { Timers } from "./timers.ts";
 
@@ -32,7 +32,7 @@ const NO_BYTES = new Uint8Array(0);
 function readInput(preview1: Preview1, timers: Timers): Produced<Uint8Array> {
   return produce({
     async next() {
-      const waiting = timers.readable(0);
+      const waiting = timers.ready(0, false);
       if (waiting !== undefined) {
         await waiting;
         // Read by the next call, under the limits of the guest's call: another process may have taken the bytes.
@@ -44,6 +44,21 @@ function readInput(preview1: Preview1, timers: Timers): Produced<Uint8Array> {
   }, cliCode);
 }
 
+/** Writes what follows the first `done` bytes, each piece when the descriptor takes it. */
+function writeOutput(
+  preview1: Preview1,
+  timers: Timers,
+  fd: number,
+  bytes: Uint8Array,
+  done: number = 0,
+): void | Promise<void> {
+  while (done < bytes.length) {
+    const waiting = timers.ready(fd, true);
+    if (waiting !== undefined) return waiting.then(() => writeOutput(preview1, timers, fd, bytes, done));
+    preview1.write(fd, bytes.subarray(done, done += READY_BYTES));
+  }
+}
+
 /** wasi:cli, wasi:clocks and wasi:random. */
 export function commandInterfaces(
   preview1: Preview1,
@@ -51,7 +66,7 @@ export function commandInterfaces(
   { args = [], env = [] }: WasiOptions,
 ): Record<string, object> {
   const writeTo = (fd: number) => (data: ReadableStream<Uint8Array>): Outcome<End> =>
-    receive(data, (bytes) => preview1.write(fd, bytes), cliCode);
+    receive(data, (bytes) => writeOutput(preview1, timers, fd, bytes), cliCode);
   return {
     "wasi:cli/environment@0.3.0": {
       getEnvironment: () => env.map(([name, value]) => [name, value]),

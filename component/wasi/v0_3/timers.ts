@@ -25,9 +25,9 @@ export class Timers {
     return this.#wait(left);
   }
 
-  /** Waits until a descriptor can be read. */
-  readable(fd: number): Promise<void> | undefined {
-    return this.#wait(() => this.#preview1.isReady(fd, false) ? 0 : DESCRIPTOR_MS);
+  /** Waits until a descriptor can be read, or written if `writes`. Undefined if it can be now. */
+  ready(fd: number, writes: boolean): Promise<void> | undefined {
+    return this.#wait(() => this.#preview1.isReady(fd, writes) ? 0 : DESCRIPTOR_MS);
   }
 
   /** Waits as long as `left` returns a number of milliseconds above 0. */

@@ -37,6 +37,12 @@ export function beginCode(): void {
   relocationsAt = RELOCATIONS;
 }
 
+/** Forgets all code and relocations, and keeps the rows of call and trap sites. */
+export function beginNext(): void {
+  at = CODE;
+  relocationsAt = RELOCATIONS;
+}
+
 /** Discards the code and rows of a body, which begin at these addresses. */
 export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): void {
   at = code;

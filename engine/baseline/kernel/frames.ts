@@ -81,6 +81,11 @@ export function beginFrames(): void {
   live = true;
 }
 
+/** Lets a body that is only to be validated emit nothing. */
+export function suppressCode(): void {
+  live = false;
+}
+
 export function isOpen(): boolean {
   return frame >= FRAMES;
 }

@@ -23,7 +23,7 @@ import * as exceptions from "./exceptions.ts";
 import * as frames from "./frames.ts";
 import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
-import { linkCode, placeCode } from "./link.ts";
+import { linkCode, placeCode, placeRows } from "./link.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
 import * as metering from "./metering.ts";
@@ -35,6 +35,7 @@ import * as reader from "./reader.ts";
 import { index, index2, instructionOffset } from "./reader.ts";
 import * as storage from "./storage.ts";
 import * as types from "./types.ts";
+import { skim } from "./validate.ts";
 import * as vectors from "./vectors.ts";
 import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
 
@@ -56,38 +57,133 @@ export function compileBodies(first: i32, count: i32): i32 {
   return done;
 }
 
+/** Compiles body `k` alone, to offset `base` of the image; what came of it is at H_RESULT. */
+export function compileLazily(k: i32, base: i32): void {
+  store32(layout.H_BASE, base);
+  compileBodies(k, 1);
+  store32(layout.H_RESULT + layout.RESULT_STATUS, load32(layout.RESULT_STATUSES));
+  store32(layout.H_RESULT + layout.RESULT_START, load32(layout.RESULT_STARTS));
+  store32(layout.H_RESULT + layout.RESULT_END, load32(layout.RESULT_ENDS));
+  store32(layout.H_RESULT + layout.RESULT_CALLS_END, code.callsAt);
+  store32(layout.H_RESULT + layout.RESULT_TRAPS_END, code.trapsAt);
+  store32(layout.H_RESULT + layout.RESULT_RELOCATIONS_END, code.relocationsAt);
+}
+
+/**
+ * Compiles body `k` alone, to offset `base` of the image, and appends a row to the journal; the rows of the bodies
+ * before it stay. Returns the end of its code in the image. Returns 0, and the body has no code, if it is invalid or
+ * too large (NEXT_BODY_BYTES), or if there is no space.
+ */
+export function compileNext(k: i32, base: i32): i32 {
+  const row = load32(layout.H_JOURNAL_END);
+  const body = load32(layout.H_BODIES) + k * layout.BODY_ROW;
+  const bytes = load32(body + layout.BODY_END) - load32(body + layout.BODY_START);
+  if (row + layout.JOURNAL_ROW > layout.JOURNAL_END || bytes > layout.NEXT_BODY_BYTES) return 0;
+  if (row === layout.JOURNAL) code.beginCode();
+  else code.beginNext();
+  const calls = code.callsAt;
+  const traps = code.trapsAt;
+  const status = compileBody(k, 0);
+  if (status !== layout.STATUS_DONE) return 0;
+  if (base + load32(layout.RESULT_ENDS) > load32(layout.H_CODE_LIMIT)) {
+    code.rewind(layout.CODE, calls, traps, layout.RELOCATIONS);
+    return 0;
+  }
+  store32(layout.RESULT_STATUSES, status);
+  store32(layout.H_BASE, base);
+  placeRows(k, 1, calls, traps);
+  linkCode();
+  if (code.relocationsAt !== layout.RELOCATIONS) return 0;
+  const end = load32(layout.RESULT_ENDS);
+  store32(row + layout.JOURNAL_INDEX, k);
+  store32(row + layout.JOURNAL_START, load32(layout.RESULT_STARTS));
+  store32(row + layout.JOURNAL_CODE_END, end);
+  store32(row + layout.JOURNAL_CALLS_END, code.callsAt);
+  store32(row + layout.JOURNAL_TRAPS_END, code.trapsAt);
+  store32(layout.H_JOURNAL_END, row + layout.JOURNAL_ROW);
+  return end;
+}
+
 /** The first step of compileBodies: everything that does not depend on the place of the code in the image. */
 export function writeBodies(first: i32, count: i32): i32 {
   code.beginCode();
-  const most = (layout.RESULTS_END - layout.RESULTS) / layout.RESULT_ROW;
+  const most = layout.RESULT_COLUMN / 4;
   for (let k: i32 = 0; k < count && k < most; k++) {
-    const result = layout.RESULTS + k * layout.RESULT_ROW;
+    const result = k * 4;
     const status = compileBody(first + k, result);
     if (status === layout.STATUS_FULL && k > 0) return k;
-    store32(result + layout.RESULT_STATUS, status === layout.STATUS_FULL ? layout.STATUS_TOO_LARGE : status);
+    store32(layout.RESULT_STATUSES + result, status === layout.STATUS_FULL ? layout.STATUS_TOO_LARGE : status);
     if (status === layout.STATUS_INVALID) return k + 1;
   }
   return count < most ? count : most;
 }
 
-/** Compiles one body and returns its status. */
-function compileBody(k: i32, result: i32): i32 {
-  const start = code.at;
-  const calls = code.callsAt;
-  const traps = code.trapsAt;
-  const relocations = code.relocationsAt;
+/**
+ * Validates at most `count` bodies, beginning with body `first`, as writeBodies does, and emits nothing: their statuses
+ * are at RESULT_STATUSES. Returns the number of bodies with a status; if a body is invalid, it is the last.
+ */
+export function validateBodies(first: i32, count: i32): i32 {
+  code.beginCode();
+  const most = layout.RESULT_COLUMN / 4;
+  for (let k: i32 = 0; k < count && k < most; k++) {
+    const status = validateBody(first + k);
+    store32(layout.RESULT_STATUSES + k * 4, status);
+    if (status === layout.STATUS_INVALID) return k + 1;
+  }
+  return count < most ? count : most;
+}
+
+/** Validates one body and returns its status. To the rules of instructions, all of its code is unreachable. */
+function validateBody(k: i32): i32 {
   const body = load32(layout.H_BODIES) + k * layout.BODY_ROW;
   reader.beginReading(
     load32(body + layout.BODY_START),
     load32(body + layout.BODY_END),
     load32(body + layout.BODY_OFFSET),
   );
+  const type = types.typeRow(module.typeIndexOf(load32(layout.H_IMPORTED_FUNCS) + k));
+  operands.beginOperands();
+  frames.beginFrames();
+  landings.beginLandings();
+  frames.suppressCode();
+  declareLocals(type);
+  if (reader.status !== layout.STATUS_DONE) return reader.status;
+  openBody(type);
+  while (frames.isOpen()) {
+    skim();
+    if (reader.status !== layout.STATUS_DONE) return reader.status;
+    if (!frames.isOpen()) break;
+    const row = reader.nextInstruction();
+    if (reader.status !== layout.STATUS_DONE) return reader.status;
+    module.useFeature(load8(row + layout.ROW_FEATURE));
+    visit(row);
+    if (reader.status !== layout.STATUS_DONE) return reader.status;
+  }
+  if (reader.pos !== reader.end) reader.fail();
+  return reader.status;
+}
+
+/** Compiles one body and returns its status; `result` is the offset of its words in the columns of results. */
+function compileBody(k: i32, result: i32): i32 {
+  const start = code.at;
+  const calls = code.callsAt;
+  const traps = code.trapsAt;
+  const relocations = code.relocationsAt;
+  const body = load32(layout.H_BODIES) + k * layout.BODY_ROW;
+  const offset = load32(body + layout.BODY_OFFSET);
+  reader.beginReading(load32(body + layout.BODY_START), load32(body + layout.BODY_END), offset);
+  if (offset === layout.LEFT_OUT) reader.stop(layout.STATUS_TOO_LARGE);
   code.reserveCode(CODE_ALIGNMENT);
   if (reader.status === layout.STATUS_DONE) {
     code.alignCode(CODE_ALIGNMENT, FILLER);
     writeBody(load32(layout.H_IMPORTED_FUNCS) + k, result, calls, traps);
   }
-  if (reader.status !== layout.STATUS_DONE) code.rewind(start, calls, traps, relocations);
+  if (reader.status !== layout.STATUS_DONE) {
+    code.rewind(start, calls, traps, relocations);
+    store32(layout.RESULT_STARTS + result, -1);
+    store32(layout.RESULT_ENDS + result, -1);
+    store32(layout.RESULT_FRAMES + result, 0);
+  }
   return reader.status;
 }
 
@@ -105,9 +201,9 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   addFrame(machine.returnDistance(frame), calls, traps);
   patchEpilogues(frame);
   const entry = machine.finishFrame(frame, isLeaf);
-  store32(result + layout.RESULT_START, (isLeaf ? entry : start) - layout.CODE);
-  store32(result + layout.RESULT_END, code.at - layout.CODE);
-  store32(result + layout.RESULT_FRAME, frame);
+  store32(layout.RESULT_STARTS + result, (isLeaf ? entry : start) - layout.CODE);
+  store32(layout.RESULT_ENDS + result, code.at - layout.CODE);
+  store32(layout.RESULT_FRAMES + result, frame);
 }
 
 /**
@@ -133,9 +229,7 @@ function beginBody(func: i32, type: i32): void {
   beginFragments();
   const params = load32(type + layout.TYPE_PARAMS);
   const count = load32(type + layout.TYPE_PARAM_COUNT);
-  for (let k: i32 = 0; k < count; k++) operands.addLocal(load32(params + k * 4));
-  const declared = operands.homeTop;
-  readLocals();
+  const declared = declareLocals(type);
   if (reader.status !== layout.STATUS_DONE) return;
   const first = reader.pos;
   const end = operands.homeTop;
@@ -145,9 +239,30 @@ function beginBody(func: i32, type: i32): void {
   metering.reserveDepth();
   beginExceptions(operands.homeTop, hasRethrow);
   for (let k: i32 = 0; k < mostTries; k++) operands.reserveHome();
-  const list = layout.LOCALS + operands.localCount * operands.LOCAL;
-  frames.beginInits(list, layout.LOCALS_END);
-  noteInits(count);
+  openBody(type);
+  machine.prologue();
+  takeParameters(params, count);
+  zeroLocals(declared, end);
+  metering.takeDepth(operands.localCount);
+  if (isInterruptible() && hasCalls) emitPoll();
+}
+
+/**
+ * Declares the parameters and locals of a function of type `type` (a row); returns the end of the parameters' homes.
+ */
+function declareLocals(type: i32): i32 {
+  const params = load32(type + layout.TYPE_PARAMS);
+  const count = load32(type + layout.TYPE_PARAM_COUNT);
+  for (let k: i32 = 0; k < count; k++) operands.addLocal(load32(params + k * 4));
+  const declared = operands.homeTop;
+  readLocals();
+  return declared;
+}
+
+/** Opens the frame of the body of a function of type `type` (a row), whose locals have been declared. */
+function openBody(type: i32): void {
+  frames.beginInits(layout.LOCALS + operands.localCount * operands.LOCAL, layout.LOCALS_END);
+  noteInits(load32(type + layout.TYPE_PARAM_COUNT));
   frames.openFrame(
     frames.IS_BODY,
     0,
@@ -156,11 +271,6 @@ function beginBody(func: i32, type: i32): void {
     load32(type + layout.TYPE_RESULT_COUNT),
     0,
   );
-  machine.prologue();
-  takeParameters(params, count);
-  zeroLocals(declared, end);
-  metering.takeDepth(operands.localCount);
-  if (isInterruptible() && hasCalls) emitPoll();
 }
 
 /** Reads the declarations of locals. */

@@ -12,6 +12,7 @@
  *     LOCALS, OPERANDS, FRAMES, LANDINGS, FRAGMENTS     scratch of one body: locals, operand stack, control frames,
  *                                                       landing pads, out-of-line fragments
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     output, for many bodies
+ *     JOURNAL      a row per body that compileNext has compiled, up to 64
  *     MODULE       tables of the module and the bytes of its bodies
  */
 import type { i32 } from "./memory.ts";
@@ -46,8 +47,11 @@ export const TRAPS: i32 = 0x1200000;
 export const TRAPS_END: i32 = 0x1800000;
 export const RELOCATIONS: i32 = 0x1800000;
 export const RELOCATIONS_END: i32 = 0x1c00000;
-export const RESULTS: i32 = 0x1c00000;
-export const RESULTS_END: i32 = 0x1e00000;
+const RESULTS: i32 = 0x1c00000;
+const RESULTS_END: i32 = 0x1df0000;
+export const JOURNAL: i32 = 0x1df0000;
+export const JOURNAL_ROW: i32 = 20;
+export const JOURNAL_END: i32 = JOURNAL + 64 * JOURNAL_ROW;
 export const CODE: i32 = 0x1e00000;
 export const CODE_END: i32 = 0x3e00000;
 export const MODULE: i32 = 0x3e00000;
@@ -88,6 +92,33 @@ export const H_BASE: i32 = HEADER + 104;
 export const H_STARTS: i32 = HEADER + 108;
 /** Distance from the start of the image to the poll page; 0 if it is not known. */
 export const H_POLL_DISTANCE: i32 = HEADER + 112;
+/** What compileBody has compiled: its status, the bounds of its code in the image, and the ends of its rows. */
+export const H_RESULT: i32 = HEADER + 116;
+export const RESULT_STATUS: i32 = 0;
+export const RESULT_START: i32 = 4;
+export const RESULT_END: i32 = 8;
+export const RESULT_CALLS_END: i32 = 12;
+export const RESULT_TRAPS_END: i32 = 16;
+export const RESULT_RELOCATIONS_END: i32 = 20;
+export const RESULT_SIZE: i32 = 24;
+/** Address after the last row of the journal. */
+export const H_JOURNAL_END: i32 = HEADER + 140;
+/** Offset in the image at which the code of bodies in the journal must end. */
+export const H_CODE_LIMIT: i32 = HEADER + 144;
+
+/**
+ * A body of more bytes is left to the driver, as is every body once the journal is full: the driver looks at the limits
+ * of the call, which may compile many bodies before it comes to a poll.
+ */
+export const NEXT_BODY_BYTES: i32 = 4096;
+
+// A row of the journal: the index of a body, the bounds of its code in the image, and the ends of its rows of call and
+// trap sites, which follow those of the row before.
+export const JOURNAL_INDEX: i32 = 0;
+export const JOURNAL_START: i32 = 4;
+export const JOURNAL_CODE_END: i32 = 8;
+export const JOURNAL_CALLS_END: i32 = 12;
+export const JOURNAL_TRAPS_END: i32 = 16;
 
 /** Bits of H_MODE. */
 export const MODE_EXPLICIT_BOUNDS: i32 = 1;
@@ -172,13 +203,16 @@ export const BODY_ROW: i32 = 12;
 export const BODY_START: i32 = 0;
 export const BODY_END: i32 = 4;
 export const BODY_OFFSET: i32 = 8;
+/** In place of the offset of a body: it is not compiled, as if it were too large. */
+export const LEFT_OUT: i32 = -1;
 
-// A result: start and end of the code relative to CODE, frame in bytes, status.
-export const RESULT_ROW: i32 = 16;
-export const RESULT_START: i32 = 0;
-export const RESULT_END: i32 = 4;
-export const RESULT_FRAME: i32 = 8;
-export const RESULT_STATUS: i32 = 12;
+// A result is a word in each of four columns, which the driver copies as they are: start and end of the code, relative
+// to CODE until it is placed, then in the image (−1 if there is none); frame in bytes; status.
+export const RESULT_COLUMN: i32 = (RESULTS_END - RESULTS) / 4;
+export const RESULT_STARTS: i32 = RESULTS;
+export const RESULT_ENDS: i32 = RESULTS + RESULT_COLUMN;
+export const RESULT_FRAMES: i32 = RESULTS + 2 * RESULT_COLUMN;
+export const RESULT_STATUSES: i32 = RESULTS + 3 * RESULT_COLUMN;
 
 /** The status of a body: compiled, invalid, or a reason to leave it to the optimizing compiler. */
 export const STATUS_DONE: i32 = 0;

@@ -17,18 +17,26 @@ function moveRows(first: i32, end: i32, bytes: i32, base: i32): void {
 
 /** Places the code of `done` bodies from `first` on at H_BASE. */
 export function placeCode(first: i32, done: i32): void {
+  placeRows(first, done, layout.CALLS, layout.TRAPS);
+}
+
+/** The same for bodies whose rows of call and trap sites begin at these addresses. */
+export function placeRows(first: i32, done: i32, calls: i32, traps: i32): void {
   const base = load32(layout.H_BASE);
-  for (let row: i32 = layout.CALLS; row < code.callsAt; row += 24) {
+  for (let row: i32 = calls; row < code.callsAt; row += 24) {
     store32(row, load32(row) + base);
     const landing = load32(row + 16);
     if (landing >= 0) store32(row + 16, landing + base);
   }
-  moveRows(layout.TRAPS, code.trapsAt, 20, base);
+  moveRows(traps, code.trapsAt, 20, base);
   moveRows(layout.RELOCATIONS, code.relocationsAt, 12, base);
-  for (let k: i32 = 0; k < done; k++) {
-    const result = layout.RESULTS + k * layout.RESULT_ROW;
-    if (load32(result + layout.RESULT_STATUS) !== layout.STATUS_DONE) continue;
-    store32(load32(layout.H_STARTS) + (first + k) * 4, base + load32(result + layout.RESULT_START));
+  const starts = load32(layout.H_STARTS) + first * 4;
+  for (let result: i32 = 0; result < done * 4; result += 4) {
+    if (load32(layout.RESULT_STATUSES + result) !== layout.STATUS_DONE) continue;
+    const start = base + load32(layout.RESULT_STARTS + result);
+    store32(starts + result, start);
+    store32(layout.RESULT_STARTS + result, start);
+    store32(layout.RESULT_ENDS + result, base + load32(layout.RESULT_ENDS + result));
   }
 }
 

@@ -20,9 +20,11 @@ import {
   CELLS_FREE,
   CONTEXT_HEAP,
   MAX_SMALL_BYTES,
+  NO_BYTES,
   OBJECT_FIELDS,
   OBJECT_LENGTH,
   OBJECT_TYPE_ID,
+  PIECE_BYTES,
   REF_TAG_I31,
   TRAP_ARRAY_OUT_OF_BOUNDS,
   TRAP_NULL_ARRAY,
@@ -251,7 +253,8 @@ function free(register: i32): void {
 
 /**
  * Writes the value in register `s` to the number of elements in register `count`, from the address in register `start`
- * on. Changes `start` and `count`, and frees all three. Bytes are filled by a routine, which changes all registers.
+ * on. Changes `start` and `count`, and frees all three. Bytes are filled by a routine, which changes all registers;
+ * after each piece of wider elements the runtime checks the limits of the call, without collecting.
  */
 function fill(start: i32, s: i32, count: i32): void {
   const storage = elementStorage();
@@ -265,6 +268,7 @@ function fill(start: i32, s: i32, count: i32): void {
   }
   machine.shiftImmediate(op.SHL, 1, count, count, shift);
   machine.binary(op.ADD, 1, count, count, start);
+  const unused = operands.allocate(0);
   const header = code.at;
   machine.compare(1, start, count);
   // Not EQ: the address is below the end in each iteration, which the verifier of machine code reads.
@@ -272,8 +276,12 @@ function fill(start: i32, s: i32, count: i32): void {
   machine.prepareField(start, 0);
   storeField(storage, s);
   machine.binaryImmediate(op.ADD, 1, start, start, 1 << shift);
+  machine.binaryImmediate(op.AND, 1, machine.SCRATCH, start, PIECE_BYTES - 1);
+  machine.compareImmediate(1, machine.SCRATCH, 0);
+  queueAllocation(machine.jumpIf(cond.EQ), header, unused, NO_BYTES, instructionOffset);
   machine.patchBranch(machine.jump(), header);
   machine.bindShort(done);
+  operands.freeRegister(unused);
   free(start);
   free(s);
   free(count);

@@ -34,6 +34,9 @@ const IS_CONSTANT: i32 = 2;
 const IS_LOCAL: i32 = 3;
 const IN_FLAGS: i32 = 4;
 
+/** Above this top, there may be no room for another entry. */
+export const OPERANDS_LIMIT: i32 = OPERANDS_END - 16 * ENTRY;
+
 /** Number of registers of both banks. */
 const REGISTERS: i32 = 64;
 
@@ -321,6 +324,17 @@ function pushEntry(type: i32, place: i32, a: i32, b: i32): void {
 /** Pushes a value that is in its home, or, in unreachable code, a type. */
 export function pushHome(type: i32): void {
   pushEntry(type, IN_HOME, 0, 0);
+}
+
+/** In a body that is only validated: puts an operand of `type` at address `entry`. */
+export function putType(entry: i32, type: i32): void {
+  store32(entry + ENTRY_TYPE, type);
+  store32(entry + ENTRY_PLACE, IN_HOME);
+}
+
+/** In a body that is only validated: sets the top of the stack. */
+export function setTypes(address: i32): void {
+  top = address;
 }
 
 export function pushRegister(type: i32, register: i32): void {

@@ -7,7 +7,7 @@
  */
 import { H_DATA_COUNT_MISSING, OPCODE_PAGE_BYTES, OPCODES, ROW_PLAN, STATUS_DONE, STATUS_INVALID } from "./layout.ts";
 import { type i32, load32, load8, loadAny32 } from "./memory.ts";
-import { BOTTOM, FIRST_HEAP_BYTE, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
+import { BOTTOM, F64, FIRST_HEAP_BYTE, I32, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
 
 /** Steps of a plan (wasm/code_reader.ts). */
 const STEP_INDEX: i32 = 1;
@@ -267,6 +267,21 @@ function readBlockType(): void {
       blockTypeIndex = -1;
     }
   }
+}
+
+/** Reads an index. */
+export function readIndex(): void {
+  index = readU32();
+}
+
+/** Reads a block type if it is empty or a number type; returns whether it is. */
+export function readShortBlockType(): boolean {
+  const byte = load8(pos);
+  if (byte !== 0x40 && (byte < F64 || byte > I32)) return false;
+  blockTypeIndex = byte === 0x40 ? -1 : -2;
+  blockValue = byte === 0x40 ? 0 : byte;
+  pos = pos + 1;
+  return true;
 }
 
 function readMemarg(): void {

@@ -16,6 +16,7 @@ import { optimize } from "../passes.ts";
  * "tree-order": true }`.
  */
 export const ALL: OptimizationSet = noneBut({
+  "simplify": true,
   "store-forward": true,
   "bounds-facts": true,
   "multi-bounds-cert": true,

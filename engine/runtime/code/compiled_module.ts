@@ -10,21 +10,41 @@ import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
 import type { NanRule } from "../../nans.ts";
 import type { StackRule } from "../../stack_rules.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
-import type { Export } from "../../wasm/module.ts";
+import type { DataSegment, Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
 import type { FuncType, GlobalType, TableType } from "../../wasm/types.ts";
-import { type ConstInit, prepareConst } from "./const_expr.ts";
+import { constantOffset, type ConstInit, prepareConst } from "./const_expr.ts";
 import { type DebugLines, debugLines } from "../traps/debug_lines.ts";
 import type { GuestThread } from "../thread/guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
 import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
 
+/** Compiles the bodies of a module when they are called. */
+interface LazyCompiler {
+  /** The address of the code of a defined function, which is compiled now unless it has been. */
+  compile(index: number): number;
+}
+
 interface PreparedData {
   active: boolean;
   memory: number;
+  /** The offset if it is a constant; otherwise `start` is its expression. */
+  at: number | undefined;
   start: ConstInit | undefined;
   bytes: Uint8Array;
+}
+
+function prepareData({ bytes, mode }: DataSegment): PreparedData {
+  if (mode.kind === "passive") return { active: false, memory: 0, at: undefined, start: undefined, bytes };
+  const at = constantOffset(mode.start);
+  return {
+    active: true,
+    memory: mode.memory,
+    at,
+    start: at === undefined ? prepareConst(mode.start) : undefined,
+    bytes,
+  };
 }
 
 export class CompiledModule implements ImageOwner {
@@ -73,6 +93,8 @@ export class CompiledModule implements ImageOwner {
   #exportsByName: Map<string, Export> | undefined;
   /** Closed function types by type index, made on demand: few functions meet JavaScript. */
   readonly #closedTypes: FuncType[];
+  /** Present if bodies are compiled when they are called. */
+  lazy: LazyCompiler | undefined;
   /** True for intrinsic modules, whose frames programs do not see. */
   internal = false;
 
@@ -140,12 +162,7 @@ export class CompiledModule implements ImageOwner {
 
   /** The data segments, prepared by the first instantiation. */
   get datas(): readonly PreparedData[] {
-    return this.#datas ??= this.valid.datas.map(({ bytes, mode }) => ({
-      active: mode.kind === "active",
-      memory: mode.kind === "active" ? mode.memory : 0,
-      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
-      bytes,
-    }));
+    return this.#datas ??= this.valid.datas.map(prepareData);
   }
 
   get importedFuncCount(): number {

@@ -5,8 +5,8 @@
  * is a bigint of 128 bits, which no constant instruction computes with.
  */
 import { Bug } from "../../errors.ts";
-import { CONSTANT, ConstantReader } from "../../wasm/constant_reader.ts";
-import type { Expr } from "../../wasm/module.ts";
+import { CONSTANT, ConstantReader, shortConstant, shortConstantEnd } from "../../wasm/constant_reader.ts";
+import { BytesView, type Expr } from "../../wasm/module.ts";
 
 /** A constant expression, prepared once per module. */
 export type ConstInit =
@@ -36,6 +36,9 @@ function word64(lo: number, hi: number): bigint {
 
 /** Prepares an expression: decodes a single constant, and keeps any other expression for interpretation. */
 export function prepareConst(expr: Expr): ConstInit {
+  if (expr instanceof BytesView && shortConstantEnd(expr.source, expr.start, expr.end) === expr.end) {
+    return { kind: "word", word: BigInt(shortConstant(expr.source, expr.start) >>> 0) };
+  }
   const reader = new ConstantReader(expr.bytes, 0, expr.bytes.length, expr.offset);
   const id = reader.next();
   let init: ConstInit | undefined;
@@ -48,6 +51,15 @@ export function prepareConst(expr: Expr): ConstInit {
   else if (id === CONSTANT.GLOBAL_GET) init = { kind: "global", index: reader.index };
   if (init !== undefined && reader.next() === CONSTANT.END) return init;
   return { kind: "code", expr };
+}
+
+/** The value of an expression that is a constant address, without a bigint if it is a short one. */
+export function constantOffset(expr: Expr): number | undefined {
+  if (expr instanceof BytesView && shortConstantEnd(expr.source, expr.start, expr.end) === expr.end) {
+    return shortConstant(expr.source, expr.start) >>> 0;
+  }
+  const init = prepareConst(expr);
+  return init.kind === "word" ? Number(init.word) : undefined;
 }
 
 /** Evaluates an expression to a word; not for v128. */

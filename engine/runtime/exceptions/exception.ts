@@ -109,6 +109,11 @@ export class Tag {
   keepAlive(other: Sharer): void {
     this.#retained.add(other);
   }
+
+  /** @internal */
+  keepsAlive(other: Sharer): boolean {
+    return this.#retained.has(other);
+  }
   readonly #retained: Set<Sharer> = new Set();
 
   /** The payload types in the notation of the text format. */

@@ -21,10 +21,12 @@ import {
   valTypeName,
 } from "../../wasm/types.ts";
 import { inWords } from "../../base/arguments.ts";
+import type { Sharer } from "../../gc/references.ts";
 import { canonicalFuncTypeId, topHeap } from "../../wasm/subtype.ts";
 import { Tag } from "../exceptions/exception.ts";
 import { Global } from "./global.ts";
 import { Memory } from "../memory/memory.ts";
+import { funcInfo } from "./func.ts";
 import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { defaultValue, readValue, type ReferenceBoundary, writeValue } from "../boundary/values.ts";
@@ -178,9 +180,12 @@ export class ExternTable {
 
   #word(value: unknown): number {
     const table = this[EXTERN];
-    const word = this.#store.toWord(value, table.type.element, table);
-    if (word !== 0 && topHeap(heapOf(table.type.element)) === HEAP.func) table.keep(this.#store.ownerOfRecord(word));
-    return word;
+    const { element } = table.type;
+    if (topHeap(heapOf(element)) === HEAP.func) {
+      const owner = funcInfo(value)?.owner as Sharer | undefined;
+      if (owner !== undefined) table.keepAlive(owner);
+    }
+    return this.#store.toWord(value, element, table);
   }
 
   #check(index: number): void {

@@ -39,6 +39,10 @@ export class Global {
   keepAlive(other: Sharer): void {
     this.#retained.add(other);
   }
+
+  keepsAlive(other: Sharer): boolean {
+    return this.owner === other || this.#retained.has(other);
+  }
   readonly #retained: Set<Sharer> = new Set();
 
   /** Called after `value` was stored in the global: keeps the instance of a function alive until the next store. */

@@ -47,7 +47,7 @@ export function runSegments(instance: Instance, ownOnly: boolean): void {
     const data = datas[i];
     if (!data.active) continue;
     if (!(ownOnly && data.memory < valid.importedMemoryCount) && !instance.memories[data.memory].hasImage) {
-      const start = Number(evaluateConst(data.start!, instance));
+      const start = data.at ?? Number(evaluateConst(data.start!, instance));
       instance.initMemory(data.memory, i, start, 0, data.bytes.length);
     }
     instance.dropData(i);

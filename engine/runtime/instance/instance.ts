@@ -6,7 +6,7 @@
  * keeps the instance alive, because it may contain functions of the instance. Everything else is collected when
  * JavaScript no longer refers to it.
  */
-import { BUILTIN_ROWS, type BuiltinName } from "../../abi/builtins.ts";
+import { BUILTIN_ROWS, type BuiltinName, NO_BYTES } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
 import type { ElementSegment } from "../../wasm/module.ts";
 import type { ValType } from "../../wasm/types.ts";
@@ -42,6 +42,25 @@ import type { Store } from "./store.ts";
 import type { Table, TableUser } from "./table.ts";
 
 const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
+
+/**
+ * Builtins whose work grows with their operands, or with the body that they compile: code without loops makes many of
+ * them between two polls.
+ */
+const WORK: ReadonlySet<BuiltinName> = new Set([
+  "compile_body",
+  "memory_grow",
+  "memory_init",
+  "table_grow",
+  "table_fill",
+  "table_copy",
+  "table_init",
+  "gc_allocate",
+  "array_new_data",
+  "array_new_elem",
+  "array_init_data",
+  "array_init_elem",
+]);
 
 export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly store: Store;
@@ -298,6 +317,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.retained.add(other);
   }
 
+  keepsAlive(other: Sharer): boolean {
+    return this === other || this.retained.has(other);
+  }
+
   /** Visits every reference that may be to an object, a host value or an exception. */
   visitReferences(range: (low: number, high: number) => void, word: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(word);
@@ -321,6 +344,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const name: BuiltinName = BUILTIN_ROWS[row].name;
     const int = (slot: number) => this.#int(slot);
     const word = (slot: number) => this.#word(slot);
+    if (WORK.has(name)) this.#requireTime();
     switch (name) {
       case "memory_grow":
         state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)], word(1)));
@@ -369,7 +393,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         state.i32[SLOT(0) >> 2] = this.#atomicRange(int(0), word(1), 4).shared?.notify(word(1), int(2) >>> 0) ?? 0;
         return;
       case "gc_allocate":
-        state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
+        if (word(0) !== NO_BYTES) state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
         return;
       case "array_new_data":
       case "array_new_elem":
@@ -379,6 +403,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "array_init_elem":
         this.#initArray(name);
         return;
+      case "compile_body":
+        state.setWord(SLOT(0), this.store.compileBody(int(0)));
+        return;
       case "check_stack":
         this.store.checkStack(this.recorder);
         return;
@@ -386,6 +413,17 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "memory_set":
         throw new Bug(`Builtin ${name} is native and never parks`);
     }
+  }
+
+  /**
+   * Traps if the time of the call is up. Not in deterministic code, where recordings reproduce only interruptions at
+   * polls.
+   */
+  #requireTime(): void {
+    const { thread } = this.store;
+    if (thread.deadline === Infinity && thread.processorDeadline === Infinity) return;
+    if (this.module.deterministic) return;
+    if (performance.now() >= thread.deadline || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
   }
 
   /** The low word of a slot of the thread state. */

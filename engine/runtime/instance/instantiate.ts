@@ -41,7 +41,8 @@ import { applyState, captureState } from "./instance_state.ts";
 import type { InstanceState } from "./captured_state.ts";
 import type { BoundaryFunction } from "../suspension/call_recorder.ts";
 import type { InstanceGroup } from "../suspension/instance_group.ts";
-import { makeHostService, SUSPENDING } from "../boundary/marshal.ts";
+import { hasBuiltinType } from "../../wasm/string_imports.ts";
+import { makeHostService, prepareHostServices, SUSPENDING } from "../boundary/marshal.ts";
 import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
 import { memoryImageOf } from "../memory/memory_image.ts";
@@ -117,7 +118,7 @@ export function instantiate(
   instance.outward = context.errors;
   instance.recorder = context.record;
   try {
-    store.heap.types.define(valid.canonicalIds);
+    store.heap.types.define(valid.canonicalIds, valid.hasUnknownFeatures === true || valid.usedFeatures.has("gc"));
     addFunctions(instance, values, context.promises === "values");
     addMemories(instance, values, limits);
     addTables(instance, values, limits);
@@ -368,7 +369,10 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
   const { valid, image, layout } = module;
   const { canonicalIds, funcTypeIndices } = valid;
   const entries = valid.imports.filter(({ desc }) => desc.kind === "func");
-  importsOf(module, values, "func").forEach((value, index) => {
+  const functions = importsOf(module, values, "func");
+  const isHosted = (value: unknown) => funcInfo(value) === undefined && stringBuiltinOf(value) === undefined;
+  prepareHostServices(functions.flatMap((value, index) => isHosted(value) ? module.funcType(index) : []));
+  functions.forEach((value, index) => {
     const record = instance.recordOffset(index);
     const info = funcInfo(value);
     // Calls between a recorded instance and others pass through JavaScript.
@@ -384,6 +388,10 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     }
     const type = module.funcType(index);
     const builtin = stringBuiltinOf(value);
+    // The service trusts the types of its arguments. Intrinsic code passes references as words.
+    if (builtin !== undefined && !module.internal && !hasBuiltinType(module.valid, entries[index], builtin)) {
+      throw new LinkError(`The import ${nameOf(entries[index])} has another type than the builtin ${builtin}`);
+    }
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
       boundary: instance.boundary,
@@ -398,7 +406,6 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     region.i32[(record + RECORD.HANDLE) >> 2] = index;
   });
   if (layout.strings === true) {
-    const functions = importsOf(module, values, "func");
     store.strings.link(instance, (index, name) => stringBuiltinOf(functions[index]) === name);
   }
   // The records of defined functions, written by index because large modules have thousands.

@@ -3,7 +3,7 @@
  * addresses, VM contexts, references. Out: the module of a code address, the instance of a context, and the JavaScript
  * value of a reference and vice versa.
  */
-import { CONTEXT, GUARD_RESERVATION, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
+import { CONTEXT, GUARD_RESERVATION, PARKED, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { Bug, ExhaustionError, TrapError, UNCATCHABLE } from "../../errors.ts";
@@ -64,7 +64,11 @@ export class Store implements ReferenceBoundary {
   readonly heap: Heap;
   /** The builtins for JavaScript strings. */
   readonly strings: StringBuiltins;
-  /** Functions that JavaScript passed to compiled code, by record; kept alive until a sweep finds them unreachable. */
+  /**
+   * Functions that JavaScript passed to compiled code, by record; kept alive until a sweep finds them unreachable.
+   * Without those whose instance the receiver keeps alive: the table of an instance that holds its own functions would
+   * be a root of that instance for ever.
+   */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
   /** Tables and globals created by the host: roots that may belong to no instance. */
@@ -154,7 +158,7 @@ export class Store implements ReferenceBoundary {
   addModule(module: CompiledModule): void {
     const base = module.image.base;
     this.#modules.add(module);
-    MODULES.register(module, { store: this, base, size: module.image.size, references: module.references });
+    MODULES.register(module, { store: this, base, size: module.image.capacity, references: module.references });
   }
 
   /** Called when the module's image is unreachable in this realm: releases its code unless other realms use it. */
@@ -164,6 +168,24 @@ export class Store implements ReferenceBoundary {
     if (!references.drop()) return;
     if (references.own) this.thread.arena.release(base, size);
     else this.thread.host.replace(base, size, PROT.NONE);
+  }
+
+  /**
+   * The address of the code of a defined function that has been called without any. It is a function of the image whose
+   * code has parked.
+   */
+  compileBody(index: number): number {
+    const { thread } = this;
+    const resume = thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.RESUME);
+    const module = this.moduleAt(resume);
+    if (module?.lazy === undefined) throw new Bug("The code without this function belongs to no module");
+    // The compiler's own code may use the buffer in which arguments of the function wait.
+    const { state: { u8 } } = thread;
+    const { params } = module.funcType(module.importedFuncCount + index);
+    const waiting = u8.slice(THREAD.OVERFLOW, THREAD.OVERFLOW + params.length * THREAD.SLOT_SIZE);
+    const address = module.lazy.compile(index);
+    u8.set(waiting, THREAD.OVERFLOW);
+    return address;
   }
 
   /** The module whose image contains a code address. */
@@ -235,8 +257,10 @@ export class Store implements ReferenceBoundary {
       const owner = info.owner as Instance;
       if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
       owner.isShared = true;
-      this.#escaped.set(info.record, owner);
-      if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
+      if (receiver?.keepsAlive(owner) !== true) {
+        this.#escaped.set(info.record, owner);
+        if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
+      }
       return info.record;
     }
     throw referenceMismatch(value, type);
@@ -276,11 +300,6 @@ export class Store implements ReferenceBoundary {
     if (top === HEAP.func) return this.funcOfRecord(word);
     if ((word & 1) !== 0) return (word | 0) >> 1;
     return (word & REF_TAG_MASK) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
-  }
-
-  /** The instance of a function record. */
-  ownerOfRecord(address: number): Instance {
-    return this.instanceOfContext(new NativeRegion(this.thread.host, address, RECORD.SIZE).word(RECORD.CONTEXT));
   }
 
   /** The exported function of a function record. */

@@ -44,18 +44,15 @@ export class Table {
     BLOCKS.register(this, this.#holder);
   }
 
-  /**
-   * Keeps `owner`, the instance of a function stored in the table, alive as long as the table, even after the function
-   * is overwritten.
-   */
-  keep(owner: unknown): void {
-    this.#retained.add(owner);
-  }
-
+  /** The instance of a function stays alive even after the function is overwritten. */
   keepAlive(other: Sharer): void {
     this.#retained.add(other);
   }
-  readonly #retained: Set<unknown> = new Set();
+
+  keepsAlive(other: Sharer): boolean {
+    return this.#retained.has(other) || this.users.has(other as TableUser & Sharer);
+  }
+  readonly #retained: Set<Sharer> = new Set();
 
   get length(): number {
     return this.#length;
@@ -91,16 +88,17 @@ export class Table {
   }
 
   fill(start: number, count: number, word: number): void {
-    for (let i = 0; i < count; i++) this.set(start + i, word);
+    const { region, offset } = this.#holder.block;
+    const at = (offset >> 3) + start;
+    region.i64.fill(BigInt(word), at, at + count);
   }
 
   /** Copies elements; the ranges may overlap. */
   copy(start: number, source: Table, from: number, count: number): void {
-    if (source === this && from < start) {
-      for (let i = count - 1; i >= 0; i--) this.set(start + i, source.get(from + i));
-    } else {
-      for (let i = 0; i < count; i++) this.set(start + i, source.get(from + i));
-    }
+    const { region, offset } = this.#holder.block;
+    const { region: sourceRegion, offset: sourceOffset } = source.#holder.block;
+    const first = (sourceOffset >> 3) + from;
+    region.i64.set(sourceRegion.i64.subarray(first, first + count), (offset >> 3) + start);
   }
 
   /** Restores the initial length with null elements. No code of its instances may be running. */

@@ -18,6 +18,7 @@ import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
 import { inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 import { formatAs } from "../../host/inspect.ts";
+import { requireSeal, sealOf } from "../../host/seal.ts";
 
 /** Size of a page in bytes. */
 export const PAGE_BYTES = 0x10000;
@@ -41,6 +42,15 @@ export interface MemoryWatcher {
   lending(): void;
   /** Called before the engine accesses `length` bytes at `at` for the host, possibly to write them. */
   touching(at: number, length: number): void;
+}
+
+/** The type and limits of a shared memory in its token; numbers that may exceed 2⁵³ as decimal digits. */
+interface MemoryDescription {
+  readonly isWide: boolean;
+  readonly min: string;
+  readonly max: string;
+  readonly maxPages: number;
+  readonly guarded: boolean;
 }
 
 /** The state of a memory that outlives the Memory object, for its finalizer. */
@@ -148,37 +158,44 @@ export class Memory {
     MEMORIES.register(this, this.#holder);
   }
 
-  /** Returns the memory of a token made by `share`, in this realm. Throws TypeError if `token` is not such a token. */
+  /**
+   * Returns the memory of a token made by `share`, in this realm. Throws TypeError if `token` is not a token that a
+   * realm of this process made.
+   */
   static fromShared(token: SharedMemoryToken): Memory {
-    if (!isMemoryToken(token)) throw new TypeError("The value is not a token from Memory.share()");
-    const { address, min, max, maxPages, guarded, pages, control } = token;
-    // Code without bounds checks relies on the reserved address space, and all code relies on the length.
-    const room = guarded ? GUARD_RESERVATION : Math.max(maxPages, 1) * PAGE_BYTES;
-    if (!pages.growable || !(pages.maxByteLength >= room) || !SharedPages.fits(pages, control)) {
-      throw new TypeError("The token is inconsistent: its pages are not those of a memory");
-    }
+    const { waft, description, pages, control, seal } = token ?? {} as Partial<SharedMemoryToken>;
+    if (waft !== "memory") throw new TypeError("The value is not a token from Memory.share()");
     const host = currentHost();
-    const type = { limits: { address: address === "i64" ? I64 : I32, min, max }, shared: true };
-    return new Memory(host, type, { guarded, maxPages, pages: SharedPages.of(host, pages, control) });
+    requireSeal(host, seal, "Memory", description, [pages, control]);
+    const { isWide, min, max, maxPages, guarded } = JSON.parse(description) as MemoryDescription;
+    const limits = { address: isWide ? I64 : I32, min: BigInt(min), max: BigInt(max) };
+    return new Memory(host, { limits, shared: true }, {
+      guarded,
+      maxPages,
+      pages: SharedPages.of(host, pages!, control!),
+    });
   }
 
   /**
    * Returns a token: plain data for `postMessage`, from which `Memory.fromShared` makes the same memory in another
-   * realm. Throws TypeError unless the memory is shared.
+   * realm of this process. A Worker that has it can break every guest that uses the memory: give it only to Workers
+   * that may do whatever this realm may. Throws TypeError unless the memory is shared.
    */
   share(): SharedMemoryToken {
     if (this.shared === undefined) throw new TypeError("Only a shared memory can be used by several threads");
     const { address, min, max } = this.type.limits;
-    return {
-      waft: "memory",
-      address: address === I64 ? "i64" : "i32",
-      min,
-      max: max!,
-      maxPages: this.maxPages,
-      guarded: this.guarded,
-      pages: this.shared.buffer,
-      control: this.shared.control,
-    };
+    const { buffer: pages, control } = this.shared;
+    const description = JSON.stringify(
+      {
+        isWide: address === I64,
+        min: String(min),
+        max: String(max),
+        maxPages: this.maxPages,
+        guarded: this.guarded,
+      } satisfies MemoryDescription,
+    );
+    const seal = sealOf(this.#host, "Memory", description, [pages, control]);
+    return { waft: "memory", description, pages, control, seal };
   }
 
   /** The current length in pages of 64 KiB. */
@@ -360,16 +377,5 @@ formatAs(
   ({ pages, maxPages, shared }) =>
     `Memory { pages: ${pages}, maxPages: ${maxPages}${shared === undefined ? "" : ", shared"} }`,
 );
-
-/** True if `token` has the fields of a token, each of its type and consistent with the others. */
-function isMemoryToken(token: Partial<SharedMemoryToken> | undefined | null): token is SharedMemoryToken {
-  if (typeof token !== "object" || token === null || token.waft !== "memory") return false;
-  const { address, min, max, maxPages, guarded, pages, control } = token;
-  const most = address === "i64" ? 2n ** 48n : BigInt(MAX_PAGES_32);
-  return (address === "i32" || address === "i64") && typeof guarded === "boolean" && !(guarded && address === "i64") &&
-    typeof min === "bigint" && typeof max === "bigint" && min >= 0n && min <= max && max <= most &&
-    typeof maxPages === "number" && Number.isInteger(maxPages) && maxPages >= 0 && BigInt(maxPages) <= max &&
-    pages instanceof SharedArrayBuffer && control instanceof SharedArrayBuffer;
-}
 
 const NO_BYTES = new Uint8Array(0);

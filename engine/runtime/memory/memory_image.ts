@@ -54,11 +54,11 @@ const OWNERS = new FinalizationRegistry<MemoryImage>((image) => image.release())
 /** The properties of a module that determine its memory images. */
 interface ImageSource {
   readonly valid: { readonly memoryTypes: readonly { readonly limits: { readonly min: bigint } }[] };
-  /** The data segments; active ones with their memory index and offset expression. */
+  /** The data segments; active ones with their memory index and, if it is constant, their offset. */
   readonly datas: readonly {
     readonly active: boolean;
     readonly memory: number;
-    readonly start: { readonly kind: string; readonly word?: unknown } | undefined;
+    readonly at: number | undefined;
     readonly bytes: Uint8Array;
   }[];
 }
@@ -85,26 +85,20 @@ function makeImage(host: Host, module: ImageSource, index: number): ImageOwner |
   const room = Number(limits.min) * 0x10000;
   let total = 0;
   let end = 0;
-  for (const { active, memory, start, bytes } of module.datas) {
+  for (const { active, memory, at, bytes } of module.datas) {
     if (!active || memory !== index) continue;
-    const at = constantStart(start);
     if (at === undefined) return undefined;
     total += bytes.length;
     end = Math.max(end, at + bytes.length);
   }
   if (total < MIN_BYTES || end > room || end > 4 * total) return undefined;
   const image = new Uint8Array(Math.ceil(end / host.pageSize) * host.pageSize);
-  for (const { active, memory, start, bytes } of module.datas) {
-    if (active && memory === index) image.set(bytes, constantStart(start));
+  for (const { active, memory, at, bytes } of module.datas) {
+    if (active && memory === index) image.set(bytes, at);
   }
   try {
     return new ImageOwner(new MemoryImage(host, image));
   } catch {
     return undefined;
   }
-}
-
-/** The offset of a segment if it is constant. */
-function constantStart(start: ImageSource["datas"][number]["start"]): number | undefined {
-  return start?.kind === "word" ? Number(start.word) : undefined;
 }

@@ -19,24 +19,37 @@ const LENGTH = 0;
 const CLAIMED = 1;
 const CONTROL_BYTES = 16;
 
-/** A token by which another realm can use a shared memory: plain data for `postMessage`. */
+/**
+ * A token by which another realm of this process can use a shared memory: plain data for `postMessage`. Only `waft` is
+ * meaningful to programs.
+ */
 export interface SharedMemoryToken {
   /** The kind of token. */
   readonly waft: "memory";
-  /** The address type. */
-  readonly address: "i32" | "i64";
-  /** Minimum of the memory type, in pages. */
-  readonly min: bigint;
-  /** Maximum of the memory type, in pages. */
-  readonly max: bigint;
-  /** Limit in pages under the rules of the engine that created the memory. */
-  readonly maxPages: number;
-  /** True if the address space behind the memory is reserved, as code without bounds checks requires. */
-  readonly guarded: boolean;
-  /** The contents. */
+  /**
+   * The type and limits of the memory as JSON.
+   *
+   * @internal
+   */
+  readonly description: string;
+  /**
+   * The contents.
+   *
+   * @internal
+   */
   readonly pages: SharedArrayBuffer;
-  /** The length, for the engine. */
+  /**
+   * The length, for the engine.
+   *
+   * @internal
+   */
   readonly control: SharedArrayBuffer;
+  /**
+   * The proof that waft made the token in this process.
+   *
+   * @internal
+   */
+  readonly seal: string;
 }
 
 /** Results of a wait, as the instructions return them. */
@@ -76,13 +89,6 @@ export class SharedPages {
   /** The same pages in another realm. */
   static of(host: Host, buffer: SharedArrayBuffer, control: SharedArrayBuffer): SharedPages {
     return new SharedPages(host, buffer, control);
-  }
-
-  /** True if the buffer is at least as long as its control word declares. */
-  static fits(buffer: SharedArrayBuffer, control: SharedArrayBuffer): boolean {
-    if (control.byteLength !== CONTROL_BYTES) return false;
-    const length = Atomics.load(new BigInt64Array(control), LENGTH);
-    return length >= 0n && length <= BigInt(buffer.byteLength);
   }
 
   get byteLength(): number {

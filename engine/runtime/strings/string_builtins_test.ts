@@ -2,7 +2,8 @@
  * Strings created by machine code: reuse of handle numbers and text slots, and strings that JavaScript reads.
  */
 import assert from "node:assert/strict";
-import { Model, play, randoms, SLOTS, start as startProgram } from "../../../tests/webassembly/string_programs.ts";
+import { randoms } from "../../../tests/support/randoms.ts";
+import { Model, play, SLOTS, start as startProgram } from "../../../tests/webassembly/string_programs.ts";
 import { wasm } from "../../../tests/webassembly/subject.ts";
 import { realmStore } from "../realm_store.ts";
 import { configure, WebAssembly } from "../../webassembly/mod.ts";

@@ -248,7 +248,7 @@ export function withLimit(error: unknown, code: string, limit: () => string): un
 
 /** A deadline as a trap names it. */
 export function deadlineInWords(deadline: number | Date): string {
-  return typeof deadline === "number" ? `the deadline of ${deadline} ms` : `the deadline at ${deadline.toISOString()}`;
+  return typeof deadline === "number" ? `the deadline of ${deadline} ms` : "the deadline has passed";
 }
 
 /** A limit of processor time as a trap names it. */

@@ -17,7 +17,8 @@ import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import { threadClock } from "../../host/thread_clock.ts";
-import { Watchdog } from "../../host/watchdog.ts";
+import { noteProbe, probeCode } from "../../host/cpu.ts";
+import { WATCH, Watchdog, type WatchdogCalls, watchdogCode } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
 import { ExceptionRecords } from "../exceptions/exception_records.ts";
@@ -46,6 +47,8 @@ const STACK_SLACK_BYTES = 4096;
 
 /** Offset of the previous handlers of the fault signals, after the thread state. */
 const HANDLERS = THREAD.SIZE;
+/** Offset of the watchdog's state, after those. */
+const WATCHDOG = Math.ceil((HANDLERS + OLD_HANDLERS.SIZE) / 16) * 16;
 
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
@@ -122,6 +125,23 @@ function cacheMaintenance(host: Host, text: Uint8Array | undefined): CacheMainte
   return (first, end) => void maintain(BigInt(first), BigInt(end));
 }
 
+/** Pieces of code one behind the other, with the start of each after the first. */
+function joinCode([first, ...rest]: readonly [Uint8Array, ...(Uint8Array | undefined)[]]): {
+  text: Uint8Array;
+  starts: number[];
+} {
+  let end = first.length;
+  const starts = rest.map((piece) => {
+    const start = Math.ceil(end / 16) * 16;
+    if (piece !== undefined) end = start + piece.length;
+    return start;
+  });
+  const text = new Uint8Array(end);
+  text.set(first);
+  rest.forEach((piece, k) => piece && text.set(piece, starts[k]));
+  return { text, starts };
+}
+
 export class GuestThread {
   readonly host: Host;
   readonly code: ProcessCode;
@@ -172,6 +192,7 @@ export class GuestThread {
   #watched = Infinity;
   /** The time at which pending work is to advance. */
   #workDue = Infinity;
+  readonly #watchdogCalls: WatchdogCalls | undefined;
   #watchdog: Watchdog | undefined;
   /** True if starting the watchdog for pending work failed. */
   #isUnwatched = false;
@@ -189,7 +210,7 @@ export class GuestThread {
     const { system } = host;
     this.arena = new CodeArena(host, cacheMaintenance(host, code.maintenance));
     this.contexts = new ContextArena(host);
-    const stateBytes = Math.ceil((HANDLERS + OLD_HANDLERS.SIZE) / host.pageSize) * host.pageSize;
+    const stateBytes = Math.ceil((WATCHDOG + WATCH.SIZE) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
     this.unwindTable = new UnwindTable(host, this.state);
     this.records = new ExceptionRecords(host, this.state, this.exceptions);
@@ -219,14 +240,44 @@ export class GuestThread {
     const base = this.#placeStubs(stubs);
     this.trapExit = base + stubs.trapExit;
     this.tailReturn = base + stubs.tailReturn;
-    const { call, resume } = host.boundCalls(
-      stubs.bytes,
-      { call: stubs.call, resume: stubs.resume },
-      this.state.address,
-    );
+    const { call, resume, watchdog } = this.#openLibrary(stubs);
     this.call = call;
     this.resume = resume;
+    this.#watchdogCalls = watchdog;
     this.#installHandlers(base + stubs.faultHandler, places);
+  }
+
+  /**
+   * Opens one library for everything that JavaScript calls: the process stubs, the watchdog's routines, and the probe
+   * of the processor, which runs at once. A library of their own takes twice as long as the probe and the start of the
+   * watchdog.
+   */
+  #openLibrary({ bytes, call, resume }: ProcessStubs): Pick<GuestThread, "call" | "resume"> & {
+    watchdog: WatchdogCalls | undefined;
+  } {
+    const { host, state: { address, u32 } } = this;
+    const probe = probeCode(host, THREAD.SLOTS);
+    const watchdog = watchdogCode(host);
+    const { text, starts: [probeStart, watchdogStart] } = joinCode([bytes, probe, watchdog?.bytes]);
+    const routines = watchdog && { arm: watchdogStart + watchdog.arm, disarm: watchdogStart + watchdog.disarm };
+    const state = address + WATCHDOG;
+    const calls = host.boundCalls<string>(
+      text,
+      { call, resume, ...routines, ...(probe && { probe: probeStart }) },
+      { call: address, resume: address, arm: state, disarm: state, probe: address },
+    );
+    if (probe !== undefined) {
+      calls.probe();
+      const results = u32.subarray(THREAD.SLOTS >> 2, (THREAD.SLOTS + THREAD.SLOT_SIZE) >> 2);
+      noteProbe(host, results);
+      results.fill(0); // test scripts print whole slots
+    }
+    const words = u32.subarray(WATCHDOG >> 2, (WATCHDOG + WATCH.SIZE) >> 2);
+    return {
+      call: calls.call,
+      resume: calls.resume,
+      watchdog: routines && { address: state, state: words, arm: calls.arm, disarm: calls.disarm },
+    };
   }
 
   /** Installs the fault handler and stores the previous ones at `places`; if that fails, restores them. */
@@ -448,7 +499,7 @@ export class GuestThread {
     }
     const first = Math.min(at, this.#workDue);
     if (first === Infinity) return;
-    const watchdog = this.#watchdog ??= Watchdog.start(this.host, this.arena);
+    const watchdog = this.#watchdog ??= Watchdog.start(this.host, this.arena, this.#watchdogCalls);
     this.#watched = first;
     watchdog.arm(first - performance.now());
   }

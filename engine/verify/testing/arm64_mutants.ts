@@ -9,10 +9,12 @@ import type { MachineModule } from "../machine_module.ts";
 import {
   callsOthers,
   isNativeCallNext,
+  isOverflowBuffer,
   isRecordCallNext,
   type Mutant,
   nextTransfer,
   otherType,
+  type Patches,
   type Place as CommonPlace,
   SANDBOX_TRAPS,
   trapCalls,
@@ -208,7 +210,7 @@ function isField(place: Place): boolean {
   const isObject = code.kind[n] !== KIND.SIGN_EXTEND && place.module.memoryIs64.length === 0 && isAccess(place) &&
     base !== STACK && base !== MEMORY_BASE && base !== CONTEXT && base !== 15;
   return isObject && code.displacement[n] >= 8 && code.displacement[n] < 64 && base < 16 && !isFreeList(place) &&
-    !isLinkStore(place);
+    !isLinkStore(place) && !isOverflowBuffer(place, base, CONTEXT);
 }
 
 /** Whether the head of a free list is loaded: it is tested next, and the link is loaded from it. */
@@ -269,6 +271,20 @@ function isRecordCode(place: Place): boolean {
   const end = nextTransfer(place);
   return isLoad && code.reg[n] !== ZERO && code.rm[end] === code.reg[n];
 }
+
+/** SVC, and branches to the farthest place in front of them. */
+export const ARM64_PATCHES: Patches = {
+  nowhere(branch) {
+    const view = new DataView(branch.buffer.slice(0));
+    const word = view.getInt32(0, true);
+    // TBZ and TBNZ have 14 bits, the others 19.
+    const bits = (word >>> 25 & 63) === 0b011011 ? 14 : 19;
+    view.setInt32(0, (word & ~(((1 << bits) - 1) << 5)) | (1 << (bits + 4)), true);
+    return new Uint8Array(view.buffer);
+  },
+  foreign: new Uint8Array(Int32Array.of(0xd4000001).buffer),
+  nothing: (bytes) => new Uint8Array(new Int32Array(bytes / 4).fill(NOP).buffer),
+};
 
 /** All mutants of function `index` of proven code. */
 export function* arm64MutantsOf(module: MachineModule, index: number): Generator<Mutant<Arm64MutantKind>> {

@@ -3,6 +3,7 @@
  * whose answers do not depend on the encoding. In: decoded functions of proven code. Out: places for mutants.ts and
  * arm64_mutants.ts.
  */
+import { CONTEXT } from "../../abi/context_layout.ts";
 import { STUB } from "../../codegen/machine_code.ts";
 import { TRAP } from "../../traps.ts";
 import { isSubtypeId } from "../../wasm/subtype.ts";
@@ -15,6 +16,16 @@ export interface Mutant<Kind extends string> {
   readonly index: number;
   readonly at: number;
   readonly bytes: Uint8Array;
+}
+
+/** Bytes that take the place of instructions, to ask the verifier whether control comes there (mutant_reasons.ts). */
+export interface Patches {
+  /** The branch, with a target that is the start of no instruction of its function. */
+  nowhere(branch: Uint8Array): Uint8Array;
+  /** Bytes that are no instruction of functions. */
+  readonly foreign: Uint8Array;
+  /** Instructions without effect. */
+  nothing(bytes: number): Uint8Array;
 }
 
 /** An instruction in its function. */
@@ -37,6 +48,13 @@ export const SANDBOX_TRAPS: ReadonlySet<number> = new Set([
   TRAP.CAST_FAILURE,
   TRAP.ARRAY_OUT_OF_BOUNDS,
 ]);
+
+/** Whether register `r` holds the address of the overflow buffer, which is larger than any field's offset. */
+export function isOverflowBuffer({ code, n }: Place, r: number, context: number): boolean {
+  let k = n - 1;
+  while (k > 0 && !(code.kind[k] === KIND.MOVE && code.rm[k] < 0 && code.reg[k] === r)) k--;
+  return code.base[k] === context && code.displacement[k] === CONTEXT.OVERFLOW;
+}
 
 /** The next instruction that always transfers control. */
 export function nextTransfer({ code, n }: Place): number {

@@ -11,9 +11,11 @@ import {
   callsOthers,
   isIndirect,
   isNativeCallNext,
+  isOverflowBuffer,
   isRecordCallNext,
   type Mutant,
   otherType as unrelatedType,
+  type Patches,
   type Place as CommonPlace,
   SANDBOX_TRAPS,
   trapCalls,
@@ -74,7 +76,10 @@ function isWrite({ code, n }: Place): boolean {
 
 /** Changes the register that the instruction writes. */
 function clobber(place: Place, register: number): Uint8Array | undefined {
-  return isWrite(place) ? withRegister(place, register) : undefined;
+  const { code, n } = place;
+  // MOV of a register to itself changes nothing.
+  const source = code.operands[n] === OPERANDS.R_M ? code.rm[n] : code.reg[n];
+  return isWrite(place) && source !== register ? withRegister(place, register) : undefined;
 }
 
 const MUTATORS = {
@@ -177,7 +182,7 @@ function isObject({ code, n }: Place): boolean {
 function isField(place: Place): boolean {
   const { code, n } = place;
   return isObject(place) && code.displacement[n] >= 8 && code.displacement[n] < 64 && !isFreeList(place) &&
-    !isLinkStore(place) && code.kind[n + 1] !== KIND.TEST;
+    !isLinkStore(place) && code.kind[n + 1] !== KIND.TEST && !isOverflowBuffer(place, code.base[n], R15);
 }
 
 /** Whether the head of a free list is loaded. */
@@ -193,7 +198,8 @@ function isFreeList(place: Place): boolean {
 /** Whether a link becomes the head of a free list. */
 function isLinkStore({ code, n }: Place): boolean {
   const isStore = code.kind[n] === KIND.MOVE && code.operands[n] === OPERANDS.M_R && code.rm[n] < 0;
-  return isStore && n > 1 && code.reg[n] === R11 && code.kind[n - 1] === KIND.MOVE && code.reg[n - 1] === R11 &&
+  return isStore && n > 1 && code.base[n] !== RSP && code.reg[n] === R11 && code.kind[n - 1] === KIND.MOVE &&
+    code.reg[n - 1] === R11 &&
     code.displacement[n - 1] === 0 && code.kind[n - 2] === KIND.BRANCH;
 }
 
@@ -307,6 +313,13 @@ function frameOf(code: Instructions): number {
   }
   return frame;
 }
+
+/** HLT, and a branch to its own last byte. */
+export const X64_PATCHES: Patches = {
+  nowhere: (branch) => branch.map((byte, k) => k < (branch[0] === 0x0f ? 2 : 1) ? byte : 0xff),
+  foreign: Uint8Array.of(0xf4),
+  nothing: (bytes) => new Uint8Array(bytes).fill(NOP),
+};
 
 /** All mutants of function `index` of proven code. */
 export function* mutantsOf(module: MachineModule, index: number): Generator<Mutant<MutantKind>> {

@@ -394,7 +394,7 @@ export function unitAt(units: readonly Unit[], offset: number): Unit | undefined
   let [low, high] = [0, units.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (units[middle]!.start <= offset) low = middle + 1;
+    if (units[middle].start <= offset) low = middle + 1;
     else high = middle;
   }
   const found = units[low - 1];

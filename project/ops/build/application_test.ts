@@ -71,7 +71,7 @@ Deno.test("an application with any changed byte of its inputs and lengths is rea
     let refused = 0;
     for (let bit = 0; bit < 8 * (bytes.length - 16); bit++) {
       const changed = Buffer.from(bytes);
-      changed[bit >> 3]! ^= 1 << (bit & 7);
+      changed[bit >> 3] ^= 1 << (bit & 7);
       writeFileSync(path, changed);
       try {
         readApplication(path);
@@ -134,7 +134,7 @@ for (const [format, executable] of Object.entries(ENDING)) {
       }
       for (let bit = 8 * (bytes.length - 28); bit < 8 * bytes.length; bit++) {
         const changed = Buffer.from(bytes);
-        changed[bit >> 3]! ^= 1 << (bit & 7);
+        changed[bit >> 3] ^= 1 << (bit & 7);
         writeFileSync(path, changed);
         assert.throws(() => readApplication(path), /the application is damaged/, `bit ${bit}`);
         assert.throws(() => writeApplication(join(folder, "other"), path, ONE), /the application is damaged/);
@@ -150,7 +150,7 @@ for (const [format, executable] of Object.entries(ENDING)) {
 Deno.test("a load command that leads out of the head gives no end of the executable", () =>
   inFolder((folder) => {
     const [runtime, path] = [join(folder, "runtime"), join(folder, "app")];
-    const head = ENDING["mach-o"]!(1000);
+    const head = ENDING["mach-o"](1000);
     head.writeUInt32LE(0x7fffffff, 36);
     writeFileSync(runtime, head);
     assert.equal(readApplication(runtime), undefined);

@@ -52,6 +52,9 @@ export function coredumpFacts(module: Module): CoredumpFacts | undefined {
   const [core] = readers("core");
   if (core === undefined || readers("corestack").length === 0) return undefined;
   requireForm(core);
+  /** Bytes by memory; the segments of a crafted file may name other ones. */
+  const dumped = new Float64Array(module.memories.length);
+  for (const { bytes, mode } of module.datas) if (mode.kind === "active") dumped[mode.memory] += bytes.length;
   return {
     bytes: module.bytes.length,
     program: core.name(),
@@ -60,12 +63,7 @@ export function coredumpFacts(module: Module): CoredumpFacts | undefined {
       requireForm(reader);
       return { name: reader.name(), frames: list(reader, () => readFrame(reader, module)) };
     }),
-    memories: module.memories.map(({ limits }, index) => ({
-      pages: String(limits.min),
-      bytes: module.datas.reduce((sum, { bytes, mode }) => {
-        return mode.kind === "active" && mode.memory === index ? sum + bytes.length : sum;
-      }, 0),
-    })),
+    memories: module.memories.map(({ limits }, index) => ({ pages: String(limits.min), bytes: dumped[index] })),
     globals: module.globals.map(({ type, init }) => globalValue(valTypeName(type.type), init)),
   };
 }

@@ -3,9 +3,10 @@
  *
  * Input: the shell, the home directory, waft's directory. Output: a block for each file, applied and undone exactly. A
  * file that is a symbolic link or not writable is left alone, and the user is shown the line to add. The block is
- * guarded: reading it twice adds nothing.
+ * guarded: reading it twice adds nothing. All other bytes of a file stay as they are, whatever its encoding.
  */
-import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { Buffer } from "node:buffer";
+import { access, constants, lstat, mkdir, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { systemName } from "@waft/engine/internal/host/process";
 import { replaceFile } from "../../versions/release_download.ts";
@@ -37,6 +38,11 @@ function quoted(path: string): string {
   return `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
+/** The same for fish, where backslashes escape in single quotes, too. */
+function quotedForFish(path: string): string {
+  return `'${path.replaceAll(/[\\']/g, "\\$&")}'`;
+}
+
 /** Determines the blocks and the files to write them to. */
 export async function planPath(
   bin: string,
@@ -51,17 +57,14 @@ export async function planPath(
   const onPath = (env.PATH ?? "").split(":").includes(bin);
   const shell = basename(env.SHELL ?? "sh");
   const posix = `case ":$PATH:" in *:${quoted(bin)}:*) ;; *) PATH=${quoted(bin)}:"$PATH"; export PATH ;; esac`;
-  const fish = `contains -- ${quoted(bin)} $PATH; or set -gx PATH ${quoted(bin)} $PATH`;
+  const fish = `contains -- ${quotedForFish(bin)} $PATH; or set -gx PATH ${quotedForFish(bin)} $PATH`;
   const line = shell === "fish" ? fish : posix;
   if (onPath) return { onPath, edits: [], line, refused: [] };
   const edits: PathEdit[] = [];
   const refused: string[] = [];
   for (const file of await filesOf(shell, env, home)) {
-    const before = await readFile(file, "utf8").catch((error: { code?: string }) => {
-      if (error.code === "ENOENT") return undefined;
-      return null;
-    });
-    const link = await lstat(file).then((s) => s.isSymbolicLink(), () => false);
+    const before = await readBytes(file).catch(() => null);
+    const link = await isSymbolicLink(file);
     const writable = before === undefined || await access(file, constants.W_OK).then(() => true, () => false);
     if (link || before === null || !writable) {
       refused.push(`${file} ${link ? "is a symbolic link" : "cannot be written"}`);
@@ -101,34 +104,66 @@ async function sweepBeside(edits: readonly PathEdit[]): Promise<void> {
   }
 }
 
+/** The bytes of a file as characters, whatever its encoding; undefined if there is none. */
+function readBytes(file: string): Promise<string | undefined> {
+  return readFile(file, "latin1").catch((error: { code?: string }) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+}
+
+function isSymbolicLink(file: string): Promise<boolean> {
+  return lstat(file).then((status) => status.isSymbolicLink(), () => false);
+}
+
+/** The bytes of a block as characters. */
+function bytesOf(block: string): string {
+  return Buffer.from(block).toString("latin1");
+}
+
 /** Adds the blocks. */
 export async function applyEdits(edits: readonly PathEdit[], step?: (name: string) => void): Promise<void> {
   await sweepBeside(edits);
   for (const { file, block } of edits) {
     step?.(`edit ${file}`);
     await mkdir(dirname(file), { recursive: true });
-    const before = await readFile(file, "utf8").catch(() => "");
+    const before = await readBytes(file) ?? "";
     const { mode } = await lstat(file).catch(() => ({ mode: 0o644 }));
-    await replaceFile(file, before + block, mode & 0o777);
+    await replaceFile(file, Buffer.from(before + bytesOf(block), "latin1"), mode & 0o777);
   }
 }
 
-/** Removes the blocks and keeps later edits by others. Returns the edits that could not be undone. */
+/**
+ * Removes the blocks, through symbolic links, and keeps later edits by others. Returns the edits that could not be
+ * undone.
+ */
 export async function undoEdits(edits: readonly PathEdit[], step?: (name: string) => void): Promise<string[]> {
   await sweepBeside(edits);
   const left: string[] = [];
   for (const { file, created, block } of edits) {
     step?.(`undo ${file}`);
-    const text = await readFile(file, "utf8").catch(() => undefined);
+    // The user may have replaced the file by a symbolic link since.
+    const isLink = await isSymbolicLink(file);
+    const target = isLink ? await realpath(file).catch(() => file) : file;
+    const text = await readBytes(target).catch(() => undefined);
     if (text === undefined || !text.includes(BEGIN)) continue;
-    const at = text.indexOf(block);
+    const bytes = bytesOf(block);
+    const at = text.indexOf(bytes);
     if (at < 0) {
       left.push(`${file}: the lines between "${BEGIN}" and "${END}" were changed; remove them by hand`);
       continue;
     }
-    const rest = text.slice(0, at) + text.slice(at + block.length);
-    if (created && rest === "") await rm(file, { force: true });
-    else await replaceFile(file, rest, (await lstat(file)).mode & 0o777);
+    const rest = text.slice(0, at) + text.slice(at + bytes.length);
+    if (created && rest === "" && !isLink) {
+      await rm(file, { force: true });
+      continue;
+    }
+    try {
+      await replaceFile(target, Buffer.from(rest, "latin1"), (await lstat(target)).mode & 0o777);
+    } catch (error) {
+      if (!["EACCES", "EPERM", "EROFS"].includes((error as { code?: string }).code ?? "")) throw error;
+      left.push(`${file}: cannot be written; remove the lines between "${BEGIN}" and "${END}" by hand`);
+    }
   }
   return left;
 }

@@ -150,7 +150,7 @@ async function installFrom(
         version,
         kind: "bundle",
         platform: context.platform,
-        commit: index.releases[version]!.commit,
+        commit: index.releases[version].commit,
         sha256: artifact.sha256,
         installedAt: new Date((context.now ?? Date.now)()).toISOString(),
       },

@@ -63,7 +63,7 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
   }
     <h2>Channels</h2><ul>${
     services.documents.channels.map((c) => {
-      const same = c.pages.find((p) => p.name === page.name) ?? c.pages[0]!;
+      const same = c.pages.find((p) => p.name === page.name) ?? c.pages[0];
       return markup`<li><a href="${same.path}" ${c === channel && markup`aria-current="true"`}>${c.label}</a></li>`;
     })
   }</ul>
@@ -90,7 +90,7 @@ function banner(services: Services, channel: Channel, page: DocumentPage): Marku
   if (isDefault(channel) || official === channel) return false;
   const better = official ?? services.documents.channels.find(isDefault);
   if (better === undefined) return false;
-  const there = better.pages.find((p) => p.name === page.name) ?? better.pages[0]!;
+  const there = better.pages.find((p) => p.name === page.name) ?? better.pages[0];
   const about = channel.id.startsWith("v") ? `${channel.id}, an older release` : `the ${channel.id} channel`;
   return markup`<p class="banner">This page is about ${about}. <a href="${there.path}">Read it for ${better.label}</a>.</p>`;
 }

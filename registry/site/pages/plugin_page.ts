@@ -9,7 +9,7 @@ import { decodedHost, segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";
 import { requirePackage } from "../../routes/packages.ts";
 import { type Call, versionParam } from "../../services.ts";
-import { findRelease, listVersions, type ReleaseState, type VersionLine } from "../../store/packages.ts";
+import { findRelease, type ReleaseState, type VersionLine } from "../../store/packages.ts";
 import { newestOf } from "../../store/releases.ts";
 import { layout } from "../layout.ts";
 import { type Markup, markup, trusted } from "../markup.ts";
@@ -20,7 +20,7 @@ import { stabilityBadge } from "./plugins_page.ts";
 export async function pluginPage(call: Call): Promise<string> {
   const { database } = call.services;
   const { id, summary } = await requirePackage(call);
-  const versions = await listVersions(database, id);
+  const versions = await call.services.lists.versions(id);
   const chosen = call.params.version === undefined
     ? (summary.version === "" ? newestOf(versions.map((v) => v.version))! : summary.version)
     : versionParam(call);

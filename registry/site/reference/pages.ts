@@ -113,7 +113,7 @@ const KINDS: readonly (readonly [kind: Declaration["kind"], word: string])[] = [
 
 /** The page of a module. */
 export function referencePage(module: ReferenceModule, doc: DocModule): StoredDocument {
-  const rank = ({ declarations }: DocSymbol): number => KINDS.findIndex(([kind]) => kind === declarations[0]!.kind);
+  const rank = ({ declarations }: DocSymbol): number => KINDS.findIndex(([kind]) => kind === declarations[0].kind);
   const symbols = [...doc.symbols].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
   const others = REFERENCE_MODULES.filter((m) => m !== module).map((m) =>
     `[\`${m.specifier}\`](https://waft.sh/${m.page})`
@@ -189,7 +189,7 @@ function members(name: string, { kind, def = {} }: Declaration): string[] {
     ...constructors.flatMap((c) => callSection(`new ${name}`, `new ${name}(${printParams(c.params ?? [])})`, c.jsDoc)),
     ...(items.length === 0 ? [] : [...items, ""]),
     ...overloads(methods).flatMap(([method, all]) => {
-      const place = all[0]!.isStatic === true ? "static " : "";
+      const place = all[0].isStatic === true ? "static " : "";
       const shapes = all.map((m) => place + method + printFunction(m.functionDef ?? (m as FunctionDef)));
       return callSection(`${name}.${method}`, shapes.join("\n"), all.find((m) => m.jsDoc !== undefined)?.jsDoc);
     }),

@@ -1,0 +1,26 @@
+/** Core dumps with many parts: the work is proportional to their number. */
+import assert from "node:assert/strict";
+import { decodeModule } from "@waft/engine/internal/binary/decode";
+import { parseModule } from "@waft/engine/internal/text/parse_module";
+import { encodeModule } from "@waft/engine/internal/binary/encode";
+import { coredumpFacts } from "./inspect_coredump.ts";
+
+const COUNT = 50;
+
+Deno.test("each data segment of a core dump is read once, however many memories there are", () => {
+  const memories = Array.from({ length: COUNT }, (_, k) => `(memory 1) (data (memory ${k}) (i32.const 0) "abc")`);
+  const text = `(module (@custom "core" "\\00\\01p") (@custom "corestack" "\\00\\04main\\00") ${memories.join(" ")})`;
+  const module = decodeModule(encodeModule(parseModule(text)));
+  let reads = 0;
+  const datas = module.datas.map((data) =>
+    Object.defineProperty({ ...data }, "mode", {
+      get() {
+        reads++;
+        return data.mode;
+      },
+    })
+  );
+  const facts = coredumpFacts({ ...module, datas });
+  assert.deepEqual(facts?.memories, Array.from({ length: COUNT }, () => ({ pages: "1", bytes: 3 })));
+  assert.ok(reads <= 2 * COUNT, `${reads} reads`);
+});

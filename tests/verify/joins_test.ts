@@ -1,0 +1,54 @@
+/**
+ * Facts of the verifier where two paths meet: the outcome of a test for null, which is 1 on the path where the
+ * reference is null, and on the other path the outcome of the next test.
+ */
+import { equal } from "node:assert/strict";
+import { Facts, MAX32, SavedFacts, VALUE } from "../../engine/verify/facts.ts";
+import { HEAP } from "../../engine/wasm/types.ts";
+
+const REFERENCE = 0, OUTCOME = 1, NAMES = 1000, BLOCK = 0;
+
+function pathOf(heap: number, set: (facts: Facts) => void): Facts {
+  const facts = new Facts();
+  for (let l = 0; l < facts.count; l++) facts.forget(l);
+  facts.set(REFERENCE, VALUE.REFERENCE, heap, 0, 0, NAMES - 1);
+  set(facts);
+  return facts;
+}
+
+/** The kind of the outcome behind both paths; on the first, it is 1, and the reference of type `heap`. */
+function kindBehind(heap: number): number {
+  const saved = new SavedFacts();
+  saved.reset(1);
+  saved.save(BLOCK, pathOf(heap, (facts) => facts.number(OUTCOME, 1, 1, NAMES - 2)), NAMES, false);
+  const tested = pathOf(HEAP.any, (facts) => {
+    facts.set(OUTCOME, VALUE.TYPE_TEST, NAMES - 1, HEAP.struct, HEAP.struct, NAMES - 3);
+  });
+  saved.join(BLOCK, tested, false);
+  const facts = new Facts();
+  saved.load(BLOCK, facts);
+  return facts.kind[OUTCOME];
+}
+
+Deno.test("a test for null is joined with the next test of the reference", () => {
+  equal(kindBehind(HEAP.none), VALUE.TYPE_TEST);
+  // Here the outcome 1 says nothing of the reference.
+  equal(kindBehind(HEAP.any), VALUE.NUMBER);
+});
+
+Deno.test("the outcome of a test that is joined with a number of 32 bits has 32 bits", () => {
+  const highBehind = (high: number) => {
+    const saved = new SavedFacts();
+    saved.reset(1);
+    const tested = (facts: Facts) => {
+      facts.set(OUTCOME, VALUE.TYPE_TEST, NAMES - 1, HEAP.struct, HEAP.struct, NAMES - 3);
+    };
+    saved.save(BLOCK, pathOf(HEAP.any, tested), NAMES, false);
+    saved.join(BLOCK, pathOf(HEAP.any, (facts) => facts.number(OUTCOME, 0, high, NAMES - 2)), false);
+    const facts = new Facts();
+    saved.load(BLOCK, facts);
+    return facts.high[OUTCOME];
+  };
+  equal(highBehind(MAX32), MAX32);
+  equal(highBehind(2 ** 33), Infinity);
+});
