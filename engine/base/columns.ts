@@ -3,7 +3,7 @@
  * the same element type; elements beyond the old contents are zero.
  */
 
-type Column = Int8Array | Uint8Array | Uint16Array | Int32Array | Float64Array;
+type Column = Int8Array | Uint8Array | Uint16Array | Int32Array | Uint32Array | Float64Array;
 
 /**
  * A copy of `column` with room for `need` elements, and at least twice as many as before, so that appending takes

@@ -184,9 +184,9 @@ Deno.test("decodeModule() reads every section", () => {
   ]]);
   assert.equal(module.start, 1);
   assert.deepEqual(
-    module.elems.map((
+    Array.from(module.elems, (
       { type, init, mode },
-    ) => [type, init.kind === "funcs" ? init.indices : init.exprs.length, mode.kind]),
+    ) => [type, init.kind === "funcs" ? [...init.indices] : init.exprs.length, mode.kind]),
     [
       [refType(false, HEAP.func), [0], "active"],
       [refType(false, HEAP.func), [1], "declarative"],

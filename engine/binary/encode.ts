@@ -14,6 +14,7 @@ import {
   type Import,
   type ImportDesc,
   type Module,
+  type Sequence,
 } from "../wasm/module.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { writeNames } from "./names.ts";
@@ -28,7 +29,7 @@ import {
   writeValType,
 } from "./types.ts";
 
-function vector<T>(writer: ByteWriter, entries: readonly T[], write: (writer: ByteWriter, entry: T) => void): void {
+function vector<T>(writer: ByteWriter, entries: Sequence<T>, write: (writer: ByteWriter, entry: T) => void): void {
   writer.u32(entries.length);
   for (const entry of entries) write(writer, entry);
 }

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
 import { MalformedError } from "../errors.ts";
-import { BytesView, emptyModule, emptyNames, type Module } from "../wasm/module.ts";
+import { BytesView, type ElementSegment, emptyModule, emptyNames, type Module } from "../wasm/module.ts";
 import { EXTERNREF, FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { decodeModule } from "./decode.ts";
 import { encodeModule } from "./encode.ts";
@@ -112,19 +112,18 @@ Deno.test("encodeModule() writes each element segment in its shortest form that 
   const exprs = { kind: "exprs", exprs: [{ bytes: Uint8Array.of(0xd0, 0x6f, 0x0b), offset: 0 }] } as const;
   const start = [0x41, 0x00, 0x0b];
   const reference = refType(false, HEAP.func);
-  const cases:
-    readonly (readonly [number, Module["elems"][number]["init"], Module["elems"][number]["mode"], number[]])[] = [
-      [reference, { ...funcs, indices: [7] }, active, [0, ...start, 1, 7]],
-      [FUNCREF, { ...funcs, indices: [7] }, { kind: "passive" }, [1, 0, 1, 7]],
-      [reference, { ...funcs, indices: [7] }, other, [2, 5, ...start, 0, 1, 7]],
-      [reference, { ...funcs, indices: [] }, { kind: "declarative" }, [3, 0, 0]],
-      [FUNCREF, { kind: "exprs", exprs: [] }, active, [4, ...start, 0]],
-      [EXTERNREF, { ...exprs, exprs: [...exprs.exprs] }, { kind: "passive" }, [5, 0x6f, 1, 0xd0, 0x6f, 0x0b]],
-      [EXTERNREF, { ...exprs, exprs: [...exprs.exprs] }, active, [6, 0, ...start, 0x6f, 1, 0xd0, 0x6f, 0x0b]],
-      [FUNCREF, { kind: "exprs", exprs: [] }, other, [6, 5, ...start, 0x70, 0]],
-      [EXTERNREF, { kind: "exprs", exprs: [] }, { kind: "declarative" }, [7, 0x6f, 0]],
-      [refType(true, 3), { ...funcs, indices: [7] }, { kind: "passive" }, [5, 0x63, 3, 1, 0xd2, 7, 0x0b]],
-    ];
+  const cases: readonly (readonly [number, ElementSegment["init"], ElementSegment["mode"], number[]])[] = [
+    [reference, { ...funcs, indices: [7] }, active, [0, ...start, 1, 7]],
+    [FUNCREF, { ...funcs, indices: [7] }, { kind: "passive" }, [1, 0, 1, 7]],
+    [reference, { ...funcs, indices: [7] }, other, [2, 5, ...start, 0, 1, 7]],
+    [reference, { ...funcs, indices: [] }, { kind: "declarative" }, [3, 0, 0]],
+    [FUNCREF, { kind: "exprs", exprs: [] }, active, [4, ...start, 0]],
+    [EXTERNREF, { ...exprs, exprs: [...exprs.exprs] }, { kind: "passive" }, [5, 0x6f, 1, 0xd0, 0x6f, 0x0b]],
+    [EXTERNREF, { ...exprs, exprs: [...exprs.exprs] }, active, [6, 0, ...start, 0x6f, 1, 0xd0, 0x6f, 0x0b]],
+    [FUNCREF, { kind: "exprs", exprs: [] }, other, [6, 5, ...start, 0x70, 0]],
+    [EXTERNREF, { kind: "exprs", exprs: [] }, { kind: "declarative" }, [7, 0x6f, 0]],
+    [refType(true, 3), { ...funcs, indices: [7] }, { kind: "passive" }, [5, 0x63, 3, 1, 0xd2, 7, 0x0b]],
+  ];
   for (const [type, init, mode, expected] of cases) {
     const bytes = encodeModule({ ...emptyModule(), elems: [{ type, init, mode, offset: 0 }] });
     assert.deepEqual([...bytes.subarray(8)], [9, expected.length + 1, 1, ...expected]);

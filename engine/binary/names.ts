@@ -5,6 +5,7 @@
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { MalformedError } from "../errors.ts";
+import { MAX_NAMES } from "../wasm/limits.ts";
 import type { Names } from "../wasm/module.ts";
 
 type NameMap = Map<number, string>;
@@ -24,25 +25,38 @@ const MAPS = {
 const INDIRECT_MAPS = { 2: "locals", 3: "labels", 10: "fields" } as const satisfies Record<number, keyof Names>;
 const SUBSECTIONS = 12;
 
-function readNameMap(reader: ByteReader): NameMap {
+/** Reads a name section, and counts its names. */
+class NameReader extends ByteReader {
+  #left = MAX_NAMES;
+
+  /** The length of a map, whose entries count as names. */
+  entries(): number {
+    const count = this.count();
+    if (count > this.#left) this.fail(`too many names: at most ${MAX_NAMES} are possible`);
+    this.#left -= count;
+    return count;
+  }
+}
+
+function readNameMap(reader: NameReader): NameMap {
   const map: NameMap = new Map();
-  for (let left = reader.count(); left > 0; left--) {
+  for (let left = reader.entries(); left > 0; left--) {
     const index = reader.u32();
     map.set(index, reader.name());
   }
   return map;
 }
 
-function readIndirectNameMap(reader: ByteReader): IndirectNameMap {
+function readIndirectNameMap(reader: NameReader): IndirectNameMap {
   const map: IndirectNameMap = new Map();
-  for (let left = reader.count(); left > 0; left--) {
+  for (let left = reader.entries(); left > 0; left--) {
     const index = reader.u32();
     map.set(index, readNameMap(reader));
   }
   return map;
 }
 
-function readSubsection(id: number, reader: ByteReader, names: Names): void {
+function readSubsection(id: number, reader: NameReader, names: Names): void {
   if (id === 0) names.module = reader.name();
   else if (id in MAPS) names[MAPS[id as keyof typeof MAPS]] = readNameMap(reader);
   else if (id in INDIRECT_MAPS) names[INDIRECT_MAPS[id as keyof typeof INDIRECT_MAPS]] = readIndirectNameMap(reader);
@@ -50,10 +64,11 @@ function readSubsection(id: number, reader: ByteReader, names: Names): void {
 
 /**
  * Adds the names of a name section to `names`. A damaged subsection is ignored; damage to the list of subsections, or
- * an id that does not exceed the one before, ends the reading, so there are at most 256 attempts.
+ * an id that does not exceed the one before, ends the reading, so there are at most 256 attempts. A subsection with
+ * more names than MAX_NAMES leaves counts as damaged.
  */
 export function readNames(bytes: Uint8Array, names: Names): void {
-  const reader = new ByteReader(bytes);
+  const reader = new NameReader(bytes);
   for (let last = -1; reader.left >= 2;) {
     let next = bytes.length;
     try {
@@ -63,11 +78,13 @@ export function readNames(bytes: Uint8Array, names: Names): void {
       const size = reader.u32();
       if (size > reader.left) return;
       next = reader.pos + size;
-      readSubsection(id, new ByteReader(bytes, reader.pos, next), names);
+      reader.end = next;
+      readSubsection(id, reader, names);
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error;
     }
     reader.pos = next;
+    reader.end = bytes.length;
   }
 }
 

@@ -9,7 +9,7 @@ import { MAX_MODULE_BYTES } from "../wasm/limits.ts";
 import { emptyModule, type Module } from "../wasm/module.ts";
 import { readNames } from "./names.ts";
 import { HEADER, SECTION, SECTION_RANK } from "../wasm/section_ids.ts";
-import { type Decoding, type ModuleReader, SECTION_READERS } from "./sections.ts";
+import { checkEntries, type Decoding, type ModuleReader, SECTION_READERS } from "./sections.ts";
 
 const NAME_SECTION = "name";
 
@@ -43,6 +43,7 @@ function readCustom(reader: ModuleReader, decoding: Decoding, after: number): vo
     readNames(bytes, module.names);
   }
   module.customs.push({ name, bytes, offset, after });
+  checkEntries(reader, "custom sections", module.customs.length, reader.pos);
 }
 
 /** Reads one section; returns its id. `last` is the id of the non-custom section before it, 0 for none. */
@@ -98,7 +99,6 @@ export function readModule(reader: ModuleReader, metadata: boolean, prefix = fal
     module: emptyModule(reader.bytes),
     funcTypes: [],
     bodies: [],
-    elements: 0,
     locals: 0,
     named: false,
     metadata,

@@ -7,7 +7,7 @@
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
-import { shortConstantEnd } from "../wasm/constant_reader.ts";
+import { CONSTANT, shortConstantEnd } from "../wasm/constant_reader.ts";
 import { codeReader } from "../wasm/late_code_reader.ts";
 import { MAX_BODY_BYTES, MAX_ENTRIES, MAX_LOCALS } from "../wasm/limits.ts";
 import {
@@ -21,6 +21,7 @@ import {
   type Module,
   type RawBytes,
 } from "../wasm/module.ts";
+import { ElementColumns } from "./element_columns.ts";
 import { readLocals, readRefType } from "../wasm/type_reader.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import {
@@ -40,8 +41,6 @@ export interface Decoding {
   funcTypes: number[];
   /** Entries of the code section. */
   bodies: RawBytes[];
-  /** Elements of all segments so far. */
-  elements: number;
   /** Locals declared by the bodies so far. */
   locals: number;
   /** True after the first name section; later ones are ignored. */
@@ -77,7 +76,8 @@ function entryCount(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, alread
   return count;
 }
 
-function checkEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
+/** Throws an InvalidError at `pos` if `count` exceeds the limit on `what`. */
+export function checkEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
   const limit = MAX_ENTRIES[what];
   if (count > limit) limitExceeded(reader, `too many ${what}: ${count}, at most ${limit} are possible`, pos);
 }
@@ -98,13 +98,20 @@ function failMissing(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count
   reader.fail(`${UNEXPECTED_END}: length out of bounds: ${count} more ${what} declared`);
 }
 
-/** Reads up to and including the `end` that closes the expression. Nesting is counted, without recursion. */
 function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
-  const shortEnd = shortConstantEnd(reader.bytes, start, reader.end);
+  skipExpr(reader);
+  return view(reader, start);
+}
+
+/** Reads up to and including the `end` that closes the expression. Nesting is counted, without recursion. */
+function skipExpr(reader: ModuleReader): void {
+  const { bytes, pos, end } = reader;
+  const opcode = bytes[pos] === CONSTANT.REF_FUNC ? CONSTANT.REF_FUNC : CONSTANT.I32_CONST;
+  const shortEnd = shortConstantEnd(bytes, pos, end, opcode);
   if (shortEnd !== 0) {
     reader.pos = shortEnd;
-    return view(reader, start);
+    return;
   }
   for (let depth = 0; depth >= 0;) {
     reader.next();
@@ -130,7 +137,6 @@ function readExpr(reader: ModuleReader): Expr {
         break;
     }
   }
-  return view(reader, start);
 }
 
 function readTypes(reader: ModuleReader, { module }: Decoding): void {
@@ -216,13 +222,10 @@ const NOT_ACTIVE = 1;
 const EXPLICIT = 2; // active: a table index follows; otherwise: declarative
 const EXPRESSIONS = 4;
 
-// Shared by all segments, since a module may have ten million.
 const PASSIVE: ElementSegment["mode"] = { kind: "passive" };
 const DECLARATIVE: ElementSegment["mode"] = { kind: "declarative" };
-const NO_FUNCS: ElementSegment["init"] = { kind: "funcs", indices: [] };
-const NO_EXPRS: ElementSegment["init"] = { kind: "exprs", exprs: [] };
 
-function readElementSegment(reader: ModuleReader, decoding: Decoding): ElementSegment {
+function readElementSegment(reader: ModuleReader, columns: ElementColumns): void {
   const offset = reader.offset;
   const flags = reader.u32();
   if (flags > 7) reader.fail("malformed elements segment kind", offset - reader.base);
@@ -238,23 +241,21 @@ function readElementSegment(reader: ModuleReader, decoding: Decoding): ElementSe
   }
   const before = reader.pos;
   const count = entryCount(reader, "elements");
-  decoding.elements += count;
-  checkEntries(reader, "elements of all segments", decoding.elements, before);
-  if (count === 0) return { type, init: byExpressions ? NO_EXPRS : NO_FUNCS, mode, offset };
-  if (!byExpressions) {
-    const indices: number[] = [];
-    for (let left = count; left > 0; left--) indices.push(reader.u32());
-    return { type, init: { kind: "funcs", indices }, mode, offset };
+  checkEntries(reader, "elements of all segments", columns.elementCount + count, before);
+  columns.begin({ type, mode, offset }, byExpressions, reader.pos);
+  columns.reserve(count);
+  for (let left = count; left > 0; left--) {
+    if (byExpressions) {
+      skipExpr(reader);
+      columns.addElement(reader.pos);
+    } else columns.addElement(reader.u32());
   }
-  const exprs: Expr[] = [];
-  for (let left = count; left > 0; left--) exprs.push(readExpr(reader));
-  return { type, init: { kind: "exprs", exprs }, mode, offset };
 }
 
-function readElements(reader: ModuleReader, decoding: Decoding): void {
-  readEntries(reader, "element segments", () => {
-    decoding.module.elems.push(readElementSegment(reader, decoding));
-  });
+function readElements(reader: ModuleReader, { module }: Decoding): void {
+  const columns = new ElementColumns(reader.bytes, reader.base);
+  readEntries(reader, "element segments", () => readElementSegment(reader, columns));
+  module.elems = columns;
 }
 
 function readDataCount(reader: ModuleReader, { module }: Decoding): void {

@@ -22,7 +22,7 @@ export interface BranchHint {
 
 export class ModuleContext {
   readonly cursor: TokenCursor;
-  readonly module: Module = emptyModule();
+  readonly module: ReturnType<typeof emptyModule> = emptyModule();
   readonly types: Scope = new Scope("type");
   readonly funcs: Scope = new Scope("func", "function");
   readonly tables: Scope = new Scope("table");

@@ -120,7 +120,7 @@ class ModulePrinter {
       this.#field(`export ${quoteText(name)} (${kind} ${this.#namesOf(kind).ref(index)})`);
     }
     if (module.start !== undefined) this.#field(`start ${this.#funcs.ref(module.start)}`);
-    module.elems.forEach((segment, index) => this.#elem(segment, index));
+    for (let i = 0; i < module.elems.length; i++) this.#elem(module.elems.at(i)!, i);
     this.#functions();
     module.datas.forEach((segment, index) => this.#data(segment, index));
     for (const custom of module.customs) this.#custom(custom);
@@ -221,9 +221,9 @@ class ModulePrinter {
       head += ` (table ${this.#tables.ref(mode.table)}) ${this.#code.expression(mode.start, "offset")}`;
     }
     if (init.kind === "funcs") {
-      this.#field(`${head} func${init.indices.map((func) => ` ${this.#funcs.ref(func)}`).join("")}`);
+      this.#field(`${head} func${Array.from(init.indices, (func) => ` ${this.#funcs.ref(func)}`).join("")}`);
     } else {
-      const exprs = init.exprs.map((expr) => ` ${this.#code.expression(expr, "item")}`);
+      const exprs = Array.from(init.exprs, (expr) => ` ${this.#code.expression(expr, "item")}`);
       this.#field(`${head} ${this.#types.valType(type)}${exprs.join("")}`);
     }
   }

@@ -79,11 +79,13 @@ export class TextPlaces {
     module.tables.forEach(({ init }, i) => run(tables[i], init));
     module.globals.forEach(({ init }, i) => run(globals[i], init));
     module.exports.forEach(({ offset }, i) => point(exports[i], offset));
-    module.elems.forEach(({ offset, mode, init }, i) => {
-      point(elems[i], offset);
-      if (mode.kind === "active") run(elems[i], mode.start);
-      if (init.kind === "exprs") { for (const expr of init.exprs) run(elems[i], expr); }
-    });
+    let segment = 0;
+    for (const { offset, mode, init } of module.elems) {
+      const token = elems[segment++];
+      point(token, offset);
+      if (mode.kind === "active") run(token, mode.start);
+      if (init.kind === "exprs") { for (const expr of init.exprs) run(token, expr); }
+    }
     module.datas.forEach(({ offset, mode }, i) => {
       point(datas[i], offset);
       if (mode.kind === "active") run(datas[i], mode.start);

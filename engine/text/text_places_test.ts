@@ -58,7 +58,7 @@ Deno.test("fields have places; headers and types do not", () => {
   assert.equal(line(module.funcs[0].body.offset), 5);
   assert.equal(line(module.exports[0].offset), 16);
   assert.equal(line(module.funcs[1].body.offset), 17);
-  assert.equal(line(module.elems[0].offset), 18);
+  assert.equal(line(module.elems.at(0)!.offset), 18);
   assert.equal(line(module.datas[0].offset), 19);
   assert.equal(line(0), undefined);
   assert.equal(line(9), undefined);

@@ -54,8 +54,8 @@ function tableContents(
     if (content === undefined) continue;
     const start = constValue(mode.start, globals);
     const functions = init.kind === "funcs"
-      ? init.indices
-      : init.exprs.map((expr) => functionOf(constValue(expr, globals)));
+      ? [...init.indices]
+      : Array.from(init.exprs, (expr) => functionOf(constValue(expr, globals)));
     const at = start === undefined ? -1 : start.lo >>> 0;
     if (at < 0 || start!.hi !== 0 || at + functions.length > content.length || functions.includes(UNKNOWN)) {
       contents[mode.table] = undefined;

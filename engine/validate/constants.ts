@@ -4,7 +4,7 @@
  * constant_rules.ts does, which decides all other expressions, reports errors, and needs the table of opcodes.
  */
 import { BytesView, type Expr } from "../wasm/module.ts";
-import { CONSTANT, ConstantReader, shortConstantEnd } from "../wasm/constant_reader.ts";
+import { CONSTANT, ConstantReader, shortConstantEnd, soleFunction } from "../wasm/constant_reader.ts";
 import { matchesIn } from "../wasm/subtype.ts";
 import { F32, F64, heapOf, I32, I64, refType, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { FEATURE, featureOfType } from "./gate.ts";
@@ -107,9 +107,20 @@ function isKnownConstant(valid: ValidModule, expr: Expr, type: ValType, visibleG
   }
 }
 
+/** Whether `expr` is a reference of type `type` to a function, and nothing else. */
+function isFunction(valid: ValidModule, expr: Expr, type: ValType): boolean {
+  const index = soleFunction(expr);
+  if (index < 0 || index >= valid.funcTypes.length) return false;
+  if (!matchesIn(valid.canonicalIds, refType(false, valid.funcTypeIndices[index]), type)) return false;
+  valid.gate.use(FEATURE["reference-types"], expr.offset, "ref.func");
+  valid.declaredFuncs[index] = 1;
+  return true;
+}
+
 /** Validates `expr` as constant and of type `type`; globals from `visibleGlobals` on are not visible. */
 export function validateConstExpr(valid: ValidModule, expr: Expr, type: ValType, visibleGlobals: number): void {
   if (type === I32 && isConstant32(expr)) return;
+  if (isFunction(valid, expr, type)) return;
   if (isKnownConstant(valid, expr, type, visibleGlobals)) return;
   CONSTANT_RULES.get().validateConstant(valid, expr, type, visibleGlobals);
 }

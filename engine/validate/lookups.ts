@@ -77,7 +77,7 @@ export function tagAt(walker: Walker, index: number): FuncType {
 
 /** Element segment `index`. */
 export function elemAt(walker: Walker, index: number): ElementSegment {
-  const segment = walker.valid.elems[index];
+  const segment = walker.valid.elems.at(index);
   if (segment === undefined) walker.fail(`unknown elem segment ${index}`);
   return segment;
 }

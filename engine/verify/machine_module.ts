@@ -102,9 +102,9 @@ function functionOf({ bytes, offset }: Expr): number {
 function functionsOf(valid: AnnotatedModule, t: number): number[] | undefined {
   const { importedTableCount } = valid;
   if (t < importedTableCount || valid.tables[t - importedTableCount].init !== undefined) return undefined;
-  const active = valid.elems.filter(({ mode }) => mode.kind === "active" && mode.table === t);
+  const active = [...valid.elems].filter(({ mode }) => mode.kind === "active" && mode.table === t);
   const functions = active.flatMap(({ init }) =>
-    init.kind === "funcs" ? [...init.indices] : init.exprs.map(functionOf)
+    init.kind === "funcs" ? [...init.indices] : Array.from(init.exprs, functionOf)
   );
   return functions.includes(UNKNOWN_FUNCTION) ? undefined : functions.filter((func) => func !== NO_FUNCTION);
 }
@@ -148,7 +148,7 @@ export function machineModule(
     tableIsPrivate: valid.tableTypes.map((_, t) => isPrivate(valid, t)),
     tableType: Int32Array.from(elements, (functions) => typeOfFunctions(valid, functions)),
     tableIsOwn: elements.map((functions) => functions?.every((func) => func >= valid.importedFuncCount) ?? false),
-    segmentElement: valid.elems.map(({ type }) => closeValType(type, ids)),
+    segmentElement: Array.from(valid.elems, ({ type }) => closeValType(type, ids)),
     globalIsCell: valid.globalTypes.map(({ mutable }, k) => mutable && k < valid.importedGlobalCount),
     globalType: valid.globalTypes.map(({ type }) => closeValType(type, ids)),
     tagPayload: valid.tagTypes.map(({ params }) => params.map((type) => closeValType(type, ids))),

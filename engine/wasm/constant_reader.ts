@@ -7,6 +7,7 @@
  * CodeReader (code_reader.ts); any other is a MalformedError, unless a subclass reads it.
  */
 import { ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
+import { BytesView, type Expr } from "./module.ts";
 import { readHeapType } from "./type_reader.ts";
 import type { HeapType } from "./types.ts";
 
@@ -41,11 +42,16 @@ export const CONSTANT = {
 const SHORT_BYTES = 5;
 
 /**
- * The end of `i32.const N end` at `start`, if N takes at most four bytes; 0 for anything else. Nearly all offsets of
- * segments are such constants, and modules have thousands of them.
+ * The end of `i32.const N end` at `start`, or of the same with another opcode, if N takes at most four bytes; 0 for
+ * anything else. Nearly all offsets of segments are such constants, and modules have thousands of them.
  */
-export function shortConstantEnd(bytes: Uint8Array, start: number, end: number): number {
-  if (bytes[start] !== CONSTANT.I32_CONST) return 0;
+export function shortConstantEnd(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  opcode: number = CONSTANT.I32_CONST,
+): number {
+  if (bytes[start] !== opcode) return 0;
   const most = Math.min(start + SHORT_BYTES, end - 1);
   for (let at = start + 1; at < most; at++) {
     if (bytes[at] < 0x80) return bytes[at + 1] === CONSTANT.END ? at + 2 : 0;
@@ -61,6 +67,16 @@ export function shortConstant(bytes: Uint8Array, start: number): number {
     value |= (byte & 0x7f) << shift;
     if (byte < 0x80) return (value << (25 - shift)) >> (25 - shift);
   }
+}
+
+/** The N of an expression `ref.func N end`, the usual element of a segment; −1 for another expression. */
+export function soleFunction(expr: Expr): number {
+  if (!(expr instanceof BytesView)) return -1;
+  const { source, start, end } = expr;
+  if (shortConstantEnd(source, start, end, CONSTANT.REF_FUNC) !== end) return -1;
+  let index = 0;
+  for (let at = start + 1, shift = 0; at < end - 1; at++, shift += 7) index |= (source[at] & 0x7f) << shift;
+  return index;
 }
 
 const FIRST_PREFIX = 0xfb;

@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { MalformedError } from "../errors.ts";
 import { CodeReader } from "./code_reader.ts";
-import { CONSTANT, ConstantReader } from "./constant_reader.ts";
+import { CONSTANT, ConstantReader, soleFunction } from "./constant_reader.ts";
+import { BytesView } from "./module.ts";
 import { OPCODES } from "./opcodes.ts";
 
 /** Immediates of every constant instruction, several for those with a LEB128 integer. */
@@ -77,4 +78,20 @@ Deno.test("every other instruction is refused", () => {
     const bytes = prefix === 0 ? [code] : code < 0x80 ? [prefix, code] : [prefix, (code & 0x7f) | 0x80, code >> 7];
     assert.throws(() => new ConstantReader(Uint8Array.from([...bytes, 0, 0, 0])).next(), /is not constant/, mnemonic);
   }
+});
+
+Deno.test("soleFunction() knows references to functions in their usual encoding, and nothing else", () => {
+  const expr = (...bytes: number[]) => new BytesView(Uint8Array.of(9, ...bytes, 9), 1, bytes.length + 1, 0);
+  const cases: readonly (readonly [number, readonly number[]])[] = [
+    [0, [0xd2, 0, 0x0b]],
+    [0x7f, [0xd2, 0x7f, 0x0b]],
+    [0x80, [0xd2, 0x80, 1, 0x0b]],
+    [0xfffffff, [0xd2, 0xff, 0xff, 0xff, 0x7f, 0x0b]],
+    [-1, [0xd2, 0x80, 0x80, 0x80, 0x80, 0, 0x0b]],
+    [-1, [0x41, 0, 0x0b]],
+    [-1, [0xd0, 0x70, 0x0b]],
+    [-1, [0xd2, 0, 0xd2, 0, 0x0b]],
+  ];
+  for (const [index, bytes] of cases) assert.equal(soleFunction(expr(...bytes)), index, `${bytes}`);
+  assert.equal(soleFunction({ bytes: Uint8Array.of(0xd2, 0, 0x0b), offset: 0 }), -1);
 });

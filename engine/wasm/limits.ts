@@ -21,6 +21,8 @@ export const MAX_ENTRIES = {
   "exports": 1_000_000,
   "element segments": 10_000_000,
   "data segments": 100_000,
+  /** The interface has no limit; empty ones take four bytes of a file. */
+  "custom sections": 1_000_000,
   /** Elements of one segment. */
   "elements": 10_000_000,
   /** Elements of all segments: five tables of the largest size. */
@@ -28,6 +30,9 @@ export const MAX_ENTRIES = {
   /** Locals of all function bodies: seven bytes can declare 50,000, and every pass over a body pays for each. */
   "locals of all functions": 50_000_000,
 } as const satisfies Record<string, number>;
+
+/** Names of a name section; from there on it counts as damaged. A map of the host has at most 16 million entries. */
+export const MAX_NAMES = 4_000_000;
 
 /** Locals of one function, parameters included. */
 export const MAX_LOCALS = 50_000;

@@ -91,13 +91,20 @@ export interface Export {
   offset: number;
 }
 
+/** Entries in order: an array, or columns that make an entry when it is asked for. */
+export interface Sequence<T> extends Iterable<T> {
+  readonly length: number;
+  /** The entry at `index`, from 0; undefined from `length` on. */
+  at(index: number): T | undefined;
+}
+
 export interface ElementSegment {
   /** The element type. */
   type: number;
   /** Either function indices (compact form) or one constant expression per element. */
-  init: { readonly kind: "funcs"; readonly indices: readonly number[] } | {
+  init: { readonly kind: "funcs"; readonly indices: Sequence<number> } | {
     readonly kind: "exprs";
-    readonly exprs: readonly Expr[];
+    readonly exprs: Sequence<Expr>;
   };
   mode: { readonly kind: "passive" | "declarative" } | {
     readonly kind: "active";
@@ -105,6 +112,11 @@ export interface ElementSegment {
     readonly start: Expr;
   };
   offset: number;
+}
+
+/** The number of elements of a segment. */
+export function elementCount({ init }: ElementSegment): number {
+  return (init.kind === "funcs" ? init.indices : init.exprs).length;
 }
 
 export interface DataSegment {
@@ -149,7 +161,7 @@ export interface Module {
   globals: Global[];
   exports: Export[];
   start?: number;
-  elems: ElementSegment[];
+  elems: Sequence<ElementSegment>;
   datas: DataSegment[];
   /** Content of the data count section, if there is one. */
   dataCount?: number;
@@ -160,7 +172,7 @@ export interface Module {
 }
 
 /** An empty module whose binary form is `bytes`. */
-export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module {
+export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module & { elems: ElementSegment[] } {
   return {
     types: [],
     recGroups: [],

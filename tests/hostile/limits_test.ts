@@ -9,7 +9,7 @@ import { SECTION } from "../../engine/wasm/section_ids.ts";
 import { InvalidError } from "../../engine/errors.ts";
 import { featureSet } from "../../engine/features.ts";
 import { validateModule } from "../../engine/validate/module.ts";
-import { MAX_MODULE_BYTES } from "../../engine/wasm/limits.ts";
+import { MAX_MODULE_BYTES, MAX_NAMES } from "../../engine/wasm/limits.ts";
 import { WebAssembly as Namespace } from "../../engine/webassembly/mod.ts";
 
 type Section = readonly [id: number, write: (writer: ByteWriter) => void];
@@ -147,6 +147,37 @@ for (const { name, most, make, message } of LIMITS) {
     assert.ok(!WebAssembly.validate(beyond), "the host accepts more");
   });
 }
+
+Deno.test("custom sections: a million are accepted, one more is not", () => {
+  const customs = (count: number) => {
+    const bytes = new Uint8Array(8 + count * 3);
+    bytes.set([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
+    for (let at = 8; at < bytes.length; at += 3) bytes[at + 1] = 1;
+    return bytes;
+  };
+  accept(customs(1_000_000));
+  assert.throws(() => decodeModule(customs(1_000_001)), {
+    message: "too many custom sections: 1000001, at most 1000000 are possible",
+  });
+});
+
+Deno.test("a list of more names than can be kept is ignored, and the others are read", () => {
+  const named = (count: number, each: readonly number[]) =>
+    moduleOf([SECTION.custom, (writer) => {
+      writer.name("name");
+      for (const id of [1, 7]) {
+        writer.u8(id);
+        const mark = writer.beginSized();
+        if (id === 1) vector(writer, count, ...each);
+        else vector(writer, 1, 5, 1, 0x67);
+        writer.endSized(mark);
+      }
+    }]);
+  const few = decodeModule(named(MAX_NAMES - 1, [0, 1, 0x66])).names;
+  assert.deepEqual([few.funcs.get(0), few.globals.get(5)], ["f", "g"]);
+  const many = decodeModule(named(MAX_NAMES + 1, [0, 1, 0x66])).names;
+  assert.deepEqual([many.funcs.size, many.globals.get(5)], [0, "g"]);
+});
 
 Deno.test("more than a million element segments are accepted, more than ten million are not", () => {
   const segments = (count: number) => moduleOf(entries(SECTION.element, count, 1, 0, 0));

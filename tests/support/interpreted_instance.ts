@@ -33,7 +33,7 @@ import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from "../../engine/translate/module_env.ts";
 import { TRAP } from "../../engine/traps.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
-import type { Expr } from "../../engine/wasm/module.ts";
+import { elementCount, type Expr } from "../../engine/wasm/module.ts";
 
 const PAGE = 65536;
 /** Implementation limit of the simulated memories and tables, so that excessive growth fails fast. */
@@ -423,12 +423,10 @@ export class InterpretedInstance implements World {
 
   #initialize(): void {
     const { valid } = this.env;
-    valid.elems.forEach((segment, k) => {
+    [...valid.elems].forEach((segment, k) => {
       if (segment.mode.kind === "active") {
-        const { init } = segment;
-        const count = BigInt(init.kind === "funcs" ? init.indices.length : init.exprs.length);
         const start = BigInt.asUintN(32, this.#value(segment.mode.start));
-        this.#tableInit(segment.mode.table, k, start, 0n, count);
+        this.#tableInit(segment.mode.table, k, start, 0n, BigInt(elementCount(segment)));
       }
       if (segment.mode.kind !== "passive") this.#droppedElems.add(k);
     });
@@ -549,17 +547,17 @@ export class InterpretedInstance implements World {
 
   #tableInit(index: number, segment: number, to: bigint, from: bigint, count: bigint): readonly bigint[] {
     const table = this.#tables[index];
-    const { init } = this.env.valid.elems[segment];
-    const dropped = this.#droppedElems.has(segment);
-    const length = dropped ? 0 : init.kind === "funcs" ? init.indices.length : init.exprs.length;
+    const elem = this.env.valid.elems.at(segment)!;
+    const { init } = elem;
+    const length = this.#droppedElems.has(segment) ? 0 : elementCount(elem);
     if (from + count > BigInt(length) || to + count > BigInt(table.length)) {
       throw new TrapSignal(TRAP.TABLE_OUT_OF_BOUNDS);
     }
     for (let k = 0; k < Number(count); k++) {
       const n = Number(from) + k;
       const value = init.kind === "funcs"
-        ? BigInt(this.contextAddress + recordOffset(this.env, init.indices[n]))
-        : this.#value(init.exprs[n]);
+        ? BigInt(this.contextAddress + recordOffset(this.env, init.indices.at(n)!))
+        : this.#value(init.exprs.at(n)!);
       table.set(Number(to) + k, value);
     }
     return [];

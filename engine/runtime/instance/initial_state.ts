@@ -5,6 +5,7 @@
  */
 import { V128 } from "../../wasm/types.ts";
 import { evaluateConst, prepareConst } from "../code/const_expr.ts";
+import { elementCount } from "../../wasm/module.ts";
 import type { Instance } from "./instance.ts";
 
 /** Evaluates the initial value of defined global `i` into its cell. */
@@ -36,13 +37,15 @@ export function fillTables(instance: Instance): void {
  */
 export function runSegments(instance: Instance, ownOnly: boolean): void {
   const { datas, valid } = instance.module;
-  valid.elems.forEach(({ mode, init }, i) => {
+  for (let i = 0; i < valid.elems.length; i++) {
+    const segment = valid.elems.at(i)!;
+    const { mode } = segment;
     if (mode.kind === "active" && !(ownOnly && mode.table < valid.importedTableCount)) {
       const start = Number(evaluateConst(prepareConst(mode.start), instance));
-      instance.initTable(mode.table, i, start, 0, (init.kind === "funcs" ? init.indices : init.exprs).length);
+      instance.initTable(mode.table, i, start, 0, elementCount(segment));
     }
     if (mode.kind !== "passive") instance.dropElem(i);
-  });
+  }
   for (let i = 0; i < datas.length; i++) {
     const data = datas[i];
     if (!data.active) continue;

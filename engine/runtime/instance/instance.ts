@@ -8,6 +8,8 @@
  */
 import { BUILTIN_ROWS, type BuiltinName, NO_BYTES } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
+import { IndexSet } from "../../base/index_set.ts";
+import { soleFunction } from "../../wasm/constant_reader.ts";
 import type { ElementSegment } from "../../wasm/module.ts";
 import type { ValType } from "../../wasm/types.ts";
 import type { Boundary } from "../boundary/values.ts";
@@ -85,7 +87,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
   /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
-  readonly elemWords: (number[] | undefined)[] = [];
+  readonly elemWords: Map<number, number[]> = new Map();
   /** The limit in bytes of the garbage-collected heap when its code allocates. */
   maxHeapBytes = 0;
   /** Maps errors of its calls to the values that callers receive instead, if set. */
@@ -96,8 +98,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   stackUnits = 0;
   closed = false;
   #group: InstanceGroup | undefined;
-  readonly droppedElems: Set<number> = new Set();
-  readonly droppedDatas: Set<number> = new Set();
+  readonly droppedElems: IndexSet = new IndexSet();
+  readonly droppedDatas: IndexSet = new IndexSet();
   /**
    * Set if other instances may use its functions or its state without JavaScript in between, so that its state must
    * outlive `close`.
@@ -284,7 +286,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   funcWord(index: number): bigint {
-    return BigInt(this.region.address + this.recordOffset(index));
+    return BigInt(this.#recordAddress(index));
+  }
+
+  #recordAddress(index: number): number {
+    return this.region.address + this.recordOffset(index);
   }
 
   newStruct(typeIndex: number, fields?: readonly bigint[]): bigint {
@@ -325,7 +331,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   visitReferences(range: (low: number, high: number) => void, word: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(word);
     for (const table of this.tables) table.visitReferences(range);
-    for (const words of this.elemWords) words?.forEach(word);
+    for (const words of this.elemWords.values()) words.forEach(word);
     if (this.startState !== undefined) visitState(this.module, this.startState, word);
   }
 
@@ -516,13 +522,21 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** The references of an element segment, evaluated only once, because each expression may create an object. */
   #wordsOf(segment: number): number[] {
     if (this.droppedElems.has(segment)) return NO_WORDS;
-    return this.elemWords[segment] ??= this.evaluateElem(this.module.valid.elems[segment]);
+    let words = this.elemWords.get(segment);
+    if (words === undefined) {
+      words = this.evaluateElem(this.module.valid.elems.at(segment)!);
+      this.elemWords.set(segment, words);
+    }
+    return words;
   }
 
   /** Evaluates the references of an element segment to words; expressions may create new objects. */
   evaluateElem({ init }: ElementSegment): number[] {
-    if (init.kind === "funcs") return init.indices.map((index) => this.region.address + this.recordOffset(index));
-    return init.exprs.map((expr) => Number(evaluateConst(prepareConst(expr), this)));
+    if (init.kind === "funcs") return Array.from(init.indices, (index) => this.#recordAddress(index));
+    return Array.from(init.exprs, (expr) => {
+      const func = soleFunction(expr);
+      return func >= 0 ? this.#recordAddress(func) : Number(evaluateConst(prepareConst(expr), this));
+    });
   }
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps if either range is out of bounds. */
@@ -559,7 +573,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   dropElem(segment: number): void {
     this.droppedElems.add(segment);
-    this.elemWords[segment] = undefined;
+    this.elemWords.delete(segment);
   }
 
   #trap(code: number): TrapError {

@@ -3,6 +3,7 @@
  * segments. Imports belong to other owners and are unaffected. `applyState` restores a captured record; `rebuild`
  * (initial_state.ts) restores the module's initial state without a record, but not the effects of a start function.
  */
+import type { IndexSet } from "../../base/index_set.ts";
 import type { InstanceState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
@@ -69,7 +70,7 @@ export function applyState(instance: Instance, state: InstanceState): void {
   setDropped(instance.droppedDatas, state.droppedDatas);
 }
 
-function setDropped(set: Set<number>, numbers: readonly number[]): void {
+function setDropped(set: IndexSet, numbers: readonly number[]): void {
   set.clear();
   for (const number of numbers) set.add(number);
 }
@@ -98,7 +99,7 @@ export function resetInstance(instance: Instance): void {
   if (valid.start !== undefined) {
     throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
   }
-  instance.elemWords.length = 0;
+  instance.elemWords.clear();
   instance.droppedElems.clear();
   instance.droppedDatas.clear();
   for (const memory of memories.slice(valid.importedMemoryCount)) memory.reset();
