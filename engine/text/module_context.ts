@@ -5,7 +5,7 @@
  * Invariant: every explicit type definition is in `module.types` before the first type use is parsed, so that a type
  * use without `(type …)` finds the smallest index that fits, or appends a type.
  */
-import { emptyModule, type Module, type Names } from "../wasm/module.ts";
+import { emptyModule, type Names } from "../wasm/module.ts";
 import { type FuncType, funcTypeName, type SubType, type ValType } from "../wasm/types.ts";
 import { INTEGER } from "./number_text.ts";
 import { Scope } from "./scopes.ts";
