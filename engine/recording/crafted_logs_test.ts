@@ -48,6 +48,38 @@ function sampleLog(): Uint8Array {
   return recorder.finish().log;
 }
 
+/** Each name is that of a string builtin; only the last import is one by namespace, name and type. */
+const BUILTIN_NAMES = `(module
+  (import "x" "test" (func (param externref) (result i32)))
+  (import "wasm:js-string" "toString" (func (param externref) (result i32)))
+  (import "wasm:js-string" "test" (func (param i64) (result i32)))
+  (import "wasm:js-string" "charCodeAt" (func (param i64 i32) (result i32)))
+  (import "wasm:js-string" "length" (func (param externref) (result i32)))
+  (func (export "run")))`;
+
+Deno.test("an import that a log calls a builtin must be one by namespace, name and type", () => {
+  const recorder = new Recorder(BUILTIN_NAMES);
+  const host = { test: () => 0, toString: () => 0, charCodeAt: () => 0, length: () => 0 };
+  NewEngine({ deterministic: true }).compile(BUILTIN_NAMES)
+    .instantiate({ record: recorder }, { x: host, "wasm:js-string": host }).call({}, "run");
+  const { log } = recorder.finish();
+  const forms = (events: Uint8Array) => Buffer.from(events).indexOf(Buffer.alloc(5));
+  const claiming = (index: number, form = 1) => rewritten(log, (events) => void (events[forms(events) + index] = form));
+  const names = [
+    `"x" "test"`,
+    `"wasm:js-string" "toString"`,
+    `"wasm:js-string" "test"`,
+    `"wasm:js-string" "charCodeAt"`,
+  ];
+  names.forEach((name, index) => {
+    const error = errorOf(() => replay(claiming(index)));
+    assert.ok(error instanceof RecordingError, `${error}`);
+    assert.ok(error.message.includes(`the import ${name} is not a builtin`), error.message);
+  });
+  assert.throws(() => replay(claiming(4, 2)), { name: "RecordingError", message: /"length" is not a builtin/ });
+  assert.equal(replay(claiming(4)).hash, replay(log).hash);
+});
+
 /** The error of `action`; undefined if it succeeds. */
 function errorOf(action: () => unknown): unknown {
   try {

@@ -9,6 +9,7 @@
  * differs. Guest code cannot catch it.
  */
 import { THREAD } from "../abi/context_layout.ts";
+import { STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { toHex } from "../base/hex.ts";
@@ -31,6 +32,8 @@ import { realmStore } from "../runtime/realm_store.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
 import type { EngineOptions } from "../settings.ts";
 import type { StackRule } from "../stack_rules.ts";
+import type { Import } from "../wasm/module.ts";
+import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { closeFuncType } from "../wasm/subtype.ts";
 import { type FuncType, I64, isRef } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
@@ -258,9 +261,12 @@ class Replay implements CallRecorder {
   #readImports(reader: ByteReader, module: CompiledModule): Imports {
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     const made: Record<string, unknown[]> = { func: [], table: [], memory: [], global: [], tag: [] };
-    for (const { module: namespace, name, desc: { kind } } of module.valid.imports) {
+    for (const entry of module.valid.imports) {
+      const { module: namespace, name, desc: { kind } } = entry;
       const same = made[kind];
-      const value = this.#readImport(reader, module, kind, name, same);
+      const value = kind === "func"
+        ? readFunction(reader, module, entry)
+        : this.#readImport(reader, module, kind, same);
       same.push(value);
       if (kind === "func") this.#imports.push({ module: namespace, name });
       (imports[namespace] ??= Object.create(null))[name] = value;
@@ -272,13 +278,8 @@ class Replay implements CallRecorder {
     reader: ByteReader,
     module: CompiledModule,
     kind: keyof typeof READERS,
-    name: string,
     same: readonly unknown[],
   ): unknown {
-    if (kind === "func") {
-      const isBuiltin = reader.u8() === 1;
-      return isBuiltin ? STRING_FUNCTIONS[name as keyof typeof STRING_FUNCTIONS] : () => {};
-    }
     const index = reader.u32();
     if (index > same.length) reader.fail(`unknown import ${index}`);
     const value = READERS[kind](reader, module, same.length, this.#store, this.#values);
@@ -615,6 +616,20 @@ class HostThrow {
   }
 }
 
+/**
+ * The function of an imported function: a string builtin if the log says so and the import is one by its names and its
+ * type, otherwise a placeholder for a function of the host.
+ */
+function readFunction(reader: ByteReader, module: CompiledModule, entry: Import): () => void {
+  const form = reader.u8();
+  if (form === 0) return () => {};
+  const { module: namespace, name } = entry;
+  const isBuiltin = form === 1 && namespace === STRING_MODULE && Object.hasOwn(STRING_FUNCTIONS, name) &&
+    hasBuiltinType(module.valid, entry, name as StringBuiltin);
+  if (!isBuiltin) reader.fail(`the import ${JSON.stringify(namespace)} ${JSON.stringify(name)} is not a builtin`);
+  return STRING_FUNCTIONS[name as StringBuiltin];
+}
+
 type ImportReader = (
   reader: ByteReader,
   module: CompiledModule,
@@ -625,7 +640,6 @@ type ImportReader = (
 
 /** By kind of import: makes import `index` of that kind. */
 const READERS = {
-  func: () => undefined,
   memory: (reader, module, index, { thread: { host } }) => {
     const type = module.valid.memoryTypes[index];
     const pages = reader.u32();

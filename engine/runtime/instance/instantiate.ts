@@ -308,7 +308,7 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   const type = module.funcType(index);
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
-  if (info === undefined) return;
+  if (info === undefined) return checkBuiltin(module, entry, value);
   if (instanceOf(info).closed) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, "a function of a closed instance");
   }
@@ -316,6 +316,18 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   if (!isSubtypeId(info.typeId, wanted)) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
   }
+}
+
+/**
+ * Refuses a string builtin for an import of another type: the builtin's service trusts the types of its arguments.
+ * Intrinsic code passes references as words.
+ */
+function checkBuiltin(module: CompiledModule, entry: Import, value: unknown): void {
+  const builtin = stringBuiltinOf(value);
+  if (builtin === undefined || module.internal || hasBuiltinType(module.valid, entry, builtin)) return;
+  throw new LinkError(`The import ${nameOf(entry)} has another type than the builtin ${builtin}`, {
+    offset: entry.offset,
+  });
 }
 
 function checkMemory(entry: Import, type: MemoryType, value: unknown): void {
@@ -388,10 +400,6 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     }
     const type = module.funcType(index);
     const builtin = stringBuiltinOf(value);
-    // The service trusts the types of its arguments. Intrinsic code passes references as words.
-    if (builtin !== undefined && !module.internal && !hasBuiltinType(module.valid, entries[index], builtin)) {
-      throw new LinkError(`The import ${nameOf(entries[index])} has another type than the builtin ${builtin}`);
-    }
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
       boundary: instance.boundary,
