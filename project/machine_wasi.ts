@@ -4,19 +4,21 @@
  *
  * Input: `projects` in the machine's `config.json`, which is keyed by directories of projects. Output: preopens and
  * variables for `waft run`. Invariants: a project gets only the entry of its own directory, so a copy, a moved project
- * or a clone elsewhere gets nothing. No content of a project can widen its entry: a directory inside the project that a
- * symbolic link leads out of it is refused.
+ * or a clone elsewhere gets nothing. No content of a project can widen its entry: a symbolic link on the way to a
+ * directory is refused, and guests get the directories that were opened here, not their paths.
  */
 import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { ERRNO } from "@waft/engine/internal/wasi/abi";
+import { WasiError } from "@waft/engine/internal/wasi/paths";
 import { fail } from "./base/diagnostic.ts";
 import { type MachinePaths, machinePaths } from "./base/paths.ts";
-import { isWithin } from "./base/system_path.ts";
+import { LinkedRoot, openRoot } from "./base/open_root.ts";
 import { type ProjectWasi, readMachine } from "./packages/machine.ts";
 
 /** The directories and variables of a project's guests. */
 export interface MachineWasi {
-  readonly preopens: readonly { readonly host: string; readonly guest: string }[];
+  readonly preopens: readonly { readonly host: string; readonly guest: string; readonly descriptor?: number }[];
   readonly env: readonly (readonly [string, string])[];
 }
 
@@ -31,26 +33,26 @@ export async function machineWasi(
   if (entry === undefined) return undefined;
   const file = join(paths.config, "config.json");
   return {
-    preopens: Object.entries(entry.dirs).map(([guest, host]) => ({ guest, host: hostDirectory(real, host, file) })),
+    preopens: Object.entries(entry.dirs).map(([guest, host]) => ({
+      guest,
+      host: resolve(real, host),
+      descriptor: openDirectory(real, host, file),
+    })),
     env: Object.entries(entry.env),
   };
 }
 
-/** The directory that an entry names; relative paths begin at the project. */
-function hostDirectory(root: string, host: string, file: string): string {
-  const path = resolve(root, host);
-  if (!isWithin(path, root)) return path;
-  let real: string;
+/** Opens the directory that an entry names; relative paths begin at the project. */
+function openDirectory(root: string, host: string, file: string): number {
   try {
-    real = realpathSync(path);
-  } catch {
-    throw fail("machine.value", `the directory ${path} does not exist`, { file });
+    return openRoot(root, host);
+  } catch (error) {
+    if (error instanceof LinkedRoot) throw fail("machine.value", error.message, { file, help: error.help });
+    if (!(error instanceof WasiError)) throw error;
+    const path = resolve(root, host);
+    const reason = error.errno === ERRNO.noent ? "does not exist" : "cannot be opened as a directory";
+    throw fail("machine.value", `the directory ${path} ${reason}`, { file });
   }
-  if (isWithin(real, root)) return path;
-  throw fail("machine.value", `${path} is a symbolic link out of the project, to ${real}`, {
-    file,
-    help: "name that directory itself if guests may use it",
-  });
 }
 
 /** The names in an entry, for reports: values of variables may be secret. */

@@ -44,8 +44,11 @@ export interface WasiOptions {
   args?: readonly string[];
   /** Environment variables. */
   env?: readonly (readonly [string, string])[];
-  /** Directories of the host and the names under which the guest sees them. */
-  preopens?: readonly { host: string; guest: string }[];
+  /**
+   * Directories of the host and the names under which the guest sees them. With `descriptor`, an open directory of the
+   * process that stays open, the guest gets that directory, and `host` only names it in errors.
+   */
+  preopens?: readonly { host: string; guest: string; descriptor?: number }[];
   /**
    * Descriptors of the process for stdin, stdout and stderr; default 0, 1, 2. With `"none"`, the guest has no standard
    * streams: its descriptors 0, 1 and 2 are never open.
@@ -88,7 +91,7 @@ export class Wasi {
     this.#poll = new PollFunctions(state);
     const { args = [], env = [], preopens = [], stdio = [0, 1, 2] } = options;
     if (stdio !== "none") { for (const fd of stdio) this.#addStream(fd); }
-    for (const preopen of preopens) this.#addPreopen(preopen.host, preopen.guest);
+    for (const { host, guest, descriptor } of preopens) this.#addPreopen(host, guest, descriptor);
     const groups = [
       new ProcessFunctions(state, args, env),
       new ClockFunctions(state),
@@ -159,9 +162,10 @@ export class Wasi {
     this.#state.descriptors.add({ fd, filetype, flags: 0, rights, inheriting: 0, borrowed: true });
   }
 
-  #addPreopen(path: string, guest: string): void {
+  #addPreopen(path: string, guest: string, descriptor: number | undefined): void {
     const { sys, scratch, open } = this.#state;
-    const fd = sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC);
+    const [from, name] = descriptor === undefined ? [-100, path] : [descriptor, "."];
+    const fd = sys("openat", from, scratch.path(name), open.RDONLY | open.DIRECTORY | open.CLOEXEC);
     if (fd < 0) throw new Error(`The directory "${path}" ${WHY_NOT_OPEN[errnoOf(fd)] ?? "cannot be opened"}`);
     this.addDirectory(fd, guest, DIRECTORY_RIGHTS, ALL_RIGHTS);
   }

@@ -217,7 +217,7 @@ function shortNamesOf(name: string): RegExp {
  * Canonicalizes names that a file system may treat as equal: letter case, Unicode composition, zero-width characters,
  * trailing dots and spaces (dropped by FAT), and the stream name after a colon (NTFS).
  */
-function foldName(name: string): string {
+export function foldName(name: string): string {
   const plain = name.replace(/:.*$/s, "").normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
   return plain.toLowerCase().toUpperCase().toLowerCase().replace(/[. ]+$/, "");
 }

@@ -19,6 +19,7 @@ import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { emptyObject, type JsonObject } from "../base/json_read.ts";
 import type { Previous } from "../lockfile/lock_merge.ts";
 import { type Reviewed, type ReviewReason, reviewReasons } from "../lockfile/review.ts";
+import { leadsIntoGit } from "../base/open_root.ts";
 import { walkSchema } from "../base/schema_walk.ts";
 import type { Prepared, PreparedPlugin } from "./prepare.ts";
 
@@ -231,6 +232,12 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
       grant[name!] = Number(value);
     }
     if (kind === "instances") { for (const name of Object.keys(asked)) grant[name] ??= asked[name]; }
+  }
+  if (request.name === "fs.write") {
+    const intoGit = Object.values((grant.roots ?? {}) as { [root: string]: string }).filter(leadsIntoGit);
+    if (intoGit.length > 0) {
+      throw fail("usage.scope", `${flag}: ${intoGit.join(", ")} is Git's: its files name programs that Git runs`);
+    }
   }
   const faults = walkSchema(grant, scopeSchema(kind, "grant")).map((v) => v.message);
   if (faults.length === 0) faults.push(...widerThan(kind, asked, grant).map((f) => f.reason));

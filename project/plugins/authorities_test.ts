@@ -429,6 +429,81 @@ Deno.test("authorities: fs.write on the project itself reaches neither manifest 
   }, { plugin });
 });
 
+Deno.test("authorities: fs.write changes nothing of Git, by the project itself or by a root", () => {
+  const plugin = { grants: { "fs.write": { roots: { "/": "." } } } };
+  withHost("waft:fs@1", { "fs.write": { roots: ["/"] } }, (t) => {
+    const { root } = t.running;
+    mkdirSync(join(root, "repository"));
+    const attempts = {
+      create: () => t.do("write", ...t.put(0, "/.git"), 0n, ...t.put(500, "gitdir: x")),
+      "make-dir": () => t.do("make-dir", ...t.put(0, "/repository/.GIT")),
+      rename: () => t.do("rename", ...t.put(0, "/repository"), ...t.put(100, "/.git")),
+    };
+    for (const [what, attempt] of Object.entries(attempts)) assert.ok([3, -3].includes(attempt() as number), what);
+    assert.deepEqual([readdirSync(root), readdirSync(join(root, "repository"))], [["repository"], []]);
+  }, { plugin });
+  withHost("waft:fs@1", { "fs.write": { roots: ["/"] } }, (t) => {
+    const hook = join(t.running.root, ".git/hooks/pre-commit");
+    const attempts = {
+      write: () => t.do("write", ...t.put(0, "/.git/hooks/pre-commit"), 0n, ...t.put(500, "x")),
+      create: () => t.do("write", ...t.put(0, "/.git/hooks/post-commit"), 0n, ...t.put(500, "x")),
+      truncate: () => t.do("truncate", ...t.put(0, "/.git/hooks/pre-commit"), 0n),
+      "rename it": () => t.do("rename", ...t.put(0, "/.git/hooks"), ...t.put(100, "/hooks")),
+      remove: () => t.do("remove", ...t.put(0, "/.git/hooks/pre-commit")),
+    };
+    for (const [what, attempt] of Object.entries(attempts)) {
+      assert.ok([3, -3].includes(attempt() as number), what);
+      assert.equal(readFileSync(hook, "utf8"), "hook", what);
+      assert.deepEqual(readdirSync(join(t.running.root, ".git/hooks")), ["pre-commit"], what);
+    }
+  }, {
+    plugin,
+    prepare: (root) => {
+      mkdirSync(join(root, ".git/hooks"), { recursive: true });
+      writeFileSync(join(root, ".git/hooks/pre-commit"), "hook");
+    },
+  });
+  const inGit = { grants: { "fs.write": { roots: { "/": "./.git/hooks" } } } };
+  assert.throws(
+    () => withHost("waft:fs@1", { "fs.write": { roots: ["/"] } }, () => {}, { plugin: inGit }),
+    /the directory \.\/\.git\/hooks of its root \/ is Git's/,
+  );
+});
+
+Deno.test({
+  name: "authorities: a symbolic link on the way to a root is refused by its name before the plugin runs",
+  ignore: LACKS_LINKS,
+  fn: () => {
+    for (const authority of ["fs.read", "fs.write"]) {
+      const plugin = { grants: { [authority]: { roots: { "/store": "./kept/data" } } } };
+      const prepare = (link: string, target: string) => (root: string) => {
+        mkdirSync(join(root, "elsewhere/data"), { recursive: true });
+        mkdirSync(join(root, ...link.split("/").slice(0, -1)), { recursive: true });
+        symlinkSync(target, join(root, link));
+      };
+      for (const [link, target] of [["kept", "elsewhere"], ["kept/data", "../elsewhere/data"]] as const) {
+        assert.throws(
+          () =>
+            withHost("waft:fs@1", { [authority]: { roots: ["/store"] } }, () => {}, {
+              plugin,
+              prepare: prepare(link, target),
+            }),
+          new RegExp(`root /store is not the one that was accepted: .*${link} is a symbolic link to ${target}`),
+          link,
+        );
+      }
+      // One that appears later is refused at its first use.
+      withHost("waft:fs@1", { [authority]: { roots: ["/store"] } }, (t) => {
+        prepare("kept", "elsewhere")(t.running.root);
+        const [path, length] = t.put(0, "/store/x");
+        const use = () => authority === "fs.read" ? t.do("stat", path, length, 500) : t.do("make-dir", path, length);
+        assert.throws(use, /kept is a symbolic link to elsewhere/);
+        assert.deepEqual(readdirSync(join(t.running.root, "elsewhere/data")), []);
+      }, { plugin });
+    }
+  },
+});
+
 /** An echo server on a thread of its own, since this one waits; its port. */
 async function withEcho(work: (port: number) => void): Promise<void> {
   const source = `const { createServer } = require("node:net"); const { parentPort } = require("node:worker_threads");

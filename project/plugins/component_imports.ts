@@ -14,12 +14,11 @@ import { datetime } from "../../component/wasi/filesystem.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { escapeHostile, fail } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import { protectedPaths } from "../base/protected_paths.ts";
 import { hostInterface } from "../definitions/wit_interfaces.ts";
-import { openRoot } from "./files.ts";
+import { WasiError } from "@waft/engine/internal/wasi/paths";
+import { openPluginRoot, protectedFromPlugins } from "./files.ts";
 import { grantedClock, wallClock } from "./machine.ts";
 import type { ComponentPlace } from "./component_part.ts";
-import { StatusError } from "./node.ts";
 import { LOG_LEVELS, MAX_LINE } from "./self.ts";
 
 type Grants = { readonly [authority: string]: JsonObject };
@@ -68,13 +67,13 @@ function trapping({ plugin }: ComponentPlace, name: string, functions: object): 
 
 /** WASI with the directories, variables, streams and hosts of the grants. */
 function wasiFor(node: ComponentPlace, grants: Grants): ComponentWasi {
-  const { args, env, stdio, artifact, root } = node.services;
+  const { args, env, stdio } = node.services;
   const names = new Set(listed(grants["guest.env"], "names"));
   const wasi = new ComponentWasi({
     args: "guest.args" in grants ? args : [],
     env: env.filter(([name]) => names.has(name)),
     stdio,
-    protect: protectedPaths({ root, ...(artifact === undefined ? {} : { artifact }) }),
+    protect: protectedFromPlugins(node.services),
     network: {
       connect: listed(grants["net.connect"], "hosts"),
       listen: listed(grants["net.listen"], "hosts"),
@@ -161,9 +160,9 @@ function directoriesOf(grants: Grants): Directory[] {
 function openDirectory(node: ComponentPlace, wasi: ComponentWasi, { guest, host, writes, rights }: Directory): void {
   let fd: number;
   try {
-    fd = openRoot(node.services.root, host, writes);
+    fd = openPluginRoot(node, guest, host, { writes, create: writes });
   } catch (error) {
-    if (!(error instanceof StatusError)) throw error;
+    if (!(error instanceof WasiError)) throw error;
     throw fail("link.root", `${node.plugin.id}: the directory ${host} of its root ${guest} cannot be opened`);
   }
   wasi.preview1.addDirectory(fd, guest, rights);

@@ -3,22 +3,23 @@
  *
  * Input: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory).
  * Output: its functions. A plugin's path begins with a root; the longest granted root that matches is used, and the
- * engine's resolver resolves the rest: no `..`, no absolute link and no race leads out. A root inside the project is
- * resolved beneath the project in the same way, so a symbolic link cannot redirect it to a directory that was never
- * accepted. The project's protected files (protected_paths.ts) are never changed. Only the roots stay open between
- * calls.
+ * engine's resolver resolves the rest: no `..`, no absolute link and no race leads out. A root is exactly the directory
+ * whose path was accepted: no symbolic link is followed on the way to it (open_root.ts), and it is not opened again.
+ * The project's protected files (protected_paths.ts) and the directories of Git are never changed. Only the roots stay
+ * open between calls.
  */
 import { Buffer } from "node:buffer";
-import { mkdirSync } from "node:fs";
-import { relative, resolve, sep } from "node:path";
 import { ERRNO, FILETYPE } from "@waft/engine/internal/wasi/abi";
+import type { ProtectedPaths } from "@waft/engine/wasi";
 import { PathGuard } from "@waft/engine/internal/wasi/path_guard";
 import { checked, type Place, WasiError } from "@waft/engine/internal/wasi/paths";
 import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/internal/wasi/status";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
-import { isWithin } from "../base/system_path.ts";
+import { fail, oneWord } from "../base/diagnostic.ts";
+import { leadsIntoGit, LinkedRoot, openRoot, withoutGit } from "../base/open_root.ts";
+import type { ComponentPlace, PluginServices } from "./component_part.ts";
 import { type HostFunctionGroup, type PluginNode, StatusError } from "./node.ts";
 import { inPieces, pay, system } from "./system.ts";
 
@@ -53,15 +54,26 @@ function withStatus<T>(action: () => T): T {
 class Roots {
   readonly #directories: readonly (readonly [string, string])[];
   readonly #node: PluginNode;
-  readonly #create: boolean;
+  readonly #writes: boolean;
   readonly #open = new Map<string, number>();
 
-  constructor(node: PluginNode, scope: JsonObject | undefined, create: boolean) {
+  constructor(node: PluginNode, scope: JsonObject | undefined, writes: boolean) {
     const roots = (scope?.roots ?? {}) as { readonly [root: string]: string };
     // The longest first: "/store/cache" before "/store" before "/".
     this.#directories = Object.entries(roots).sort(([a], [b]) => b.length - a.length);
     this.#node = node;
-    this.#create = create;
+    this.#writes = writes;
+    for (const [root, directory] of this.#directories) this.#openEarly(root, directory);
+  }
+
+  /** Opens a directory that exists, before the plugin runs: one that cannot be its root is an error at once. */
+  #openEarly(root: string, directory: string): void {
+    try {
+      this.#descriptor(root, directory, false);
+    } catch (error) {
+      // It may exist when it is used, and failures become statuses then.
+      if (!(error instanceof WasiError)) throw error;
+    }
   }
 
   /** Resolves a path of the plugin and runs `action` on the place. */
@@ -70,7 +82,11 @@ class Roots {
       const found = this.#directories.find(([root]) => root === "/" || path === root || path.startsWith(root + "/"));
       if (found === undefined || !path.startsWith("/")) throw new StatusError(STATUS.denied);
       const rest = path.slice(found[0].length).replace(/^\/+/, "");
-      const place = system().resolver.resolve(this.#descriptor(found[1]), rest === "" ? "." : rest, follow);
+      const place = system().resolver.resolve(
+        this.#descriptor(...found, this.#writes),
+        rest === "" ? "." : rest,
+        follow,
+      );
       try {
         return action(place);
       } finally {
@@ -79,10 +95,10 @@ class Roots {
     });
   }
 
-  #descriptor(directory: string): number {
+  #descriptor(root: string, directory: string, create: boolean): number {
     const known = this.#open.get(directory);
     if (known !== undefined) return known;
-    const fd = openRoot(this.#node.services.root, directory, this.#create);
+    const fd = openPluginRoot(this.#node, root, directory, { writes: this.#writes, create });
     this.#open.set(directory, fd);
     this.#node.closers.push(() => system().sys("close", fd));
     return fd;
@@ -90,53 +106,32 @@ class Roots {
 }
 
 /**
- * Opens the host's `directory` of a root, which is relative to the project's directory `root`; creates it if it
- * is missing and `create` is set. Throws StatusError.
+ * Opens the host's `directory` of a plugin's root `name`; creates it if it is missing and `create` is set. Throws
+ * WasiError, and a ProjectError for a directory that no plugin gets.
  */
-export function openRoot(root: string, directory: string, create: boolean): number {
-  const [base, path] = [resolve(root), resolve(root, directory)];
-  return withStatus(() =>
-    isWithin(path, base) ? openBeneath(root, relative(base, path).split(sep), create) : openDirectory(path, create)
-  );
-}
-
-/** Opens a directory of the machine; creates it if it is missing and `create` is set. */
-function openDirectory(path: string, create: boolean): number {
-  if (create) {
-    try {
-      mkdirSync(path, { recursive: true });
-    } catch {
-      // Opening the directory reports the reason.
-    }
+export function openPluginRoot(
+  { plugin, services }: ComponentPlace,
+  name: string,
+  directory: string,
+  { writes, create }: { readonly writes: boolean; readonly create: boolean },
+): number {
+  const subject = `${plugin.id}: the directory ${oneWord(directory)} of its root ${name}`;
+  if (writes && leadsIntoGit(directory)) {
+    throw fail("link.root", `${subject} is Git's: its files name programs that Git runs`, {
+      help: "grant fs.write for another directory, with `waft trust --review`",
+    });
   }
-  const { sys, scratch, open } = system();
-  return checked(sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
-}
-
-/** Opens the directory at the path `parts` beneath the directory `root`; no symbolic link leads out of `root`. */
-function openBeneath(root: string, parts: readonly string[], create: boolean): number {
-  const { sys, scratch, open, resolver } = system();
-  const base = openDirectory(root, false);
-  const path = parts.join("/");
-  if (path === "") return base;
-  const within = <T>(part: string, action: (place: Place) => T): T => {
-    const place = resolver.resolve(base, part, true);
-    try {
-      return action(place);
-    } finally {
-      place.close();
-    }
-  };
   try {
-    for (let count = 1; create && count <= parts.length; count++) {
-      // An existing entry is kept; any other failure surfaces when the directory is opened.
-      within(parts.slice(0, count).join("/"), ({ parent, name }) => sys("mkdirat", parent, scratch.path(name), 0o777));
-    }
-    const flags = open.RDONLY | open.DIRECTORY | open.NOFOLLOW | open.CLOEXEC;
-    return within(path, ({ parent, name }) => checked(sys("openat", parent, scratch.path(name), flags)));
-  } finally {
-    sys("close", base);
+    return openRoot(services.root, directory, create);
+  } catch (error) {
+    if (!(error instanceof LinkedRoot)) throw error;
+    throw fail("link.root", `${subject} is not the one that was accepted: ${error.message}`, { help: error.help });
   }
+}
+
+/** The paths that no plugin changes. */
+export function protectedFromPlugins({ root, artifact }: PluginServices): ProtectedPaths {
+  return withoutGit(protectedPaths({ root, ...(artifact === undefined ? {} : { artifact }) }), root);
 }
 
 /**
@@ -170,7 +165,7 @@ export const fileFunctions: HostFunctionGroup = (node, grants) => {
   const { memory } = node;
   const readable = new Roots(node, grants["fs.read"], false);
   const writable = new Roots(node, grants["fs.write"], true);
-  const guard = new PathGuard(system(), protectedPaths(node.services));
+  const guard = new PathGuard(system(), protectedFromPlugins(node.services));
   const offsetOf = (offset: bigint): bigint => {
     if (offset < 0n) throw new StatusError(STATUS.invalid);
     return offset;

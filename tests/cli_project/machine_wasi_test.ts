@@ -8,6 +8,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -16,6 +17,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Descriptor } from "../../component/wasi/filesystem.ts";
+import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { machinePaths } from "../../project/base/paths.ts";
+import { machineWasi } from "../../project/machine_wasi.ts";
 import { LACKS_LINKS, LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { waft } from "./waft.ts";
 
@@ -104,18 +109,51 @@ Deno.test("a copy, a moved project and a project below another get nothing of it
     assert.deepEqual([moved.code, moved.err], [0, ""]);
   }));
 
+Deno.test({
+  name: "guests get the directory that was checked, whatever its path leads to later",
+  ignore: LACKS_LINKS,
+  fn: () =>
+    onMachine(async ({ home, project }) => {
+      const config = join(home, "config");
+      mkdirSync(config, { mode: 0o755 });
+      writeFileSync(
+        join(config, "config.json"),
+        JSON.stringify({ projects: { [project]: { dirs: { "/d": "data" } } } }),
+      );
+      const { preopens } = (await machineWasi(project, { ...machinePaths(), config }))!;
+      renameSync(join(project, "data"), join(project, "checked"));
+      symlinkSync("../outside", join(project, "data"));
+      for (const name of ["first", "second"]) {
+        const wasi = new ComponentWasi({ preopens });
+        const found = wasi.imports["wasi:filesystem/preopens"] as { getDirectories(): [Descriptor, string][] };
+        found.getDirectories()[0][0].createDirectoryAt(name);
+        wasi.close();
+      }
+      assert.deepEqual(readdirSync(join(project, "checked")).sort(), ["first", "second"]);
+      assert.deepEqual(readdirSync(join(home, "outside")), []);
+    }),
+});
+
 Deno.test("neither a project nor another user can widen an entry", () =>
   onMachine(async ({ home, project, configure, run }) => {
     mkdirSync(join(home, "waft/config"), { recursive: true });
-    for (const host of LACKS_LINKS ? [] : ["data", join(project, "data")]) {
+    const rows: [host: string, link: string, target: string][] = [
+      ["data", "project/data", join(home, "outside")],
+      [join(project, "data"), "project/data", "../outside"],
+      ["data", "project/data", "inner"],
+      ["data/inner", "project/data", "."],
+      ["../shared/data", "shared", "outside"],
+    ];
+    for (const [host, link, target] of LACKS_LINKS ? [] : rows) {
       configure({ [project]: { dirs: { "/data": host } } });
-      rmSync(join(project, "data"), { recursive: true, force: true });
-      symlinkSync(join(home, "outside"), join(project, "data"));
+      rmSync(join(home, link), { recursive: true, force: true });
+      symlinkSync(target, join(home, link));
       const [code, err] = await run(project);
       assert.equal(code, 1);
-      assert.match(err, /data is a symbolic link out of the project, to .*outside/);
-      rmSync(join(project, "data"));
-      mkdirSync(join(project, "data"));
+      assert.ok(err.includes(`${link} is a symbolic link to ${target}`), err);
+      rmSync(join(home, link));
+      mkdirSync(join(project, "data/inner"), { recursive: true });
+      mkdirSync(join(home, "shared/data"), { recursive: true });
       assert.deepEqual(await run(project), [10, ""]);
     }
     const config = join(home, "waft/config/config.json");

@@ -3,7 +3,16 @@
  * core instances together, deadlines and fuel.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeComponent } from "../../component/binary/decode.ts";
@@ -15,6 +24,7 @@ import type { JsonObject } from "../../project/base/json_read.ts";
 import { findAuthority } from "../../project/definitions/authorities.ts";
 import { HOST_INTERFACES } from "../../project/definitions/wit_interfaces.ts";
 import { componentImports } from "../../project/plugins/component_imports.ts";
+import { LACKS_LINKS } from "../support/posix_files.ts";
 import { componentPlugin, INTERFACE, MEMORY } from "./component_plugin.ts";
 import { CONTRACT, withPlugins } from "./plugin_project.ts";
 
@@ -121,6 +131,33 @@ Deno.test("component plugins: without grants no file, stream, variable, clock, r
     assert.equal(all["wasi:cli/terminal-stdout"].getTerminalStdout!(), undefined);
     assert.throws(() => all["wasi:cli/exit"].exit!({ tag: "ok" }), /exit was called/);
   });
+});
+
+Deno.test({
+  name: "component plugins: a symbolic link on the way to a root is refused by its name, and Git is not changed",
+  ignore: LACKS_LINKS,
+  fn: () =>
+    inProject(({ root, api }) => {
+      mkdirSync(join(root, ".git/hooks"), { recursive: true });
+      mkdirSync(join(root, "real"));
+      symlinkSync(".git/hooks", join(root, "data"));
+      symlinkSync("real", join(root, "alias"));
+      const rows: [authority: string, directory: string, fault: RegExp][] = [
+        ["fs.read", "./alias", /root \/d is not the one that was accepted: .*alias is a symbolic link to real/],
+        ["fs.write", "./data", /root \/d is not the one that was accepted: .*data is a symbolic link to \.git\/hooks/],
+        ["fs.write", "./.git/hooks", /directory \.\/\.git\/hooks of its root \/d is Git's/],
+      ];
+      for (const [authority, directory, fault] of rows) {
+        assert.throws(() => api({ [authority]: { roots: { "/d": directory } } }), fault, directory);
+      }
+      const [[all]] = api({ "fs.write": { roots: { "/d": "." } } })["wasi:filesystem/preopens"]
+        .getDirectories!() as [Descriptor, string][];
+      assert.equal(failure(() => open(all, ".git/hooks/pre-commit", { write: true }, true)), "not-permitted");
+      assert.equal(failure(() => all.createDirectoryAt!("real/.git")), "not-permitted");
+      assert.equal(failure(() => all.renameAt!("real", all, ".git")), "not-permitted");
+      assert.equal(failure(() => all.renameAt!(".git", all, "git")), "not-permitted");
+      assert.deepEqual([readdirSync(join(root, ".git/hooks")), readdirSync(join(root, "real"))], [[], []]);
+    }),
 });
 
 Deno.test("component plugins: variables and arguments by their grants, clocks in granted steps", () => {

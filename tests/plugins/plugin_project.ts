@@ -169,6 +169,8 @@ export interface Running {
 /** Options of `withPlugins`. */
 export interface RunChoices extends HostOptions {
   readonly guest?: Partial<Guest>;
+  /** Fills the project folder before the plugins are instantiated. */
+  readonly prepare?: (root: string) => void;
 }
 
 /** Compiles a guest in text form. */
@@ -186,12 +188,14 @@ export function withPlugins(
 ): void {
   const root = mkdtempSync(join(tmpdir(), "waft-plugins-"));
   const logged: string[] = [];
+  const { prepare, guest: more, ...hostOptions } = choices;
   let graph: InstanceGraph | undefined;
   try {
+    prepare?.(root);
     const project = projectOf(plugins, root);
     const log = (plugin: string, level: number, text: string) => void logged.push(`${plugin} ${level} ${text}`);
-    const host = new PluginHost(project, engine, { log, ...choices });
-    graph = host.start({ ...guestModule(guest), args: ["guest.wasm"], ...choices.guest });
+    const host = new PluginHost(project, engine, { log, ...hostOptions });
+    graph = host.start({ ...guestModule(guest), args: ["guest.wasm"], ...more });
     const live = graph;
     work({ graph, root, logged, call: (name, ...args) => live.call({}, name, ...args) });
   } finally {
