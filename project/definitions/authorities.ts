@@ -6,7 +6,7 @@
  * permitted grants, and when one scope is within another. Only the rows of this table can be linked: `env` and every
  * other namespace are refused.
  */
-import type { Schema } from "../base/schema_walk.ts";
+import { describePattern, type Schema } from "../base/schema_walk.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
 import { emptyObject, isObject } from "../base/json_read.ts";
 import { oneWord, stepInto } from "../base/diagnostic.ts";
@@ -175,13 +175,23 @@ export function listKeyOf(kind: ScopeKind): string | undefined {
 }
 
 const NAME = "^[!-~]{1,200}$";
+
+/**
+ * `name:port`, `1.2.3.4:port` or `[IPv6]:port`. The last label of a name is no number: resolvers read such a name as an
+ * address (`127.1`, `0x7f000001`).
+ */
+const HOST_PORT =
+  "^(?:(?:[0-9]{1,3}\\.){3}[0-9]{1,3}|(?:[A-Za-z0-9-]+\\.)*(?!0[xX][0-9A-Fa-f]*\\.?:)(?=[0-9-]*[A-Za-z])" +
+  "[A-Za-z0-9-]+\\.?|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$";
+describePattern(HOST_PORT, "is not a host with a port, such as api.example:443, 192.0.2.1:443 or [2001:db8::1]:443");
+
 const LISTS: { readonly [kind in ScopeKind]?: Schema } = {
   namespaces: { type: "string", maxLength: 200, pattern: NAME },
   exports: { type: "string", minLength: 1, maxLength: 200 },
   names: { type: "string", maxLength: 200, pattern: "^[A-Za-z_][A-Za-z0-9_]*$" },
   streams: { type: "string", enum: ["stdin", "stdout", "stderr"] },
   roots: { type: "string", maxLength: 200, pattern: "^/(?:[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)?$" },
-  hosts: { type: "string", maxLength: 270, pattern: "^(?:[A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$" },
+  hosts: { type: "string", maxLength: 270, pattern: HOST_PORT },
 };
 
 /** The schema of a scope: as requested in a definition, or as granted (roots are then bound to host directories). */

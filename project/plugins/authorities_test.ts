@@ -15,7 +15,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { lookup } from "node:dns/promises";
 import { createServer as freePortServer } from "node:net";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import {
@@ -504,6 +506,9 @@ Deno.test({
   },
 });
 
+/** Whether the system's resolver reads numbers in the forms of inet_aton. */
+const SYSTEM_READS_HEX = await lookup("0x7f.1").then(({ address }) => address === "127.0.0.1", () => false);
+
 /** An echo server on a thread of its own, since this one waits; its port. */
 async function withEcho(work: (port: number) => void): Promise<void> {
   const source = `const { createServer } = require("node:net"); const { parentPort } = require("node:worker_threads");
@@ -538,6 +543,29 @@ Deno.test("authorities: net.connect reaches the granted host and port only", asy
       assert.equal(t.do("close", socket), 4);
       assert.equal(t.do("receive", socket, 0, 1), -4);
     });
+  });
+});
+
+Deno.test("authorities: net.connect checks the address that a name leads to, and connects to that one", async () => {
+  await withEcho((port) => {
+    const connect = (hosts: string[], host: string) => {
+      let result = NaN;
+      withHost("waft:net@1", { "net.connect": { hosts: hosts.map((name) => `${name}:${port}`) } }, (t) => {
+        result = t.do("connect", ...t.put(0, host), port) as number;
+      });
+      return result;
+    };
+    // Names that the system's resolver turns into addresses of this machine, where it knows them.
+    for (const name of ["0x7f.1", "0x7f000001", "ip6-localhost", hostname()]) {
+      assert.ok([-3, -7].includes(connect([name], name)), name);
+    }
+    assert.equal(connect(["0x7f.1", "127.0.0.1"], "0x7f.1"), SYSTEM_READS_HEX ? 0 : -7, "the grants name the address");
+    assert.equal(connect(["localhost"], "LOCALHOST."), 0);
+    assert.equal(connect(["127.0.0.1"], "127.0.0.1"), 0);
+    assert.equal(connect(["[::ffff:127.0.0.1]"], "127.0.0.1"), 0, "another spelling of the address");
+    for (const scope of ["2130706433", "127.1", "*", "a b"]) {
+      assert.equal(connect([scope], scope), -3, scope);
+    }
   });
 });
 

@@ -5,9 +5,11 @@
  * A blocking requester reads two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the
  * thread loads little.
  */
+import type { NetworkOptions } from "../../component/wasi/network_grants.ts";
 
-/** Memory that both threads see. */
+/** Memory that both threads see, and the scopes of the plugin's grants. */
 export interface SocketShare {
+  readonly grants: Required<NetworkOptions>;
   readonly reply: SharedArrayBuffer;
   readonly data: SharedArrayBuffer;
   /** Timeout of an operation, in milliseconds. */
@@ -27,4 +29,4 @@ export interface SocketRequest {
 }
 
 /** Statuses that the thread returns. */
-export const STATUS_OF = { missing: 4, failed: 7, closed: 8 } as const;
+export const STATUS_OF = { denied: 3, missing: 4, failed: 7, closed: 8 } as const;

@@ -3,16 +3,29 @@
  * once.
  *
  * Input: one request at a time by message; the requesting thread blocks at the reply cell, or waits for a message.
- * Output: a handle, a count or a negated status there, bytes in the shared buffer. Requests arrive already authorized:
- * this file makes no access decision. A socket stops reading when enough received data is pending, so a sender cannot
- * fill memory. Started by sockets.ts.
+ * Output: a handle, a count or a negated status there, bytes in the shared buffer. Whether a connection may be made is
+ * a decision of NetworkGrants, as for components: they read the scopes and resolve the name, and the address that they
+ * return is the one connected to. A socket stops reading when enough received data is pending, so a sender cannot fill
+ * memory. Started by sockets.ts.
  */
-import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { createConnection, createServer, isIP, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
+import { ComponentError } from "../../component/abi/traps.ts";
+import { NetworkGrants } from "../../component/wasi/network_grants.ts";
 import { type SocketRequest, type SocketShare, STATUS_OF } from "./socket_wire.ts";
 
-const { reply, data, timeout } = workerData as SocketShare;
+const { reply, data, timeout, grants: scopes } = workerData as SocketShare;
+const grants = grantsOf(scopes);
+
+/** No grants if a scope names no host. */
+function grantsOf(scopes: SocketShare["grants"]): NetworkGrants {
+  try {
+    return new NetworkGrants(scopes);
+  } catch {
+    return new NetworkGrants();
+  }
+}
 const cells = new Int32Array(reply);
 const bytes = new Uint8Array(data);
 
@@ -54,10 +67,11 @@ function keep(connection: Connection): number {
   return handle;
 }
 
-/** The first of `events` that happens, or "timeout". Emitters are left as they were. */
+/** The first of `events` that happens, or "timeout" after `most` ms. Emitters are left as they were. */
 function firstOf(
   emitter: { on(e: string, f: () => void): unknown; off(e: string, f: () => void): unknown },
   events: readonly string[],
+  most: number = timeout,
 ): Promise<string> {
   return new Promise((resolve) => {
     const done = (name: string) => (): void => {
@@ -66,24 +80,39 @@ function firstOf(
       resolve(name);
     };
     const handlers = events.map((event) => ({ event, handler: done(event) }));
-    const timer = setTimeout(done("timeout"), timeout);
+    const timer = setTimeout(done("timeout"), most);
     for (const { event, handler } of handlers) emitter.on(event, handler);
   });
 }
 
-async function connect(request: SocketRequest): Promise<number> {
-  const { host, port, tls } = request;
-  const socket = tls === true
-    ? connectTls({ host, port, servername: /^[\d.]+$|:/.test(host) ? "" : host })
-    : createConnection({ host, port });
-  socket.on("error", () => {});
-  const event = await firstOf(socket, [tls === true ? "secureConnect" : "connect", "error", "close"]);
-  if (event === "connect" || event === "secureConnect") return keep(connectionOf(socket));
-  socket.destroy();
+/** Errors of granted names, which the resolver does not know. */
+const UNKNOWN_NAME: ReadonlySet<string> = new Set(["name-unresolvable", "temporary-resolver-failure"]);
+
+/** Connects to the first address of a granted host that answers. The addresses share the time of the operation. */
+async function connect({ host, port, tls }: SocketRequest): Promise<number> {
+  let addresses: string[];
+  try {
+    addresses = await grants.resolve(host, port);
+  } catch (error) {
+    const isUnknown = error instanceof ComponentError && UNKNOWN_NAME.has(String(error.payload));
+    return isUnknown ? -STATUS_OF.failed : -STATUS_OF.denied;
+  }
+  // Certificates are compared with the name, or with the address if there is no name.
+  const servername = isIP(host) === 0 ? host : "";
+  for (const address of addresses) {
+    const to = { host: address, port };
+    const socket = tls === true ? connectTls({ ...to, servername }) : createConnection(to);
+    socket.on("error", () => {});
+    const events = [tls === true ? "secureConnect" : "connect", "error", "close"];
+    const event = await firstOf(socket, events, timeout / addresses.length);
+    if (event === events[0]) return keep(connectionOf(socket));
+    socket.destroy();
+  }
   return -STATUS_OF.failed;
 }
 
 async function listen({ host, port }: SocketRequest): Promise<number> {
+  if (!grants.mayListen(host, port)) return -STATUS_OF.denied;
   const waiting: Connection[] = [];
   const server = createServer((socket) => void waiting.push(connectionOf(socket)));
   server.maxConnections = 64;

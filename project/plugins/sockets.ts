@@ -1,11 +1,10 @@
 /**
  * `waft:net@1`: TCP and TLS connections to granted hosts, and listeners on granted addresses.
  *
- * Input: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Output: its functions,
- * which return promises in asynchronous calls and block in others, until the deadline of the call: a separate thread
- * holds the sockets (socket_worker.ts), and ends with a wait that the deadline has cut. Handles belong to one plugin of
- * one graph; every wait is bounded. The system's resolver maps a granted name to an address; as with any list of host
- * names, the address itself is not checked.
+ * Input: a plugin and its grants (`name:port`, read as those of components). Output: its functions, which return
+ * promises in asynchronous calls and block in others, until the deadline of the call: a separate thread holds the
+ * sockets (socket_worker.ts), and ends with a wait that the deadline has cut. Handles belong to one plugin of one
+ * graph; every wait is bounded. The thread decides what is granted.
  */
 import { Worker } from "node:worker_threads";
 import { callDeadline, callIsOver, interruptedCall } from "@waft/engine/internal/runtime/host_limits";
@@ -33,8 +32,9 @@ class SocketThread {
   /** Receives the reply to a pending request whose requester has not blocked. */
   #answer: ((result: number) => void) | undefined;
 
-  constructor() {
+  constructor(grants: SocketShare["grants"]) {
     const share: SocketShare = {
+      grants,
       reply: new SharedArrayBuffer(8),
       data: new SharedArrayBuffer(MAX_TRANSFER),
       timeout: TIMEOUT,
@@ -96,24 +96,21 @@ function checked(result: number): number {
 
 /** Functions of `waft:net@1`. */
 export const socketFunctions: HostFunctionGroup = (node, grants) => {
-  const hosts = (name: string): Set<string> =>
-    new Set(((grants[name]?.hosts as string[] | undefined) ?? []).map((host) => host.toLowerCase()));
-  const connectable = hosts("net.connect");
-  const listenable = hosts("net.listen");
+  const hosts = (name: string): string[] => (grants[name]?.hosts as string[] | undefined) ?? [];
+  const scopes = { connect: hosts("net.connect"), listen: hosts("net.listen") };
   let thread: SocketThread | undefined;
   /** Handles of the plugin: small numbers, each mapped to a handle of the thread. */
   const handles: (number | undefined)[] = [];
   node.closers.push(() => thread?.end());
 
   const open = (): SocketThread => {
-    if (thread === undefined) thread = new SocketThread();
+    if (thread === undefined) thread = new SocketThread(scopes);
     return thread;
   };
-  const target = (allowed: ReadonlySet<string>, at: number, length: number, port: number) => {
-    const host = node.memory.text(at, length, 260).toLowerCase();
-    if (!allowed.has(`${host}:${port >>> 0}`)) throw new StatusError(STATUS.denied);
-    return { host: host.replace(/^\[(.*)\]$/, "$1"), port: port >>> 0 };
-  };
+  const target = (at: number, length: number, port: number) => ({
+    host: node.memory.text(at, length, 260).replace(/^\[(.*)\]$/, "$1"),
+    port: port >>> 0,
+  });
   const ask = (operation: SocketRequest["operation"], more: Partial<SocketRequest>) =>
     open().ask(operation, node.services.mayWait, more);
   const admit = (make: () => number | Promise<number>): number | Promise<number> => {
@@ -132,15 +129,15 @@ export const socketFunctions: HostFunctionGroup = (node, grants) => {
   };
   return {
     connect: (host: number, length: number, port: number) => {
-      const to = target(connectable, host, length, port);
+      const to = target(host, length, port);
       return admit(() => ask("connect", to));
     },
     "connect-tls": (host: number, length: number, port: number) => {
-      const to = target(connectable, host, length, port);
+      const to = target(host, length, port);
       return admit(() => ask("connect", { ...to, tls: true }));
     },
     listen: (host: number, length: number, port: number) => {
-      const to = target(listenable, host, length, port);
+      const to = target(host, length, port);
       return admit(() => ask("listen", to));
     },
     accept: (handle: number) => {
