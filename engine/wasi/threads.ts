@@ -11,6 +11,8 @@
  * The guest's process ends when its first thread returns, when any thread calls proc_exit, and when any thread traps.
  * Workers are then terminated; one that is running compiled code ends at its next host call or wait.
  */
+import { availableParallelism } from "node:os";
+import { clearTimeout, setTimeout } from "node:timers";
 import { Worker } from "node:worker_threads";
 import { wholeNumber } from "../base/arguments.ts";
 import type { Context, Module } from "../engine.ts";
@@ -19,6 +21,7 @@ import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { SharedMemoryToken } from "../runtime/memory/shared_pages.ts";
 import type { SharedModuleToken } from "../artifact/shared_module.ts";
 import { Wasi, type WasiOptions } from "./mod.ts";
+import { StartQueue } from "./start_queue.ts";
 
 /**
  * Words of the block shared by all threads: the last thread id assigned, the number of live threads, and 1 when the
@@ -65,6 +68,11 @@ export const SPAWN = { module: "wasi", name: "thread-spawn" } as const;
 
 /** Default maximum of live threads. */
 const MAX_THREADS = 64;
+/**
+ * Threads whose Workers load their modules at once. Further ones wait: more would not start sooner, and the end of the
+ * program has to wait for those that are starting.
+ */
+const MAX_STARTING = Math.max(2, availableParallelism());
 /** Milliseconds between two tries of a call that would block. */
 const RETRY_MS = 1;
 
@@ -103,6 +111,13 @@ export async function runThreads(module: Module, options: ThreadsOptions = {}, c
   }
 }
 
+/** The greatest delay of a timer. */
+const MAX_TIMER_MS = 0x7fff_ffff;
+
+function interrupted(): TrapError {
+  return new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED]);
+}
+
 class GuestProcess {
   readonly #wasi: Wasi;
   readonly #start: Omit<ThreadStart, "reply" | "thread">;
@@ -110,7 +125,8 @@ class GuestProcess {
   readonly #workers = new Set<Worker>();
   /** The workers that have not reported that they are ready. */
   readonly #starting = new Set<Worker>();
-  #allStarted: () => void = () => {};
+  readonly #starts = new StartQueue<ThreadStart["thread"]>(MAX_STARTING, (thread) => this.#startWorker(thread));
+  readonly #until: number | undefined;
   #ended = false;
   #end: (outcome: number | Error) => void = () => {};
 
@@ -132,13 +148,14 @@ class GuestProcess {
       : deadline instanceof Date
       ? deadline.getTime()
       : Date.now() + deadline;
+    this.#until = until;
     // Calls are made here, but their deadline is the program's.
     const end = until === undefined ? Infinity : monotonic(until);
     this.#wasi = new Wasi({ ...own, ...strings }, {
       deadline: () => end,
       isOver: () => performance.now() >= end,
       isBounded: () => end !== Infinity,
-      interrupted: () => new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED]),
+      interrupted,
       charge: () => {},
     });
     this.#wasi.attachMemory(memory);
@@ -155,12 +172,29 @@ class GuestProcess {
   }
 
   async run(): Promise<number> {
+    let stopTimer = () => {};
     const outcome = await new Promise<number | Error>((resolve) => {
       this.#end = resolve;
-      this.#startThread(undefined);
+      stopTimer = this.#endAtDeadline();
+      this.#starts.add(undefined);
     });
+    stopTimer();
     if (outcome instanceof Error) throw outcome;
     return outcome;
+  }
+
+  /** Ends the program at its deadline, also while no thread of it runs. Returns a function that cancels that. */
+  #endAtDeadline(): () => void {
+    const until = this.#until;
+    if (until === undefined) return () => {};
+    let timer: ReturnType<typeof setTimeout>;
+    const start = () => {
+      const left = until - Date.now();
+      if (left <= 0) return this.#end(interrupted());
+      timer = setTimeout(start, Math.min(left, MAX_TIMER_MS));
+    };
+    start();
+    return () => clearTimeout(timer);
   }
 
   /**
@@ -170,14 +204,14 @@ class GuestProcess {
   async close(): Promise<void> {
     this.#ended = true;
     Atomics.store(new Int32Array(this.#start.shared), SHARED.ENDED, 1);
-    if (this.#starting.size > 0) await new Promise<void>((resolve) => this.#allStarted = resolve);
+    await this.#starts.close();
     for (const worker of this.#workers) worker.terminate();
     this.#workers.clear();
     this.#module.unshare();
     this.#wasi.close();
   }
 
-  #startThread(thread: ThreadStart["thread"]): void {
+  #startWorker(thread: ThreadStart["thread"]): void {
     const reply = new SharedArrayBuffer(REPLY.WORDS * 4);
     const workerData: ThreadStart = { ...this.#start, reply, ...(thread === undefined ? {} : { thread }) };
     const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
@@ -186,6 +220,7 @@ class GuestProcess {
       worker = new Worker(new URL(`./thread_worker.${suffix}`, import.meta.url), { workerData });
     } catch (error) {
       this.#end(error as Error);
+      this.#starts.ended();
       return;
     }
     this.#workers.add(worker);
@@ -202,7 +237,7 @@ class GuestProcess {
   }
 
   #started(worker: Worker): void {
-    if (this.#starting.delete(worker) && this.#starting.size === 0) this.#allStarted();
+    if (this.#starting.delete(worker)) this.#starts.ended();
   }
 
   #serve(worker: Worker, message: ThreadMessage, reply: Int32Array, first: boolean): void {
@@ -211,7 +246,7 @@ class GuestProcess {
         this.#call(message.name, message.args, reply);
         return;
       case "spawn":
-        this.#startThread({ id: message.id, argument: message.argument });
+        this.#starts.add({ id: message.id, argument: message.argument });
         return;
       case "exit":
         this.#end(message.status);

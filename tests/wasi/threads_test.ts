@@ -53,6 +53,13 @@ Deno.test("a program may end while its threads are still starting", async () => 
   equal(await runThreads(many), 0);
 });
 
+Deno.test("a deadline ends a program whose threads all wait, and that still starts threads", async () => {
+  const many = program(`(loop $more ${SPAWN} (br $more))`, "(call $sleep)", true);
+  await rejects(runThreads(many, {}, { deadline: 200 }), { message: "interrupted" });
+  const waiting = program(`${SPAWN.repeat(40)} (call $sleep)`, "(call $sleep)");
+  await rejects(runThreads(waiting, {}, { deadline: 200 }), { message: "interrupted" });
+});
+
 Deno.test("proc_exit in any thread ends the program with its status", async () => {
   equal(
     await runThreads(program(`${SPAWN} (call $sleep)`, "(call $exit (i32.add (local.get $argument) (i32.const 2)))")),
