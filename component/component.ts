@@ -15,6 +15,7 @@ import {
 import { Store } from "./async/component_instance.ts";
 import { CallLimits } from "./async/call_limits.ts";
 import { HOST_FUNCTIONS } from "./async/core_function.ts";
+import { hostBytesFor } from "./async/host_quota.ts";
 import { runReady } from "./async/task.ts";
 import { damaged, joinArtifact, splitArtifact } from "./artifact.ts";
 import { decodeComponent } from "./binary/decode.ts";
@@ -186,7 +187,8 @@ class CompiledComponent implements Component {
   ): ComponentInstance<Exports> {
     const { usesAsync, needsTasks } = this.#features;
     const { resettable = false, ...coreContext } = context;
-    const store = new Store(usesAsync, needsTasks, runReady);
+    const { maxMemoryPages = this.#engine.limits.maxMemoryPages } = coreContext.limits ?? {};
+    const store = new Store(usesAsync, needsTasks, runReady, hostBytesFor(maxMemoryPages));
     const host = new HostImports(imports, store, this.#checkedShapes);
     const environment: Environment = {
       store,

@@ -57,8 +57,12 @@ class GuestBuffer implements Buffer {
 
 const COPY_STATE = { IDLE: 1, COPYING: 2, CANCELLING: 3, DONE: 4 } as const;
 
+/** The bytes of the host that an end counts: those of its channel, and of the objects of a source in JavaScript. */
+const END_BYTES = 512;
+
 /** One end of a channel in the table of an instance. */
 class ChannelEnd extends Waitable {
+  readonly hostBytes: number = END_BYTES;
   readonly channel: Channel;
   readonly readable: boolean;
   state: number = COPY_STATE.IDLE;

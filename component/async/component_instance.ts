@@ -7,8 +7,9 @@ import { host, type Instance, type Memory, TrapError } from "@waft/engine";
 import { trap } from "../abi/traps.ts";
 import type { CallLimits } from "./call_limits.ts";
 import { type Entry, ResourceHandle, type RuntimeResource, type Subtask, Waitable } from "./entries.ts";
+import { HostQuota } from "./host_quota.ts";
 import type { Task, Thread } from "./task.ts";
-import { type Entries, Table } from "./table.ts";
+import { Table } from "./table.ts";
 import { Turns } from "./turns.ts";
 
 /** Tasks that run in one turn of the event loop. */
@@ -46,8 +47,8 @@ export class Store {
   lending: Subtask | undefined = undefined;
   /** The handles of each call of the host whose arguments are being lowered, innermost call last. */
   readonly passing: Passed[][] = [];
-  /** The entries of the tables of all instances. */
-  readonly entries: Entries = { count: 0 };
+  /** The memory of the host that all instances may hold together. */
+  quota: HostQuota;
   /** Calls of asynchronous functions of the host that have not ended. */
   hostCalls = 0;
   /** The limits of the call that the host is starting, or whose result it is passing to the component. */
@@ -85,8 +86,14 @@ export class Store {
   #pumpDue = false;
   #nextTurn: ReturnType<typeof setTimeout> | undefined;
 
-  /** `run` runs a ready task; it returns false if there is none. */
-  constructor(usesAsync: boolean, needsTasks: boolean, run: (store: Store) => boolean) {
+  /** `run` runs a ready task; it returns false if there is none. `hostBytes` is the limit of the quota. */
+  constructor(
+    usesAsync: boolean,
+    needsTasks: boolean,
+    run: (store: Store) => boolean,
+    hostBytes: number = Infinity,
+  ) {
+    this.quota = new HostQuota(hostBytes);
     this.usesAsync = usesAsync;
     this.needsTasks = needsTasks;
     this.#run = run;
@@ -292,7 +299,12 @@ export class Store {
     this.switchTo = undefined;
     this.flags.fill(1, 0, this.#flagsUsed);
     const owned = this.instances.flatMap((instance) => instance.forget());
-    destroyAll(owned);
+    try {
+      destroyAll(owned);
+    } finally {
+      // Objects that calls which have trapped left behind belong to the state that has ended.
+      this.quota = this.quota.fresh();
+    }
   }
 
   #moveFlags(to: ArrayBuffer): void {
@@ -348,8 +360,8 @@ export class ComponentInstance {
     this.store = store;
     this.parent = parent;
     this.depth = parent === undefined ? 1 : parent.depth + 1;
-    this.handles = new Table(store.entries);
-    this.threads = new Table(store.entries);
+    this.handles = new Table(store);
+    this.threads = new Table(store);
     this.flags = store.addFlags();
     store.instances.push(this);
   }

@@ -42,6 +42,8 @@ export class ResourceHandle {
 }
 
 export class ErrorContext {
+  /** The bytes of the host that it counts; messages are short. */
+  readonly hostBytes: number = 2048;
   readonly message: unknown;
 
   constructor(message: unknown) {
@@ -141,6 +143,8 @@ export const SUBTASK = {
 
 /** A call of an import in progress, seen from the caller. */
 export class Subtask extends Waitable {
+  /** The bytes of the host that it counts, with the callee's task. */
+  readonly hostBytes: number = 1024;
   state: number = SUBTASK.STARTING;
   onCancel: ((caller: ComponentInstance) => void) | undefined;
   lenders: ResourceHandle[] | undefined = [];

@@ -3,23 +3,36 @@
  * ABI, Table State). Invariant: index 0 is never used; freed indices are reused, last freed first.
  */
 import { trap } from "../abi/traps.ts";
+import type { HostQuota } from "./host_quota.ts";
 
-/** Entries of all tables of a store. The specification allows more per table, which would exhaust the host's memory. */
+/** Entries of one table. The specification allows more, which would exhaust the host's memory. */
 const MAX_ENTRIES = 2 ** 20;
 
-/** The entries of all tables of a store. */
-export interface Entries {
-  count: number;
+/** The bytes of the host that an entry counts. */
+const ENTRY_BYTES = 64;
+
+/** The current quota of a store. */
+interface QuotaHolder {
+  readonly quota: HostQuota;
+}
+
+/** An entry that counts another number of bytes than usual. */
+interface Sized {
+  readonly hostBytes?: number;
+}
+
+function bytesOf(entry: object): number {
+  return (entry as Sized).hostBytes ?? ENTRY_BYTES;
 }
 
 export class Table<T extends object> {
   readonly #entries: (T | undefined)[] = [undefined];
   readonly #free: number[] = [];
-  readonly #all: Entries;
+  readonly #store: QuotaHolder;
 
-  /** `all` counts the entries of this table among those of the store. */
-  constructor(all: Entries) {
-    this.#all = all;
+  /** The entries count against the quota of `store`. */
+  constructor(store: QuotaHolder) {
+    this.#store = store;
   }
 
   /** The entry at `index`; traps if there is none. */
@@ -30,8 +43,8 @@ export class Table<T extends object> {
   }
 
   add(entry: T): number {
-    if (this.#all.count >= MAX_ENTRIES) trap("too many handles");
-    this.#all.count++;
+    if (this.#entries.length - this.#free.length > MAX_ENTRIES) trap("too many handles");
+    this.#store.quota.take(bytesOf(entry));
     const free = this.#free.pop();
     if (free !== undefined) {
       this.#entries[free] = entry;
@@ -45,7 +58,7 @@ export class Table<T extends object> {
   /** Removes and returns the entry at `index`; traps if there is none. */
   remove(index: number): T {
     const entry = this.get(index);
-    this.#all.count--;
+    this.#store.quota.release(bytesOf(entry));
     this.#entries[index] = undefined;
     this.#free.push(index);
     return entry;
@@ -57,7 +70,7 @@ export class Table<T extends object> {
 
   /** Removes all entries. */
   clear(): void {
-    this.#all.count -= this.#entries.length - 1 - this.#free.length;
+    for (const entry of this) this.#store.quota.release(bytesOf(entry));
     this.#entries.length = 1;
     this.#free.length = 0;
   }

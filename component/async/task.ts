@@ -34,6 +34,8 @@ interface TaskOptions {
 
 /** One thread of execution of a task. Core code that it runs, and its frames while it is blocked, belong to it. */
 export class Thread {
+  /** The bytes of the host that it counts, with its task and its waits. */
+  readonly hostBytes: number = 512;
   readonly task: Task;
   /** The values of context.get and context.set. */
   readonly storage: CoreValue[] = [0, 0];

@@ -5,7 +5,15 @@
  */
 import type { IncomingMessage } from "node:http";
 import { ComponentError } from "../abi/traps.ts";
-import { BUFFER_BYTES, type ByteSink, ByteSource, EventInputStream, EventOutputStream } from "../wasi/event_streams.ts";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
+import {
+  BUFFER_BYTES,
+  type ByteSink,
+  bytesOfPart,
+  ByteSource,
+  EventInputStream,
+  EventOutputStream,
+} from "../wasi/event_streams.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
 import { Condition, Signal } from "../wasi/readiness.ts";
 import { IoError, Pollable } from "../wasi/streams.ts";
@@ -60,16 +68,19 @@ export class BodySink implements ByteSink {
   readonly #kind: MessageKind;
   readonly #length: number | undefined;
   readonly #change = new Signal();
+  readonly #share: HostShare;
+  readonly [SHARES]: readonly HostShare[];
   readonly #early: { bytes: Uint8Array; taken: () => void }[] = [];
   #target: MessageTarget | undefined;
   #trailers: readonly string[] | undefined;
   #written = 0;
-  #pending = 0;
   #aborted = false;
   failure: "closed" | IoError | undefined;
 
-  /** `length` is that of the `content-length` field. */
-  constructor(kind: MessageKind, length: number | undefined) {
+  /** `length` is that of the `content-length` field; `share` counts the bytes that wait for the receiver. */
+  constructor(kind: MessageKind, length: number | undefined, share: HostShare = new HostShare()) {
+    this.#share = share;
+    this[SHARES] = [share];
     this.#kind = kind;
     this.#length = length;
   }
@@ -79,11 +90,11 @@ export class BodySink implements ByteSink {
   }
 
   get room(): number {
-    return Math.max(0, BUFFER_BYTES - this.#pending);
+    return Math.max(0, BUFFER_BYTES - this.#share.bytes);
   }
 
   get isIdle(): boolean {
-    return this.#pending === 0 || this.#target === undefined;
+    return this.#share.bytes === 0 || this.#target === undefined;
   }
 
   /** True if the body has ended without any bytes. */
@@ -107,9 +118,10 @@ export class BodySink implements ByteSink {
       this.abort();
       throw new ComponentError({ tag: "last-operation-failed", val: this.failure });
     }
-    this.#pending += bytes.length;
+    const counted = bytesOfPart(bytes);
+    this.#share.add(counted);
     const taken = () => {
-      this.#pending -= bytes.length;
+      this.#share.add(-counted);
       this.#change.notify();
     };
     if (this.#target === undefined) this.#early.push({ bytes, taken });
@@ -136,6 +148,7 @@ export class BodySink implements ByteSink {
   abort(): void {
     if (this.#aborted || this.#trailers !== undefined) return;
     this.#aborted = true;
+    this.discard();
     this.fail("closed");
     this.#target?.abort();
   }
@@ -145,10 +158,17 @@ export class BodySink implements ByteSink {
     this.failure ??= failure;
     this.#change.notify();
   }
+
+  /** The message has been dropped, or was refused: its bytes have no receiver. */
+  discard(): void {
+    if (this.#target !== undefined) return;
+    for (const { taken } of this.#early.splice(0)) taken();
+    this.fail("closed");
+  }
 }
 
 /** wasi:http/types outgoing-body. */
-export class OutgoingBody {
+export class OutgoingBody implements Holding {
   readonly #preview1: Preview1;
   readonly #sink: BodySink;
   #hasStream = false;
@@ -156,6 +176,10 @@ export class OutgoingBody {
   constructor(preview1: Preview1, sink: BodySink) {
     this.#preview1 = preview1;
     this.#sink = sink;
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#sink[SHARES];
   }
 
   write(): EventOutputStream {
@@ -173,6 +197,14 @@ export class OutgoingBody {
   }
 }
 
+/** The bytes of the host that a message counts that arrives: its head, and what has arrived of its body. */
+const MESSAGE_BYTES = 1 << 15;
+
+/** The share of a message that arrives, which all objects of it hold. */
+export function messageShare(): HostShare {
+  return new HostShare(MESSAGE_BYTES);
+}
+
 /** An incoming message and the part of it that has been read. */
 class Arrival {
   readonly message: IncomingMessage;
@@ -180,11 +212,11 @@ class Arrival {
   readonly preview1: Preview1;
   readonly #kind: MessageKind;
 
-  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
+  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind, share: HostShare) {
     this.preview1 = preview1;
     this.message = message;
     this.#kind = kind;
-    this.source = new ByteSource(message, () => new HttpIoError(INCOMPLETE[kind]));
+    this.source = new ByteSource(message, () => new HttpIoError(INCOMPLETE[kind]), share);
   }
 
   /** Ends the connection of a response that is no longer read; that of a request still carries the answer. */
@@ -194,12 +226,16 @@ class Arrival {
 }
 
 /** wasi:http/types incoming-body. */
-export class IncomingBody {
+export class IncomingBody implements Holding {
   readonly #arrival: Arrival;
   #hasStream = false;
 
-  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
-    this.#arrival = new Arrival(preview1, message, kind);
+  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind, share: HostShare) {
+    this.#arrival = new Arrival(preview1, message, kind, share);
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#arrival.source[SHARES];
   }
 
   stream(): EventInputStream {
@@ -218,7 +254,7 @@ export class IncomingBody {
 }
 
 /** wasi:http/types future-trailers. Reads the rest of the body, which has no other reader left. */
-export class FutureTrailers {
+export class FutureTrailers implements Holding {
   readonly #arrival: Arrival;
   readonly #ended: Condition;
   #taken = false;
@@ -236,6 +272,10 @@ export class FutureTrailers {
     };
     const stop = source.readiness.watch(skip);
     skip();
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#arrival.source[SHARES];
   }
 
   subscribe(): Pollable {

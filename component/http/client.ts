@@ -8,12 +8,13 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
 import { ComponentError } from "../abi/traps.ts";
+import { type Holding, type HostShare, SHARES } from "../async/host_quota.ts";
 import { type NetworkGrants, parseHostPort } from "../wasi/network_grants.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
 import { Condition } from "../wasi/readiness.ts";
 import type { SocketQuota } from "../wasi/socket_address.ts";
 import { Pollable } from "../wasi/streams.ts";
-import { type BodySink, type HttpError, HttpIoError, type MessageTarget } from "./body.ts";
+import { type BodySink, type HttpError, HttpIoError, messageShare, type MessageTarget } from "./body.ts";
 import { IncomingResponse, methodName, type OutgoingRequest, type RequestOptions } from "./messages.ts";
 
 /** Timeouts without request-options, in milliseconds; wasmtime has the same. */
@@ -156,7 +157,9 @@ export interface RequestNetwork {
 type Result = { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpError };
 
 /** wasi:http/types future-incoming-response. */
-export class FutureIncomingResponse {
+export class FutureIncomingResponse implements Holding {
+  /** The response, until it is taken. */
+  readonly [SHARES]: readonly HostShare[] = [messageShare()];
   readonly #preview1: Preview1;
   readonly #condition = new Condition(() => this.#result !== undefined);
   #result: Result | undefined;
@@ -178,7 +181,7 @@ export class FutureIncomingResponse {
     const to = destinationOf(request);
     this.#sink = takeSink(request);
     if (!quota.tryTake()) {
-      this.#sink.fail("closed");
+      this.#sink.discard();
       refuse("connection-limit-reached");
     }
     grants.resolve(to.host, to.port).then((addresses) => {
@@ -194,6 +197,7 @@ export class FutureIncomingResponse {
   #fail(error: unknown): void {
     const val = httpErrorOf(error);
     this.#sink.fail(new HttpIoError(val));
+    this.#sink.discard();
     this.#settle({ tag: "err", val });
   }
 

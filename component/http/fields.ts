@@ -5,6 +5,7 @@
  */
 import { Buffer } from "node:buffer";
 import { ComponentError } from "../abi/traps.ts";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 
 /** A field: its name as it was given, and its value. */
 type Field = readonly [name: string, value: Uint8Array];
@@ -28,6 +29,8 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** The maximum size of all names and values of one message, in bytes. */
 const MAX_BYTES = 1 << 17;
 const MAX_FIELDS = 1024;
+/** The bytes of the host that a field counts besides its name and its value. */
+const FIELD_BYTES = 160;
 
 function refuse(tag: "invalid-syntax" | "forbidden" | "immutable" | "size-exceeded"): never {
   throw new ComponentError({ tag });
@@ -56,8 +59,9 @@ function fieldText(value: Uint8Array): string {
 }
 
 /** wasi:http/types fields. */
-export class Fields {
+export class Fields implements Holding {
   #entries: readonly Field[] = [];
+  #share = new HostShare();
   #isMutable = true;
   /** The fields that this object shows, if it is the view that `headers` of a message returns. */
   #shown: Fields | undefined;
@@ -85,7 +89,7 @@ export class Fields {
     for (let k = 0; k + 1 < raw.length; k += 2) {
       if (TOKEN.test(raw[k]) && !FORBIDDEN.has(raw[k].toLowerCase())) entries.push([raw[k], fieldBytes(raw[k + 1])]);
     }
-    fields.#entries = entries;
+    fields.#keep(entries);
     fields.#isMutable = false;
     return fields;
   }
@@ -94,8 +98,19 @@ export class Fields {
   view(): Fields {
     const fields = new Fields(this.#hasSizeError);
     fields.#shown = this.#shown ?? this;
+    fields.#share = this.#share;
     fields.#isMutable = false;
     return fields;
+  }
+
+  /** The bytes of all names and values; those of a view are those that it shows. */
+  get [SHARES](): readonly HostShare[] {
+    return [this.#share];
+  }
+
+  #keep(entries: readonly Field[]): void {
+    this.#share.set(entries.reduce((sum, [name, value]) => sum + FIELD_BYTES + name.length + value.length, 0));
+    this.#entries = entries;
   }
 
   get #all(): readonly Field[] {
@@ -112,7 +127,7 @@ export class Fields {
       checkName(name);
       checkValue(value);
     }
-    this.#entries = entries.map(([name, value]): Field => [name, value]);
+    this.#keep(entries.map(([name, value]): Field => [name, value]));
   }
 
   #refuseSize(): never {
@@ -170,7 +185,7 @@ export class Fields {
 
   clone(): Fields {
     const copy = new Fields(this.#hasSizeError);
-    copy.#entries = [...this.#all];
+    copy.#keep([...this.#all]);
     return copy;
   }
 

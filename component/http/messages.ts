@@ -5,8 +5,9 @@
  */
 import type { IncomingMessage } from "node:http";
 import { ComponentError } from "../abi/traps.ts";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
-import { BodySink, type HttpError, IncomingBody, type MessageKind, OutgoingBody } from "./body.ts";
+import { BodySink, type HttpError, IncomingBody, type MessageKind, messageShare, OutgoingBody } from "./body.ts";
 import { Fields } from "./fields.ts";
 
 /** A method: its name in lower case, or another one. */
@@ -83,15 +84,18 @@ class Once<T> {
 }
 
 /** The common part of requests to a server and responses to a client: a message whose body arrives. */
-class Incoming {
+class Incoming implements Holding {
   readonly message: IncomingMessage;
+  readonly #share = messageShare();
+  /** Its head and what arrives of its body. */
+  readonly [SHARES]: readonly HostShare[] = [this.#share];
   readonly #headers: Fields;
   readonly #body: Once<() => IncomingBody>;
 
   constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
     this.message = message;
     this.#headers = Fields.arrived(message.rawHeaders);
-    this.#body = new Once(() => new IncomingBody(preview1, message, kind));
+    this.#body = new Once(() => new IncomingBody(preview1, message, kind, this.#share));
   }
 
   headers(): Fields {
@@ -144,10 +148,11 @@ export class IncomingResponse extends Incoming {
 }
 
 /** The common part of requests and responses of a guest. */
-class Outgoing {
+class Outgoing implements Holding {
   readonly fields: Fields;
   readonly #preview1: Preview1;
   readonly #kind: MessageKind;
+  readonly #bodyShare = new HostShare();
   #sink: BodySink | undefined;
 
   constructor(preview1: Preview1, kind: MessageKind, fields: Fields) {
@@ -160,6 +165,11 @@ class Outgoing {
     return this.fields.view();
   }
 
+  /** Its fields, and the bytes of its body before it has a receiver. */
+  get [SHARES](): readonly HostShare[] {
+    return [...this.fields[SHARES], this.#bodyShare];
+  }
+
   body(): OutgoingBody {
     if (this.#sink !== undefined) refuse();
     return new OutgoingBody(this.#preview1, this.#sink = this.#makeSink());
@@ -167,7 +177,7 @@ class Outgoing {
 
   #makeSink(): BodySink {
     try {
-      return new BodySink(this.#kind, this.fields.contentLength);
+      return new BodySink(this.#kind, this.fields.contentLength, this.#bodyShare);
     } catch {
       return refuse();
     }
@@ -185,6 +195,11 @@ class Outgoing {
     const sink = new BodySink(this.#kind, undefined);
     sink.finish([]);
     return sink;
+  }
+
+  /** Ends a message that was not sent. */
+  [Symbol.dispose](): void {
+    this.#sink?.discard();
   }
 }
 

@@ -71,7 +71,7 @@ export class HostImports {
         return this.#instance(name, value, scope, type.type);
       case "type":
         if (type.eq !== undefined) return { sort: "type", type: scope.types.get(type.eq) };
-        return { sort: "type", type: { kind: "resource", id: makeHostResource(name) } };
+        return { sort: "type", type: { kind: "resource", id: makeHostResource(name, this.#store) } };
       default:
         this.missing.push(`a ${type.kind} "${name}", which the host cannot provide`);
         return { sort: "instance", exports: new Map() };
@@ -91,7 +91,11 @@ export class HostImports {
     const exports = new Map<string, Item>();
     if (entry.kind !== "expr" || entry.expr.kind !== "instance") return { sort: "instance", exports };
     const namespace = typeof value === "object" && value !== null ? value as Record<string, unknown> : undefined;
-    const declared = declaredExports(entry.expr.declarations, entry.scope, makeHostResource);
+    const declared = declaredExports(
+      entry.expr.declarations,
+      entry.scope,
+      (name) => makeHostResource(name, this.#store),
+    );
     this.#addExports(name, declared, namespace, exports);
     return { sort: "instance", exports };
   }

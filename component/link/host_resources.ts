@@ -4,29 +4,58 @@
  * has been passed on as owned, or disposed of, cannot be used again.
  */
 import { RuntimeResource } from "../async/entries.ts";
+import { type HostQuota, type HostShare, sharesOf } from "../async/host_quota.ts";
+
+/** The bytes that an object of the host counts, without those in its shares. */
+const OBJECT_BYTES = 256;
+
+/** The current quota of a store. */
+interface QuotaHolder {
+  readonly quota: HostQuota;
+}
+
+/** An object that a guest has a handle of, and what it counts against. */
+interface HostObject {
+  readonly object: object;
+  readonly quota: HostQuota;
+  readonly shares: readonly HostShare[];
+}
 
 /**
  * The objects of one resource type of the host, by the numbers that guests know. Each handle has a number of its own,
  * so an object can be given to guests several times.
  */
 class HostObjects {
-  readonly #objects = new Map<number, object>();
+  readonly #objects = new Map<number, HostObject>();
+  readonly #store: QuotaHolder;
   #next = 1;
 
+  /** The objects count against the quota of `store`. */
+  constructor(store: QuotaHolder) {
+    this.#store = store;
+  }
+
+  /** Traps if the object does not fit into the quota. */
   add(object: object): number {
+    const { quota } = this.#store;
+    quota.take(OBJECT_BYTES);
+    const shares = sharesOf(object);
+    for (const share of shares) share.hold(quota);
     const rep = this.#next++;
-    this.#objects.set(rep, object);
+    this.#objects.set(rep, { object, quota, shares });
     return rep;
   }
 
   get(rep: number): object {
-    return this.#objects.get(rep)!;
+    return this.#objects.get(rep)!.object;
   }
 
   /** Ends the use of a number by guests. Returns its object. */
   take(rep: number): object {
-    const object = this.get(rep);
+    const { object, quota, shares } = this.#objects.get(rep)!;
     this.#objects.delete(rep);
+    quota.release(OBJECT_BYTES);
+    for (const share of shares) share.leave(quota);
     return object;
   }
 }
@@ -35,15 +64,14 @@ const HOST_OBJECTS = new WeakMap<RuntimeResource, HostObjects>();
 
 /** The objects of a resource type of the host. */
 function hostResource(resource: RuntimeResource): HostObjects {
-  let objects = HOST_OBJECTS.get(resource);
-  if (objects === undefined) HOST_OBJECTS.set(resource, objects = new HostObjects());
-  return objects;
+  return HOST_OBJECTS.get(resource)!;
 }
 
-/** Makes a resource type of the host, whose objects are disposed of when a guest drops them. */
-export function makeHostResource(name: string): RuntimeResource {
+/** Makes a resource type of the host, whose objects are disposed of when a guest of `store` drops them. */
+export function makeHostResource(name: string, store: QuotaHolder): RuntimeResource {
   const resource = new RuntimeResource(name, undefined);
-  const objects = hostResource(resource);
+  const objects = new HostObjects(store);
+  HOST_OBJECTS.set(resource, objects);
   resource.destroy = (rep) => {
     const object = objects.take(rep) as { [Symbol.dispose]?: () => void };
     object[Symbol.dispose]?.();

@@ -5,12 +5,24 @@
  */
 import type { Readable, Writable } from "node:stream";
 import { ComponentError } from "../abi/traps.ts";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 import type { Preview1 } from "./preview1.ts";
 import { Condition, type Readiness, whenReady, whenThere } from "./readiness.ts";
 import { type ByteInput, closed, IoError, lengthOf, Pollable } from "./streams.ts";
 
 /** The maximum number of bytes that a guest has written and the receiver has not accepted. */
 export const BUFFER_BYTES = 1 << 16;
+
+/** The bytes of the host that a part counts that waits for its receiver, besides its own. */
+const PART_BYTES = 256;
+
+/** The number of bytes that a part takes of the room of a sink. */
+export function bytesOfPart(part: Uint8Array): number {
+  return PART_BYTES + part.length;
+}
+
+/** The bytes of the host that a source counts: what may have arrived and not been taken. */
+const SOURCE_BYTES = 1 << 14;
 
 /** The maximum number of bytes of one blocking-write-and-flush (wasi:io). */
 const MAX_BLOCKING_WRITE = 4096;
@@ -22,7 +34,8 @@ function failed(error: IoError): never {
 }
 
 /** The bytes that a Readable delivers. */
-export class ByteSource {
+export class ByteSource implements Holding {
+  readonly [SHARES]: readonly HostShare[];
   readonly readiness: Condition = new Condition(() => this.#readable.readableLength > 0 || this.#ended || this.#failed);
   readonly #readable: Readable;
   readonly #failure: () => IoError;
@@ -30,8 +43,9 @@ export class ByteSource {
   #closed = false;
   #error: IoError | undefined;
 
-  /** `failure` makes the error for a source that was aborted. */
-  constructor(readable: Readable, failure: () => IoError) {
+  /** `failure` makes the error for a source that was aborted. `share` counts the message that it belongs to. */
+  constructor(readable: Readable, failure: () => IoError, share: HostShare = new HostShare(SOURCE_BYTES)) {
+    this[SHARES] = [share];
     this.#readable = readable;
     this.#failure = failure;
     readable.on("readable", () => {
@@ -91,7 +105,12 @@ export class ByteSource {
 }
 
 /** An input-stream of a ByteSource. */
-export class EventInputStream implements ByteInput {
+export class EventInputStream implements ByteInput, Holding {
+  /** Its source may outlive all that it came from. */
+  get [SHARES](): readonly HostShare[] {
+    return this.#source[SHARES];
+  }
+
   readonly #preview1: Preview1;
   readonly #source: ByteSource;
 
@@ -123,7 +142,7 @@ export class EventInputStream implements ByteInput {
 }
 
 /** The receiver of an output stream's bytes. */
-export interface ByteSink {
+export interface ByteSink extends Holding {
   /** Ready when the number of bytes that it takes, or its error, has changed. */
   watch(wake: () => void): () => void;
   /** The number of bytes that it takes now. */
@@ -138,9 +157,10 @@ export interface ByteSink {
 
 /** A sink over a Writable. */
 export class WritableSink implements ByteSink {
+  readonly #share = new HostShare();
+  readonly [SHARES]: readonly HostShare[] = [this.#share];
   readonly #writable: Writable;
   readonly #change = new Condition(() => true);
-  #pending = 0;
   #failure: "closed" | IoError | undefined;
 
   constructor(writable: Writable) {
@@ -159,11 +179,11 @@ export class WritableSink implements ByteSink {
   }
 
   get room(): number {
-    return Math.max(0, BUFFER_BYTES - this.#pending);
+    return Math.max(0, BUFFER_BYTES - this.#share.bytes);
   }
 
   get isIdle(): boolean {
-    return this.#pending === 0;
+    return this.#share.bytes === 0;
   }
 
   get failure(): "closed" | IoError | undefined {
@@ -171,9 +191,10 @@ export class WritableSink implements ByteSink {
   }
 
   write(bytes: Uint8Array): void {
-    this.#pending += bytes.length;
+    const taken = bytesOfPart(bytes);
+    this.#share.add(taken);
     this.#writable.write(bytes, () => {
-      this.#pending -= bytes.length;
+      this.#share.add(-taken);
       this.#change.notify();
     });
   }
@@ -187,7 +208,11 @@ export class WritableSink implements ByteSink {
 }
 
 /** An output-stream of a ByteSink. */
-export class EventOutputStream {
+export class EventOutputStream implements Holding {
+  get [SHARES](): readonly HostShare[] {
+    return this.#sink[SHARES];
+  }
+
   readonly #preview1: Preview1;
   readonly #sink: ByteSink;
   #flushing = false;

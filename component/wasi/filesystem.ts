@@ -4,6 +4,7 @@
  */
 import { FDFLAG, FILETYPE, FSTFLAG, OFLAG, RIGHT } from "@waft/engine/internal/wasi/abi";
 import { ComponentError } from "../abi/traps.ts";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 import type { FileStatus, Preview1 } from "./preview1.ts";
 import { InputStream, IoError, OutputStream, SharedDescriptor } from "./streams.ts";
 
@@ -264,13 +265,18 @@ export class Descriptor {
   }
 }
 
+/** The bytes of the host that a directory entry counts besides its name. */
+const ENTRY_BYTES = 64;
+
 /** wasi:filesystem/types directory-entry-stream. */
-export class DirectoryEntryStream {
+export class DirectoryEntryStream implements Holding {
   readonly #entries: readonly { name: string; type: number }[];
+  readonly [SHARES]: readonly HostShare[];
   #next = 0;
 
   constructor(entries: readonly { name: string; type: number }[]) {
     this.#entries = entries;
+    this[SHARES] = [new HostShare(entries.reduce((sum, { name }) => sum + ENTRY_BYTES + 2 * name.length, 0))];
   }
 
   readDirectoryEntry(): { type: string; name: string } | undefined {

@@ -5,6 +5,7 @@
  */
 import { createServer, type Server, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 import { ByteSource, EventInputStream, EventOutputStream, WritableSink } from "./event_streams.ts";
 import type { NetworkGrants } from "./network_grants.ts";
 import type { Preview1 } from "./preview1.ts";
@@ -70,8 +71,12 @@ function linger(socket: Socket, closed: () => void): void {
   else socket.end(() => socket.destroy());
 }
 
+/** The bytes of the host that a socket counts without those that it has received or not sent. */
+const SOCKET_BYTES = 4096;
+
 /** wasi:sockets/tcp tcp-socket. */
-export class TcpSocket {
+export class TcpSocket implements Holding {
+  readonly [SHARES]: readonly HostShare[] = [new HostShare(SOCKET_BYTES)];
   readonly #context: SocketContext;
   readonly #family: Family;
   readonly #condition = new Condition(() => this.#isReady);

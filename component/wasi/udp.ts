@@ -4,6 +4,7 @@
  * address of the socket; a bounded number waits for a slow guest, and further ones are lost, as UDP permits.
  */
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { type Holding, HostShare, SHARES } from "../async/host_quota.ts";
 import { Condition } from "./readiness.ts";
 import {
   type Endpoint,
@@ -37,8 +38,14 @@ const MAX_SENDING = 16;
 /** The greatest payload over IPv4. */
 const MAX_DATAGRAM = 65_507;
 
+/** The bytes of the host that a datagram counts besides its own, and those of a socket. */
+const DATAGRAM_BYTES = 512;
+const SOCKET_BYTES = 4096;
+
 /** A socket of the host with the datagrams that wait. */
-class Datagrams {
+class Datagrams implements Holding {
+  readonly #share = new HostShare(SOCKET_BYTES);
+  readonly [SHARES]: readonly HostShare[] = [this.#share];
   readonly context: SocketContext;
   readonly family: Family;
   readonly socket: Socket;
@@ -68,6 +75,7 @@ class Datagrams {
 
   /** Sends a datagram after those before it: not every host keeps the order of sends that overlap. */
   send(data: Uint8Array, to: Endpoint): void {
+    this.#share.add(DATAGRAM_BYTES + data.length);
     this.#outbox.push({ data, to });
     if (this.#outbox.length === 1) this.#sendNext();
   }
@@ -77,6 +85,7 @@ class Datagrams {
     const { data, to } = this.#outbox[0];
     this.socket.send(data, to.port, to.address, () => {
       this.#outbox.shift();
+      this.#share.add(-DATAGRAM_BYTES - data.length);
       this.writable.notify();
       this.#sendNext();
     });
@@ -90,14 +99,25 @@ class Datagrams {
     if (!isExpected || this.waiting.length >= MAX_WAITING || this.waitingBytes + data.length > MAX_WAITING_BYTES) {
       return;
     }
+    if (!this.#share.tryAdd(DATAGRAM_BYTES + data.length)) return;
     this.waiting.push({ data: new Uint8Array(data), remoteAddress: socketAddress(remote) });
     this.waitingBytes += data.length;
     this.arrived.notify();
   }
+
+  /** Takes at most `most` datagrams that have arrived. */
+  take(most: number): IncomingDatagram[] {
+    const list = this.waiting.splice(0, most);
+    for (const { data } of list) {
+      this.waitingBytes -= data.length;
+      this.#share.add(-DATAGRAM_BYTES - data.length);
+    }
+    return list;
+  }
 }
 
 /** wasi:sockets/udp incoming-datagram-stream. */
-export class IncomingDatagramStream {
+export class IncomingDatagramStream implements Holding {
   readonly #datagrams: Datagrams;
 
   constructor(datagrams: Datagrams) {
@@ -105,9 +125,11 @@ export class IncomingDatagramStream {
   }
 
   receive(most: bigint): IncomingDatagram[] {
-    const list = this.#datagrams.waiting.splice(0, Number(most < BigInt(MAX_WAITING) ? most : BigInt(MAX_WAITING)));
-    for (const { data } of list) this.#datagrams.waitingBytes -= data.length;
-    return list;
+    return this.#datagrams.take(Number(most < BigInt(MAX_WAITING) ? most : BigInt(MAX_WAITING)));
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#datagrams[SHARES];
   }
 
   subscribe(): Pollable {
@@ -116,11 +138,15 @@ export class IncomingDatagramStream {
 }
 
 /** wasi:sockets/udp outgoing-datagram-stream. */
-export class OutgoingDatagramStream {
+export class OutgoingDatagramStream implements Holding {
   readonly #datagrams: Datagrams;
 
   constructor(datagrams: Datagrams) {
     this.#datagrams = datagrams;
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#datagrams[SHARES];
   }
 
   checkSend(): bigint {
@@ -165,7 +191,7 @@ export class OutgoingDatagramStream {
 }
 
 /** wasi:sockets/udp udp-socket. */
-export class UdpSocket {
+export class UdpSocket implements Holding {
   readonly #context: SocketContext;
   readonly #datagrams: Datagrams;
   readonly #condition = new Condition(() => this.#outcome !== "pending");
@@ -179,6 +205,10 @@ export class UdpSocket {
     context.quota.take();
     this.#context = context;
     this.#datagrams = new Datagrams(context, family);
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#datagrams[SHARES];
   }
 
   /** Binds to an address that the guest may listen on, or to a port of the system's choice. */

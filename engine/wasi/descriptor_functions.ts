@@ -249,9 +249,11 @@ export class DescriptorFunctions {
   fd_readdir(index: number, at: number, length: number, cookie: bigint, usedAt: number): number {
     const descriptor = this.#get(index, "fd_readdir");
     if (descriptor.filetype !== FILETYPE.directory) throw new WasiError(ERRNO.notdir);
-    if (cookie === 0n || descriptor.entries === undefined) descriptor.entries = this.#readEntries(descriptor);
-    const { memory, waits } = this.#state;
-    const used = writeEntries(memory.bytes(at >>> 0, length >>> 0), descriptor.entries, BigInt.asUintN(64, cookie));
+    const { memory, waits, descriptors } = this.#state;
+    const isKnown = cookie !== 0n && descriptor.entries !== undefined;
+    const entries = isKnown ? descriptor.entries! : this.#readEntries(descriptor);
+    if (!isKnown) descriptors.keepEntries(descriptor, entries);
+    const used = writeEntries(memory.bytes(at >>> 0, length >>> 0), entries, BigInt.asUintN(64, cookie));
     waits.charge(used);
     memory.setU32(usedAt >>> 0, used);
     return 0;

@@ -35,6 +35,9 @@ export function isNonblocking({ flags }: Descriptor): boolean {
 /** The maximum number of descriptors that a guest may have open. */
 const MAX_DESCRIPTORS = 4096;
 
+/** The number of directory entries that are kept for all descriptors, unless one directory alone has more. */
+const MAX_ENTRIES = 1 << 16;
+
 export class Descriptors {
   readonly #list: (Descriptor | undefined)[] = [];
   readonly #lowest: number;
@@ -83,6 +86,17 @@ export class Descriptors {
     this.#list[to] = this.get(from);
     if (from !== to) this.#list[from] = undefined;
     return old;
+  }
+
+  /**
+   * Keeps the entries of a directory. Those of other descriptors are forgotten, and read again when the guest goes on
+   * with them, if there are too many.
+   */
+  keepEntries(descriptor: Descriptor, entries: DirectoryEntry[]): void {
+    const others = this.#list.filter((other): other is Descriptor => other !== undefined && other !== descriptor);
+    const kept = others.reduce((sum, other) => sum + (other.entries?.length ?? 0), entries.length);
+    if (kept > MAX_ENTRIES) { for (const other of others) other.entries = undefined; }
+    descriptor.entries = entries;
   }
 
   /** Takes all descriptors out. */

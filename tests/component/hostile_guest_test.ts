@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
+import { HostQuota } from "../../component/async/host_quota.ts";
 import { makeHostResource, objectOf, repOf } from "../../component/link/host_resources.ts";
 import { compileComponent } from "../../component/mod.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
@@ -123,7 +124,7 @@ Deno.test("an object of a resource works until it is disposed of, and only for i
 Deno.test("an object of the host that guests own twice lives until the second handle is dropped", () => {
   let disposed = 0;
   const object = { [Symbol.dispose]: () => void disposed++ };
-  const resource = makeHostResource("thing");
+  const resource = makeHostResource("thing", { quota: new HostQuota(1024) });
   const [first, second] = [repOf(resource, object, true), repOf(resource, object, true)];
   resource.destroy!(first, undefined);
   assert.equal(objectOf(resource, second, false), object);

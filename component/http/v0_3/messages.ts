@@ -3,6 +3,7 @@
  * arrived. Out: the resources of wasi:http/types, and messages of 0.2, which go to the network. Invariant: 0.3 refuses
  * every message that 0.2 refuses.
  */
+import { type Holding, type HostShare, SHARES } from "../../async/host_quota.ts";
 import { Outcome } from "../../async/host_streams.ts";
 import { ComponentError } from "../../abi/traps.ts";
 import type { Preview1 } from "../../wasi/preview1.ts";
@@ -90,12 +91,15 @@ export class AsyncRequestOptions extends RequestOptions {
 }
 
 /** The common part of requests and responses: fields, and a body that is taken once. */
-class Message {
+class Message implements Holding {
   readonly fields: Fields;
+  readonly [SHARES]: readonly HostShare[];
   #body: Body | undefined;
 
-  constructor(fields: Fields, body: Body) {
+  /** `shares` are those of a message that has arrived. */
+  constructor(fields: Fields, body: Body, shares: readonly HostShare[] = []) {
     this.fields = fields;
+    this[SHARES] = [...fields[SHARES], ...shares];
     this.#body = body;
   }
 
@@ -164,7 +168,7 @@ export class AsyncRequest extends Message {
   /** A request that a server has received. */
   static arrived(incoming: IncomingRequest): AsyncRequest {
     const fields = Fields.arrived(incoming.message.rawHeaders, true);
-    const request = new AsyncRequest(fields, arrived(incoming.consume(), () => {}));
+    const request = new AsyncRequest(fields, arrived(incoming.consume(), () => {}), incoming[SHARES]);
     request.#method = incoming.method();
     request.#path = incoming.pathWithQuery();
     request.#scheme = incoming.scheme();
@@ -260,7 +264,7 @@ export class AsyncResponse extends Message {
     const close = () => {
       if (!incoming.message.complete) incoming.message.destroy();
     };
-    const response = new AsyncResponse(fields, arrived(incoming.consume(), close));
+    const response = new AsyncResponse(fields, arrived(incoming.consume(), close), incoming[SHARES]);
     response.#status = incoming.status();
     return response;
   }

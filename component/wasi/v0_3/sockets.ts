@@ -5,6 +5,7 @@
  */
 import { ComponentError } from "../../abi/traps.ts";
 import { cancellable } from "../../async/host_calls.ts";
+import { type Holding, type HostShare, SHARES } from "../../async/host_quota.ts";
 import type { Outcome } from "../../async/host_streams.ts";
 import type { EventInputStream, EventOutputStream } from "../event_streams.ts";
 import { type Family, type IpAddress, ipAddress, type SocketAddress } from "../socket_address.ts";
@@ -163,7 +164,7 @@ function forward<Outer, Inner extends object>(
 }
 
 /** wasi:sockets/types tcp-socket. */
-class AsyncTcpSocket {
+class AsyncTcpSocket implements Holding {
   readonly #inner: TcpSocket;
   #streams: [EventInputStream, EventOutputStream] | undefined;
   #isBound = false;
@@ -180,6 +181,10 @@ class AsyncTcpSocket {
 
   #release(): void {
     if (--this.#users === 0) this.#inner[Symbol.dispose]();
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#inner[SHARES];
   }
 
   bind(local: SocketAddress): void | Promise<void> {
@@ -263,13 +268,17 @@ class AsyncTcpSocket {
 }
 
 /** wasi:sockets/types udp-socket. */
-class AsyncUdpSocket {
+class AsyncUdpSocket implements Holding {
   readonly #inner: UdpSocket;
   #streams: [IncomingDatagramStream, OutgoingDatagramStream] | undefined;
   #isConnected = false;
 
   constructor(inner: UdpSocket) {
     this.#inner = inner;
+  }
+
+  get [SHARES](): readonly HostShare[] {
+    return this.#inner[SHARES];
   }
 
   bind(local: SocketAddress): void | Promise<void> {
