@@ -38,12 +38,18 @@ export const FEATURE_ROWS = [
   { name: "typed-function-references", title: "Typed function references", default: true, compiled: true },
 ] as const satisfies readonly FeatureRow[];
 
-/** Features of unfinished proposals: enabled only by the engine option `features`, without a key in the manifest. */
+/** Features of proposals: switched by `--feature` and the engine option `features`, without a key in the manifest. */
 export const PROPOSAL_ROWS = [
   {
     name: "wide-arithmetic",
     title: "128-bit addition, subtraction and multiplication",
-    default: false,
+    default: true,
+    compiled: true,
+  },
+  {
+    name: "compact-import-section",
+    title: "Groups of imports from one module, in the binary and the text form",
+    default: true,
     compiled: true,
   },
 ] as const satisfies readonly FeatureRow[];

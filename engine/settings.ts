@@ -29,8 +29,8 @@ export const TIERINGS: readonly Tiering[] = ["auto", "baseline", "optimizing"];
 /** The options of an engine; every field has a default. */
 export interface EngineOptions {
   /**
-   * Enables or disables WebAssembly features by name. Default: the defaults of FEATURE_ROWS; proposals such as
-   * `wide-arithmetic` are disabled.
+   * Enables or disables WebAssembly features by name. Default: the defaults of FEATURE_ROWS and of
+   * PROPOSAL_ROWS.
    */
   features?: Partial<Record<FeatureName, boolean>>;
   /** Enables or disables optimizations by key (OPTIMIZATION_ROWS). Default: the defaults of the rows. */

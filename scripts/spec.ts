@@ -4,18 +4,18 @@
  * verifiers enabled. A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization,
  * or all of them with the key `all`. `--matrix` repeats the run with each optimization that this build supports
  * inverted, with all off, and with all on: each in a process of its own, because one process has address space for only
- * about ten thousand memories. The suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out:
- * the counts of each run; fails if an assertion fails.
+ * about ten thousand memories. The suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`; the
+ * tests of proposals in PROPOSAL_TESTSUITE, or their copies, follow. Out: the counts of each run; fails if an assertion
+ * fails.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/internal/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/internal/script/run_script";
 import { TIERINGS } from "../engine/settings.ts";
-import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
+import { hasSuite, specScripts, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { progress, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
@@ -40,15 +40,13 @@ const task = {
 } as const;
 const { values: { guard, explicit, set: settings, tier, turns, lazy, matrix }, operands: filters } = readTaskLine(task);
 const suite = suiteNamed("wasm");
-const folder = suiteFolder(suite);
 if (!hasSuite(suite)) {
-  console.error(`The specification's suite is not at ${folder}: ${suiteHint(suite)}.`);
+  console.error(`The specification's suite is not at ${suiteFolder(suite)}: ${suiteHint(suite)}.`);
   process.exit(1);
 }
-const files = scriptNames(suite)
-  .filter((name) =>
-    filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
-  );
+const files = specScripts().filter(({ name }) =>
+  filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
+);
 if ((turns || lazy) && tier !== "auto") wrongUsage(task, `--${turns ? "turns" : "lazy"} is for --tier auto`);
 /** With `auto`, modules are switched over after none to three calls or turns, a different number for each script. */
 const tierOptions = (k: number) => {
@@ -57,7 +55,7 @@ const tierOptions = (k: number) => {
   return { tier, ...switchOver, ...(lazy ? { lazyFrom: 0 } : {}) };
 };
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
-const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
+const scripts = files.map(({ name, path }) => ({ file: name, text: readFileSync(path) }));
 let failures = 0;
 
 type Switches = Partial<Record<OptimizationName, boolean>>;

@@ -13,11 +13,13 @@ import {
   EXTERN_KIND,
   type Import,
   type ImportDesc,
+  type ImportGroup,
   type Module,
   type Sequence,
 } from "../wasm/module.ts";
 import { FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { writeNames } from "./names.ts";
+import { COMPACT_IMPORTS, COMPACT_IMPORTS_OF_TYPE } from "./sections.ts";
 import { HEADER, SECTION, SECTION_ORDER } from "../wasm/section_ids.ts";
 import {
   REC,
@@ -63,6 +65,29 @@ function writeImportDesc(writer: ByteWriter, desc: ImportDesc): void {
       writeTagType(writer, desc.type);
       break;
   }
+}
+
+/** Writes the imports: those of a group as the group. */
+function writeImports(writer: ByteWriter, { imports, importGroups }: Module): void {
+  const grouped = importGroups.reduce((sum, { count }) => sum + count, 0);
+  writer.u32(imports.length - grouped + importGroups.length);
+  let at = 0;
+  for (const group of importGroups) {
+    for (; at < group.start; at++) writeImport(writer, imports[at]);
+    writeImportGroup(writer, group, imports.slice(at, at += group.count));
+  }
+  for (; at < imports.length; at++) writeImport(writer, imports[at]);
+}
+
+function writeImportGroup(writer: ByteWriter, { module, sameType, desc }: ImportGroup, entries: Import[]): void {
+  writer.name(module);
+  writer.name("");
+  writer.u8(sameType ? COMPACT_IMPORTS_OF_TYPE : COMPACT_IMPORTS);
+  if (desc !== undefined) writeImportDesc(writer, desc);
+  vector(writer, entries, (out, entry) => {
+    out.name(entry.name);
+    if (!sameType) writeImportDesc(out, entry.desc);
+  });
 }
 
 function writeImport(writer: ByteWriter, entry: Import): void {
@@ -115,8 +140,8 @@ const SECTION_WRITERS: Record<
 > = {
   [SECTION.type]: { needed: (module) => module.recGroups.length > 0, write: writeTypes },
   [SECTION.import]: {
-    needed: (module) => module.imports.length > 0,
-    write: (writer, module) => vector(writer, module.imports, writeImport),
+    needed: (module) => module.imports.length + module.importGroups.length > 0,
+    write: writeImports,
   },
   [SECTION.function]: {
     needed: (module) => module.funcs.length > 0,

@@ -18,9 +18,8 @@ function contentOf(module: Module): unknown {
   return JSON.parse(JSON.stringify(module, (key, value) => {
     if (key === "offset" || key === "bytes" && value === module.bytes) return undefined;
     if (typeof value === "bigint") return `${value}n`;
-    if (value instanceof Map) return [...value];
     if (value instanceof BytesView) return [...value.bytes];
-    return value instanceof Uint8Array ? [...value] : value;
+    return typeof value === "object" && value !== null && Symbol.iterator in value ? [...value] : value;
   }));
 }
 

@@ -4,7 +4,7 @@
  * (artifact/module_metadata.ts). Out: a Module whose RawBytes are views into the reader's bytes.
  */
 import { UNEXPECTED_END } from "../base/bytes.ts";
-import { InvalidError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../errors.ts";
 import { MAX_MODULE_BYTES } from "../wasm/limits.ts";
 import { emptyModule, type Module } from "../wasm/module.ts";
 import { readNames } from "./names.ts";
@@ -46,18 +46,24 @@ function readCustom(reader: ModuleReader, decoding: Decoding, after: number): vo
   checkEntries(reader, "custom sections", module.customs.length, reader.pos);
 }
 
+/** Reports a section that is larger than the rest of the module, or a fault in the part that there is. */
+function failOversized(reader: ModuleReader, decoding: Decoding, id: number, size: number, begin: number): never {
+  const message = `${UNEXPECTED_END}: length out of bounds: section ${id} of ${size} bytes with ${reader.left} left`;
+  try {
+    SECTION_READERS[id]?.(reader, decoding);
+  } catch (error) {
+    if (!(error instanceof MalformedError) || !error.message.startsWith(UNEXPECTED_END)) throw error;
+  }
+  reader.fail(message, begin);
+}
+
 /** Reads one section; returns its id. `last` is the id of the non-custom section before it, 0 for none. */
 function readSection(reader: ModuleReader, decoding: Decoding, last: number): number {
   const begin = reader.pos;
   const id = reader.u8();
   if (id >= SECTION_RANK.length) reader.fail(`malformed section id ${id}`, begin);
   const size = reader.u32();
-  if (size > reader.left) {
-    reader.fail(
-      `${UNEXPECTED_END}: length out of bounds: section ${id} of ${size} bytes with ${reader.left} left`,
-      begin,
-    );
-  }
+  if (size > reader.left) failOversized(reader, decoding, id, size, begin);
   if (id !== SECTION.custom && SECTION_RANK[id] <= SECTION_RANK[last]) {
     reader.fail(`unexpected content after last section: section ${id} after section ${last}`, begin);
   }

@@ -17,7 +17,6 @@ import {
   type Expr,
   EXTERN_KIND,
   type ExternKind,
-  type Import,
   type Module,
   type RawBytes,
 } from "../wasm/module.ts";
@@ -33,6 +32,10 @@ import {
   readTagType,
   REC,
 } from "./types.ts";
+
+/** After an empty name of an import: a group of names with types, and a group of names of one type. */
+export const COMPACT_IMPORTS = 0x7f;
+export const COMPACT_IMPORTS_OF_TYPE = 0x7e;
 
 /** The state of decoding a module; checks at the end compare its parts. */
 export interface Decoding {
@@ -154,10 +157,27 @@ function readTypes(reader: ModuleReader, { module }: Decoding): void {
 
 function readImports(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "imports", () => {
-    const offset = reader.offset;
-    const entry: Import = { module: reader.name(), name: reader.name(), desc: readExternType(reader), offset };
-    module.imports.push(entry);
+    const { offset } = reader;
+    const from = reader.name();
+    const name = reader.name();
+    const form = reader.left > 0 ? reader.bytes[reader.pos] : 0;
+    if (name === "" && (form === COMPACT_IMPORTS || form === COMPACT_IMPORTS_OF_TYPE)) {
+      readImportGroup(reader, module, from, offset);
+    } else module.imports.push({ module: from, name, desc: readExternType(reader), offset });
   });
+}
+
+/** Reads a group of imports from module `from`, after the empty name. */
+function readImportGroup(reader: ModuleReader, { imports, importGroups }: Module, from: string, offset: number): void {
+  const sameType = reader.u8() === COMPACT_IMPORTS_OF_TYPE;
+  const shared = sameType ? readExternType(reader) : undefined;
+  const start = imports.length;
+  const count = entryCount(reader, "imports", start);
+  for (let left = count; left > 0; left--) {
+    const { offset } = reader;
+    imports.push({ module: from, name: reader.name(), desc: shared ?? readExternType(reader), offset });
+  }
+  importGroups.push({ module: from, start, count, sameType, desc: shared, offset });
 }
 
 // A loop of its own: a usual index takes no call, and most modules are read before the host has optimized this code.

@@ -88,15 +88,43 @@ export class FieldParser {
   #import(): void {
     const { cursor, module } = this.#context;
     const from = cursor.name();
-    const name = cursor.name();
+    if (cursor.isOpen(K.item)) this.#importGroup(from);
+    else {
+      const name = cursor.name();
+      this.#place("imports");
+      module.imports.push({ module: from, name, desc: this.#externType(), offset: 0 });
+    }
+    cursor.expectClose();
+  }
+
+  /** The items of a group, and the type that they share unless each has its own. */
+  #importGroup(from: string): void {
+    const { cursor, module } = this.#context;
+    const start = module.imports.length;
+    const names: string[] = [];
+    while (cursor.takeOpen(K.item)) {
+      const name = cursor.name();
+      this.#place("imports");
+      if (cursor.kind === RIGHT) names.push(name);
+      else module.imports.push({ module: from, name, desc: this.#externType(), offset: 0 });
+      cursor.expectClose();
+    }
+    const desc = names.length > 0 ? this.#externType(names.length) : undefined;
+    for (const name of names) module.imports.push({ module: from, name, desc: desc!, offset: 0 });
+    const count = module.imports.length - start;
+    module.importGroups.push({ module: from, start, count, sameType: desc !== undefined, desc, offset: 0 });
+  }
+
+  /** The type of `count` imports, in its parentheses. */
+  #externType(count = 1): ImportDesc {
+    const { cursor } = this.#context;
     const kind = KIND_BY_KEYWORD.get(cursor.openKeyword())!;
     cursor.at += 2;
     this.#context.skipBinder();
-    this.#next[kind]++;
-    this.#place("imports");
-    module.imports.push({ module: from, name, desc: this.#importDesc(kind), offset: 0 });
+    this.#next[kind] += count;
+    const desc = this.#importDesc(kind);
     cursor.expectClose();
-    cursor.expectClose();
+    return desc;
   }
 
   #importDesc(kind: ExternKind): ImportDesc {

@@ -12,7 +12,16 @@ import { PLACE_NAMES } from "./custom_annotations.ts";
 import { BRANCH_HINTS, type BranchHints, readBranchHints } from "../wasm/branch_hints.ts";
 import { IndexNames, quoteBytes, quoteText } from "./print_names.ts";
 import { TypePrinter } from "./print_types.ts";
-import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";
+import type {
+  CustomSection,
+  DataSegment,
+  ElementSegment,
+  ExternKind,
+  Import,
+  ImportDesc,
+  ImportGroup,
+  Module,
+} from "../wasm/module.ts";
 
 /**
  * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text
@@ -105,7 +114,7 @@ class ModulePrinter {
     const lines = this.#lines;
     lines.push(`(module${name === undefined ? "" : new IndexNames(new Map([[0, name]])).binder(0)}`);
     this.#typeSection();
-    for (const entry of module.imports) this.#import(entry);
+    this.#imports();
     for (const table of module.tables) {
       const init = table.init === undefined ? "" : ` ${this.#code.bareExpression(table.init)}`;
       this.#field(`table${this.#binder("table")} ${this.#types.tableType(table.type)}${init}`);
@@ -165,19 +174,50 @@ class ModulePrinter {
     }
   }
 
+  #imports(): void {
+    const { imports, importGroups } = this.#module;
+    let at = 0;
+    for (const group of importGroups) {
+      for (; at < group.start; at++) this.#import(imports[at]);
+      // The text form has no empty groups.
+      if (group.count > 0) this.#importGroup(group, imports.slice(at, at += group.count));
+    }
+    for (; at < imports.length; at++) this.#import(imports[at]);
+  }
+
   #import({ module, name, desc }: Import): void {
-    const head = `import ${quoteText(module)} ${quoteText(name)} (${desc.kind}${this.#binder(desc.kind)}`;
+    this.#field(`import ${quoteText(module)} ${quoteText(name)} ${this.#externType(desc, this.#binder(desc.kind))}`);
+  }
+
+  /** A group whose imports have names of their own cannot share the type in text, because its form has no binders. */
+  #importGroup({ module, sameType, desc }: ImportGroup, entries: readonly Import[]): void {
+    const head = `import ${quoteText(module)}`;
+    const binders = entries.map((entry) => this.#binder(entry.desc.kind));
+    if (sameType && !binders.some((binder) => binder.startsWith(" $"))) {
+      const names = entries.map(({ name }) => ` (item ${quoteText(name)})`);
+      this.#field(`${head}${names.join("")} ${this.#externType(desc!, "")}`);
+    } else {
+      const items = entries.map(({ name, desc }, i) =>
+        `\n    (item ${quoteText(name)} ${this.#externType(desc, binders[i])})`
+      );
+      this.#field(`${head}${items.join("")}`);
+    }
+  }
+
+  /** The type of an import in its parentheses. */
+  #externType(desc: ImportDesc, binder: string): string {
+    const head = `(${desc.kind}${binder}`;
     switch (desc.kind) {
       case "func":
-        return this.#field(`${head}${this.#types.typeUse(desc.typeIndex)})`);
+        return `${head}${this.#types.typeUse(desc.typeIndex)})`;
       case "tag":
-        return this.#field(`${head}${this.#types.typeUse(desc.type.typeIndex)})`);
+        return `${head}${this.#types.typeUse(desc.type.typeIndex)})`;
       case "table":
-        return this.#field(`${head} ${this.#types.tableType(desc.type)})`);
+        return `${head} ${this.#types.tableType(desc.type)})`;
       case "memory":
-        return this.#field(`${head} ${this.#types.memoryType(desc.type)})`);
+        return `${head} ${this.#types.memoryType(desc.type)})`;
       case "global":
-        return this.#field(`${head} ${this.#types.globalType(desc.type)})`);
+        return `${head} ${this.#types.globalType(desc.type)})`;
     }
   }
 

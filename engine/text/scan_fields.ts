@@ -10,8 +10,8 @@ import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";
 import type { Scope } from "./scopes.ts";
 import { NO_SYMBOL } from "./symbols.ts";
-import type { TokenCursor } from "./token_cursor.ts";
-import { ANNOTATION, END, ERROR, LEFT, RIGHT } from "./tokens.ts";
+import { TokenCursor } from "./token_cursor.ts";
+import { ANNOTATION, END, ERROR, ID, LEFT, RIGHT } from "./tokens.ts";
 
 /** Starts of fields: tokens of their parentheses; types are separate because they are parsed first. */
 interface FieldTokens {
@@ -126,16 +126,56 @@ export function skipFields(cursor: TokenCursor): void {
   }
 }
 
-/** `(import "module" "name" (kind $id …))`: binds the identifier. */
+/**
+ * `(import "module" "name" (kind $id …))`, or a group: `(item "name" (kind $id …))…`, or `(item "name")… (kind …)`. Binds
+ * the identifiers.
+ */
 function scanImport(context: ModuleContext): void {
   const cursor = context.cursor;
   cursor.string();
-  cursor.string();
+  if (!cursor.isOpen(K.item)) {
+    cursor.string();
+    scanExternType(context);
+    return;
+  }
+  const names = startsNames(cursor);
+  let count = 0;
+  for (; cursor.takeOpen(K.item); count++) {
+    cursor.string();
+    if (!names) scanExternType(context);
+    cursor.expectClose();
+  }
+  if (names) scanSharedType(context, count);
+}
+
+/** True at the first item of a group whose items have no types of their own. */
+function startsNames(cursor: TokenCursor): boolean {
+  const ahead = new TokenCursor(cursor.tokens, cursor.at + 2);
+  ahead.string();
+  return ahead.kind === RIGHT;
+}
+
+function scanExternType(context: ModuleContext): void {
+  const kind = takeKind(context.cursor);
+  context.bind(scopeOf(context, kind), namesOf(context, kind));
+  context.cursor.skipToClose();
+}
+
+/** The type of a group of `count` imports, which has no identifier. */
+function scanSharedType(context: ModuleContext, count: number): void {
+  const { cursor } = context;
+  const kind = takeKind(cursor);
+  if (cursor.kind === ID) cursor.fail("identifier not allowed: the imports of a group share this type");
+  for (; count > 0; count--) scopeOf(context, kind).declare(NO_SYMBOL);
+  cursor.skipToClose();
+}
+
+/** Takes a parenthesis and the keyword of an external kind. */
+function takeKind(cursor: TokenCursor): ExternKind {
   const kind = KIND_BY_KEYWORD.get(cursor.openKeyword());
   if (kind === undefined) return cursor.unexpected(cursor.kind === LEFT ? cursor.at + 1 : cursor.at);
   cursor.at += 2;
-  context.bind(scopeOf(context, kind), namesOf(context, kind));
-  cursor.skipToClose();
+  return kind;
 }
 
 function scanRec(context: ModuleContext): void {

@@ -40,9 +40,12 @@ function* moduleCommands(): Generator<Entry> {
   }
 }
 
-/** The binary form without custom sections and without the optional data count. */
+/**
+ * The binary form without custom sections, the optional data count, and groups of no imports, which have no text form.
+ */
 function essence(module: Module): Uint8Array {
-  return encodeModule({ ...module, customs: [], names: emptyNames(), dataCount: undefined });
+  const importGroups = module.importGroups.filter(({ count }) => count > 0);
+  return encodeModule({ ...module, customs: [], names: emptyNames(), dataCount: undefined, importGroups });
 }
 
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {

@@ -58,6 +58,10 @@ export function validateModule(module: Module, features: FeatureSet, options: Va
     tagTypeIndices: [],
     tagTypes: [],
   };
+  for (const { offset } of module.importGroups) {
+    declarations.locate = () => offset;
+    useFeature(declarations, FEATURE["compact-import-section"], "a group of imports");
+  }
   for (const entry of module.imports) declareImport(declarations, spaces, entry);
   const imported = countImports(spaces);
   declareDefinitions(declarations, spaces);

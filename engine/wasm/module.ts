@@ -65,6 +65,21 @@ export interface Import {
 }
 
 /**
+ * Imports `start` to `start + count − 1`, which share the name of their module in the compact form (proposal "Compact
+ * Import Section"). There may be none.
+ */
+export interface ImportGroup {
+  readonly module: string;
+  readonly start: number;
+  readonly count: number;
+  /** True if they share their type, too. */
+  readonly sameType: boolean;
+  /** The type of a group with `sameType` that may have no imports. */
+  readonly desc?: ImportDesc;
+  readonly offset: number;
+}
+
+/**
  * A function defined in the module. `body` is the content of the code entry: local declarations (vec of count and type)
  * and expression.
  */
@@ -154,6 +169,8 @@ export interface Module {
   /** Recursive groups in order: each covers `count` consecutive entries of `types`. */
   recGroups: { start: number; count: number }[];
   imports: Import[];
+  /** The groups of `imports` in the compact form, in order. */
+  importGroups: ImportGroup[];
   funcs: Func[];
   tables: Table[];
   memories: MemoryType[];
@@ -177,6 +194,7 @@ export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module & { e
     types: [],
     recGroups: [],
     imports: [],
+    importGroups: [],
     funcs: [],
     tables: [],
     memories: [],

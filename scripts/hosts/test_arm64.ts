@@ -17,7 +17,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs
 import { join } from "node:path";
 import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
-import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../../tests/support/suites.ts";
+import { type SpecScript, specScripts, suiteFolder, suiteHint, suiteNamed } from "../../tests/support/suites.ts";
 import { TIERINGS } from "../../engine/settings.ts";
 import { readTaskLine } from "../task_options.ts";
 
@@ -182,7 +182,7 @@ const QUICK_FILES = new RegExp(
   "^(?:" + `
     address align block br_table call_indirect conversions f32_cmp float_misc i32 i64 int_exprs loop memory_grow
     memory_trap return_call simd_bit_shift simd_i8x16_arith2 simd_lane simd_i16x8_extmul_i8x16 switch table_copy
-    throw try_table struct array ref_cast i31 memory_copy64 proposals.threads.\\w+
+    throw try_table struct array ref_cast i31 memory_copy64 proposals.threads.\\w+ compact.*imports.* wide.*
   `.trim().split(/\s+/).join("|") + ")\\.wast$",
 );
 /** Processes that share the files: each warms up the engine's code again, and one alone uses only one processor. */
@@ -192,9 +192,9 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 
 const suite = suiteFolder(suiteNamed("wasm"));
 
-/** The suite's file names that `takes` accepts. */
-function suiteFiles(takes: (name: string) => boolean): string[] {
-  return scriptNames(suiteNamed("wasm")).filter(takes);
+/** The scripts of the suites whose names `takes` accepts. */
+function suiteFiles(takes: (name: string) => boolean): SpecScript[] {
+  return specScripts().filter(({ name }) => takes(name));
 }
 
 function specJobs(): Job[] {
@@ -202,7 +202,7 @@ function specJobs(): Job[] {
     filters.length > 0 ? filters.some((filter) => name.includes(filter)) : !quick || QUICK_FILES.test(name)
   );
   // Largest first, each assigned to the smallest group.
-  const sized = files.map((name) => ({ name, bytes: statSync(join(suite, name)).size }))
+  const sized = files.map(({ name, path }) => ({ name, bytes: statSync(path).size }))
     .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
   const count = Math.min(quick ? 2 : GROUPS, sized.length);
   const groups = Array.from({ length: count }, () => ({ bytes: 0, names: [] as string[] }));
@@ -328,7 +328,7 @@ function recordingsJob(): Job {
 function oldProcessorJobs(): Job[] {
   if (!emulated) return [];
   const old = { QEMU_CPU: "cortex-a53" };
-  const files = suiteFiles((name) => name.startsWith(join("proposals", "threads")));
+  const files = suiteFiles((name) => name.startsWith("proposals/threads")).map(({ name }) => name);
   const probe =
     'import { cpuFeatures } from "./engine/host/cpu.ts"; import { currentHost } from "./engine/host/current.ts"; ' +
     'console.log("features:", [...cpuFeatures(currentHost())].join());';

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { TIERINGS } from "../../engine/settings.ts";
-import { suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
+import { PROPOSALS_VARIABLE, proposalsFolder, suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
 import { buildNpm } from "../package/build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { runtimePath } from "./npm_runtimes.ts";
@@ -63,6 +63,8 @@ const QUICK = [
   "simd_load",
   "atomic",
   "table_",
+  "compact",
+  "wide",
 ];
 
 /** The suite that each host runs, in the folder that this checkout uses. */
@@ -136,6 +138,7 @@ function run(label: string, command: string, args: string[], cwd: string, choice
     env: {
       ...process.env,
       [SUITE.variable]: suiteFolder(SUITE),
+      [PROPOSALS_VARIABLE]: proposalsFolder(),
       [COMPONENT_SUITE.variable]: suiteFolder(COMPONENT_SUITE),
       NO_COLOR: "1",
       npm_config_update_notifier: "false",

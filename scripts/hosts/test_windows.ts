@@ -23,7 +23,14 @@ import process from "node:process";
 import { VERSION } from "../../project/base/version_string.ts";
 import { bundledScripts, bundleLayout } from "../../project/versions/bundle_layout.ts";
 import { singleSteps } from "../../tests/support/single_steps.ts";
-import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../../tests/support/suites.ts";
+import {
+  PROPOSALS_VARIABLE,
+  proposalsFolder,
+  scriptNames,
+  suiteFolder,
+  suiteHint,
+  suiteNamed,
+} from "../../tests/support/suites.ts";
 import { buildNpm } from "../package/build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";
 import { buildBundle } from "../package/release_bundle.ts";
@@ -100,6 +107,7 @@ const windows = machine();
 /** Variables of every program: the suite's folder, temporary files, and Deno's modules. */
 const VARIABLES = {
   [SUITE.variable]: windowsPath(suiteFolder(SUITE)),
+  [PROPOSALS_VARIABLE]: windowsPath(proposalsFolder()),
   TMP: "Z:\\tmp",
   TEMP: "Z:\\tmp",
   DENO_DIR: windowsPath(windows.denoFolder),

@@ -1,6 +1,5 @@
 /**
- * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): off by default, and as a feature of
- * the engine equal to arithmetic on BigInt, with operands from parameters and with constants, in every tier and bounds
+ * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): equal to arithmetic on BigInt, with operands from parameters and with constants, in every tier and bounds
  * mode.
  */
 import assert from "node:assert/strict";
@@ -9,7 +8,7 @@ import { Engine, NewEngine, OPTIMIZATION_ROWS } from "../../engine/mod.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { printModule } from "../../engine/text/print.ts";
 
-const ON = { features: { "wide-arithmetic": true } } as const;
+const OFF = { features: { "wide-arithmetic": false } } as const;
 
 interface Operation {
   readonly name: string;
@@ -76,7 +75,7 @@ const SETTINGS = [
 
 for (const settings of SETTINGS) {
   Deno.test(`wide arithmetic of parameters: ${JSON.stringify(settings).slice(0, 40)}`, () => {
-    const instance = new Engine({ ...settings, ...ON, verify: true }).compile(moduleText()).instantiate();
+    const instance = new Engine({ ...settings, verify: true }).compile(moduleText()).instantiate();
     for (const { name, count, model } of OPERATIONS) {
       for (const operands of operandLists(count)) {
         assert.deepEqual(instance.call({}, name, ...operands), halves(model(operands)), `${name} ${operands}`);
@@ -97,7 +96,7 @@ Deno.test("wide arithmetic of constants, and of one constant and a parameter", (
       return `(func (export "c${k}") (result i64 i64) (${name} ${constants}))
         (func (export "m${k}") (param i64) (result i64 i64) (${name} ${mixed}))`;
     });
-    const instance = NewEngine({ ...ON, verify: true }).compile(`(module ${functions.join("\n")})`).instantiate();
+    const instance = NewEngine({ verify: true }).compile(`(module ${functions.join("\n")})`).instantiate();
     lists.forEach((operands, k) => {
       const wanted = halves(model(operands));
       assert.deepEqual(instance.call({}, `c${k}`), wanted, `${name} ${operands}`);
@@ -106,18 +105,18 @@ Deno.test("wide arithmetic of constants, and of one constant and a parameter", (
   }
 });
 
-Deno.test("wide arithmetic is off by default, and the error names the feature", () => {
+Deno.test("wide arithmetic can be switched off, and the error names the feature", () => {
   for (const { name, count } of OPERATIONS) {
     const operands = "(i64.const 1) ".repeat(count);
     const text = `(module (func (result i64 i64) (${name} ${operands})))`;
-    assert.throws(() => NewEngine().compile(text), { name: "UnsupportedError", message: /wide-arithmetic/ });
-    assert.throws(() => NewEngine().validate(text), { name: "UnsupportedError", message: /wide-arithmetic/ });
-    NewEngine(ON).validate(text);
+    assert.throws(() => NewEngine(OFF).compile(text), { name: "UnsupportedError", message: /wide-arithmetic/ });
+    assert.throws(() => NewEngine(OFF).validate(text), { name: "UnsupportedError", message: /wide-arithmetic/ });
+    NewEngine().validate(text);
   }
 });
 
 Deno.test("wide arithmetic: operands and results have types", () => {
-  const engine = NewEngine(ON);
+  const engine = NewEngine();
   const wrong = [
     "(func (result i64) (i64.mul_wide_s (i64.const 1) (i64.const 2)))",
     "(func (result i64 i64) (i64.mul_wide_u (i32.const 1) (i64.const 2)))",

@@ -17,14 +17,29 @@ export interface Suite {
   readonly commit: string;
   /** Environment variable that names a folder with the suite; it takes precedence over the fetched copy. */
   readonly variable: string;
-  /** Folders that are not part of the suite: proposals that the engine does not implement, and tools. */
+  /** The suite's folder in the one that the variable names, which has several suites; absent: that folder itself. */
+  readonly within?: string;
+  /** True for the tests of a proposal, which `deno task spec` runs after those of the specification. */
+  readonly proposal?: true;
+  /** Folders that are not part of the suite: proposals, some of which have suites of their own, and tools. */
   readonly omitted: readonly string[];
+  /** The scripts of the suite, if the folder has others. */
+  readonly only?: readonly string[];
   /** A script that is present if the suite is. */
   readonly probe: string;
   /** Candidates for the folder of the scripts, relative to the suite's; absent means the suite's folder itself. */
   readonly scripts?: readonly string[];
   /** SHA-256 over the suite's scripts: see {@linkcode digestOf}. */
   readonly digest: string;
+}
+
+/** The variable that names the folder with the suites of proposals. */
+export const PROPOSALS_VARIABLE = "PROPOSAL_TESTSUITE";
+
+/** The suite of a proposal, in the repository of its name. */
+function proposal(row: Pick<Suite, "name" | "commit" | "probe" | "scripts" | "only" | "digest">): Suite {
+  const repository = `https://github.com/WebAssembly/${row.name}`;
+  return { ...row, repository, variable: PROPOSALS_VARIABLE, within: row.name, proposal: true, omitted: [] };
 }
 
 export const SUITES: readonly Suite[] = [
@@ -47,7 +62,25 @@ export const SUITES: readonly Suite[] = [
     scripts: ["suite", "test"],
     digest: "e3b300c25fa6c82c6e602ffdf4dc17c7b73cda03144239b121a765ab4ef7978c",
   },
+  proposal({
+    name: "compact-import-section",
+    commit: "baa86dc09c869a4ae7beefa0f2749335502a8668",
+    probe: "imports-compact.wast",
+    scripts: ["test/core/compact-import-section"],
+    digest: "abaf05f1593f04f3e3a30471cfe315b9f15b25f73cc54e26939f501ff73c1b2a",
+  }),
+  proposal({
+    name: "wide-arithmetic",
+    commit: "5d5f2c8ec75252569659e373c93a29c57b508b10",
+    probe: "wide-arithmetic.wast",
+    scripts: ["test/core"],
+    only: ["wide-arithmetic.wast"],
+    digest: "89d881c59cca9b3a2b8035421179d9e27add492032b27e6c33457cf2430e1246",
+  }),
 ];
+
+/** The suites that are scripts in the specification's format: its own, and those of proposals. */
+const SPEC_SUITES = SUITES.filter(({ name, proposal }) => name === "wasm" || proposal);
 
 const FETCHED = fileURLToPath(new URL("../../.cache/suites/", import.meta.url));
 
@@ -58,6 +91,11 @@ export function suiteNamed(name: string): Suite {
   return suite;
 }
 
+/** The folder with the suites of proposals on this machine; it need not exist. */
+export function proposalsFolder(): string {
+  return process.env[PROPOSALS_VARIABLE] ?? FETCHED;
+}
+
 /** The folder into which `deno task testsuite` fetches a suite. */
 export function fetchedFolder({ name }: Suite): string {
   return join(FETCHED, name);
@@ -65,7 +103,8 @@ export function fetchedFolder({ name }: Suite): string {
 
 /** The expected folder of a suite on this machine; it need not exist. */
 export function suiteFolder(suite: Suite): string {
-  return process.env[suite.variable] ?? fetchedFolder(suite);
+  const named = process.env[suite.variable];
+  return named === undefined ? fetchedFolder(suite) : join(named, suite.within ?? ".");
 }
 
 /** The folder of a suite's scripts below `folder`; it need not exist. */
@@ -88,8 +127,25 @@ export function suiteHint({ variable }: Suite): string {
 export function scriptNames(suite: Suite, folder: string = suiteFolder(suite)): string[] {
   return readdirSync(scriptFolder(suite, folder), { recursive: true, encoding: "utf8" })
     .map((name) => name.replaceAll("\\", "/"))
-    .filter((name) => name.endsWith(".wast") && !suite.omitted.some((prefix) => name.startsWith(`${prefix}/`)))
+    .filter((name) => name.endsWith(".wast") && (suite.only?.includes(name) ?? true))
+    .filter((name) => !suite.omitted.some((prefix) => name.startsWith(`${prefix}/`)))
     .sort((a, b) => a < b ? -1 : 1);
+}
+
+/** A script that `deno task spec` runs: its name, that of a proposal's begins with the suite's, and its file. */
+export interface SpecScript {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** The scripts of the specification's suite and of the proposals' suites on this machine. */
+export function specScripts(): SpecScript[] {
+  return SPEC_SUITES.filter((suite) => hasSuite(suite)).flatMap((suite) =>
+    scriptNames(suite).map((name) => ({
+      name: suite.proposal ? `${suite.name}/${name}` : name,
+      path: join(scriptFolder(suite), name),
+    }))
+  );
 }
 
 /**

@@ -2,8 +2,7 @@
  * The specification's test suite for tests: its folder (suites.ts), whether it is present, and its scripts. A test that
  * needs it is ignored, with the reason in its name, when it is absent.
  */
-import { join } from "node:path";
-import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "./suites.ts";
+import { hasSuite, specScripts, suiteFolder, suiteHint, suiteNamed } from "./suites.ts";
 
 const SUITE = suiteNamed("wasm");
 
@@ -16,7 +15,7 @@ export const HAS_TESTSUITE: boolean = hasSuite(SUITE);
 /** A suffix for the names of tests that need the suite. */
 export const NEEDS_TESTSUITE: string = HAS_TESTSUITE ? "" : ` (needs the specification's suite: ${suiteHint(SUITE)})`;
 
-/** Paths of all scripts of the suite, sorted. */
+/** Paths of all scripts of the suite, and of the suites of proposals on this machine. */
 export function suiteScripts(): string[] {
-  return scriptNames(SUITE).map((name) => join(TESTSUITE, name));
+  return specScripts().map(({ path }) => path);
 }

@@ -13,8 +13,8 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../support/testsuite.ts";
 
 const MUTANTS = 30_000;
-/** The host's messages for its own limits. */
-const HOST_LIMIT = /implementation limit|mix of legacy and new exception/;
+/** The host's messages for its own limits, and for proposals that it does not enable. */
+const HOST_LIMIT = /implementation limit|mix of legacy and new exception|enable with --experimental-wasm/;
 
 interface Sample {
   readonly name: string;
