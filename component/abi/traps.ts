@@ -2,7 +2,7 @@
  * Traps of the Canonical ABI and the error by which functions report the error case of a `result`. Invariant: a trap
  * names the rule that the component broke.
  */
-import { TrapError } from "@waft/engine";
+import { TrapError } from "@waft/engine/internal/errors";
 
 /** Throws the trap of the rule that `message` states. */
 export function trap(message: string): never {

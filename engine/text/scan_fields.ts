@@ -127,8 +127,8 @@ export function skipFields(cursor: TokenCursor): void {
 }
 
 /**
- * `(import "module" "name" (kind $id …))`, or a group: `(item "name" (kind $id …))…`, or `(item "name")… (kind …)`. Binds
- * the identifiers.
+ * `(import "module" "name" (kind $id …))`, or a group: `(item "name" (kind $id …))…`, or `(item "name")… (kind …)`.
+ * Binds the identifiers.
  */
 function scanImport(context: ModuleContext): void {
   const cursor = context.cursor;

@@ -1,6 +1,6 @@
 /**
- * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): equal to arithmetic on BigInt, with operands from parameters and with constants, in every tier and bounds
- * mode.
+ * Wide arithmetic (`i64.add128`, `i64.sub128`, `i64.mul_wide_s`, `i64.mul_wide_u`): equal to arithmetic on BigInt, with
+ * operands from parameters and with constants, in every tier and bounds mode.
  */
 import assert from "node:assert/strict";
 import { decodeModule } from "../../engine/binary/decode.ts";
