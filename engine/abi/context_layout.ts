@@ -70,8 +70,8 @@ export const RECORD = {
   HOST: 20,
   /** The runtime's handle for the JavaScript function object of this record, u32. */
   HANDLE: 24,
-  /** Number of the last collection that found the record in an object, u32 (gc/). */
-  MARK: 28,
+  /** Number of the instance in whose VM context the record is, u32; of an import, the importing instance. */
+  OWNER: 28,
   SIZE: 32,
 } as const;
 

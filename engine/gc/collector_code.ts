@@ -14,7 +14,6 @@
  * Marking is depth first with an explicit stack; long arrays are traced in parts from a second stack, so that the first
  * stays short.
  */
-import { RECORD } from "../abi/context_layout.ts";
 import {
   CELLS,
   DESCRIPTOR,
@@ -96,12 +95,14 @@ const VISIT_HANDLE = `
     (i64.shl ${control(CONTROL.EXCEPTION_QUEUED)} (i64.const 2))) (i32.wrap_i64 ${get("n")}))
   ${setControl(CONTROL.EXCEPTION_QUEUED, `(i64.add ${control(CONTROL.EXCEPTION_QUEUED)} (i64.const 1))`)})`;
 
-/** Marks the target of a reference in an object that is neither null nor an object: a handle, a function record. */
+/**
+ * Marks the target of a reference in an object that is neither null nor an object: a handle. The instances of function
+ * records are kept alive by JavaScript (runtime/instance/reference_edges.ts).
+ */
 const VISIT_OTHER = `
 (func $visit_other (param $w i64)
   (if (i32.and (i32.wrap_i64 ${get("w")}) (i32.const ${REF_TAG.I31})) (then (return)))
-  (if (i32.and (i32.wrap_i64 ${get("w")}) (i32.const ${REF_TAG_MASK})) (then (call $visit_handle ${get("w")}) (return)))
-  (i32.store offset=${RECORD.MARK} ${get("w")} (i32.load offset=${CONTROL.EPOCH} (global.get $control))))`;
+  (call $visit_handle ${get("w")}))`;
 
 const SCAN = `
 (func (export "scan") ${MARK_LOCALS} (local $at i64) (local $end i64) (local $row i64) (local $slot i32)

@@ -44,8 +44,6 @@ export const CONTROL = {
   EXCEPTION_COUNT: 112,
   EXCEPTION_QUEUE: 120,
   EXCEPTION_QUEUED: 128,
-  /** Value for RECORD.MARK of function records found in objects: the number of the collection, u32. */
-  EPOCH: 136,
   /** Arguments of `scan`: a range of words. */
   LOW: 144,
   HIGH: 152,

@@ -47,10 +47,8 @@ export interface HeapRoots {
   visit(range: (low: number, high: number) => void, word: (word: number) => void): void;
   /** The references in the payload of exception `number`. */
   visitException(number: number, word: (word: number) => void): void;
-  /**
-   * Called at the end of marking. Marks are a byte per number; function records in objects have `epoch` as their mark.
-   */
-  marked(host: Uint8Array, exceptions: Uint8Array, epoch: number): void;
+  /** Called at the end of marking. Marks are a byte per number. */
+  marked(host: Uint8Array, exceptions: Uint8Array): void;
 }
 
 /** Statistics of the collector. */
@@ -132,7 +130,7 @@ export class Heap {
   /** Bytes handed out since the last collection; how many there may be. */
   #allocated = 0;
   #threshold = SMALL_ROUND;
-  #epoch = 0;
+  #collections = 0;
   #total = 0;
   #live = 0;
   readonly #pauses = { last: 0, max: 0, total: 0 };
@@ -231,7 +229,7 @@ export class Heap {
 
   get statistics(): HeapStatistics {
     return {
-      collections: this.#epoch,
+      collections: this.#collections,
       allocatedBytes: this.#total,
       liveBytes: this.#live,
       liveObjects: this.#space === undefined ? 0 : word(this.#u32, CONTROL.LIVE_OBJECTS),
@@ -251,7 +249,7 @@ export class Heap {
     try {
       this.#returnWithheld();
       this.#untilStress = this.#stress;
-      this.#u32[CONTROL.EPOCH >> 2] = ++this.#epoch;
+      this.#collections++;
       this.#mark(space);
       this.#reclaim(space);
     } finally {
@@ -298,7 +296,6 @@ export class Heap {
     this.#roots.marked(
       space.host.bytes.subarray(0, counts.host),
       space.exceptions.bytes.subarray(0, counts.exceptions),
-      this.#epoch,
     );
     const peak = word(words, CONTROL.STACK_PEAK) - word(words, CONTROL.STACK);
     if (peak > KEPT_STACK) {

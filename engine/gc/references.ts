@@ -20,6 +20,8 @@ export interface Sharer {
   keepAlive(other: Sharer): void;
   /** Whether it keeps `other` alive already, as an instance does itself and a table the instances that use it. */
   keepsAlive(other: Sharer): boolean;
+  /** Others that it keeps alive until a sweep finds no reference to them (runtime/instance/reference_edges.ts). */
+  targets: Set<Sharer> | undefined;
 }
 
 interface Holder {

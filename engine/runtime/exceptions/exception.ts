@@ -41,8 +41,18 @@ export interface ExceptionBoundary extends ReferenceBoundary {
   readonly thread: { readonly handles: HandleTable; readonly exceptions: HandleTable; readonly state: NativeRegion };
   /** The exception of an exnref; undefined for null. */
   exceptionOf(word: number): Exception | undefined;
-  /** Exceptions of compiled code that are represented in JavaScript: their references are roots. */
-  readonly shownExceptions: Set<Exception>;
+  /** Payloads of exceptions of compiled code that are represented in JavaScript: their references are roots. */
+  readonly shownPayloads: Set<ShownPayload>;
+}
+
+/**
+ * The references of an exception that JavaScript may hold. Refers neither to the exception nor, strongly, to its tag,
+ * from which the program's objects are reachable: the payload is in a finalizer's hands until the exception is
+ * collected.
+ */
+export interface ShownPayload {
+  readonly words: readonly number[];
+  readonly tag: WeakRef<Tag>;
 }
 
 /** The serial number of the next tag. */
@@ -115,6 +125,8 @@ export class Tag {
     return this.#retained.has(other);
   }
   readonly #retained: Set<Sharer> = new Set();
+  /** @internal */
+  targets: Set<Sharer> | undefined;
 
   /** The payload types in the notation of the text format. */
   get parameters(): string[] {
@@ -160,12 +172,13 @@ export class Exception {
     return inside;
   }
 
-  /** The exception of `tag` whose payload compiled code has written to the overflow buffer. */
-  static thrown(tag: Tag, boundary: ExceptionBoundary): Exception {
+  /** The exception of `tag` whose payload code of `thrower` has written to the overflow buffer. */
+  static thrown(tag: Tag, boundary: ExceptionBoundary, thrower?: Sharer): Exception {
     const { params } = tag.type;
     const { u32 } = boundary.thread.state;
     if (tag === JS_TAG) {
-      return new Exception(JS_TAG, [], boundary.fromWord(boundary.thread.state.word(OVERFLOW), EXTERNREF));
+      const word = boundary.thread.state.word(OVERFLOW);
+      return new Exception(JS_TAG, [], boundary.fromWord(word, EXTERNREF, thrower));
     }
     // An array of numbers: creating a typed array takes a microsecond.
     const cells: number[] = [];
@@ -193,15 +206,18 @@ export class Exception {
     if (shown === undefined) {
       shown = new WasmException(this);
       this.#shown = new WeakRef(shown as WasmException);
-      if (this.tag.hasReferences) this.tag.boundary!.shownExceptions.add(this);
-      if (this.tag.hasReferences) SHOWN.register(shown as WasmException, this);
+      if (this.tag.hasReferences) this.#root(shown as WasmException, this.tag.boundary!.shownPayloads);
     }
     return shown;
   }
 
-  /** Called after the WasmException was collected: unroots the exception, unless a new WasmException represents it. */
-  forget(): void {
-    if (this.#shown?.deref() === undefined) this.tag.boundary!.shownExceptions.delete(this);
+  /** Makes the references of the payload roots until `shown` is collected. */
+  #root(shown: WasmException, roots: Set<ShownPayload>): void {
+    const words: number[] = [];
+    this.visitReferences((word) => words.push(word));
+    const payload = { words, tag: new WeakRef(this.tag) };
+    roots.add(payload);
+    SHOWN.register(shown, { payload, roots });
   }
 
   /** Visits the references in the payload. */
@@ -213,14 +229,14 @@ export class Exception {
     }
   }
 
-  /** Writes tag and payload to the thread state, where a landing pad reads them. */
-  deliver(boundary: ExceptionBoundary): void {
+  /** Writes tag and payload to the thread state, where a landing pad of `receiver` reads them. */
+  deliver(boundary: ExceptionBoundary, receiver: Sharer | undefined): void {
     const { state } = boundary.thread;
     const { cells, tag } = this;
     if (tag.hasReferences) this.#renewReferences(boundary);
     state.setWord(THREAD.CAUGHT_TAG, tag.identity);
     state.u32[THREAD.CAUGHT_NATIVELY >> 2] = 0;
-    if (tag === JS_TAG) state.setWord(OVERFLOW, boundary.toWord(this.#outside, EXTERNREF));
+    if (tag === JS_TAG) state.setWord(OVERFLOW, boundary.toWord(this.#outside, EXTERNREF, receiver));
     const { u32 } = state;
     for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n];
   }
@@ -360,7 +376,9 @@ export function isWasmException(value: unknown): value is WasmException {
   return typeof value === "object" && value !== null && INSIDE in value;
 }
 
-const SHOWN = new FinalizationRegistry<Exception>((exception) => exception.forget());
+const SHOWN = new FinalizationRegistry<{ payload: ShownPayload; roots: Set<ShownPayload> }>(({ payload, roots }) => {
+  roots.delete(payload);
+});
 
 /** True if `type` is exnref or a subtype. */
 export function isException(type: ValType): boolean {

@@ -10,7 +10,6 @@ import {
   FUNCREF,
   type FuncType,
   HEAP,
-  heapOf,
   I32,
   I64,
   isRef,
@@ -21,12 +20,10 @@ import {
   valTypeName,
 } from "../../wasm/types.ts";
 import { inWords } from "../../base/arguments.ts";
-import type { Sharer } from "../../gc/references.ts";
-import { canonicalFuncTypeId, topHeap } from "../../wasm/subtype.ts";
+import { canonicalFuncTypeId } from "../../wasm/subtype.ts";
 import { Tag } from "../exceptions/exception.ts";
 import { Global } from "./global.ts";
 import { Memory } from "../memory/memory.ts";
-import { funcInfo } from "./func.ts";
 import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { defaultValue, readValue, type ReferenceBoundary, writeValue } from "../boundary/values.ts";
@@ -180,12 +177,7 @@ export class ExternTable {
 
   #word(value: unknown): number {
     const table = this[EXTERN];
-    const { element } = table.type;
-    if (topHeap(heapOf(element)) === HEAP.func) {
-      const owner = funcInfo(value)?.owner as Sharer | undefined;
-      if (owner !== undefined) table.keepAlive(owner);
-    }
-    return this.#store.toWord(value, element, table);
+    return this.#store.toWord(value, table.type.element, table);
   }
 
   #check(index: number): void {
@@ -257,7 +249,6 @@ export class ExternGlobal {
     const { region, offset, type } = this[EXTERN];
     if (!type.mutable) throw new TypeError("The global is immutable");
     writeValue(region, offset, type.type, value, this.#boundary);
-    this[EXTERN].keepOwner(value);
   }
 }
 

@@ -4,7 +4,6 @@
  */
 import type { Sharer } from "../../gc/references.ts";
 import { type GlobalType, isRef } from "../../wasm/types.ts";
-import { funcInfo } from "./func.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 
 export class Global {
@@ -25,10 +24,10 @@ export class Global {
   }
 
   /** Marks the reference in the cell, if there is one. */
-  markReferences(mark: (word: number) => void): void {
+  markReferences(mark: (word: number, holder: Sharer) => void): void {
     if (!isRef(this.type.type)) return;
     const word = this.region.word(this.offset);
-    if (word !== 0) mark(word);
+    if (word !== 0) mark(word, this);
   }
 
   /** Visits the reference in the cell, for the garbage-collected heap. */
@@ -44,13 +43,7 @@ export class Global {
     return this.owner === other || this.#retained.has(other);
   }
   readonly #retained: Set<Sharer> = new Set();
-
-  /** Called after `value` was stored in the global: keeps the instance of a function alive until the next store. */
-  keepOwner(value: unknown): void {
-    const info = funcInfo(value);
-    this.#funcOwner = info?.owner;
-  }
-  #funcOwner: unknown;
+  targets: Set<Sharer> | undefined;
 
   get address(): number {
     return this.region.address + this.offset;

@@ -84,6 +84,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly funcs: ((...args: unknown[]) => unknown)[] = [];
   /** Other objects that must live as long as the instance. */
   readonly retained: Set<unknown> = new Set();
+  targets: Set<Sharer> | undefined;
   /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
   /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
@@ -312,11 +313,16 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
 
-  /** Marks every reference in its globals, its tables and the state that `reset` restores. */
-  markReferences(mark: (word: number) => void): void {
+  /**
+   * Marks every reference in its globals, its tables, its element segments and the state that `reset` restores, each
+   * with the object that holds it.
+   */
+  markReferences(mark: (word: number, holder: Sharer) => void): void {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
-    if (this.startState !== undefined) visitState(this.module, this.startState, mark);
+    const own = (word: number) => mark(word, this);
+    for (const words of this.elemWords) words?.forEach(own);
+    if (this.startState !== undefined) visitState(this.module, this.startState, own);
   }
 
   keepAlive(other: Sharer): void {
@@ -377,7 +383,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.dropElem(int(0));
         return;
       case "throw":
-        this.store.raise(Exception.thrown(this.tags[int(0)], this.store));
+        this.store.raise(Exception.thrown(this.tags[int(0)], this.store, this));
         return;
       case "throw_ref":
         this.#throwReference(word(0));

@@ -393,6 +393,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       const source = instanceOf(info).region;
       const from = info.record - source.address;
       region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
+      region.i32[(record + RECORD.OWNER) >> 2] = instance.number;
       instance.funcs[index] = value as (...args: unknown[]) => unknown;
       instance.retained.add(instanceOf(info));
       if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).retained.add(instance);
@@ -412,6 +413,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     region.i32[(record + RECORD.TYPE_ID) >> 2] = canonicalIds[funcTypeIndices[index]];
     region.i32[(record + RECORD.HOST) >> 2] = index;
     region.i32[(record + RECORD.HANDLE) >> 2] = index;
+    region.i32[(record + RECORD.OWNER) >> 2] = instance.number;
   });
   if (layout.strings === true) {
     store.strings.link(instance, (index, name) => stringBuiltinOf(functions[index]) === name);
@@ -431,6 +433,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     u32[at + 3] = contextHi;
     u32[at + 4] = canonicalIds[funcTypeIndices[imported + i]];
     u32[at + 6] = imported + i;
+    u32[at + 7] = instance.number;
   }
 }
 
@@ -478,14 +481,14 @@ function addTags(instance: Instance, values: readonly unknown[]): void {
   const { module, region, block, store } = instance;
   const { canonicalIds, tagTypes, tagTypeIndices } = module.valid;
   for (const value of importsOf(module, values, "tag")) {
-    const tag = value as Tag;
-    instance.tags.push(tag);
-    if (tag.hasReferences) tag.keepAlive(instance);
+    instance.tags.push(value as Tag);
   }
   for (let k = instance.tags.length; k < tagTypes.length; k++) {
     const type = closeFuncType(tagTypes[k], canonicalIds);
     instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]], store));
   }
+  // Its code can read the payload of every exception with the tag, which may contain references of the others.
+  for (const tag of instance.tags) if (tag.hasReferences) tag.keepAlive(instance);
   const at = block.offset + module.layout.tagsOffset;
   instance.tags.forEach((tag, k) => region.setWord(at + k * TAG_SIZE, tag.identity));
 }

@@ -18,7 +18,7 @@ import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../was
 import type { CallRecorder } from "../suspension/call_recorder.ts";
 import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { Exception, leaveGuest } from "../exceptions/exception.ts";
+import { Exception, leaveGuest, type ShownPayload } from "../exceptions/exception.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread, type ProcessCode } from "../thread/guest_thread.ts";
 import type { Global } from "./global.ts";
@@ -27,7 +27,9 @@ import type { Instance } from "./instance.ts";
 import { PROT } from "../../host/host.ts";
 import { SystemError } from "../../host/system_error.ts";
 import type { ImageReferences } from "../code/image_references.ts";
+import { ReferenceEdges } from "./reference_edges.ts";
 import { ModuleMap } from "../code/module_map.ts";
+import type { ContextBlock } from "../memory/context_arena.ts";
 import type { Memory } from "../memory/memory.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
@@ -59,18 +61,13 @@ export class Store implements ReferenceBoundary {
   #lastNumber = 0;
   /** The most recently caught exception. */
   #caught: Exception | undefined;
-  readonly shownExceptions: Set<Exception> = new Set();
+  readonly shownPayloads: Set<ShownPayload> = new Set();
   /** The heap of structs and arrays. */
   readonly heap: Heap;
   /** The builtins for JavaScript strings. */
   readonly strings: StringBuiltins;
-  /**
-   * Functions that JavaScript passed to compiled code, by record; kept alive until a sweep finds them unreachable.
-   * Without those whose instance the receiver keeps alive: the table of an instance that holds its own functions would
-   * be a root of that instance for ever.
-   */
-  readonly #escaped = new Map<number, Instance>();
-  #escapedLimit = 1024;
+  /** Keep the instances of functions alive that compiled code refers to. */
+  readonly #edges = new ReferenceEdges();
   /** Tables and globals created by the host: roots that may belong to no instance. */
   readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
@@ -141,16 +138,16 @@ export class Store implements ReferenceBoundary {
         for (const ref of this.#instances.values()) ref.deref()?.visitReferences(range, word);
         for (const ref of this.#hostObjects) ref.deref()?.visitReferences(range, word);
         this.#caught?.visitReferences(word);
-        for (const exception of this.shownExceptions) exception.visitReferences(word);
+        for (const { words } of this.shownPayloads) words.forEach(word);
       },
       // A word on the stack may look like the number of a freed exception.
       visitException: (number, word) =>
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
-      marked: (host, exceptions, epoch) => {
+      marked: (host, exceptions) => {
         this.thread.handles.sweepUnmarked(host, this.heap.statistics.liveBytes);
         this.thread.records.visitRoots((word) => this.thread.exceptions.keep(exceptions, word));
         this.thread.exceptions.sweepUnmarked(exceptions);
-        if (this.thread.depth === 0) this.#sweepEscaped(epoch);
+        this.#forgetHostObjects();
       },
     };
   }
@@ -229,9 +226,9 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * Converts a value to the word of a reference. `receiver` obtains the reference: it and the other holders of an
-   * object keep each other alive, because the object may contain their functions. Throws TypeError if the value does
-   * not have type `type`.
+   * Converts a value to the word of a reference. `receiver` obtains the reference; without it, nothing may. It keeps
+   * the instance of a function alive; it and the other holders of an object keep each other alive, because the object
+   * may contain their functions. Throws TypeError if the value does not have type `type`.
    */
   toWord(value: unknown, type: ValType, receiver?: Sharer): number {
     const heap = heapOf(type);
@@ -257,10 +254,8 @@ export class Store implements ReferenceBoundary {
       const owner = info.owner as Instance;
       if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
       owner.isShared = true;
-      if (receiver?.keepsAlive(owner) !== true) {
-        this.#escaped.set(info.record, owner);
-        if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
-      }
+      if (receiver !== undefined) this.#edges.connect(receiver, owner, info.typeId);
+      if (this.#edges.full && !this.heap.isOpen) this.thread.sweepDue = true;
       return info.record;
     }
     throw referenceMismatch(value, type);
@@ -429,7 +424,8 @@ export class Store implements ReferenceBoundary {
 
   #unwind(exception: Exception): boolean {
     if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
-    exception.deliver(this);
+    const { thread } = this;
+    exception.deliver(this, this.#instanceAt(thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT)));
     this.#caught = exception;
     // An exception without an exnref receives none here, because no sweep happens here.
     if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.expose(exception);
@@ -456,7 +452,7 @@ export class Store implements ReferenceBoundary {
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
       this.#caught?.visitReferences(mark);
       this.thread.records.visitRoots(mark);
-      for (const exception of this.shownExceptions) exception.visitReferences(mark);
+      for (const { words } of this.shownPayloads) words.forEach(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
           if (u32[at + 1] === 0) mark(u32[at]);
@@ -488,7 +484,7 @@ export class Store implements ReferenceBoundary {
   relieve(): void {
     const { thread, heap } = this;
     if (!thread.handles.full) return;
-    if (this.#escaped.size < this.#escapedLimit) thread.sweepDue = false;
+    if (!this.#edges.full) thread.sweepDue = false;
     if (heap.isOpen) return heap.collect();
     thread.handles.sweep((mark) => {
       const range = ({ u32 }: NativeRegion, offset: number, bytes: number) => {
@@ -501,15 +497,15 @@ export class Store implements ReferenceBoundary {
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(mark);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
       this.#caught?.visitReferences(mark);
-      for (const exception of this.shownExceptions) exception.visitReferences(mark);
+      for (const { words } of this.shownPayloads) words.forEach(mark);
       for (const exception of thread.exceptions.values()) (exception as Exception).visitReferences(mark);
     });
   }
 
   /**
-   * Frees unreachable host handles and functions. Only at a safepoint, where the roots are globals, tables and the
-   * frames of suspended calls. Those frames are scanned conservatively for handles but not for functions; instead, all
-   * functions are kept while calls are suspended (`#keepEscaped`).
+   * Frees unreachable host handles, and the instances of unreachable functions. Only at a safepoint, where the roots
+   * are globals, tables and the frames of suspended calls. Those frames are scanned conservatively for handles but not
+   * for functions; instead, all instances are kept while calls are suspended.
    */
   #sweep(): void {
     if (this.heap.isOpen) {
@@ -520,55 +516,52 @@ export class Store implements ReferenceBoundary {
     this.#sweepExceptions();
     if (!this.thread.sweepDue) return;
     this.thread.sweepDue = false;
-    const held = new Map<number, Instance>();
-    this.thread.handles.sweep((mark) => {
-      const markWord = (word: number) => {
-        const owner = this.#escaped.get(word);
-        if (owner === undefined) mark(word);
-        else held.set(word, owner);
+    const { suspended, exceptions, handles } = this.thread;
+    if (suspended.size === 0) this.#edges.clear();
+    handles.sweep((mark) => {
+      const markWord = (word: number, holder: Sharer | undefined) => {
+        if ((word & REF_TAG_MASK) !== 0) mark(word);
+        else if (word !== 0 && holder !== undefined) this.#connectRecord(holder, word);
       };
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
-      for (const exception of this.shownExceptions) exception.visitReferences(markWord);
-      for (const exception of this.thread.exceptions.values()) (exception as Exception).visitReferences(markWord);
-      for (const { block: { region: { u32 }, offset }, bytes } of this.thread.suspended) {
+      for (const { words, tag } of this.shownPayloads) words.forEach((word) => markWord(word, tag.deref()));
+      for (const value of exceptions.values()) {
+        const exception = value as Exception;
+        exception.visitReferences((word) => markWord(word, exception.tag));
+      }
+      for (const { block: { region: { u32 }, offset }, bytes } of suspended) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] < 8) mark(u32[at] + u32[at + 1] * 0x1_0000_0000);
+          if (u32[at + 1] === 0) mark(u32[at]);
         }
       }
     });
-    this.#keepEscaped(held);
+    this.#edges.settle();
+    this.#forgetHostObjects();
   }
 
-  /**
-   * Frees unreachable functions that JavaScript passed to compiled code; called after a collection, which has marked
-   * the functions in objects.
-   */
-  #sweepEscaped(epoch: number): void {
-    const held = new Map<number, Instance>();
-    for (const [record, owner] of this.#escaped) {
-      const { region } = owner;
-      if (region.u32[(record - region.address + RECORD.MARK) >> 2] === epoch) held.set(record, owner);
+  /** Makes `holder` keep the instance of the function record at `address` alive. */
+  #connectRecord(holder: Sharer, address: number): void {
+    // References of one holder are mostly to functions of one instance: creating a view is the slowest step.
+    let owner = this.#instances.get(this.#lastNumber)?.deref();
+    if (owner === undefined || !contains(owner.block, address)) {
+      this.#lastNumber = new Uint32Array(this.thread.host.view(address, RECORD.SIZE))[RECORD.OWNER >> 2];
+      owner = this.#instances.get(this.#lastNumber)?.deref();
+      if (owner === undefined) throw new Bug(`The function record at ${address.toString(16)} has no instance`);
     }
-    const markWord = (word: number) => {
-      const owner = this.#escaped.get(word);
-      if (owner !== undefined) held.set(word, owner);
-    };
-    for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
-    for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
-    for (const exception of this.shownExceptions) exception.visitReferences(markWord);
-    for (const exception of this.thread.exceptions.values()) (exception as Exception).visitReferences(markWord);
-    this.#keepEscaped(held);
+    const { address: start, region: { u32 }, offset } = owner.block;
+    this.#edges.connect(holder, owner, u32[(offset + address - start + RECORD.TYPE_ID) >> 2]);
   }
 
-  /** Drops the functions that are not in `held`, unless calls are suspended, and the host objects that are gone. */
-  #keepEscaped(held: ReadonlyMap<number, Instance>): void {
-    if (this.thread.suspended.size === 0) this.#escaped.clear();
-    for (const [record, owner] of held) this.#escaped.set(record, owner);
-    this.#escapedLimit = Math.max(1024, this.#escaped.size * 2);
+  /** Forgets the host's tables and globals that have been collected. */
+  #forgetHostObjects(): void {
     const live = this.#hostObjects.filter((ref) => ref.deref() !== undefined);
     this.#hostObjects.splice(0, this.#hostObjects.length, ...live);
   }
+}
+
+function contains({ address: start, size }: ContextBlock, address: number): boolean {
+  return address >= start && address < start + size;
 }
 
 interface HeldImage {

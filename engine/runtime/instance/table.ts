@@ -44,7 +44,6 @@ export class Table {
     BLOCKS.register(this, this.#holder);
   }
 
-  /** The instance of a function stays alive even after the function is overwritten. */
   keepAlive(other: Sharer): void {
     this.#retained.add(other);
   }
@@ -53,6 +52,7 @@ export class Table {
     return this.#retained.has(other) || this.users.has(other as TableUser & Sharer);
   }
   readonly #retained: Set<Sharer> = new Set();
+  targets: Set<Sharer> | undefined;
 
   get length(): number {
     return this.#length;
@@ -75,10 +75,10 @@ export class Table {
   }
 
   /** Marks every non-null element. */
-  markReferences(mark: (word: number) => void): void {
+  markReferences(mark: (word: number, holder: Sharer) => void): void {
     for (let i = 0; i < this.#length; i++) {
       const word = this.get(i);
-      if (word !== 0) mark(word);
+      if (word !== 0) mark(word, this);
     }
   }
 
