@@ -4,6 +4,7 @@
  * address space is reclaimed.
  */
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
 import { spawnSync } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -90,6 +91,58 @@ Deno.test("a buffer of the engine's own memories cannot be moved where there are
   assert.throws(() => structuredClone(buffer, { transfer: [buffer] }));
   assert.equal(memory.buffer, buffer);
   assert.equal(new Uint8Array(structuredClone(buffer))[0], 7, "a copy is one");
+});
+
+/** Kinds of views, of which each alone keeps the pages of a buffer; the value of their first byte is 7. */
+const VIEWS: Readonly<Record<string, (buffer: ArrayBuffer) => () => readonly number[]>> = {
+  "buffer": (buffer) => () => [...new Uint8Array(buffer, 0, 4)],
+  "typed array": (buffer) => {
+    const words = new Uint16Array(buffer, 0, 2);
+    return () => [words[0], 0, words[1], 0];
+  },
+  "subarray": (buffer) => {
+    const part = new Uint8Array(buffer).subarray(0, 4);
+    return () => [...part];
+  },
+  "data view": (buffer) => {
+    const view = new DataView(buffer, 0, 4);
+    return () => [0, 1, 2, 3].map((at) => view.getUint8(at));
+  },
+  "Buffer": (buffer) => {
+    const bytes = Buffer.from(buffer, 0, 4);
+    return () => [...bytes];
+  },
+};
+
+Deno.test("a view keeps the contents of a collected memory", async () => {
+  const kept: [string, () => readonly number[]][] = [];
+  for (const [lender, make] of Object.entries(LENDERS)) {
+    for (const [kind, view] of Object.entries(VIEWS)) {
+      kept.push([`${lender}, ${kind}`, view(make().memory.buffer)]);
+      const { memory } = make();
+      memory.grow(3);
+      kept.push([`${lender}, ${kind}, grown`, view(memory.buffer)]);
+    }
+  }
+  await settle();
+  for (let n = 0; n < 40; n++) {
+    for (const make of Object.values(LENDERS)) new Uint8Array(make().memory.buffer).fill(255);
+  }
+  await settle();
+  for (const [name, read] of kept) assert.deepEqual(read(), [7, 0, 0, 0], name);
+});
+
+Deno.test("closing and resetting a memory take the pages of its views", () => {
+  const module = NewEngine().compile(MODULE);
+  for (const end of ["close", "reset"] as const) {
+    const instance = module.instantiate();
+    const memory = instance.exports["m"] as Lender["memory"];
+    memory.grow(1);
+    const view = new Uint8Array(memory.buffer);
+    assert.equal(view[0], 7);
+    instance[end]();
+    assert.ok(view.every((byte) => byte === 0), end);
+  }
 });
 
 Deno.test("growing detaches the buffers of the WebAssembly interface, on every host", () => {

@@ -7,7 +7,8 @@
  * memory are those of a SharedArrayBuffer (shared_pages.ts).
  *
  * Invariant: the pages of an ArrayBuffer given to a program outlive it. A range is therefore released only when its
- * memory is gone and no ArrayBuffer refers to it; until then it reads as zeros. A view that growth must detach cannot
+ * memory is gone and no ArrayBuffer refers to it. The ArrayBuffer keeps the contents of a collected memory; closing,
+ * resetting and moving a memory takes them, so that it reads as zeros. A view that growth must detach cannot
  * be protected from being transferred; the memory holds such a view until growth, in order to detect a transfer.
  */
 import { inWords } from "../../base/arguments.ts";
@@ -63,7 +64,7 @@ interface Holder {
 const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
   // Growth can no longer detach the view, so transfers can be forbidden.
   if (open !== undefined) currentHost().lent.seal(open);
-  range?.retire();
+  range?.retire(true);
 });
 
 /**

@@ -3,8 +3,9 @@
  * with its pages still committed, because mapping and page faults cost far more than clearing cached pages.
  *
  * Invariant: the pages of an ArrayBuffer given to a program outlive it, also after they were transferred to another
- * ArrayBuffer (host/lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it;
- * until then it reads as zeros. The runtime's private view (`own`) is never given to programs.
+ * ArrayBuffer (host/lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it. Its
+ * ArrayBuffers keep the contents of a collected memory; those of a memory that was closed, reset or moved read as zeros
+ * until then. The runtime's private view (`own`) is never given to programs.
  *
  * The address space is a resource of the process, so its state belongs to the realm (SPACE) and not to an engine or
  * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
@@ -40,8 +41,8 @@ const SPACE: {
   readonly pools: Map<string, Range[]>;
   /** Number of active deferrals: registers of preempted calls may hold addresses of ranges that are to be retired. */
   deferrals: number;
-  /** Ranges to retire when the last deferral ends. */
-  readonly deferred: Range[];
+  /** Retirements of ranges, for the end of the last deferral. */
+  readonly deferred: (() => void)[];
   /** The number of guarded ranges. */
   guarded: number;
   /** True if there was room for FEW_GUARDED guarded ranges at the first probe. */
@@ -55,7 +56,7 @@ const SPACE: {
  */
 export function deferRetirement(delta: 1 | -1): void {
   SPACE.deferrals += delta;
-  if (SPACE.deferrals === 0) { for (const range of SPACE.deferred.splice(0)) range.retire(); }
+  if (SPACE.deferrals === 0) { for (const retire of SPACE.deferred.splice(0)) retire(); }
 }
 
 /** True if there is address space for another guarded memory, in a process with room for many of them. */
@@ -173,17 +174,20 @@ export class Range {
     pool.push(this);
   }
 
-  /** Releases the range, once no view of it exists. */
-  retire(): void {
+  /**
+   * Releases the range, once no view of it exists. Until then, the views read as zeros, or keep the contents if the
+   * memory `isCollected`.
+   */
+  retire(isCollected = false): void {
     if (this.#retired) return;
     if (SPACE.deferrals > 0) {
-      SPACE.deferred.push(this);
+      SPACE.deferred.push(() => this.retire(isCollected));
       return;
     }
     this.#retired = true;
     const committed = this.#committed;
     if (this.#views === 0) this.#release();
-    else if (committed > 0) {
+    else if (committed > 0 && !isCollected) {
       try {
         this.host.replace(this.address, committed, PROT.READ | PROT.WRITE);
       } catch {
