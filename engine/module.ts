@@ -440,12 +440,13 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
   }
 
   /**
-   * Resets everything that the instance defines (memories, tables, globals, dropped segments) to its state after
-   * instantiation. Imports are unaffected. Views of its memories stay valid, unless the memory has grown; such views
-   * read as zeros afterwards.
+   * Resets everything that the instance defines (memories, tables, globals, segments), and the contents of its objects,
+   * to its state after instantiation. Imports are unaffected. Views of its memories stay valid, unless the memory has
+   * grown; such views read as zeros afterwards.
    *
    * Throws an Error if the instance is closed or not idle (a call of it is in progress, suspended ones included), if it
-   * has a start function and was not instantiated with `resettable`, or if it defines a shared memory.
+   * has a start function and was not instantiated with `resettable`, if it defines a shared memory, or if it shares
+   * objects with another instance. Closes the instance and throws RangeError or TrapError if there is no memory.
    */
   reset(): void {
     resetInstance(this.#instance);

@@ -268,14 +268,22 @@ export class Store {
     this.#resettable = true;
   }
 
-  /** Restores the recorded state. Throws an Error if there is none, or a call or a task is in progress. */
+  /**
+   * Restores the recorded state. Throws an Error if there is none, or a call or a task is in progress. If a core
+   * instance cannot be reset, closes all and throws the reason.
+   */
   reset(): void {
     if (!this.#resettable) throw new Error("The instance was not instantiated with { resettable: true }");
     const inProgress = this.active > 0 || this.current !== undefined || this.calls.size > 0 || this.hostCalls > 0 ||
       this.hostEnds.size > 0 ||
       this.waiting.size > 0 || this.instances.some(({ threads }) => !threads.isEmpty);
     if (inProgress) throw new Error("The instance is not idle: a call or a task of it is in progress");
-    for (const instance of this.coreInstances) instance.reset();
+    try {
+      for (const instance of this.coreInstances) instance.reset();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
     this.#endState();
   }
 

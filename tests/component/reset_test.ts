@@ -204,3 +204,24 @@ Deno.test("closing an instance closes the adapters between its components", () =
     instance.close();
   }
 });
+
+Deno.test("objects of a component have their first contents for each user of a pool", () => {
+  const counter = compileComponent(
+    NewEngine(),
+    `(component
+      (core module $m (type $s (struct (field (mut i32)))) (global $g (ref $s) (struct.new $s (i32.const 0)))
+        (func (export "count") (result i32)
+          (struct.set $s 0 (global.get $g) (i32.add (struct.get $s 0 (global.get $g)) (i32.const 1)))
+          (struct.get $s 0 (global.get $g))))
+      (core instance $i (instantiate $m))
+      (func (export "count") (result u32) (canon lift (core func $i "count"))))`,
+  );
+  const pool = counter.pool({ size: 1 });
+  for (let user = 0; user < 3; user++) {
+    const instance = pool.take();
+    assert.equal(instance.call({}, "count"), 1);
+    pool.put(instance);
+  }
+  assert.equal(pool.idle, 1);
+  pool.close();
+});

@@ -9,7 +9,7 @@
 import { layoutFields, OBJECT } from "../../abi/gc_layout.ts";
 import { currentHost } from "../../host/current.ts";
 import { canonicalType } from "../../wasm/subtype.ts";
-import { byteSize, type ValType } from "../../wasm/types.ts";
+import { byteSize, isRef, type ValType } from "../../wasm/types.ts";
 
 /** The memory layout of a struct type. */
 interface Layout {
@@ -133,6 +133,31 @@ export function writeWords(address: number, first: number, words: readonly numbe
     u32[2 * k] = word;
     u32[2 * k + 1] = word / 0x1_0000_0000;
   });
+}
+
+/** The contents of an object. */
+interface Shape {
+  /** The size in bytes, header included. */
+  readonly bytes: number;
+  /** The offsets of its references; undefined if everything after the header is references. */
+  readonly references: readonly number[] | undefined;
+}
+
+/** The contents of an object of type `typeId`, which has `length` elements if it is an array. */
+export function objectShape(typeId: number, length: number): Shape {
+  if (canonicalType(typeId).composite.kind === "struct") return structShape(typeId);
+  return {
+    bytes: OBJECT.FIELDS + length * elementBytes(typeId),
+    references: isRef(elementOf(typeId)) ? undefined : [],
+  };
+}
+
+/** By canonical type id of a struct type. */
+const structShapes: (Shape | undefined)[] = [];
+
+function structShape(typeId: number): Shape {
+  const { bytes, offsets, storage } = layoutOf(typeId);
+  return structShapes[typeId] ??= { bytes, references: offsets.filter((_, k) => isRef(storage[k])) };
 }
 
 /** The canonical type id of the object at `address`. */

@@ -128,6 +128,15 @@ export class Tag {
   /** @internal */
   targets: Set<Sharer> | undefined;
 
+  /**
+   * The instances and others that share the references of its payloads.
+   *
+   * @internal
+   */
+  sharers(): Iterable<unknown> {
+    return [...this.#retained, ...this.targets ?? []];
+  }
+
   /** The payload types in the notation of the text format. */
   get parameters(): string[] {
     return this.type.params.map(valTypeName);

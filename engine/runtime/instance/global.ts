@@ -3,7 +3,8 @@
  * instance that defines the global, or in a separate block if the host created it.
  */
 import type { Sharer } from "../../gc/references.ts";
-import { type GlobalType, isRef } from "../../wasm/types.ts";
+import { topHeap } from "../../wasm/subtype.ts";
+import { type GlobalType, HEAP, heapOf, isRef } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 
 export class Global {
@@ -44,6 +45,12 @@ export class Global {
   }
   readonly #retained: Set<Sharer> = new Set();
   targets: Set<Sharer> | undefined;
+
+  /** The instances and others that share its reference; none of a number or a function. */
+  sharers(): Iterable<unknown> {
+    if (!isRef(this.type.type) || topHeap(heapOf(this.type.type)) === HEAP.func) return [];
+    return [this.owner, ...this.#retained, ...this.targets ?? []];
+  }
 
   get address(): number {
     return this.region.address + this.offset;

@@ -2,8 +2,12 @@
  * The initial state that a module specifies for its instances: values of globals and tables, and active segments
  * (specification, 4.7.2, steps after allocation). In: an instance whose defined memories and tables are empty.
  * `rebuild` repeats this for an idle instance, except for the effects on imports.
+ *
+ * Invariant: everything that may fail for lack of memory precedes the change of the first table, so that at no time a
+ * table has an element that code does not expect, such as null in a table of non-null references.
  */
 import { V128 } from "../../wasm/types.ts";
+import type { Table } from "./table.ts";
 import { evaluateConst, prepareConst } from "../code/const_expr.ts";
 import { elementCount } from "../../wasm/module.ts";
 import type { Instance } from "./instance.ts";
@@ -20,16 +24,21 @@ export function initGlobal(instance: Instance, i: number): void {
   } else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
 }
 
-/** Fills the defined tables with their initial values. */
+/** The initial elements of the defined tables: null or the value of an expression. */
+function initialElements(instance: Instance): number[] {
+  return instance.module.tableInits.map((init) => init === undefined ? 0 : Number(evaluateConst(init, instance)));
+}
+
+/** Fills the defined tables, which are empty, with their initial elements. */
 export function fillTables(instance: Instance): void {
-  const { tableInits } = instance.module;
-  const imported = instance.module.valid.importedTableCount;
-  for (let i = 0; i < tableInits.length; i++) {
-    const init = tableInits[i];
-    if (init === undefined) continue;
-    const table = instance.tables[imported + i];
-    table.fill(0, table.length, Number(evaluateConst(init, instance)));
-  }
+  const tables = definedTables(instance);
+  initialElements(instance).forEach((word, i) => {
+    if (word !== 0) tables[i].fill(0, tables[i].length, word);
+  });
+}
+
+function definedTables(instance: Instance): readonly Table[] {
+  return instance.tables.slice(instance.module.valid.importedTableCount);
 }
 
 /**
@@ -57,9 +66,20 @@ export function runSegments(instance: Instance, ownOnly: boolean): void {
   }
 }
 
-/** Initializes the defined globals, and the defined tables and memories, which must be empty. */
+/** Initializes the defined globals, memories and tables. No code of the instance may be running. */
 export function rebuild(instance: Instance): void {
+  const { valid } = instance.module;
+  instance.elemWords.clear();
+  instance.droppedElems.clear();
+  instance.droppedDatas.clear();
+  for (const memory of instance.memories.slice(valid.importedMemoryCount)) memory.reset();
   for (let i = 0; i < instance.module.globalInits.length; i++) initGlobal(instance, i);
-  fillTables(instance);
+  const elements = initialElements(instance);
+  let segment = 0;
+  for (const { mode } of valid.elems) {
+    if (mode.kind === "active" && mode.table >= valid.importedTableCount) instance.prepareElem(segment);
+    segment++;
+  }
+  definedTables(instance).forEach((table, i) => table.reset(elements[i]));
   runSegments(instance, true);
 }

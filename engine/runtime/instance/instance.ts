@@ -19,9 +19,9 @@ import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { type ConstEnv, evaluateConst, prepareConst } from "../code/const_expr.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
-import { Exception, isException, type Tag } from "../exceptions/exception.ts";
+import { Exception, isException, Tag } from "../exceptions/exception.ts";
 import { type FuncInfo, registerFunc } from "./func.ts";
-import type { Global } from "./global.ts";
+import { Global } from "./global.ts";
 import {
   elementBytes,
   newArrayOfBytes,
@@ -41,7 +41,7 @@ import type { Memory, MemoryUser } from "../memory/memory.ts";
 import { WAIT } from "../memory/shared_pages.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import type { Store } from "./store.ts";
-import type { Table, TableUser } from "./table.ts";
+import { Table, type TableUser } from "./table.ts";
 
 const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
 
@@ -321,8 +321,22 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
     const own = (word: number) => mark(word, this);
-    for (const words of this.elemWords) words?.forEach(own);
+    for (const words of this.elemWords.values()) words.forEach(own);
     if (this.startState !== undefined) visitState(this.module, this.startState, own);
+  }
+
+  /** True if an object that it can reach may be reachable from another instance, or belong to it. */
+  get sharesReferences(): boolean {
+    const isOther = (sharer: unknown) => sharer instanceof Instance && sharer !== this;
+    for (const holder of [...this.globals, ...this.tables, ...this.tags, ...this.retained, ...this.targets ?? []]) {
+      if (holder instanceof Instance) {
+        // References pass in both directions, or in none.
+        if (holder !== this && (holder.retained.has(this) || holder.targets?.has(this) === true)) return true;
+      } else if (holder instanceof Global || holder instanceof Table || holder instanceof Tag) {
+        for (const sharer of holder.sharers()) if (isOther(sharer)) return true;
+      }
+    }
+    return false;
   }
 
   keepAlive(other: Sharer): void {
@@ -341,8 +355,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (this.startState !== undefined) visitState(this.module, this.startState, word);
   }
 
-  /** Marks every exnref in its globals and tables. */
+  /** Marks every exnref in its globals, its tables and the state that `reset` restores; ignores other references. */
   markExceptions(mark: (handle: number) => void): void {
+    if (this.startState !== undefined) visitState(this.module, this.startState, mark);
     for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
     for (const table of this.tables) {
       if (!isException(table.type.element)) continue;
@@ -534,6 +549,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       this.elemWords.set(segment, words);
     }
     return words;
+  }
+
+  /** Evaluates the references of an element segment that is not dropped, before they are needed. */
+  prepareElem(segment: number): void {
+    this.#wordsOf(segment);
   }
 
   /** Evaluates the references of an element segment to words; expressions may create new objects. */

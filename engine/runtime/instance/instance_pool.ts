@@ -4,9 +4,15 @@
  */
 import { wholeNumber } from "../../base/arguments.ts";
 
+/** The error of a reset of an instance whose objects other instances may change. */
+export class SharedObjectsError extends Error {}
+
 /** The parts of an instance that a pool uses. */
 export interface Poolable {
-  /** Restores the state after instantiation. Throws an Error if the instance is not idle. */
+  /**
+   * Restores the state after instantiation. Throws an Error if the instance is not idle, or shares its objects with
+   * another one.
+   */
   reset(): void;
   /** Closes the instance. */
   close(): void;
@@ -48,8 +54,9 @@ export class InstancePool<Instance extends Poolable> {
   }
 
   /**
-   * Returns an instance to the pool: it is reset, or closed if the pool is full. Throws TypeError if the instance was
-   * not taken from this pool. If it cannot be reset because it is in use or closed, closes it and throws the reason.
+   * Returns an instance to the pool: it is reset, or closed if the pool is full or the instance shares objects with
+   * another one. Throws TypeError if the instance was not taken from this pool. If it cannot be reset because it is in
+   * use or closed, closes it and throws the reason.
    */
   put(instance: Instance): void {
     if (!this.#taken.delete(instance)) throw new TypeError("The instance was not taken from this pool");
@@ -59,7 +66,7 @@ export class InstancePool<Instance extends Poolable> {
       this.#idle.push(instance);
     } catch (error) {
       instance.close();
-      throw error;
+      if (!(error instanceof SharedObjectsError)) throw error;
     }
   }
 

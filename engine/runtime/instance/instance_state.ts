@@ -1,12 +1,15 @@
 /**
- * Captures, restores and resets the state that an idle instance defines: memories, tables, globals, and the dropped
- * segments. Imports belong to other owners and are unaffected. `applyState` restores a captured record; `rebuild`
- * (initial_state.ts) restores the module's initial state without a record, but not the effects of a start function.
+ * Captures, restores and resets the state that an idle instance defines: memories, tables, globals, segments, and the
+ * objects that it can reach. Imports belong to other owners and are unaffected. `applyState` restores a captured
+ * record; `rebuild` (initial_state.ts) restores the module's initial state without a record, but not the effects of a
+ * start function.
  */
 import type { IndexSet } from "../../base/index_set.ts";
-import type { InstanceState } from "./captured_state.ts";
+import { type InstanceState, visitState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
+import { SharedObjectsError } from "./instance_pool.ts";
+import { ObjectGraph } from "./object_graph.ts";
 
 /** A copy of the bytes up to the last nonzero word. */
 function usedBytes(bytes: Uint8Array): Uint8Array {
@@ -16,7 +19,7 @@ function usedBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(0, count * 8);
 }
 
-/** Captures the state of an instance. */
+/** Captures the state of an instance, without the contents of objects that it refers to. */
 export function captureState(instance: Instance): InstanceState {
   const { module: { valid }, memories, tables, block, region } = instance;
   const from = globalsOffset(instance);
@@ -55,19 +58,23 @@ export function applyState(instance: Instance, state: InstanceState): void {
     const { bytes } = memory;
     for (const run of runs) bytes.set(run.bytes, run.at);
   });
+  const defined = tables.slice(valid.importedTableCount);
   state.tables.forEach((words, i) => {
-    const table = tables[valid.importedTableCount + i];
-    table.reset();
+    const table = defined[i];
     if (words.length > table.length && table.grow(words.length - table.length, 0) < 0) {
       throw new RangeError(
         `Out of memory: table ${valid.importedTableCount + i} cannot have ${words.length} elements`,
       );
     }
-    words.forEach((word, k) => table.set(k, word));
   });
+  // Nothing below fails: code of others, which may go on to call functions of the instance, finds no other state.
+  state.tables.forEach((words, i) => defined[i].restore(words));
   region.u8.set(state.globals, globalsOffset(instance));
   setDropped(instance.droppedElems, state.droppedElems);
   setDropped(instance.droppedDatas, state.droppedDatas);
+  instance.elemWords.clear();
+  state.elemWords?.forEach((words, i) => instance.elemWords.set(i, words.slice()));
+  state.objects?.restore(instance.store);
 }
 
 function setDropped(set: IndexSet, numbers: readonly number[]): void {
@@ -78,7 +85,19 @@ function setDropped(set: IndexSet, numbers: readonly number[]): void {
 /** Records the current state, which a reset restores. Throws an Error if the instance cannot be reset. */
 export function checkpointInstance(instance: Instance): void {
   requireResettable(instance);
-  instance.startState = captureState(instance);
+  captureStart(instance);
+}
+
+/** Records the current state of a new instance, which a reset restores, with the contents of its objects. */
+export function captureStart(instance: Instance): void {
+  const state = { ...captureState(instance), elemWords: copied(instance.elemWords) };
+  const roots = (visit: (word: number) => void) => visitState(instance.module, state, visit);
+  instance.startState = { ...state, objects: ObjectGraph.copy(instance.store, roots) };
+}
+
+/** A copy of the references of evaluated element segments. */
+function copied(elemWords: ReadonlyMap<number, readonly number[]>): Map<number, number[]> {
+  return new Map(Array.from(elemWords, ([segment, words]) => [segment, words.slice()]));
 }
 
 function requireResettable(instance: Instance): void {
@@ -91,18 +110,22 @@ function requireResettable(instance: Instance): void {
 
 /**
  * Resets everything that the instance defines to its state after instantiation. Throws an Error if it cannot be reset.
+ * An instance that it has begun to reset is closed if that fails.
  */
 export function resetInstance(instance: Instance): void {
   requireResettable(instance);
-  const { module: { valid }, memories, tables } = instance;
-  if (instance.startState !== undefined) return applyState(instance, instance.startState);
-  if (valid.start !== undefined) {
+  const { module: { valid }, startState } = instance;
+  if (startState === undefined && valid.start !== undefined) {
     throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
   }
-  instance.elemWords.clear();
-  instance.droppedElems.clear();
-  instance.droppedDatas.clear();
-  for (const memory of memories.slice(valid.importedMemoryCount)) memory.reset();
-  for (const table of tables.slice(valid.importedTableCount)) table.reset();
-  rebuild(instance);
+  if (startState?.objects?.hasObjects === true && instance.sharesReferences) {
+    throw new SharedObjectsError("The instance shares objects with another instance: it cannot be reset");
+  }
+  try {
+    if (startState === undefined) rebuild(instance);
+    else applyState(instance, startState);
+  } catch (error) {
+    instance.close();
+    throw error;
+  }
 }

@@ -37,7 +37,7 @@ import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "../thread/guest_thread.ts";
 import { Instance, instanceOf } from "./instance.ts";
-import { applyState, captureState } from "./instance_state.ts";
+import { applyState, captureStart } from "./instance_state.ts";
 import type { InstanceState } from "./captured_state.ts";
 import type { BoundaryFunction } from "../suspension/call_recorder.ts";
 import type { InstanceGroup } from "../suspension/instance_group.ts";
@@ -141,7 +141,7 @@ export function instantiate(
       else instance.recorder.begin(instance, limits, initialize);
       if (valid.start !== undefined && !startsLater) {
         instance.exportedFunc(valid.start)();
-        if (context.resettable) instance.startState = captureState(instance);
+        if (context.resettable) captureStart(instance);
       }
       return instance;
     });
@@ -169,7 +169,7 @@ export async function instantiateAsync(
     store.closeInstance(instance.number);
     throw error;
   }
-  if (context.resettable) instance.startState = captureState(instance);
+  if (context.resettable) captureStart(instance);
   return instance;
 }
 

@@ -54,6 +54,11 @@ export class Table {
   readonly #retained: Set<Sharer> = new Set();
   targets: Set<Sharer> | undefined;
 
+  /** The instances and others that share its references. */
+  sharers(): Iterable<unknown> {
+    return [...this.users, ...this.#retained, ...this.targets ?? []];
+  }
+
   get length(): number {
     return this.#length;
   }
@@ -101,12 +106,22 @@ export class Table {
     region.i64.set(sourceRegion.i64.subarray(first, first + count), (offset >> 3) + start);
   }
 
-  /** Restores the initial length with null elements. No code of its instances may be running. */
-  reset(): void {
-    const length = Number(this.type.limits.min);
-    const { region, offset } = this.#holder.block;
-    region.u8.fill(0, offset, offset + this.#length * 8);
+  /** Restores the initial length, with `word` as all elements. No code of its instances may be running. */
+  reset(word: number): void {
+    this.#shrink(Number(this.type.limits.min));
+    this.fill(0, this.#length, word);
+  }
+
+  /** Makes `words` the elements. No code of its instances may be running. The table must have at least that length. */
+  restore(words: Float64Array): void {
+    this.#shrink(words.length);
+    words.forEach((word, k) => this.set(k, word));
+  }
+
+  #shrink(length: number): void {
     if (length === this.#length) return;
+    const { region, offset } = this.#holder.block;
+    region.u8.fill(0, offset + length * 8, offset + this.#length * 8);
     this.#length = length;
     for (const user of this.users) user.tableMoved(this);
   }
