@@ -7,6 +7,7 @@
  *
  * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it.
  */
+import { now } from "./host/clocks.ts";
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { blockOffset, LAZY_ALIGNMENT, type LazyPlan, SLOT_BYTES, slotsOffset } from "./baseline/lazy_bodies.ts";
 import { bodyBytes, type KernelOptions } from "./baseline/module_tables.ts";
@@ -381,9 +382,9 @@ function reserveJumps(code: MachineCode, count: number): number[] {
 /** Runs `compile` and reports its time to `options.note`. */
 function timed({ note }: CompileOptions, index: number, compile: () => void): void {
   if (note === undefined) return compile();
-  const start = performance.now();
+  const start = now();
   compile();
-  note(index, "optimizing", performance.now() - start);
+  note(index, "optimizing", now() - start);
 }
 
 /** Records the inline sites of a function, three words each as `withBodyCompiler` returns them. */

@@ -13,6 +13,7 @@
  * console.log(instance.call({}, "add", 2, 3)); // 5
  * ```
  */
+import { now } from "./host/clocks.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
 import { backendFor } from "./backends.ts";
@@ -409,9 +410,9 @@ export class Engine implements Settings {
    */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
     const key = cacheKey(bytes, codeFacts(this));
-    const start = performance.now();
+    const start = now();
     const stored = loadCached(cache, key, this);
-    if (stored !== undefined) return this.#fromCache(stored, bytes, performance.now() - start);
+    if (stored !== undefined) return this.#fromCache(stored, bytes, now() - start);
     const startsAtOnce = this.tier === "auto" && wasMarked(cache, key);
     const tier = startsAtOnce && bytes.length <= MOST_BYTES_AT_ONCE ? "optimizing" : this.tier;
     if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
@@ -462,9 +463,9 @@ export class Engine implements Settings {
    * @internal
    */
   loadCachedPart(artifact: Uint8Array, bytes: Uint8Array): Module {
-    const start = performance.now();
+    const start = now();
     const loaded = loadModule(realmStore, artifact, this, (valid) => wantsExplicit(this, valid));
-    return this.#fromCache(loaded, bytes, performance.now() - start);
+    return this.#fromCache(loaded, bytes, now() - start);
   }
 
   /**
@@ -624,7 +625,7 @@ export class Engine implements Settings {
   ): ReusableCode {
     const { thread } = space;
     const notes = this.#explain && new FunctionNotes();
-    const start = performance.now();
+    const start = now();
     // Programs with threads send their module to Workers, which must not wait until it is optimized.
     const isShareable = hasSharedMemory(module);
     // Code of the other tiers may be serialized or proven, and must not contain addresses.
@@ -654,7 +655,7 @@ export class Engine implements Settings {
     if (notes !== undefined) {
       const kernel = replaceable === undefined ? undefined : kernelForm();
       const tier = kernel === undefined ? "optimizing" : "baseline";
-      this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: performance.now() - start }));
+      this.#explain?.(notes.report(compiled, { tier, kernel, origin: "compile", ms: now() - start }));
     }
     const tierUp = tier === "auto" && replaceable !== undefined
       ? this.#tierUp(space, compiled, replaceable, module, explicitBounds, isShareable, plan)
@@ -688,20 +689,20 @@ export class Engine implements Settings {
       isReady: () => workerCount() > 0,
       callSoon,
       send: (message, isUnderWay) => {
-        requested = performance.now();
+        requested = now();
         return sendJob(message, isUnderWay);
       },
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
       ...(this.#tierUpTurns === undefined ? {} : { afterTurns: this.#tierUpTurns }),
       compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: TARGET }, place),
       compileHere: () => {
-        requested = performance.now();
+        requested = now();
         origin = "compile";
         return compileModule(module, { ...options, target: TARGET, note: this.#explain && notes.note });
       },
       finished: (optimized, statistics) => {
         if (this.#perfMap) addToPerfMap(optimized);
-        const ms = performance.now() - requested;
+        const ms = now() - requested;
         this.#explain?.(notes.report(optimized, { tier: "optimizing", kernel: undefined, origin, ms }));
         plan?.finished(optimized, statistics);
       },

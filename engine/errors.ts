@@ -5,6 +5,7 @@
  *
  * Invariant: a message is one line, begins with the fault, and never contains a stack trace of the engine.
  */
+import { nameErrors } from "./base/error_names.ts";
 import { defineGuestStack, limitStacks, prepareStack } from "./base/guest_stack.ts";
 import { trapName } from "./traps.ts";
 
@@ -26,10 +27,20 @@ export interface SourcePlace {
 /** The base class of the engine's errors. */
 export class WaftError extends Error {
   static {
-    this.prototype.name = "WaftError"; // on the prototype: an own property makes every error slower to create
+    nameErrors(this.prototype, "WaftError");
   }
   /** The place in the module's bytes or text; empty if unknown. */
   place: SourcePlace;
+  readonly #isWaftError = true;
+
+  /**
+   * True if `value` is such an error. Unlike `instanceof`, it runs no code of the program.
+   *
+   * @internal
+   */
+  static is(value: unknown): value is WaftError {
+    return typeof value === "object" && value !== null && #isWaftError in value;
+  }
 
   /** Creates an error with the one-line `message`. */
   constructor(message: string, place: SourcePlace = {}) {
@@ -49,21 +60,21 @@ export class WaftError extends Error {
 /** The bytes or the text are not a module (specification, chapters 5 and 6). */
 export class MalformedError extends WaftError {
   static {
-    this.prototype.name = "MalformedError";
+    nameErrors(this.prototype, "MalformedError");
   }
 }
 
 /** The module is well-formed, but not valid (specification, chapter 3). */
 export class InvalidError extends WaftError {
   static {
-    this.prototype.name = "InvalidError";
+    nameErrors(this.prototype, "InvalidError");
   }
 }
 
 /** The module needs a feature that is disabled or that this build does not support. */
 export class UnsupportedError extends InvalidError {
   static {
-    this.prototype.name = "UnsupportedError";
+    nameErrors(this.prototype, "UnsupportedError");
   }
   /** The feature's name in FEATURE_ROWS. */
   readonly feature: string;
@@ -80,7 +91,7 @@ export class UnsupportedError extends InvalidError {
  */
 export class LinkError extends WaftError {
   static {
-    this.prototype.name = "LinkError";
+    nameErrors(this.prototype, "LinkError");
   }
 }
 
@@ -90,7 +101,7 @@ export class LinkError extends WaftError {
  */
 export class UnprovenCodeError extends WaftError {
   static {
-    this.prototype.name = "UnprovenCodeError";
+    nameErrors(this.prototype, "UnprovenCodeError");
   }
   /** The function's index in its module, imports included; −1 for the stubs that all functions share. */
   readonly functionIndex: number;
@@ -132,7 +143,7 @@ export interface TrapFrame {
  */
 export class TrapError extends WaftError {
   static {
-    this.prototype.name = "TrapError";
+    nameErrors(this.prototype, "TrapError");
   }
   readonly #dump: ((program: string) => Uint8Array<ArrayBuffer>) | undefined;
   /** The frames of guest code at the trap, innermost first. */
@@ -143,6 +154,15 @@ export class TrapError extends WaftError {
    * The address of an out-of-bounds access to memory, and the memory's size in bytes, where both are known.
    */
   access: { readonly address: number; readonly bytes: number } | undefined;
+
+  /**
+   * True if `value` is a trap, as {@linkcode WaftError.is}.
+   *
+   * @internal
+   */
+  static override is(value: unknown): value is TrapError {
+    return typeof value === "object" && value !== null && #dump in value;
+  }
 
   /**
    * Creates a trap with the specification's `message` and the given frames; `dump` makes its core dump for a program of
@@ -192,21 +212,70 @@ export function describeTrap({ message, detail }: { message: string; detail?: st
 /** The call stack or another resource is exhausted (specification: "exhaustion"). */
 export class ExhaustionError extends TrapError {
   static {
-    this.prototype.name = "ExhaustionError";
+    nameErrors(this.prototype, "ExhaustionError");
+  }
+  readonly #isExhaustion = true;
+
+  /**
+   * True if `value` is such a trap, as {@linkcode WaftError.is}.
+   *
+   * @internal
+   */
+  static override is(value: unknown): value is ExhaustionError {
+    return typeof value === "object" && value !== null && #isExhaustion in value;
   }
 }
 
-/**
- * Property key of errors that WebAssembly code cannot catch: like traps, they propagate to the caller in JavaScript.
- */
-export const UNCATCHABLE: unique symbol = Symbol("waft.uncatchable");
+/** The base of classes that add a private field to an existing object. */
+class Existing {
+  constructor(object: object) {
+    return object;
+  }
+}
+
+/** A mark of objects that no property shows. */
+class UncatchableMark extends Existing {
+  readonly #isUncatchable = true;
+
+  static isOn(value: object): boolean {
+    return #isUncatchable in value;
+  }
+}
+
+/** Marks an error that WebAssembly code cannot catch: like traps, it propagates to the caller in JavaScript. */
+export function markUncatchable<E extends Error>(error: E): E {
+  if (!UncatchableMark.isOn(error)) new UncatchableMark(error);
+  return error;
+}
+
+/** True if `value` is marked as an error that WebAssembly code cannot catch. */
+export function isUncatchable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && UncatchableMark.isOn(value);
+}
 
 /** A host function returned a promise in a call that cannot be suspended. */
-export class SuspensionError extends TypeError {}
+export class SuspensionError extends TypeError {
+  readonly #isSuspensionError = true;
+
+  /** True if `value` is such an error, as {@linkcode WaftError.is}. */
+  static is(value: unknown): value is SuspensionError {
+    return typeof value === "object" && value !== null && #isSuspensionError in value;
+  }
+}
 
 /** A state that valid input cannot reach: a defect of the engine. */
 export class Bug extends Error {
   static {
-    this.prototype.name = "Bug";
+    nameErrors(this.prototype, "Bug");
+  }
+  readonly #isBug = true;
+
+  /**
+   * True if `value` is such an error, as {@linkcode WaftError.is}.
+   *
+   * @internal
+   */
+  static is(value: unknown): value is Bug {
+    return typeof value === "object" && value !== null && #isBug in value;
   }
 }

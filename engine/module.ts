@@ -5,7 +5,8 @@
  */
 import type { TierUp } from "./tier_up.ts";
 import type { ProcessorAccount } from "./runtime/suspension/processor_account.ts";
-import { callAsync, Delivery, startCall as startSuspendableCall, Suspension } from "./runtime/suspension/async_call.ts";
+import { callAsync, startCall as startSuspendableCall } from "./runtime/suspension/async_call.ts";
+import { Delivery, Suspension } from "./runtime/boundary/suspension.ts";
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
 import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";

@@ -18,6 +18,7 @@
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
  * keep it alive: a module that can no longer run is neither optimized nor held in memory.
  */
+import { now } from "./host/clocks.ts";
 import type { Target } from "./codegen/target.ts";
 import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
 import type { BaselineSharing } from "./artifact/shared_module.ts";
@@ -204,7 +205,7 @@ export class TierUp {
   begin(): void {
     if (this.#stage !== STAGE.IDLE) return;
     this.#stage = STAGE.WARMING;
-    this.#since = performance.now();
+    this.#since = now();
     IN_PROGRESS.set(this.#baseline, this);
     GONE.register(this, this.#request);
     this.#store.thread.addWork(new TierUpWork(this, this.#steps));
@@ -276,7 +277,7 @@ export class TierUp {
     if (this.#eventLoop !== EVENT_LOOP.UNASKED) return;
     this.#eventLoop = EVENT_LOOP.ASKED;
     const tierUp = new WeakRef(this);
-    this.#compiler.callSoon(() => tierUp.deref()?.startFromEventLoop(performance.now()));
+    this.#compiler.callSoon(() => tierUp.deref()?.startFromEventLoop(now()));
   }
 
   /** Waits for preempted calls, which may have a deadline as well. */
@@ -430,7 +431,7 @@ export class TierUp {
     this.#loops = LoopEntries.of(this.#store, baseline, optimized, {
       target: this.#compiler.target,
       binary: this.#binary === undefined ? baseline.valid.bytes : new Uint8Array(this.#binary),
-      notBefore: this.#isFollower && !this.#compiler.isReady() ? performance.now() + OWN_THREAD_MS : 0,
+      notBefore: this.#isFollower && !this.#compiler.isReady() ? now() + OWN_THREAD_MS : 0,
       compile: (place) => this.#compileLoop(place),
     });
     this.#compiler.finished?.(optimized, statistics);

@@ -57,6 +57,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/baseline/kernel_forms.ts: makeNative": "set by the engine, which knows the thread of the realm",
   "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
   "engine/engine.ts: mayStartThreads": "a property of the realm",
+  "engine/host/clocks.ts: immediate": "a function of the host, found at its first use",
   "engine/host/cpu.ts: known": "a property of the machine, detected once",
   "engine/host/current.ts: host": "one host per realm",
   "engine/host/process.ts: end": "set by the host",

@@ -6,6 +6,7 @@
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import { type Context, ProcessorAccount, TrapError, underLimits } from "@waft/engine";
+import { dateNow } from "@waft/engine/internal/host/clocks";
 import type { CoreFunction } from "./core_function.ts";
 
 const MAX_TIMER_MS = 0x7fff_ffff;
@@ -29,7 +30,7 @@ export class CallLimits {
     this.processorTime = processorTime === undefined ? undefined : new ProcessorAccount(processorTime);
     this.#core = core;
     this.#context = context;
-    this.#deadline = typeof deadline === "number" ? new Date(Date.now() + deadline) : deadline;
+    this.#deadline = typeof deadline === "number" ? new Date(dateNow() + deadline) : deadline;
     this.coreContext = this.#deadline === undefined ? {} : { deadline: this.#deadline };
   }
 
@@ -55,7 +56,7 @@ export class CallLimits {
 
   #requireTime(): void {
     if (this.processorTime?.isUsedUp === true) throw new TrapError("interrupted");
-    if (this.#deadline !== undefined && Date.now() > this.#deadline.getTime()) throw this.#interruption();
+    if (this.#deadline !== undefined && dateNow() > this.#deadline.getTime()) throw this.#interruption();
   }
 
   /** Calls `expire` once the deadline passes or the signal aborts. Returns a function that ends the watch. */
@@ -71,7 +72,7 @@ export class CallLimits {
   }
 
   #startTimer(deadline: Date, expire: (error: unknown) => void): () => void {
-    const left = () => deadline.getTime() - Date.now();
+    const left = () => deadline.getTime() - dateNow();
     let timer: ReturnType<typeof setTimeout>;
     const start = () => {
       timer = setTimeout(() => left() > 0 ? start() : expire(this.#interruption()), Math.min(left(), MAX_TIMER_MS));

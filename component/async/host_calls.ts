@@ -16,13 +16,28 @@ export function cancelOf(promise: Promise<unknown>): (() => void) | undefined {
   return CANCEL.get(promise);
 }
 
+/** Waits by `await`, which calls no method of the promise that the program may have replaced. */
+async function mapOutcome<R>(
+  promise: Promise<unknown>,
+  ok: (value: unknown) => R,
+  err: (error: unknown) => R,
+): Promise<R> {
+  let value: unknown;
+  try {
+    value = await promise;
+  } catch (error) {
+    return err(error);
+  }
+  return ok(value);
+}
+
 /** Maps the outcome of a promise; the call stays as cancellable as it was. */
 export function mapCall<R>(
   promise: Promise<unknown>,
   ok: (value: unknown) => R,
   err: (error: unknown) => R,
 ): Promise<R> {
-  const mapped = promise.then(ok, err);
+  const mapped = mapOutcome(promise, ok, err);
   const cancel = CANCEL.get(promise);
   return cancel === undefined ? mapped : cancellable(mapped, cancel);
 }

@@ -3,6 +3,7 @@
  * with a version are satisfied by a compatible version, or by the name without a version. Invariant: every import that
  * is missing is reported, with its signature, before code that could call it runs.
  */
+import { whenSettled } from "@waft/engine/internal/runtime/suspension";
 import { payloadOf } from "../abi/traps.ts";
 import { camelCase, pascalCase } from "../abi/names.ts";
 import type { Store } from "../async/component_instance.ts";
@@ -194,7 +195,6 @@ function hostStart(host: HostFunction, type: FuncType, store: Store): FuncInst {
       resolve(value);
       return () => {};
     }
-    store.hostCalls++;
     const { limits } = store;
     let over = false;
     const ended = (action: () => void) => {
@@ -208,13 +208,16 @@ function hostStart(host: HostFunction, type: FuncType, store: Store): FuncInst {
       }
       store.pump();
     };
-    value.then(
+    // Throws here if the value cannot be awaited; otherwise reports later.
+    whenSettled(
+      value,
       (value) => ended(() => resolve(value)),
       (error: unknown) =>
         ended(() => {
           throw error;
         }),
     );
+    store.hostCalls++;
     return () => {
       const cancel = cancelOf(value);
       if (over || cancel === undefined) return;

@@ -4,6 +4,7 @@
  * in progress. Invariant: the instance stays entered meanwhile, so calls are made one after the other.
  */
 import { type Context, startCall, underLimits } from "@waft/engine";
+import { dateNow } from "@waft/engine/internal/host/clocks";
 import type { CoreValue } from "../abi/generated.ts";
 import { trap } from "../abi/traps.ts";
 import { enterAll, leaveAll, type Store } from "../async/component_instance.ts";
@@ -83,5 +84,5 @@ function lowerAll<T>(store: Store, lower: () => T): T {
 /** A context whose deadline is a point in time, since several calls share it. */
 function absolute(context: Context): Context {
   const { deadline } = context;
-  return typeof deadline === "number" ? { ...context, deadline: new Date(Date.now() + deadline) } : { ...context };
+  return typeof deadline === "number" ? { ...context, deadline: new Date(dateNow() + deadline) } : { ...context };
 }

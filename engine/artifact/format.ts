@@ -14,6 +14,7 @@
  * or throws. The reader of the description decides whether the code fits this engine and machine
  * (artifact/read_module.ts).
  */
+import { nameErrors } from "../base/error_names.ts";
 import { WaftError } from "../errors.ts";
 import { checksum } from "./checksum.ts";
 import type { CodeTables } from "../link/image.ts";
@@ -26,7 +27,7 @@ import { packColumn, unpackColumn } from "./packed_column.ts";
  */
 export class ArtifactError extends WaftError {
   static {
-    this.prototype.name = "ArtifactError";
+    nameErrors(this.prototype, "ArtifactError");
   }
 }
 

@@ -73,7 +73,8 @@ export function collapseRecursion<F extends FunctionFrame>(
 }
 
 /** The lines of a host's stack that are frames of the program. */
-function programLines(native: string): string[] {
+function programLines(native: unknown): string[] {
+  if (typeof native !== "string") return []; // as Error.prepareStackTrace of the program has made it
   const engine = engineFolder();
   return native.split("\n").filter((line) => /^\s+at |@/.test(line) && !line.includes(engine));
 }
@@ -148,8 +149,8 @@ function captureNative(): { readonly stack?: string } {
 }
 
 /** The text of a stack: `header`, the guest's frames, and the lines of `native` that are the program's. */
-function guestStack(header: string, frames: readonly StackFrame[], native: string | undefined): string {
-  const lines = native === undefined ? [] : programLines(native);
+function guestStack(header: string, frames: readonly StackFrame[], native: unknown): string {
+  const lines = programLines(native);
   const most = (Error as Capturing).stackTraceLimit ?? lines.length;
   return [header, ...collapseRecursion(frames, lineOf), ...lines.slice(0, most)].join("\n");
 }
@@ -198,6 +199,7 @@ export function defineGuestStack(
   isPrepared = false,
 ): void {
   const parts: StackParts = { header, frames, native: nativeOf(error, isPrepared) };
-  Object.defineProperty(error, PARTS, { value: parts, enumerable: false, configurable: true });
-  Object.defineProperty(error, "stack", STACK);
+  // Both are refused by a frozen exception of the program, which keeps its own stack.
+  Reflect.defineProperty(error, PARTS, { value: parts, enumerable: false, configurable: true });
+  Reflect.defineProperty(error, "stack", STACK);
 }

@@ -5,6 +5,7 @@
  *
  * The kernel reports only that a body is invalid; validateBody produces the error that explains why.
  */
+import { now } from "../host/clocks.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { Bug } from "../errors.ts";
@@ -127,10 +128,10 @@ class Bodies {
     const { note } = this.#progress;
     const base = alignedLength(this.#code);
     setBase(kernel, base);
-    const start = note === undefined ? 0 : performance.now();
+    const start = note === undefined ? 0 : now();
     const done = kernel.compileBodies(first, note === undefined ? end - first : 1);
     this.#takeOutput(kernel, { first, done, base });
-    note?.(first, performance.now() - start);
+    note?.(first, now() - start);
     return done;
   }
 

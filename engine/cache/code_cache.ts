@@ -11,6 +11,7 @@
  * failure of the cache is a miss, never an error of the program. A file ends with the key that it was written for, so a
  * file renamed to another key is ignored.
  */
+import { dateNow } from "../host/clocks.ts";
 import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { fingerprint } from "../base/fingerprint.ts";
 import { toHex } from "../base/hex.ts";
@@ -281,7 +282,7 @@ export class CodeCache {
 
   /** Removes abandoned temporary files and old marks, and the least recently used artifacts until `more` bytes fit. */
   #makeRoom(more: number): void {
-    const now = Date.now();
+    const now = dateNow();
     let total = more;
     const kept = this.#files().filter(({ name, bytes, usedAt }) => {
       const limit = name.endsWith(TEMPORARY_SUFFIX) ? ABANDONED_AFTER_MS : MARK_MS;
@@ -322,7 +323,7 @@ function labelOf(path: string, bytes: number): string {
 
 /** Records the time of use for eviction. Ignored where the process may read but not write. */
 function touchIfStale(path: string, noted: number): void {
-  if (Date.now() - noted < TOUCH_AFTER_MS) return;
+  if (dateNow() - noted < TOUCH_AFTER_MS) return;
   try {
     touchFile(path);
   } catch {

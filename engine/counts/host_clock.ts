@@ -2,6 +2,7 @@
  * Calls of host functions, counted and timed. In: the imports of an instance. Out: the same with functions that count,
  * and the counts. Invariant: a function is called with the same arguments, and returns or throws the same.
  */
+import { now } from "../host/clocks.ts";
 import type { HostCalls } from "./run_counts.ts";
 
 /** The values of imports, by module and name. */
@@ -25,11 +26,11 @@ export class HostClock {
     this.#rows.push(row);
     return (...args) => {
       row.calls++;
-      const start = performance.now();
+      const start = now();
       try {
         return run(...args);
       } finally {
-        row.ms += performance.now() - start;
+        row.ms += now() - start;
       }
     };
   }

@@ -12,6 +12,7 @@
  * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked,
  * or is an object.
  */
+import { now } from "../host/clocks.ts";
 import { Bug } from "../errors.ts";
 import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
@@ -245,7 +246,7 @@ export class Heap {
     if (space === undefined) return;
     if (this.#collecting) throw new Bug("A collection within a collection");
     this.#collecting = true;
-    const start = performance.now();
+    const start = now();
     try {
       this.#returnWithheld();
       this.#untilStress = this.#stress;
@@ -255,7 +256,7 @@ export class Heap {
     } finally {
       this.#collecting = false;
     }
-    const pause = performance.now() - start;
+    const pause = now() - start;
     this.#pauses.last = pause;
     this.#pauses.max = Math.max(this.#pauses.max, pause);
     this.#pauses.total += pause;

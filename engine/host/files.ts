@@ -2,6 +2,7 @@
  * The file operations needed to run a module. Deno uses its own functions, for start-up time (process.ts). In: paths.
  * Out: metadata and bytes; failures throw a host error with a `code` such as ENOENT.
  */
+import { dateNow } from "./clocks.ts";
 import { nodeModule } from "./process.ts";
 
 /** Metadata of a file. */
@@ -71,7 +72,7 @@ export function listDirectory(path: string): { name: string; isDirectory: boolea
 
 /** Sets the times of access and change of a file to now. */
 export function touchFile(path: string): void {
-  const now = Date.now() / 1000;
+  const now = dateNow() / 1000;
   if (own === undefined) nodeModule("node:fs").utimesSync(path, now, now);
   else own.utimeSync(path, now, now);
 }

@@ -2,6 +2,7 @@
  * The error of a call that the operating system refuses. In: the call's name in C and its error number. Out: a
  * {@linkcode SystemError}, whose message ends with both.
  */
+import { nameErrors } from "../base/error_names.ts";
 import { nodeModule } from "./process.ts";
 
 /** Stands for an error number that could not be read; no system uses it. */
@@ -14,7 +15,7 @@ export const UNKNOWN_ERRNO = 4095;
  */
 export class SystemError extends RangeError {
   static {
-    this.prototype.name = "SystemError";
+    nameErrors(this.prototype, "SystemError");
   }
   /** The call's name in C, such as `mmap`. */
   readonly call: string;

@@ -6,6 +6,7 @@
  * The requesting thread compiles as well, so helpers that come late, or never, cost only their part of the work. It
  * waits at the end for threads that are still compiling.
  */
+import { now } from "../host/clocks.ts";
 import { appendFunctionCode } from "../codegen/function_code.ts";
 import { type BodyWork, noteInlineSites, withBodyCompiler } from "../compile.ts";
 import { codeEnd, type CompileJob, readStatistics } from "./helper.ts";
@@ -93,8 +94,8 @@ function failsWhenStuck(schedule: Schedule, stuckMs: number): () => void {
   return () => {
     if (schedule.finished !== finished) {
       finished = schedule.finished;
-      since = performance.now();
-    } else if (performance.now() - since > stuckMs) schedule.fail();
+      since = now();
+    } else if (now() - since > stuckMs) schedule.fail();
   };
 }
 

@@ -14,7 +14,8 @@
  * announced length. Reading a log of n bytes takes at most max(16 MiB, 64 n) of memory for contents.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { UNCATCHABLE, WaftError } from "../errors.ts";
+import { nameErrors } from "../base/error_names.ts";
+import { markUncatchable, type SourcePlace, WaftError } from "../errors.ts";
 import { nodeModule } from "../host/process.ts";
 
 const MAGIC = new TextEncoder().encode("\0waftrec");
@@ -33,12 +34,19 @@ const FREE_CONTENT_BYTES = 1 << 24;
 /** The maximum length of longer contents, relative to that of their payload. */
 const MAX_EXPANSION = 64;
 
-/** Thrown for bytes that are not a recording, with the offset of the fault, and for a replay that differs from it. */
+/**
+ * Thrown for bytes that are not a recording, with the offset of the fault, and for a replay that differs from it.
+ * Compiled code does not catch it.
+ */
 export class RecordingError extends WaftError {
-  /** Compiled code does not catch it. */
-  readonly [UNCATCHABLE] = true;
   static {
-    this.prototype.name = "RecordingError";
+    nameErrors(this.prototype, "RecordingError");
+  }
+
+  /** Creates an error with the one-line `message`. */
+  constructor(message: string, place: SourcePlace = {}) {
+    super(message, place);
+    markUncatchable(this);
   }
 }
 

@@ -15,8 +15,8 @@ import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
 import type { ByteWriter } from "../base/bytes.ts";
 import { toHex } from "../base/hex.ts";
-import { isThenable, takesPromise } from "../runtime/boundary/marshal.ts";
-import { Suspension } from "../runtime/suspension/async_call.ts";
+import { takesPromise } from "../runtime/boundary/marshal.ts";
+import { ignorePromise, isPromise, isThenable, Suspension, whenSettled } from "../runtime/boundary/suspension.ts";
 import { type ControlContext, fuelUnits } from "../runtime/suspension/call_limits.ts";
 import type { BoundaryFunction, CallRecorder, RecordedCall } from "../runtime/suspension/call_recorder.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
@@ -457,8 +457,11 @@ export class Recorder implements CallRecorder {
     this.#leave();
     let result: unknown;
     try {
-      const given = call(...args);
-      if (this.#suspends(type, given, index, frame)) return this.#suspend(type, frame, given as PromiseLike<unknown>);
+      let given = call(...args);
+      const early = frame.call > 0 ? Suspension.takeEarly(given) : undefined;
+      if (early?.isValue === false) throw early.settled;
+      if (early !== undefined) given = early.settled;
+      else if (this.#suspends(type, given, index, frame)) return this.#suspend(type, frame, given);
       result = this.#result(type, given);
     } catch (error) {
       this.#back(frame, EVENT.THROW, (event) => this.#writeHostError(event, error));
@@ -498,24 +501,27 @@ export class Recorder implements CallRecorder {
   /** True if the value of a host function suspends the call. Throws for a promise in a synchronous call. */
   #suspends({ results }: FuncType, value: unknown, index: number, frame: Frame): boolean {
     if (typeof value !== "object" || value === null) return false;
-    if (!(results.some(isRef) ? value instanceof Promise : isThenable(value))) return false;
+    if (!(results.some(isRef) ? isPromise(value) : isThenable(value))) return false;
     if (frame.call > 0) return true;
     if (takesPromise(results)) return false;
-    (value as PromiseLike<unknown>).then(undefined, () => {}); // no code observes its rejection
+    ignorePromise(value);
     throw unexpectedPromise(this.#instance!.hostServices[index].label);
   }
 
-  #suspend(type: FuncType, frame: Frame, promise: PromiseLike<unknown>): Suspension {
+  /** Waits for `held`. Throws, before an event is written, what the program's code throws because of the wait. */
+  #suspend(type: FuncType, frame: Frame, held: unknown): Suspension {
     const suspension = new Suspension();
-    const number = this.#suspensions++;
+    const number = this.#suspensions;
+    whenSettled(
+      held,
+      (value) => this.#fulfilled(type, frame, number, suspension, value),
+      (reason) => this.#rejected(frame, number, suspension, reason),
+    );
+    this.#suspensions++;
     const out = this.#log.event(EVENT.SUSPEND);
     out.u32(number);
     this.#writeChanges(out, this.#hostFuel(frame));
     this.#changes.begin();
-    Promise.resolve(promise).then(
-      (value) => this.#fulfilled(type, frame, number, suspension, value),
-      (reason) => this.#rejected(frame, number, suspension, reason),
-    );
     return suspension;
   }
 

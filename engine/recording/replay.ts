@@ -18,7 +18,7 @@ import { ExhaustionError, MalformedError, TrapError } from "../errors.ts";
 import { FEATURE_ROWS, type FeatureName, PROPOSAL_ROWS } from "../features.ts";
 import { Tag } from "../runtime/exceptions/exception.ts";
 import type { ControlContext } from "../runtime/suspension/call_limits.ts";
-import { startCall, Suspension } from "../runtime/suspension/async_call.ts";
+import { startCall } from "../runtime/suspension/async_call.ts";
 import type { BoundaryFunction, CallRecorder } from "../runtime/suspension/call_recorder.ts";
 import type { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { Global } from "../runtime/instance/global.ts";
@@ -26,6 +26,7 @@ import type { Instance } from "../runtime/instance/instance.ts";
 import { type Imports, type InstanceLimits, instantiate } from "../runtime/instance/instantiate.ts";
 import type { Store } from "../runtime/instance/store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "../runtime/instance/table.ts";
+import { Suspension } from "../runtime/boundary/suspension.ts";
 import { readValue } from "../runtime/boundary/values.ts";
 import { Memory } from "../runtime/memory/memory.ts";
 import { realmStore } from "../runtime/realm_store.ts";
@@ -530,7 +531,7 @@ class Replay implements CallRecorder {
   #afterExhaustion(error: unknown): void {
     const exhaustion = this.#exhaustion;
     this.#exhaustion = undefined;
-    if (!(error instanceof ExhaustionError)) return;
+    if (!ExhaustionError.is(error)) return;
     if (this.#isExhausted) {
       this.#isExhausted = false;
       readExhaustion(this.#log.event());
@@ -554,7 +555,7 @@ class Replay implements CallRecorder {
     this.#interruption = undefined;
     if (interruption === undefined) return undefined;
     this.#cell += interruption.debt;
-    if (!(error instanceof TrapError) || error.code !== "out-of-fuel") return undefined;
+    if (!TrapError.is(error) || error.code !== "out-of-fuel") return undefined;
     return new TrapError("interrupted", error.frames, (program) => error.coredump(program));
   }
 

@@ -9,8 +9,7 @@
  * same crossings in the same order.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { isRecord } from "../base/arguments.ts";
-import { ExhaustionError, TrapError, UNCATCHABLE } from "../errors.ts";
+import { ExhaustionError, isUncatchable, markUncatchable, TrapError } from "../errors.ts";
 import { isWasmException, type Tag, WasmException } from "../runtime/exceptions/exception.ts";
 import { makeTag } from "../runtime/instance/externals.ts";
 import { funcInfo } from "../runtime/instance/func.ts";
@@ -100,7 +99,7 @@ function canonical(value: number): number {
 export function convertResult(types: readonly ValType[], result: unknown): unknown {
   if (types.length === 0) return undefined;
   if (types.length === 1) return convertValue(types[0], result);
-  const list = Array.from(result as Iterable<unknown>);
+  const list = [...result as Iterable<unknown>];
   if (list.length !== types.length) {
     throw new TypeError(`Host function returned ${list.length} values instead of ${types.length}`);
   }
@@ -110,6 +109,15 @@ export function convertResult(types: readonly ValType[], result: unknown): unkno
 /** The results of a function in a list. */
 export function resultList(types: readonly ValType[], result: unknown): readonly unknown[] {
   return types.length === 0 ? [] : types.length === 1 ? [result] : result as unknown[];
+}
+
+/** Name and message of an error; undefined for another value, and for one that throws when it is read. */
+function errorWords(value: unknown): readonly [name: string, message: string] | undefined {
+  try {
+    return value instanceof Error ? [shortText(String(value.name)), shortText(String(value.message))] : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Writes and reads the values of one recording. */
@@ -199,19 +207,17 @@ export class Values {
   /** Writes an error. */
   writeError(out: ByteWriter, error: unknown): void {
     if (isWasmException(error)) this.#writeException(out, error);
-    else if (error instanceof TrapError) {
-      out.u8(error instanceof ExhaustionError ? ERROR.EXHAUSTION : ERROR.TRAP);
+    else if (TrapError.is(error)) {
+      out.u8(ExhaustionError.is(error) ? ERROR.EXHAUSTION : ERROR.TRAP);
       out.name(error.message);
-    } else if (error instanceof WasiExit) {
+    } else if (isUncatchable(error) && error instanceof WasiExit) {
       out.u8(ERROR.EXIT);
       out.u32(error.status);
     } else {
       out.u8(ERROR.VALUE);
-      out.u8((error instanceof Error ? 1 : 0) + (isRecord(error) && UNCATCHABLE in error ? 2 : 0));
-      if (error instanceof Error) {
-        out.name(shortText(error.name));
-        out.name(shortText(error.message));
-      }
+      const words = errorWords(error);
+      out.u8((words === undefined ? 0 : 1) + (isUncatchable(error) ? 2 : 0));
+      for (const text of words ?? []) out.name(text);
       this.#writeReference(out, error);
     }
   }
@@ -261,7 +267,7 @@ export class Values {
   #readThrown(reader: ByteReader): unknown {
     const flags = reader.u8();
     const error = (flags & 1) === 0 ? undefined : new RecordedError(reader.name(), reader.name());
-    if (error !== undefined && (flags & 2) !== 0) Object.assign(error, { [UNCATCHABLE]: true });
+    if (error !== undefined && (flags & 2) !== 0) markUncatchable(error);
     if (error === undefined) return this.read(reader);
     if (reader.u8() === FORM.NEW) return this.#introduce(error);
     const number = reader.u32();

@@ -3,6 +3,7 @@
  * deadline, whether time is up, the trap that follows, and a function that charges fuel. Invariant: outside of calls
  * there is no deadline, and fuel is unlimited.
  */
+import { now } from "../host/clocks.ts";
 import { THREAD } from "../abi/context_layout.ts";
 import { TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -20,7 +21,7 @@ export function callDeadline(): number {
 /** Whether the deadline or the processor time of the running call has passed. */
 export function callIsOver(): boolean {
   const { thread } = realmStore();
-  return performance.now() >= thread.deadline || thread.processorTimeIsUp;
+  return now() >= thread.deadline || thread.processorTimeIsUp;
 }
 
 /** Whether the running call has a deadline, or limited processor time or fuel. */

@@ -6,6 +6,7 @@
  * Invariant: no guest runs while this module is evaluated. The engine's modules use top-level await, and Node 26 ends
  * the whole process when a Worker is terminated in a module that had to wait (V8: "Check failed: !is_null()").
  */
+import { now, setTimer } from "../host/clocks.ts";
 import { parentPort, workerData } from "node:worker_threads";
 import { Memory, Module } from "../engine.ts";
 import { TrapError } from "../errors.ts";
@@ -45,7 +46,7 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
   function remote(name: string): (...args: (number | bigint)[]) => number {
     return (...args) => {
       tell({ kind: "call", name, args });
-      const left = callDeadline() - performance.now();
+      const left = callDeadline() - now();
       if (Atomics.wait(reply, REPLY.READY, 0, Math.max(left, 0)) === "timed-out") throw interruptedCall();
       Atomics.store(reply, REPLY.READY, 0);
       return reply[REPLY.RESULT];
@@ -93,7 +94,7 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
 if (parentPort !== null) {
   const port = parentPort;
   const tell = (message: ThreadMessage) => port.postMessage(message);
-  setTimeout(() => {
+  setTimer(() => {
     const start = workerData as ThreadStart;
     tell({ kind: "ready" });
     if (Atomics.load(new Int32Array(start.shared), SHARED.ENDED) !== 0) return;

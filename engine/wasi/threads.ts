@@ -12,7 +12,7 @@
  * Workers are then terminated; one that is running compiled code ends at its next host call or wait.
  */
 import { availableParallelism } from "node:os";
-import { clearTimeout, setTimeout } from "node:timers";
+import { clearTimer, dateNow, now, setTimer } from "../host/clocks.ts";
 import { Worker } from "node:worker_threads";
 import { wholeNumber } from "../base/arguments.ts";
 import type { Context, Module } from "../engine.ts";
@@ -78,7 +78,7 @@ const RETRY_MS = 1;
 
 /** The clock of performance.now() at a time of Date.now(). */
 function monotonic(time: number): number {
-  return performance.now() + (time - Date.now());
+  return now() + (time - dateNow());
 }
 
 /** Calls that may block, and whether they write. Their first argument is the descriptor. */
@@ -147,13 +147,13 @@ class GuestProcess {
       ? undefined
       : deadline instanceof Date
       ? deadline.getTime()
-      : Date.now() + deadline;
+      : dateNow() + deadline;
     this.#until = until;
     // Calls are made here, but their deadline is the program's.
     const end = until === undefined ? Infinity : monotonic(until);
     this.#wasi = new Wasi({ ...own, ...strings }, {
       deadline: () => end,
-      isOver: () => performance.now() >= end,
+      isOver: () => now() >= end,
       isBounded: () => end !== Infinity,
       interrupted,
       charge: () => {},
@@ -187,14 +187,14 @@ class GuestProcess {
   #endAtDeadline(): () => void {
     const until = this.#until;
     if (until === undefined) return () => {};
-    let timer: ReturnType<typeof setTimeout>;
+    let timer: ReturnType<typeof setTimer>;
     const start = () => {
-      const left = until - Date.now();
+      const left = until - dateNow();
       if (left <= 0) return this.#end(interrupted());
-      timer = setTimeout(start, Math.min(left, MAX_TIMER_MS));
+      timer = setTimer(start, Math.min(left, MAX_TIMER_MS));
     };
     start();
-    return () => clearTimeout(timer);
+    return () => clearTimer(timer);
   }
 
   /**
@@ -265,11 +265,11 @@ class GuestProcess {
   }
 
   /** Makes a WASI call for a thread, which sleeps until the answer is there. `began`: time of its request. */
-  #call(name: string, args: (number | bigint)[], reply: Int32Array, began: number = performance.now()): void {
+  #call(name: string, args: (number | bigint)[], reply: Int32Array, began: number = now()): void {
     try {
-      const result = this.#attempt(name, args, performance.now() - began);
+      const result = this.#attempt(name, args, now() - began);
       if (result === undefined) {
-        setTimeout(() => {
+        setTimer(() => {
           if (!this.#ended) this.#call(name, args, reply, began);
         }, RETRY_MS);
         return;

@@ -6,6 +6,7 @@
  * writes on streams follow a poll and move no more than the poll promised; if another process takes the data or the
  * room first, they wait again where the kernel supports RWF_NOWAIT.
  */
+import { now } from "../host/clocks.ts";
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { callDeadline, callIsBounded, callIsOver, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
@@ -97,12 +98,12 @@ export class Waits {
    * of ready records. Throws the trap when the deadline passes first.
    */
   poll(address: number, count: number, timeout: bigint): number {
-    const started = performance.now();
+    const started = now();
     const timespec = this.#scratch.wait;
     for (;;) {
-      const now = performance.now();
-      const wanted = timeout < 0n ? -1n : max0(timeout - toNanoseconds(now - started));
-      const left = this.#limits.deadline() - now;
+      const begun = now();
+      const wanted = timeout < 0n ? -1n : max0(timeout - toNanoseconds(begun - started));
+      const left = this.#limits.deadline() - begun;
       const clipped = left !== Infinity && (wanted < 0n || toNanoseconds(left) < wanted);
       const time = clipped ? max0(toNanoseconds(left)) : wanted;
       timespec.i64[0] = time / NS_PER_S;

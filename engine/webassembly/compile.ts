@@ -76,13 +76,20 @@ function settle<T>(action: () => Promise<T>): Promise<T> {
   try {
     return action();
   } catch (error) {
-    return Promise.reject(error);
+    return rejected(error);
   }
 }
 
+/** A rejected promise of the realm, whatever the program has put into the global Promise. */
+// deno-lint-ignore require-await
+async function rejected(error: unknown): Promise<never> {
+  throw error;
+}
+
 /** Runs `action` in a microtask, after the caller has finished. */
-function later<T>(action: () => T): Promise<T> {
-  return Promise.resolve().then(action);
+async function later<T>(action: () => T): Promise<T> {
+  await undefined;
+  return action();
 }
 
 function checkImportObject(importObject: unknown, where: string): void {

@@ -7,7 +7,7 @@
  * Invariant: WebAssembly code does not catch an error made from a trap.
  */
 import { defineGuestStack } from "../base/guest_stack.ts";
-import { describeTrap, ExhaustionError, SuspensionError, TrapError, UNCATCHABLE, WaftError } from "../errors.ts";
+import { describeTrap, ExhaustionError, markUncatchable, SuspensionError, TrapError, WaftError } from "../errors.ts";
 import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 
@@ -54,27 +54,22 @@ function runtimeError(trap: TrapError): Error {
   Object.defineProperties(error, {
     code: { value: code, writable: true, enumerable: false, configurable: true },
     frames: { value: frames, writable: true, enumerable: false, configurable: true },
-    [UNCATCHABLE]: { value: true },
   });
-  return error;
+  return markUncatchable(error);
 }
 
 /** Translates an error that ended a guest call for the caller. */
 export function outward(error: unknown): unknown {
-  if (error instanceof ExhaustionError) {
-    const range = new RangeError("Maximum call stack size exceeded");
-    Object.defineProperty(range, UNCATCHABLE, { value: true });
-    return range;
-  }
-  if (error instanceof SuspensionError) return new SuspendError(error.message);
-  if (error instanceof TrapError) return runtimeError(error);
+  if (ExhaustionError.is(error)) return markUncatchable(new RangeError("Maximum call stack size exceeded"));
+  if (SuspensionError.is(error)) return new SuspendError(error.message);
+  if (TrapError.is(error)) return runtimeError(error);
   if (isWasmException(error)) return dressException(error);
   return error;
 }
 
 /** Converts an engine error to `kind`; returns other errors unchanged. */
 export function as(kind: ErrorClass, error: unknown, where: string): unknown {
-  if (!(error instanceof WaftError) || error instanceof TrapError) return outward(error);
+  if (!WaftError.is(error) || TrapError.is(error)) return outward(error);
   const place = error.where === "" ? "" : ` (${error.where})`;
   return new kind(`${where}: ${error.message}${place}`);
 }

@@ -115,7 +115,8 @@ function dress(error: WasmException, prototype: object, traceStack: boolean): ob
 
 /** An exception that a guest threw, as WebAssembly.Exception. */
 export function dressException(error: WasmException): object {
-  return error instanceof WasmException ? dress(error, Exception.prototype, false) : error;
+  const isBare = Object.getPrototypeOf(error) === WasmException.prototype;
+  return isBare ? dress(error, Exception.prototype, false) : error;
 }
 
 defineInterface("Tag", Tag);

@@ -151,3 +151,26 @@ export function isProvided(strings: StringOptions, namespace: string): boolean {
 }
 
 defineInterface("Module", Module);
+inheritSource();
+
+/**
+ * Makes Module inherit from %AbstractModuleSource% where the host's own does, whose accessor of the tag then knows the
+ * modules of the namespace, too.
+ */
+function inheritSource(): void {
+  const own = (globalThis as { WebAssembly?: { Module?: object } }).WebAssembly?.Module;
+  const source = own === undefined ? null : Object.getPrototypeOf(own) as { readonly prototype?: object } | null;
+  if (source === null || source === Function.prototype || typeof source.prototype !== "object") return;
+  Object.setPrototypeOf(Module, source);
+  Object.setPrototypeOf(Module.prototype, source.prototype);
+  const tag = Object.getOwnPropertyDescriptor(source.prototype, Symbol.toStringTag);
+  const get = tag?.get;
+  if (get === undefined || tag?.configurable !== true) return;
+  const tagOf = {
+    get [Symbol.toStringTag](): unknown {
+      return MODULES.of(this) === undefined ? get.call(this) : "WebAssembly.Module";
+    },
+  };
+  const accessor = Object.getOwnPropertyDescriptor(tagOf, Symbol.toStringTag)!;
+  Object.defineProperty(source.prototype, Symbol.toStringTag, { ...tag, get: accessor.get! });
+}

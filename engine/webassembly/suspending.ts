@@ -5,7 +5,7 @@
 import { promising as enginePromising } from "../engine.ts";
 import { funcInfo } from "../runtime/instance/func.ts";
 import { SUSPENDING } from "../runtime/boundary/marshal.ts";
-import { outward } from "./errors.ts";
+import { SuspendError } from "./errors.ts";
 import { defineInterface, Slot } from "./interface.ts";
 
 type AnyFunction = (...args: unknown[]) => unknown;
@@ -19,9 +19,17 @@ export class Suspending {
     if (typeof callable !== "function") {
       throw new TypeError("WebAssembly.Suspending(): the first argument must be a function");
     }
-    const call: AnyFunction = (...args) => Reflect.apply(callable, undefined, args);
-    FUNCTIONS.put(this, Object.assign(call, { [SUSPENDING]: true }));
+    const call: AnyFunction = (...args) => callable(...args);
+    FUNCTIONS.put(this, Object.defineProperty(call, SUSPENDING, { value: refusal }));
   }
+}
+
+/** The error of a call of a suspending import that cannot be suspended. */
+function refusal(): Error {
+  return new SuspendError(
+    "WebAssembly.Suspending: the call cannot be suspended: no promising function made it, or JavaScript frames are in " +
+      "between",
+  );
 }
 
 /** The function to import for `value` when that is a Suspending. */
@@ -32,15 +40,17 @@ export function suspendingFunction(value: unknown): AnyFunction | undefined {
 /** The operation that wraps an exported function to return a promise and suspend where its callees suspend. */
 export const PROMISING = {
   promising(exported: unknown): AnyFunction {
-    if (funcInfo(exported) === undefined) {
+    const info = funcInfo(exported);
+    if (info === undefined) {
       throw new TypeError("WebAssembly.promising(): the first argument must be a WebAssembly exported function");
     }
+    // Errors become those of the namespace where the instance maps them (instance.ts).
     const call = enginePromising(exported as AnyFunction);
-    const later: AnyFunction = (...args) =>
-      call(...args).catch((error: unknown) => {
-        throw outward(error);
-      });
-    return Object.defineProperty(later, "length", { value: (exported as AnyFunction).length, configurable: true });
+    const { type: { params }, funcIndex } = info;
+    return Object.defineProperties(call, {
+      length: { value: params.length, configurable: true },
+      name: { value: String(funcIndex), configurable: true },
+    });
   },
 };
 

@@ -4,7 +4,7 @@
  * Input: a module's imports, and the names that are provided. Output: a failure that lists each missing import with its
  * type, its position in a text module, and its usual cause; or, on request, functions that trap when called.
  */
-import { TrapError, UNCATCHABLE } from "@waft/engine/internal/errors";
+import { markUncatchable, TrapError } from "@waft/engine/internal/errors";
 import { nearestName } from "../base/grammar.ts";
 import { ListedFailure, oneLine } from "../base/failure.ts";
 import type { PlacedImport } from "./module_shape.ts";
@@ -61,7 +61,10 @@ function hintFor({ module, name }: PlacedImport, offered: OfferedImports): strin
 
 /** A call of an import that nothing provides. */
 class UnknownImportCalled extends TrapError {
-  readonly [UNCATCHABLE] = true;
+  constructor(message: string) {
+    super(message);
+    markUncatchable(this);
+  }
 }
 
 /** Functions that trap, for missing imports that are functions, by namespace; the others are left over. */

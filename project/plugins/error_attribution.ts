@@ -6,7 +6,7 @@
  * guest passes through unchanged.
  */
 import { Bug, ExhaustionError, LinkError, TrapError, WasmException } from "@waft/engine";
-import { UNCATCHABLE } from "@waft/engine/internal/errors";
+import { isUncatchable } from "@waft/engine/internal/errors";
 
 const PLUGIN_OF = new WeakMap<object, string>();
 
@@ -16,9 +16,7 @@ export function pluginOf(error: unknown): string | undefined {
 }
 
 /** An exit of the guest, which passes through everything. */
-export function isExit(error: unknown): boolean {
-  return typeof error === "object" && error !== null && UNCATCHABLE in error;
-}
+export const isExit: (error: unknown) => boolean = isUncatchable;
 
 /** The error that leaves a plugin: a trap with the plugin's name, unless a plugin further in or the guest caused it. */
 export function attribute(id: string, error: unknown): unknown {

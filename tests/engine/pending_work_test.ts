@@ -23,11 +23,11 @@ const { add, repeat } = instance.exports as unknown as Exports;
 /** Runs `calls` while work is pending; returns how often that advances if each reading of the clock adds `stepMs`. */
 function advancesDuring(calls: () => void, stepMs: number, eager = false): number {
   const { thread } = instance.internal.store;
-  const { now } = performance;
+  const { clock } = thread;
   let time = 0;
   let advances = 0;
   let isPending = true;
-  performance.now = () => time += stepMs;
+  thread.clock = () => time += stepMs;
   try {
     thread.addWork({
       eager,
@@ -41,7 +41,7 @@ function advancesDuring(calls: () => void, stepMs: number, eager = false): numbe
   } finally {
     isPending = false;
     thread.advanceWork();
-    performance.now = now;
+    thread.clock = clock;
   }
 }
 

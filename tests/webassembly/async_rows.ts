@@ -43,6 +43,33 @@ const SOURCES: readonly (readonly [string, () => unknown])[] = [
   ["no bytes", () => response(EMPTY.slice(0, 0))],
 ];
 
+/** Makers of values that throw when they are awaited, or soon after. */
+const AWKWARD: readonly (() => unknown)[] = [
+  () =>
+    Object.defineProperty(Promise.resolve(3), "constructor", {
+      get: () => {
+        throw new SyntaxError("constructor");
+      },
+    }),
+  () => ({
+    get then(): never {
+      throw new SyntaxError("then");
+    },
+  }),
+  () => ({
+    then: () => {
+      throw new SyntaxError("call of then");
+    },
+  }),
+  () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  },
+  () => Object.assign(Promise.resolve(5), { then: null }),
+  () => new (class Own extends Promise<number> {})((resolve) => resolve(6)),
+];
+
 export const ASYNC_ROWS: readonly Row[] = [
   ["compile", async (W) => [
     await settled(W, () => W.compile(EMPTY)),
@@ -128,4 +155,90 @@ export const ASYNC_ROWS: readonly Row[] = [
         return describeError(W, error);
       }
     })],
+  ["the name and the length of a promising function", (W) => {
+    const { a, b } = run(W, `(module (func (export "a")) (func (export "b") (param i32 i64)))`);
+    return [a, b].map((exported) => {
+      const later = W.promising(exported);
+      return [later.name, later.length, Object.hasOwn(later, "prototype")];
+    });
+  }],
+  ["a suspending import is not called where its caller cannot wait", async (W) => {
+    let calls = 0;
+    const s = new W.Suspending(() => ++calls);
+    const through = (call: () => unknown) => call();
+    const text = (start: string) =>
+      `(module (import "m" "s" (func $s (result i32))) (import "m" "j" (func $j))
+        (func (export "f") (result i32) (call $s)) (func (export "g") (call $j))
+        (func $start (drop (call $s))) (export "s" (func $s)) ${start})`;
+    const exports = run(W, text(""), { m: { s, j: () => through(() => exports.f()) } });
+    const refused = (call: () => unknown) => {
+      try {
+        return call();
+      } catch (error) {
+        return (error as Error).name;
+      }
+    };
+    return [
+      refused(exports.f),
+      refused(exports.s),
+      refused(() => run(W, text("(start $start)"), { m: { s, j: () => {} } })),
+      await W.promising(exports.g)().catch((error: Error) => error.name),
+      calls,
+      await W.promising(exports.s)(),
+    ];
+  }],
+  ["a guest catches the error of a suspending import", (W) => {
+    const { f } = run(
+      W,
+      `(module (import "m" "s" (func $s)) (import "m" "t" (tag $t (param externref)))
+        (func (export "f") (result externref)
+          (block $h (result externref) (try_table (catch $t $h) (call $s)) (unreachable))))`,
+      { m: { s: new W.Suspending(() => {}), t: W.JSTag } },
+    );
+    return [f() instanceof W.SuspendError, f().name];
+  }],
+  ["a suspending import whose function returns no promise", async (W) => {
+    const log: string[] = [];
+    const { f } = run(
+      W,
+      `(module (import "m" "s" (func $s (param i32) (result i32))) (import "m" "log" (func $log (param i32)))
+        (func (export "f") (call $log (call $s (i32.const 1)))))`,
+      { m: { s: new W.Suspending((x: number) => x + 1), log: (x: number) => log.push(`guest ${x}`) } },
+    );
+    const promise = W.promising(f)();
+    log.push("caller");
+    await promise;
+    return log;
+  }],
+  ["promises that cannot be awaited are exceptions in the guest", async (W) => {
+    const text = `(module (import "m" "s" (func $s (result i32)))
+      (func (export "f") (result i32) (call $s))
+      (func (export "g") (result i32) (block $h (try_table (catch_all $h) (return (call $s)))) (i32.const -1)))`;
+    const log: unknown[] = [];
+    for (const value of AWKWARD) {
+      const { f, g } = run(W, text, { m: { s: new W.Suspending(value) } });
+      log.push(await settled(W, () => W.promising(f)()), await settled(W, () => W.promising(g)()));
+    }
+    return log;
+  }],
+  ["promises are those of the realm, whatever the program has put into Promise", (W) => {
+    const species = Object.getOwnPropertyDescriptor(Promise, Symbol.species)!;
+    const { then } = Promise.prototype;
+    const global = globalThis.Promise;
+    const { f } = run(W, `(module (func (export "f") (result i32) (i32.const 7)))`);
+    const made: Promise<unknown>[] = [];
+    try {
+      Object.defineProperty(Promise, Symbol.species, { value: Array, configurable: true });
+      Promise.prototype.then = () => {
+        throw new SyntaxError("then");
+      };
+      globalThis.Promise = class {} as unknown as PromiseConstructor;
+      made.push(W.compile(EMPTY), W.instantiate(EMPTY), W.promising(f)(), W.compile(EMPTY.slice(1)));
+    } finally {
+      Object.defineProperty(global, Symbol.species, species);
+      global.prototype.then = then;
+      globalThis.Promise = global;
+    }
+    return Promise.all(made.map(async (promise) => [promise instanceof Promise, await settled(W, () => promise)]));
+  }],
 ];

@@ -31,6 +31,10 @@ const VALUES: readonly unknown[] = [
   () => 1,
 ];
 
+function raise(value: unknown): never {
+  throw value;
+}
+
 const TRAPS: readonly (readonly [name: string, body: string])[] = [
   ["unreachable", "unreachable"],
   ["division by zero", "(drop (i32.div_s (i32.const 1) (i32.const 0)))"],
@@ -272,5 +276,61 @@ export const BOUNDARY_ROWS: readonly Row[] = [
       { m: a },
     );
     return [b.g(5), b.f === a.f, b.f.name];
+  }],
+  ["whatever a host function throws, the guest catches or passes on, and no property of it is read", (W) => {
+    const text = `(module (import "m" "s" (func $s)) (import "m" "t" (tag $t (param i32)))
+      (import "m" "js" (tag $js (param externref)))
+      (func (export "pass") (call $s))
+      (func (export "all") (result i32) (block $h (try_table (catch_all $h) (call $s))) (i32.const 1))
+      (func (export "tag") (result i32) (block $h (result i32) (try_table (catch $t $h) (call $s)) (i32.const -2)))
+      (func (export "js") (result externref)
+        (block $h (result externref) (try_table (catch $js $h) (call $s)) (ref.null extern))))`;
+    const t = new W.Tag({ parameters: ["i32"] });
+    const traps: string[] = [];
+    const noted = new Proxy({}, { get: (_, name) => () => void traps.push(String(name)) });
+    const revoked = () => {
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      return proxy;
+    };
+    const values = [
+      revoked(),
+      new Proxy(new W.Exception(t, [3]), noted),
+      new Proxy(new Error(), noted),
+      Object.create(new W.Exception(t, [4])),
+      Object.create(W.RuntimeError.prototype),
+      Object.freeze(new W.Exception(t, [5])),
+      undefined,
+    ];
+    return values.map((value) => {
+      const exports = run(W, text, { m: { t, js: W.JSTag, s: () => raise(value) } });
+      const attempt = (name: string) => {
+        try {
+          return exports[name]() === value ? "caught" : exports[name]();
+        } catch (error) {
+          return error === value ? "passed" : "another";
+        }
+      };
+      return [...["pass", "all", "tag", "js"].map(attempt), traps.splice(0)];
+    });
+  }],
+  ["results of several values come from the iterator", (W) => {
+    const text = `(module (import "m" "f" (func $f (result i32 i32))) (func (export "f") (result i32 i32) (call $f)))`;
+    const results: unknown[] = [
+      [1, 2],
+      Object.assign([1, 2], { [Symbol.iterator]: undefined }),
+      Object.assign([1, 2], { [Symbol.iterator]: null }),
+      { length: 2, 0: 1, 1: 2 },
+      Object.assign([1, 2], {
+        *[Symbol.iterator]() {
+          yield* [3, 4];
+        },
+      }),
+      new Set([5, 6]),
+      "78",
+      [1],
+      null,
+    ];
+    return results.map((result) => thrown(W, () => run(W, text, { m: { f: () => result } }).f().join()));
   }],
 ];

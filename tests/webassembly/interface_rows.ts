@@ -123,4 +123,14 @@ export const INTERFACE_ROWS: readonly Row[] = [
       Object.isExtensible(f),
     ];
   }],
+  ["modules inherit from the class of module sources", (W) => {
+    const source = Object.getPrototypeOf(W.Module);
+    const module = new W.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+    const { get } = Object.getOwnPropertyDescriptor(source.prototype ?? {}, Symbol.toStringTag) ?? {};
+    return [
+      source.name,
+      Object.getPrototypeOf(W.Module.prototype) === source.prototype,
+      get === undefined ? "" : [get.call(module), get.call({}), get.call(5), get.name],
+    ];
+  }],
 ];

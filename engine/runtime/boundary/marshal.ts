@@ -14,6 +14,7 @@ import { THREAD } from "../../abi/context_layout.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
+import { Awaited, isPromise, isThenable } from "./suspension.ts";
 import { type Boundary, readValue, type ReferenceBoundary, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
@@ -23,8 +24,11 @@ const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = T
  * errors of the function.
  */
 export interface HostService {
-  /** Returns a promise instead of writing results if they must be delivered after it settles. */
-  (): PromiseLike<unknown> | undefined;
+  /**
+   * Returns an object instead of writing results if they must be delivered after it settles: a promise, a Suspension, a
+   * Delivery or an Awaited (suspension.ts).
+   */
+  (): object | undefined;
   /** Converts the value of a fulfilled promise and writes results. */
   deliver(value: unknown): void;
   /** The name of the import for messages. */
@@ -62,6 +66,16 @@ interface HostEnv {
   label: string;
   /** True if promises are ordinary values (JavaScript API) and do not suspend the call. */
   plainPromises: boolean;
+  /** The rules of a function whose caller waits for every result, promise or not. */
+  suspending?: Suspending | undefined;
+}
+
+/** The rules of a suspending import (JavaScript Promise Integration). */
+interface Suspending {
+  /** True if the call in progress can be suspended: an asynchronous call, with no JavaScript frame above it. */
+  canSuspend(): boolean;
+  /** The error for a call that cannot, which is thrown before the function is called. */
+  refusal(): Error;
 }
 
 /** A call divided in two parts, for calls that may be suspended (AsyncCall). */
@@ -73,13 +87,11 @@ export interface CallHalves {
 }
 
 /**
- * Property key of host functions whose promises suspend the guest, also in instances that pass other promises as
- * values.
+ * Property key of host functions whose callers wait for their results, promises or not, in instances that pass promises
+ * as values. Such a function is not called where the call cannot be suspended: the caller gets an exception. If the
+ * property is a function, it makes that exception.
  */
 export const SUSPENDING: unique symbol = Symbol("waft.suspending");
-
-/** Property key of objects that suspend the guest as promises do, for host functions of any result type. */
-export const HOLDING: unique symbol = Symbol("waft.holding");
 
 type CallInFactory = (
   env: CallInEnv,
@@ -89,7 +101,7 @@ type CallInFactory = (
 type HostFactory = (env: HostEnv & { isHeld: (value: object) => boolean }, types: readonly ValType[]) => ServiceParts;
 
 interface ServiceParts {
-  service: () => PromiseLike<unknown> | undefined;
+  service: () => object | undefined;
   deliver: (value: unknown) => void;
 }
 
@@ -162,29 +174,31 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   };
 }
 
-/** True if `value` has a `then` method. Such a value suspends the guest if all results are numbers. */
-export function isThenable(value: object): boolean {
-  return typeof (value as { then?: unknown }).then === "function";
-}
-
-/**
- * True for promises and suspensions. Only these suspend the guest if a result is a reference, because any other object
- * is an ordinary value.
- */
-function isPromise(value: object): boolean {
-  return value instanceof Promise || HOLDING in value;
-}
-
 function never(): boolean {
   return false;
 }
 
+function always(): boolean {
+  return true;
+}
+
+/** A function that calls `call` only where the call in progress can be suspended, and whose result is waited for. */
+function suspendingCall(call: HostEnv["call"], { canSuspend, refusal }: Suspending): HostEnv["call"] {
+  return (...args) => {
+    if (!canSuspend()) throw refusal();
+    return new Awaited(call(...args));
+  };
+}
+
 /** Creates the service of a host function of `type`. */
 export function makeHostService(type: FuncType, env: HostEnv): HostService {
-  const { service, deliver } = serviceParts(type, {
-    ...env,
-    isHeld: env.plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable,
-  });
+  const { suspending, plainPromises } = env;
+  const { service, deliver } = serviceParts(
+    type,
+    suspending !== undefined
+      ? { ...env, call: suspendingCall(env.call, suspending), isHeld: always }
+      : { ...env, isHeld: plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable },
+  );
   return Object.assign(service, { deliver, label: env.label, takesPromise: takesPromise(type.results) });
 }
 
@@ -394,7 +408,7 @@ function hostSource(type: FuncType): string {
     const t = type.results[0];
     deliver = `const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
   } else {
-    deliver = `r = Array.from(r);
+    deliver = `r = [...r];
     if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
     ${
       conversionOrder(type.results).map((i) => `const v${i} = ${convert(type.results[i], `r[${i}]`, base + i)};`).join(
@@ -422,7 +436,7 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
   const { params, results } = type;
   const deliver = (result: unknown) => {
     if (results.length === 0) return;
-    const list = results.length === 1 ? [result] : Array.from(result as Iterable<unknown>);
+    const list = results.length === 1 ? [result] : [...result as Iterable<unknown>];
     if (list.length !== results.length) {
       throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
     }
@@ -432,7 +446,7 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
   const service = () => {
     if (usesReferences(type)) env.boundary.relieve();
     const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, boundary)));
-    if (typeof result === "object" && result !== null && env.isHeld(result)) return result as PromiseLike<unknown>;
+    if (typeof result === "object" && result !== null && env.isHeld(result)) return result;
     deliver(result);
   };
   return { service, deliver };

@@ -13,6 +13,7 @@
  */
 import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts";
 import { inWords } from "../../base/arguments.ts";
+import { nameErrors } from "../../base/error_names.ts";
 import { defineGuestStack } from "../../base/guest_stack.ts";
 import type { TrapFrame } from "../../errors.ts";
 import {
@@ -176,7 +177,7 @@ export class Exception {
   /** The exception for a value that JavaScript threw. */
   static of(thrown: unknown): Exception {
     if (!isWasmException(thrown)) return new Exception(JS_TAG, [], thrown);
-    const inside = thrown[INSIDE];
+    const inside = WasmException.inside(thrown);
     inside.#outside = thrown; // the program may have added properties
     return inside;
   }
@@ -255,7 +256,8 @@ export class Exception {
    * released the previous handles.
    */
   #renewReferences(boundary: ExceptionBoundary): void {
-    const values = (this.#outside as WasmException | undefined)?.[REFERENCES];
+    const outside = this.#outside as WasmException | undefined;
+    const values = outside === undefined ? undefined : WasmException.references(outside);
     if (values === undefined) return;
     const { cells, tag: { type: { params } } } = this;
     for (let k = 0; k < params.length; k++) {
@@ -263,7 +265,7 @@ export class Exception {
       if (!isRef(type)) continue;
       const value = values[k];
       const word = isWasmException(value) && isException(type)
-        ? boundary.thread.exceptions.handleOf(value[INSIDE])
+        ? boundary.thread.exceptions.handleOf(WasmException.inside(value))
         : value === null
         ? 0
         : boundary.toWord(value, type, this.tag);
@@ -283,11 +285,6 @@ export const JS_TAG: Tag = new Tag(JS_TYPE, canonicalFuncTypeId(JS_TYPE), undefi
 
 /** The placeholder for collected tags. */
 const FORGOTTEN_TAG: Tag = new Tag({ kind: "func", params: [], results: [] }, -1, undefined);
-
-/** Property key of the exception that a WasmException represents. */
-const INSIDE: unique symbol = Symbol("waft.inside");
-/** Property key of the payload's references of a WasmException constructed in JavaScript, by value index. */
-const REFERENCES: unique symbol = Symbol("waft.references");
 
 /** The guest frames of WasmExceptions that left compiled code. */
 const FRAMES = new WeakMap<object, readonly TrapFrame[]>();
@@ -321,12 +318,39 @@ export function leaveGuest(outgoing: unknown, frames: () => readonly TrapFrame[]
  */
 export class WasmException extends Error {
   static {
-    this.prototype.name = "WasmException";
+    nameErrors(this.prototype, "WasmException");
   }
-  /** @internal */
-  readonly [INSIDE]: Exception;
-  /** @internal */
-  readonly [REFERENCES]: readonly unknown[] | undefined;
+  /** The exception that it represents: a private brand, since the interface `WebAssembly` replaces the prototype. */
+  readonly #inside: Exception;
+  /** The references of the payload by value index, if JavaScript constructed the exception. */
+  readonly #references: readonly unknown[] | undefined;
+
+  /**
+   * True if `value` is such an exception. Runs no code of the program: a thrown value may be a Proxy.
+   *
+   * @internal
+   */
+  static is(value: unknown): value is WasmException {
+    return typeof value === "object" && value !== null && #inside in value;
+  }
+
+  /**
+   * The exception that `outer` represents.
+   *
+   * @internal
+   */
+  static inside(outer: WasmException): Exception {
+    return outer.#inside;
+  }
+
+  /**
+   * The references in the payload of `outer`, if JavaScript constructed it.
+   *
+   * @internal
+   */
+  static references(outer: WasmException): readonly unknown[] | undefined {
+    return outer.#references;
+  }
 
   /**
    * Creates an exception of `tag` with the given values, which are converted like arguments. Throws TypeError if their
@@ -342,7 +366,7 @@ export class WasmException extends Error {
   constructor(of: Tag | Exception, payload: Iterable<unknown> = []) {
     super("wasm exception");
     if (of instanceof Exception) {
-      this[INSIDE] = of;
+      this.#inside = of;
       return;
     }
     const { params } = of.type;
@@ -351,8 +375,8 @@ export class WasmException extends Error {
       throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
     }
     const cells = new Array<number>(params.length * WORDS).fill(0);
-    this[REFERENCES] = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.boundary));
-    this[INSIDE] = new Exception(of, cells, this);
+    this.#references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.boundary));
+    this.#inside = new Exception(of, cells, this);
   }
 
   /**
@@ -364,15 +388,15 @@ export class WasmException extends Error {
 
   /** The tag of the exception. */
   get tag(): Tag {
-    return this[INSIDE].tag;
+    return this.#inside.tag;
   }
 
   /** The payload: numbers, bigints and references; a v128 as its 16 bytes, an exnref as a WasmException. */
   get payload(): unknown[] {
-    const { tag, cells } = this[INSIDE];
+    const { tag, cells } = this.#inside;
     return tag.type.params.map((type, k) => {
       if (!isRef(type)) return readCell(cells, k * WORDS, type);
-      if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
+      if (this.#references !== undefined) return this.#references[k];
       const word = cells[k * WORDS] + cells[k * WORDS + 1] * 0x1_0000_0000;
       if (!isException(type)) return tag.boundary!.fromWord(word, type, tag);
       return tag.boundary!.exceptionOf(word)?.outgoing ?? null;
@@ -382,7 +406,7 @@ export class WasmException extends Error {
 
 /** True if `value` is a WasmException with any prototype (webassembly/exception.ts replaces it). */
 export function isWasmException(value: unknown): value is WasmException {
-  return typeof value === "object" && value !== null && INSIDE in value;
+  return WasmException.is(value);
 }
 
 const SHOWN = new FinalizationRegistry<{ payload: ShownPayload; roots: Set<ShownPayload> }>(({ payload, roots }) => {

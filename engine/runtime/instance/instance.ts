@@ -6,6 +6,7 @@
  * keeps the instance alive, because it may contain functions of the instance. Everything else is collected when
  * JavaScript no longer refers to it.
  */
+import { now } from "../../host/clocks.ts";
 import { BUILTIN_ROWS, type BuiltinName, NO_BYTES } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { IndexSet } from "../../base/index_set.ts";
@@ -14,7 +15,7 @@ import type { ElementSegment } from "../../wasm/module.ts";
 import type { ValType } from "../../wasm/types.ts";
 import type { Boundary } from "../boundary/values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../../abi/context_layout.ts";
-import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { Bug, markUncatchable, TrapError } from "../../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { type ConstEnv, evaluateConst, prepareConst } from "../code/const_expr.ts";
@@ -450,7 +451,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { thread } = this.store;
     if (thread.deadline === Infinity && thread.processorDeadline === Infinity) return;
     if (this.module.deterministic) return;
-    if (performance.now() >= thread.deadline || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
+    if (now() >= thread.deadline || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
   }
 
   /** The low word of a slot of the thread state. */
@@ -515,7 +516,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { shared } = this.#atomicRange(memoryIndex, at, bytes);
     if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
     const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
-    const left = Math.max(this.store.thread.deadline - performance.now(), 0);
+    const left = Math.max(this.store.thread.deadline - now(), 0);
     const time = Math.min(wanted, left);
     const outcome = bytes === 4
       ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)
@@ -715,9 +716,7 @@ class InstanceBoundary implements Boundary {
  * it.
  */
 function outOfMemory(): Error {
-  return Object.assign(new RangeError("Out of memory: the limit allows more than the system has"), {
-    [UNCATCHABLE]: true,
-  });
+  return markUncatchable(new RangeError("Out of memory: the limit allows more than the system has"));
 }
 
 const EMPTY = new Uint8Array(0);

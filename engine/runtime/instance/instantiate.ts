@@ -4,7 +4,7 @@
  * RangeError if there is no memory, the TrapError of a segment, or the errors of the start function.
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
-import { LinkError } from "../../errors.ts";
+import { LinkError, SuspensionError } from "../../errors.ts";
 import {
   closeFuncType,
   isSubtypeId,
@@ -406,7 +406,8 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       boundary: instance.boundary,
       call: instance.recorder?.hostFunction(index, value as BoundaryFunction) ?? value as BoundaryFunction,
       label: nameOf(entries[index]),
-      plainPromises: plainPromises && !(SUSPENDING in (value as object)),
+      plainPromises,
+      suspending: plainPromises ? suspendingRules(store, value as object, entries[index]) : undefined,
     });
     region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]]);
     region.setWord(record + RECORD.CONTEXT, block.address);
@@ -435,6 +436,17 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     u32[at + 6] = imported + i;
     u32[at + 7] = instance.number;
   }
+}
+
+/** The rules of an imported function with the property SUSPENDING; undefined for other functions. */
+function suspendingRules({ thread }: Store, value: object, entry: Import) {
+  if (!(SUSPENDING in value)) return undefined;
+  const refusal = value[SUSPENDING];
+  const message = `The import ${nameOf(entry)} suspends its caller: call the instance with callAsync to wait for it`;
+  return {
+    canSuspend: () => thread.depth === thread.suspendableDepth,
+    refusal: () => typeof refusal === "function" ? refusal() as Error : new SuspensionError(message),
+  };
 }
 
 function addMemories(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {

@@ -6,7 +6,7 @@
 import { CONTEXT, GUARD_RESERVATION, PARKED, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
 import type { HostService } from "../boundary/marshal.ts";
-import { Bug, ExhaustionError, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { Bug, ExhaustionError, isUncatchable, TrapError } from "../../errors.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -414,11 +414,11 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * True if compiled code handles an error thrown by a host function. Traps and errors marked UNCATCHABLE pass through.
+   * True if compiled code handles an error thrown by a host function. Traps and errors marked as uncatchable pass
+   * through. Reads no property of the error, which may be a Proxy.
    */
   #hasHandler(error: unknown): boolean {
-    if (error instanceof TrapError || error instanceof Bug) return false;
-    if (typeof error === "object" && error !== null && UNCATCHABLE in error) return false;
+    if (TrapError.is(error) || Bug.is(error) || isUncatchable(error)) return false;
     return this.#unwind(Exception.of(error));
   }
 

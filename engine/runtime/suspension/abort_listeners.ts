@@ -31,7 +31,7 @@ function startWaiting(signal: AbortSignal): Waiting {
     for (const action of actions) action();
   };
   const waiting = { actions, listener };
-  WAITING.set(signal, waiting);
   signal.addEventListener("abort", listener);
+  WAITING.set(signal, waiting);
   return waiting;
 }

@@ -10,10 +10,11 @@
  * progress, in any order. A suspended instance may be called again. While a call is preempted, every call that could
  * observe its state waits (instance_group.ts). All limits and the signal apply to the call across its slices.
  *
- * Invariant: an ended call holds no frames, timer, listener or place in its group, regardless of the host's promises.
+ * Invariants: an ended call holds no frames, timer, listener or place in its group, regardless of the host's promises.
+ * No code of the program runs between saving the frames and leaving to the event loop.
  */
 import { STATUS, THREAD } from "../../abi/context_layout.ts";
-import { nodeModule } from "../../host/process.ts";
+import { clearTimer, inNextTurn, now, setTimer } from "../../host/clocks.ts";
 import { onAbort } from "./abort_listeners.ts";
 import {
   checkProcessorTime,
@@ -28,7 +29,8 @@ import {
   withLimit,
 } from "./call_limits.ts";
 import { ProcessorAccount } from "./processor_account.ts";
-import { type CallHalves, HOLDING, type HostService } from "../boundary/marshal.ts";
+import type { CallHalves, HostService } from "../boundary/marshal.ts";
+import { Awaited, Delivery, Suspension, whenSettled } from "../boundary/suspension.ts";
 import type { CallRecorder } from "./call_recorder.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
@@ -95,70 +97,6 @@ interface SuspendableInstance extends LimitedInstance {
 }
 
 /**
- * Suspends the guest whose host function returns it, like a promise, but `resume` and `fail` continue the guest before
- * they return, unless a call of its group is preempted. For schedulers that decide which of several suspended calls
- * runs next. Throws an Error if it is settled twice or returned to two calls.
- */
-export class Suspension {
-  /** @internal */
-  readonly [HOLDING] = true;
-  #onValue: ((value: unknown) => void) | undefined;
-  #onReason: ((reason: unknown) => void) | undefined;
-  #settle: (() => void) | undefined;
-  #settled = false;
-
-  /** Continues the guest: its host function returns `value`. */
-  resume(value?: unknown): void {
-    this.#settleWith(() => this.#onValue!(value));
-  }
-
-  /** Continues the guest: its host function throws `reason`. */
-  fail(reason: unknown): void {
-    this.#settleWith(() => this.#onReason!(reason));
-  }
-
-  /** Connects the suspended call. */
-  then(onValue: (value: unknown) => void, onReason: (reason: unknown) => void): void {
-    if (this.#onValue !== undefined) throw new Error("A suspension belongs to one call");
-    this.#onValue = onValue;
-    this.#onReason = onReason;
-    this.#settle?.();
-  }
-
-  #settleWith(settle: () => void): void {
-    if (this.#settled) throw new Error("A suspension can be resumed only once");
-    this.#settled = true;
-    if (this.#onValue === undefined) this.#settle = settle;
-    else settle();
-  }
-}
-
-/**
- * A promise of a host function with the work by which its value becomes the guest's. The work is done when the guest
- * continues, under the limits of its call: it may run code of the guest, such as an allocator.
- */
-export class Delivery implements PromiseLike<unknown> {
-  /** @internal */
-  readonly promise: Promise<unknown>;
-  /** @internal */
-  readonly finish: (value: unknown) => unknown;
-
-  /** `finish` gets the value of `promise`, and returns that of the host function. */
-  constructor(promise: Promise<unknown>, finish: (value: unknown) => unknown) {
-    this.promise = promise;
-    this.finish = finish;
-  }
-
-  /** The outcome after the work, for code other than the guest's call. */
-  then<Value, Reason>(
-    onValue?: ((value: unknown) => Value | PromiseLike<Value>) | null,
-    onReason?: ((reason: unknown) => Reason | PromiseLike<Reason>) | null,
-  ): Promise<Value | Reason> {
-    return this.promise.then(this.finish).then(onValue, onReason) as Promise<Value | Reason>;
-  }
-}
-
-/**
  * Calls function `index` of `instance` as {@linkcode callAsync} does, but reports the end to `done` or `failed` at the
  * moment at which the guest returns, not in a later microtask. Unless `preempts`, the guest is never preempted: the
  * host decides when each call continues. Throws the errors of an invalid context and the reason of an aborted signal;
@@ -192,10 +130,24 @@ export function callAsync(
   context: ControlContext,
   args: readonly unknown[],
 ): Promise<unknown> {
-  return new Promise((resolve, reject) => {
+  return new IntrinsicPromise((resolve, reject) => {
     // errors reject the promise
-    startCall(instance, index, context, args, resolve, reject, true);
+    startCall(instance, index, context, args, resolve, outwardReject(instance, reject), true);
   });
+}
+
+/** Rejects with the value that callers of `instance` receive in place of the error. */
+function outwardReject({ outward }: SuspendableInstance, reject: (reason: unknown) => void): (reason: unknown) => void {
+  if (outward === undefined) return reject;
+  return (reason) => {
+    let mapped: unknown;
+    try {
+      mapped = outward(reason);
+    } catch (error) {
+      mapped = error;
+    }
+    reject(mapped);
+  };
 }
 
 class AsyncCall {
@@ -205,14 +157,19 @@ class AsyncCall {
   readonly #context: ControlContext;
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (reason: unknown) => void;
+  /** The deadline as the context gives it, and as a time. */
+  readonly #givenDeadline: number | Date | undefined;
   readonly #deadline: number;
   readonly #sliced: boolean;
   /** Remaining fuel; undefined if the context has none. */
   #fuel: bigint | undefined;
+  /** True if the context counts fuel as a number, not as a bigint. */
+  readonly #countsNumbers: boolean;
   /** The processor time of the call, or of several calls. */
   #account: ProcessorAccount | undefined;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
+  #hasSettled = false;
   /**
    * True if the call has ended while its code was not running: by its deadline, its signal, or the end of its instance.
    */
@@ -226,8 +183,8 @@ class AsyncCall {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #cancelAbort: (() => void) | undefined;
   #holder: FrameHolder | undefined;
-  #onValue: ((value: unknown) => void) | undefined;
-  #onReason: ((reason: unknown) => void) | undefined;
+  /** The number of waits that have begun: the outcome of an earlier one is ignored. */
+  #waits = 0;
 
   constructor(
     instance: SuspendableInstance,
@@ -262,6 +219,8 @@ class AsyncCall {
     this.#context = context;
     this.#resolve = resolve;
     this.#reject = reject;
+    this.#countsNumbers = typeof fuel === "number";
+    this.#givenDeadline = deadline;
     this.#deadline = deadline === undefined ? Infinity : deadlineTime(deadline);
     this.#sliced = sliced && instance.module.interruptible;
   }
@@ -283,7 +242,7 @@ class AsyncCall {
   #continue(how: number): void {
     if (this.#done) return;
     if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
-    if (this.#deadline !== Infinity && this.#deadline <= performance.now()) return this.#expire();
+    if (this.#deadline !== Infinity && this.#deadline <= now()) return this.#expire();
     this.#unpreempt();
     this.#slice(how);
   }
@@ -296,7 +255,8 @@ class AsyncCall {
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT];
     const nested = thread.depth > 0;
-    thread.depth++;
+    const { suspendableDepth } = thread;
+    thread.suspendableDepth = ++thread.depth;
     let failed = false;
     let ended = false;
     let outcome: unknown;
@@ -305,7 +265,7 @@ class AsyncCall {
       if (this.#deadline < deadline) thread.deadline = this.#deadline;
       if (processorEnd < processorDeadline) thread.processorDeadline = processorEnd;
       // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
-      const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
+      const sliceEnd = this.#sliced && !nested ? now() + thread.sliceMs : Infinity;
       const until = Math.min(sliceEnd, thread.deadline);
       const firstLimit = Math.min(until, thread.nextLimit());
       if (thread.watched > firstLimit) thread.watch(firstLimit);
@@ -321,7 +281,16 @@ class AsyncCall {
       thread.deadline = deadline;
       thread.processorDeadline = processorDeadline;
       this.#account?.finish(thread.processorNow());
+      thread.suspendableDepth = suspendableDepth;
       if (--thread.depth === 0) thread.services.atSafepoint();
+    }
+    if (this.#fuel !== undefined && !this.#done) {
+      try {
+        this.#context.fuel = this.#countsNumbers ? Number(this.#fuel) : this.#fuel;
+      } catch (error) {
+        failed = true;
+        outcome = error;
+      }
     }
     if (failed) this.#end(this.#reject, this.#explain(outcome));
     else if (ended) this.#end(this.#resolve, outcome);
@@ -375,13 +344,13 @@ class AsyncCall {
         }
         while (status !== STATUS.DONE) {
           if (status === STATUS.POLL) {
-            const now = performance.now();
+            const time = now();
             const timeIsUp = thread.processorTimeIsUp;
             const isOwn = timeIsUp && thread.processorDeadline === processorEnd;
             // A call that is not sliced cannot be preempted: the deadline of an outer call ends it, too.
             const deadline = this.#sliced ? this.#deadline : thread.deadline;
-            if (now >= deadline || isOwn) throw thread.trapAtPoll();
-            if (now >= until || timeIsUp) {
+            if (time >= deadline || isOwn) throw thread.trapAtPoll();
+            if (time >= until || timeIsUp) {
               this.#preempt();
               return false;
             }
@@ -390,9 +359,10 @@ class AsyncCall {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;
             const service = usual ? hostServices[i32[PARK_INDEX]] : thread.serveOther(status);
-            const promise = service?.();
-            if (promise !== undefined) {
-              this.#suspend(service!, promise);
+            const held = service?.();
+            if (held !== undefined && this.#suspend(service!, held)) return false;
+            if (this.#done) {
+              thread.abandon(); // the host function has aborted the call
               return false;
             }
             if (thread.watched > until) thread.watch(until); // a nested call may have set another deadline
@@ -411,25 +381,41 @@ class AsyncCall {
     }
   }
 
-  #suspend(service: HostService, promise: PromiseLike<unknown>): void {
-    this.#saveFrames();
-    this.#service = service;
-    if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
-    const onValue = this.#onValue ??= (value) => this.#onSettled(value, ENTER.FULFILLED);
-    const onReason = this.#onReason ??= (reason) => this.#onSettled(reason, ENTER.REJECTED);
-    if (promise instanceof Delivery) {
-      this.#finish = promise.finish;
-      promise.promise.then(onValue, onReason);
-      return;
+  /**
+   * Suspends the call until `held`, the result of a host function, is settled. Returns false if the call goes on at
+   * once. The program's code runs first, while its exceptions can reach the parked guest.
+   */
+  #suspend(service: HostService, held: unknown): boolean {
+    const early = Suspension.takeEarly(held);
+    if (early !== undefined) {
+      if (!early.isValue) throw early.settled;
+      service.deliver(early.settled);
+      return false;
     }
-    // A foreign thenable might call back synchronously or twice.
-    (promise instanceof Promise || promise instanceof Suspension ? promise : Promise.resolve(promise))
-      .then(onValue, onReason);
+    const delivery = Delivery.parts(held);
+    const wait = ++this.#waits;
+    whenSettled(
+      delivery === undefined ? Awaited.unwrap(held) : delivery.promise,
+      (value) => this.#onSettled(wait, value, ENTER.FULFILLED),
+      (reason) => this.#onSettled(wait, reason, ENTER.REJECTED),
+    );
+    if (this.#done) return false;
+    try {
+      this.#saveFrames();
+    } catch (error) {
+      this.#waits++;
+      throw error;
+    }
+    this.#service = service;
+    this.#finish = delivery?.finish;
+    if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
+    return true;
   }
 
   /** Continues the call after the host's promise has settled. */
-  #onSettled(settled: unknown, how: number): void {
-    if (this.#done) return;
+  #onSettled(wait: number, settled: unknown, how: number): void {
+    if (this.#done || wait !== this.#waits) return;
+    this.#waits++;
     this.#settled = settled;
     this.#continueWhenFree(how);
   }
@@ -445,20 +431,20 @@ class AsyncCall {
 
   /** Adds the limit that a trap of this call reports. Returns the error. */
   #explain(error: unknown): unknown {
-    const { deadline, fuel } = this.#context;
+    const deadline = this.#givenDeadline;
     const account = this.#account;
     if (account?.isUsedUp === true) {
       withLimit(error, "interrupted", () => processorTimeInWords(account.milliseconds));
     }
     if (deadline !== undefined) withLimit(error, "interrupted", () => deadlineInWords(deadline));
-    return fuel === undefined ? error : withLimit(error, "out-of-fuel", () => "the call's fuel");
+    return this.#fuel === undefined ? error : withLimit(error, "out-of-fuel", () => "the call's fuel");
   }
 
   #setTimer(): void {
-    const delay = this.#deadline - performance.now();
-    this.#timer = setTimeout(() => {
+    const delay = this.#deadline - now();
+    this.#timer = setTimer(() => {
       this.#timer = undefined;
-      if (performance.now() >= this.#deadline) this.#expire();
+      if (now() >= this.#deadline) this.#expire();
       else this.#setTimer();
     }, Math.min(Math.max(0, Math.ceil(delay)), MAX_TIMER_MS));
   }
@@ -476,9 +462,12 @@ class AsyncCall {
     thread.preempted++;
     thread.preemptions++;
     this.#instance.group.preempt(this);
-    nodeModule("node:timers").setImmediate(() => {
-      this.#continue(ENTER.RESUME);
-      this.#instance.group.drain();
+    inNextTurn(() => {
+      try {
+        this.#continue(ENTER.RESUME);
+      } finally {
+        this.#instance.group.drain();
+      }
     });
   }
 
@@ -531,6 +520,8 @@ class AsyncCall {
   }
 
   #end(settle: (value: unknown) => void, value: unknown): void {
+    if (this.#hasSettled) return;
+    this.#hasSettled = true;
     this.#done = true;
     this.#service = undefined;
     this.#settled = undefined;
@@ -540,8 +531,12 @@ class AsyncCall {
       discardFrames(this.#thread, holder.frames);
       holder.frames = undefined;
     }
-    if (this.#timer !== undefined) clearTimeout(this.#timer);
-    this.#cancelAbort?.();
+    if (this.#timer !== undefined) clearTimer(this.#timer);
+    try {
+      this.#cancelAbort?.();
+    } catch {
+      // The signal is an object of the program, and its listener does nothing from now on.
+    }
     settle(value);
   }
 
@@ -559,9 +554,9 @@ class AsyncCall {
     const used = (fuel < outer ? fuel : outer) - i64[FUEL];
     i64[FUEL] = outer - used;
     this.#fuel = fuel - used;
-    const context = this.#context;
-    context.fuel = typeof context.fuel === "number" ? Number(this.#fuel) : this.#fuel;
   }
 }
 
 const NO_ARGUMENTS: readonly unknown[] = [];
+/** Promise as it is when the engine is loaded. */
+const IntrinsicPromise = Promise;

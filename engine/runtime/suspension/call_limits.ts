@@ -8,6 +8,7 @@
  * processor time used under an inner context are charged to the outer one as well. Invariant: a limit that the code
  * cannot enforce is refused before anything runs.
  */
+import { dateNow, now } from "../../host/clocks.ts";
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
 import { TrapError } from "../../errors.ts";
@@ -152,9 +153,9 @@ export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
     throw new TypeError(`The context's deadline must be milliseconds or a Date, not ${inWords(deadline)}`);
   }
-  const delay = typeof deadline === "number" ? deadline : deadline.getTime() - Date.now();
+  const delay = typeof deadline === "number" ? deadline : deadline.getTime() - dateNow();
   if (Number.isNaN(delay)) throw new RangeError("The context's deadline must be milliseconds or a valid Date");
-  return performance.now() + delay;
+  return now() + delay;
 }
 
 function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: number, action: () => T): T {
@@ -165,7 +166,7 @@ function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: numbe
     return action();
   } catch (error) {
     // The processor time of an outer call may have ended this one.
-    if (performance.now() < at && thread.processorTimeIsUp) throw error;
+    if (now() < at && thread.processorTimeIsUp) throw error;
     throw withLimit(error, "interrupted", () => deadlineInWords(deadline));
   } finally {
     thread.deadline = outer;
@@ -242,7 +243,7 @@ function withFuel<T>(
 
 /** Adds the limit that a trap reports, unless an inner call has added its own; other errors stay as they are. */
 export function withLimit(error: unknown, code: string, limit: () => string): unknown {
-  if (error instanceof TrapError && error.code === code) error.detail ??= limit();
+  if (TrapError.is(error) && error.code === code) error.detail ??= limit();
   return error;
 }
 

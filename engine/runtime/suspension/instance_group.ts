@@ -58,14 +58,22 @@ export class InstanceGroup {
     else root.#waiting.push(action);
   }
 
-  /** Runs waiting actions in order until one of them is preempted. */
+  /**
+   * Runs waiting actions in order until one of them is preempted. Throws the first error of an action, which a listener
+   * of its call has thrown, after the others.
+   */
   drain(): void {
+    let failure: { readonly error: unknown } | undefined;
     for (;;) {
       const { root } = this;
-      if (root.#preempted !== undefined) return;
-      const next = root.#waiting.shift();
-      if (next === undefined) return;
-      next();
+      const next = root.#preempted === undefined ? root.#waiting.shift() : undefined;
+      if (next === undefined) break;
+      try {
+        next();
+      } catch (error) {
+        failure ??= { error };
+      }
     }
+    if (failure !== undefined) throw failure.error;
   }
 }

@@ -16,10 +16,12 @@ import { Bug, SuspensionError } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
+import { now } from "../../host/clocks.ts";
 import { threadClock } from "../../host/thread_clock.ts";
 import { noteProbe, probeCode } from "../../host/cpu.ts";
 import { WATCH, Watchdog, type WatchdogCalls, watchdogCode } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
+import { ignorePromise } from "../boundary/suspension.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
 import { ExceptionRecords } from "../exceptions/exception_records.ts";
 import { deferRetirement } from "../memory/memory_range.ts";
@@ -185,6 +187,8 @@ export class GuestThread {
   sliceMs = 8;
   /** The number of preemptions since the thread was created. */
   preemptions = 0;
+  /** The clock of limits and of pending work, which tests replace. */
+  clock: () => number = now;
   /** The time at which running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
   /** The processor time, on the clock of `processorNow`, at which running code is interrupted. */
@@ -201,6 +205,8 @@ export class GuestThread {
   pollTrap: { readonly error: Error; readonly fuel: bigint } | undefined;
   /** The number of nested calls from JavaScript in progress. */
   depth = 0;
+  /** The `depth` of the innermost asynchronous call: only there can a suspending import suspend its caller. */
+  suspendableDepth = -1;
   readonly services: ThreadServices;
 
   constructor(host: Host, code: ProcessCode, services: ThreadServices) {
@@ -429,13 +435,13 @@ export class GuestThread {
 
   /** Advances all pending work, and arms the polls of running code for the time of its next call. */
   advanceWork(atPoll = false): void {
-    const now = performance.now();
-    const isShort = now - this.#advancedAt < SHORT_LOOK_MS && !this.#isUnwatched;
+    const time = this.clock();
+    const isShort = time - this.#advancedAt < SHORT_LOOK_MS && !this.#isUnwatched;
     this.#callsPerLook = isShort ? Math.min(2 * this.#callsPerLook, MOST_CALLS_PER_LOOK) : CALLS_PER_LOOK;
-    this.#advancedAt = now;
+    this.#advancedAt = time;
     let next = Infinity;
     for (const work of this.#pending) {
-      const wanted = work.advance(now, atPoll);
+      const wanted = work.advance(time, atPoll);
       if (wanted === undefined) this.#pending.delete(work);
       else next = Math.min(next, wanted);
     }
@@ -485,7 +491,7 @@ export class GuestThread {
   nextLimit(): number {
     if (this.processorDeadline === Infinity) return this.deadline;
     const left = Math.max(this.processorDeadline - this.processorNow(), LEAST_WATCH_MS);
-    return Math.min(this.deadline, performance.now() + left);
+    return Math.min(this.deadline, this.clock() + left);
   }
 
   /**
@@ -501,7 +507,7 @@ export class GuestThread {
     if (first === Infinity) return;
     const watchdog = this.#watchdog ??= Watchdog.start(this.host, this.arena, this.#watchdogCalls);
     this.#watched = first;
-    watchdog.arm(first - performance.now());
+    watchdog.arm(first - this.clock());
   }
 
   /** True if `word` occurs in the guest frames. */
@@ -555,8 +561,8 @@ export class GuestThread {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
               if (this.attention && this.needsEntry() && this.hasWork) this.lookForWork();
               const service = hostServices[i32[PARK_INDEX]];
-              const promise = service();
-              if (promise !== undefined) refusePromise(service, promise);
+              const held = service();
+              if (held !== undefined) refusePromise(service, held);
             } else if (status === STATUS.POLL) {
               this.#polled();
             } else {
@@ -585,7 +591,7 @@ export class GuestThread {
    * or work is pending.
    */
   #polled(): void {
-    if (performance.now() >= this.deadline || this.processorTimeIsUp) throw this.trapAtPoll();
+    if (this.clock() >= this.deadline || this.processorTimeIsUp) throw this.trapAtPoll();
     this.continueFromPoll(this.nextLimit());
   }
 
@@ -606,8 +612,8 @@ export class GuestThread {
   #serveHere(status: number): void {
     const service = this.serveOther(status);
     if (service === undefined) return;
-    const promise = service();
-    if (promise !== undefined) refusePromise(service, promise);
+    const held = service();
+    if (held !== undefined) refusePromise(service, held);
   }
 
   /** Serves a status of any instance. Returns the service if it is a host call; throws the error of a trap. */
@@ -633,9 +639,9 @@ export class GuestThread {
 }
 
 /** Handles a promise in a synchronous call: passes it as the value if the result type permits, otherwise throws. */
-function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
-  if (service.takesPromise) return service.deliver(promise);
-  promise.then(undefined, () => {}); // its rejection must not count as unhandled
+function refusePromise(service: HostService, held: unknown): void {
+  if (service.takesPromise) return service.deliver(held);
+  ignorePromise(held);
   throw unexpectedPromise(service.label);
 }
 
