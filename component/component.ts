@@ -25,13 +25,14 @@ import type { FuncItem, Item } from "./link/items.ts";
 import { ADAPTER_FEATURES, type AdapterPolicy } from "./link/adapter.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
 import { Scope } from "./link/scope.ts";
+import { rememberModule } from "./link/known_modules.ts";
 import { callSuspendable } from "./link/suspendable_call.ts";
 import { ComponentInstance as Instance } from "./async/component_instance.ts";
 import { featuresOf } from "./link/component_features.ts";
 import { withinModule } from "./validate/core_types.ts";
 import { validateComponent } from "./validate/validate_component.ts";
 import type { Component as DecodedComponent, Definition } from "./model/definitions.ts";
-import type { FuncType } from "./model/types.ts";
+import type { ComponentType, FuncType } from "./model/types.ts";
 
 /** A compiled component, which can be instantiated any number of times. Made by `compileComponent`. */
 export interface Component {
@@ -154,9 +155,18 @@ class CompiledComponent implements Component {
     this.#features = featuresOf(decoded);
     for (const module of coreModules(decoded)) {
       const { bytes, offset } = module;
-      this.#modules.set(bytes, load?.(module) ?? withinModule(offset, () => engine.compile(bytes)));
+      const compiled = load?.(module) ?? withinModule(offset, () => engine.compile(bytes));
+      rememberModule(compiled, bytes);
+      this.#modules.set(bytes, compiled);
     }
   }
+
+  /** The type of the component, which linking needs only for imported core modules. */
+  #typeOfAll(): ComponentType {
+    const { features } = this.#engine;
+    return this.#type ??= validateComponent(this.#decoded, { features, bodies: false }).type;
+  }
+  #type: ComponentType | undefined;
 
   /** The core modules, in order of definition. */
   #compiled(): Module[] {
@@ -189,7 +199,7 @@ class CompiledComponent implements Component {
     const { resettable = false, ...coreContext } = context;
     const { maxMemoryPages = this.#engine.limits.maxMemoryPages } = coreContext.limits ?? {};
     const store = new Store(usesAsync, needsTasks, runReady, hostBytesFor(maxMemoryPages));
-    const host = new HostImports(imports, store, this.#checkedShapes);
+    const host = new HostImports(imports, store, this.#checkedShapes, () => this.#typeOfAll());
     const environment: Environment = {
       store,
       quota: new Quota(),

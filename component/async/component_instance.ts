@@ -359,6 +359,8 @@ export class ComponentInstance {
   readonly flags: number;
   backpressure = 0;
   waitingToEnter = 0;
+  /** True if code of it can throw exceptions. */
+  throws = false;
   /** True while a synchronous function of it waits for the host. */
   isHeld = false;
   /** The thread that holds the instance exclusively. */

@@ -6,6 +6,7 @@
  * Invariant: `Store.current` is the thread whose code runs.
  */
 import { startCall, Suspension } from "@waft/engine";
+import { leaving } from "../abi/core_exceptions.ts";
 import { trap } from "../abi/traps.ts";
 import type { CoreValue } from "../abi/generated.ts";
 import type { FuncType } from "../model/types.ts";
@@ -38,7 +39,7 @@ export class Thread {
   readonly hostBytes: number = 512;
   readonly task: Task;
   /** The values of context.get and context.set. */
-  readonly storage: CoreValue[] = [0, 0];
+  storage: CoreValue[] = [0, 0];
   /** Its index in the instance's table of threads. */
   index = 0;
   cancellable = false;
@@ -52,6 +53,17 @@ export class Thread {
 
   get #store(): Store {
     return this.task.store;
+  }
+
+  /** Runs code that has context slots of its own. */
+  withFreshStorage<T>(action: () => T): T {
+    const { storage } = this;
+    this.storage = [0, 0];
+    try {
+      return action();
+    } finally {
+      this.storage = storage;
+    }
   }
 
   get ready(): boolean {
@@ -84,7 +96,7 @@ export class Thread {
     try {
       action();
     } catch (error) {
-      store.trapped ??= { error };
+      store.trapped ??= { error: leaving(error) };
     } finally {
       store.current = before;
     }
@@ -136,7 +148,7 @@ export class Thread {
       args,
       guarded,
       (error) => {
-        store.trapped ??= { error };
+        store.trapped ??= { error: leaving(error) };
         // A deadline passes while nothing runs.
         if (store.current === undefined) store.pumpSoon();
       },

@@ -342,7 +342,7 @@ function writeExternDesc(writer: ByteWriter, desc: ExternDesc): void {
 
 const MODULE_TYPE = 0x50;
 
-function writeCoreType(writer: ByteWriter, type: CoreTypeExpr): void {
+function writeCoreType(writer: ByteWriter, type: CoreTypeExpr, isInModule = false): void {
   if (type.kind === "module") {
     writer.u8(MODULE_TYPE);
     return writeItems(writer, type.declarations, (declaration) => writeModuleDeclaration(writer, declaration));
@@ -352,7 +352,7 @@ function writeCoreType(writer: ByteWriter, type: CoreTypeExpr): void {
     writer.u8(REC);
     return writeItems(writer, type.types, (sub) => writeSubType(writer, sub));
   }
-  if (!only.final) writer.u8(0x00); // 0x50 alone would begin a module type.
+  if (!only.final && !isInModule) writer.u8(0x00); // 0x50 alone would begin a module type.
   writeSubType(writer, only);
 }
 
@@ -365,7 +365,8 @@ function writeModuleDeclaration(writer: ByteWriter, declaration: ModuleDeclarati
       return writeCoreExtern(writer, declaration.desc);
     case "type":
       writer.u8(0x01);
-      return writeCoreType(writer, declaration.type);
+      // A module type does not define module types, so 0x50 begins a subtype there.
+      return writeCoreType(writer, declaration.type, true);
     case "alias":
       writer.raw(Uint8Array.of(0x02, CORE_SORTS.type, 0x01));
       writer.u32(declaration.count);

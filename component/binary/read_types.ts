@@ -214,6 +214,22 @@ export function readCoreType(reader: ComponentReader): CoreTypeExpr {
   return { kind: "rec", types: reader.items("types", () => readSubType(reader)) };
 }
 
+/**
+ * A core type that a module type declares. A module type does not define module types, so the byte that would begin one
+ * also begins a subtype that is not final, without its prefix.
+ */
+function readDeclaredType(reader: ComponentReader): CoreTypeExpr {
+  return beginsSubtype(reader) ? { kind: "rec", types: [readSubType(reader)] } : readCoreType(reader);
+}
+
+/** True if a subtype without prefix follows: at most one supertype, and a composite type. */
+function beginsSubtype({ bytes, pos, left }: ComponentReader): boolean {
+  if (left < 3 || bytes[pos] !== MODULE_TYPE || bytes[pos + 1] > 1) return false;
+  let at = pos + 2;
+  if (bytes[pos + 1] === 1) at = bytes.findIndex((byte, k) => k >= at && byte < 0x80) + 1;
+  return at > 0 && at < pos + left && bytes[at] >= FIRST_COMPOSITE && bytes[at] <= LAST_COMPOSITE;
+}
+
 const FIRST_COMPOSITE = 0x5e;
 const LAST_COMPOSITE = 0x60;
 const SUB_FINAL = 0x4f;
@@ -238,7 +254,7 @@ function readModuleDeclaration(reader: ComponentReader): WithoutOffset<ModuleDec
     case 0x00:
       return { kind: "import", module: reader.name(), name: reader.name(), desc: readExternType(reader) };
     case 0x01:
-      return { kind: "type", type: readCoreType(reader) };
+      return { kind: "type", type: readDeclaredType(reader) };
     case 0x02:
       if (reader.u8() !== 0x10) reader.badByte("outer alias kind");
       if (reader.u8() !== 0x01) reader.badByte("outer alias target");

@@ -102,9 +102,12 @@ function trampolineText(params: readonly string[], results: readonly string[]): 
     (call_indirect ${signature} (i32.const 0))))`;
 }
 
-/** True if the callee is the function of a component and no call of the store can block. */
+/**
+ * True if the callee is the function of a component, no call of the store can block, and no exception can leave the
+ * callee, which is a trap.
+ */
 function canFuse({ lifted }: FuncItem, { instance: { store } }: RuntimeOptions): boolean {
-  return lifted !== undefined && !store.usesAsync && !store.needsTasks;
+  return lifted !== undefined && !store.usesAsync && !store.needsTasks && !lifted.options.instance.throws;
 }
 
 /** The adapter for calls of `item` with the options `caller`; undefined if the call goes through JavaScript. */

@@ -28,6 +28,7 @@ export function hostExports(items: ReadonlyMap<string, Item>, store: Store): Hos
   }
   for (const [name, item] of items) {
     if (item.sort === "func") addFunction(exports, classes, name, item, store);
+    else if (item.sort === "core module") define(exports, name, () => item.module);
     else if (item.sort === "instance") addInstance(exports, name, item, store);
   }
   return exports;

@@ -11,7 +11,10 @@ import { cancelOf, mapCall } from "../async/host_calls.ts";
 import type { FuncInst } from "../async/task.ts";
 import type { Definition } from "../model/definitions.ts";
 import { versionTrack } from "../model/names.ts";
-import type { FuncType } from "../model/types.ts";
+import { Module } from "@waft/engine";
+import type { ComponentType, Extern, FuncType } from "../model/types.ts";
+import { moduleMismatch } from "../validate/core_subtype.ts";
+import { moduleTypeOf } from "./known_modules.ts";
 import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
 import { makeHostResource } from "./host_resources.ts";
 import type { Scope } from "./scope.ts";
@@ -55,8 +58,13 @@ export class HostImports {
   readonly #store: Store;
   readonly #checked: CheckedShapes;
 
-  /** `checked` is that of the component, whose functions have the same types in every instance. */
-  constructor(imports: ComponentImports, store: Store, checked: CheckedShapes) {
+  readonly #type: () => ComponentType;
+
+  /**
+   * `checked` is that of the component, whose functions have the same types in every instance; `type` is its type.
+   */
+  constructor(imports: ComponentImports, store: Store, checked: CheckedShapes, type: () => ComponentType) {
+    this.#type = type;
     this.#imports = imports;
     this.#store = store;
     this.#checked = checked;
@@ -73,6 +81,8 @@ export class HostImports {
       case "type":
         if (type.eq !== undefined) return { sort: "type", type: scope.types.get(type.eq) };
         return { sort: "type", type: { kind: "resource", id: makeHostResource(name, this.#store) } };
+      case "module":
+        return this.#module(value, this.#type().imports.get(name), name);
       default:
         this.missing.push(`a ${type.kind} "${name}", which the host cannot provide`);
         return { sort: "instance", exports: new Map() };
@@ -97,17 +107,18 @@ export class HostImports {
       entry.scope,
       (name) => makeHostResource(name, this.#store),
     );
-    this.#addExports(name, declared, namespace, exports);
+    this.#addExports([name], declared, namespace, exports);
     return { sort: "instance", exports };
   }
 
   #addExports(
-    path: string,
+    names: readonly string[],
     declared: readonly DeclaredExport[],
     namespace: Record<string, unknown> | undefined,
     exports: Map<string, Item>,
   ): void {
-    for (const { name, func, type, instance } of declared) {
+    const path = names.join("/");
+    for (const { name, kind, func, type, instance } of declared) {
       if (func !== undefined) {
         const implementation = namespace === undefined ? undefined : member(name, namespace);
         this.#checkShape(func, name, path, namespace);
@@ -116,8 +127,11 @@ export class HostImports {
       else if (instance !== undefined) {
         const nested = new Map<string, Item>();
         const value = namespace?.[camelCase(name)] ?? namespace?.[name];
-        this.#addExports(`${path}/${name}`, instance, value as Record<string, unknown> | undefined, nested);
+        this.#addExports([...names, name], instance, value as Record<string, unknown> | undefined, nested);
         exports.set(name, { sort: "instance", exports: nested });
+      } else if (kind === "module") {
+        const value = namespace?.[camelCase(name)] ?? namespace?.[name];
+        exports.set(name, this.#module(value, externAt(this.#type().imports, [...names, name]), `${path}#${name}`));
       }
     }
   }
@@ -135,6 +149,20 @@ export class HostImports {
     this.missing.push(`${path}#${name}: ${signature(type)}; the interface has ${expected}`);
   }
 
+  /** A core module that another component exported. */
+  #module(value: unknown, expected: Extern | undefined, path: string): Item {
+    if (!(value instanceof Module) || expected?.kind !== "module") {
+      this.missing.push(`${path}: a core module`);
+      return { sort: "instance", exports: new Map() };
+    }
+    const actual = moduleTypeOf(value);
+    const mismatch = actual === undefined
+      ? "only core modules that a component exports can be passed on"
+      : moduleMismatch(actual, expected.type);
+    if (mismatch !== undefined) this.missing.push(`${path}: a core module: ${mismatch}`);
+    return { sort: "core module", module: value };
+  }
+
   #func(type: FuncType, implementation: HostFunction | undefined, path: string): FuncItem {
     if (implementation === undefined) {
       this.missing.push(`${path}: ${signature(type)}`);
@@ -143,6 +171,13 @@ export class HostImports {
     const host = type.result?.kind === "result" ? withResult(implementation) : implementation;
     return { sort: "func", type, host, plain: implementation, start: hostStart(host, type, this.#store) };
   }
+}
+
+/** The import, or the export of an imported instance, with a path of names. */
+function externAt(externs: ReadonlyMap<string, Extern>, [name, ...rest]: readonly string[]): Extern | undefined {
+  const found = externs.get(name);
+  if (rest.length === 0) return found;
+  return found?.kind === "instance" ? externAt(found.type.exports, rest) : undefined;
 }
 
 /** A function of the host's object or class; undefined for those that all objects or functions of JavaScript have. */

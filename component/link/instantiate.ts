@@ -8,6 +8,7 @@ import { LinkError, UnsupportedError } from "@waft/engine";
 import type { Canon, CanonOption } from "../model/canon.ts";
 import { collectOptions } from "../model/canon.ts";
 import type { Alias, Component, CoreInstanceExpr, Definition, InstanceExpr } from "../model/definitions.ts";
+import { leaving } from "../abi/core_exceptions.ts";
 import { trap } from "../abi/traps.ts";
 import type { ChannelType } from "../async/channel.ts";
 import { ComponentInstance, enterAll, leaveAll, type Store } from "../async/component_instance.ts";
@@ -16,6 +17,7 @@ import { type CoreFunction, HOST_FUNCTIONS } from "../async/core_function.ts";
 import { adapterFor, type AdapterPolicy } from "./adapter.ts";
 import { builtin, type CanonScope } from "./canon.ts";
 import type { ComponentItem, InstanceItem, Item } from "./items.ts";
+import { usesTags } from "./known_modules.ts";
 import { liftFunction } from "./lift.ts";
 import { lowerFunction } from "./lower.ts";
 import { RuntimeOptions } from "./options.ts";
@@ -171,8 +173,10 @@ class Linker {
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     for (const { name, instance } of expr.args) imports[name] = scope.coreInstances[instance];
     const { context, store } = this.#environment;
+    const module = scope.coreModules[expr.module];
+    scope.instance.throws ||= usesTags(module);
     return this.#running(() => {
-      const instance = scope.coreModules[expr.module].instantiate(context, imports);
+      const instance = module.instantiate(context, imports);
       store.coreInstances.push(instance);
       return instance.exports;
     });
@@ -182,9 +186,13 @@ class Linker {
   #running<T>(action: () => T): T {
     const entering = this.#scope.instance.enteringSet(undefined).filter(({ mayEnter }) => mayEnter);
     enterAll(entering);
-    const result = action();
-    leaveAll(entering);
-    return result;
+    try {
+      const result = action();
+      leaveAll(entering);
+      return result;
+    } catch (error) {
+      throw leaving(error);
+    }
   }
 
   #instance(expr: InstanceExpr): InstanceItem {
@@ -311,7 +319,7 @@ function keepingThread(store: Store, action: () => void): void {
     action();
   } catch (error) {
     store.current = before;
-    throw error;
+    throw leaving(error);
   }
 }
 

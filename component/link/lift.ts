@@ -6,6 +6,7 @@
 import type { CoreValue } from "../abi/generated.ts";
 import { ABI } from "../abi/layer.ts";
 import { MAX_FLAT_PARAMS, MAX_FLAT_RESULTS, paramTypes, resultTypes, someType } from "../abi/layout.ts";
+import { leaving } from "../abi/core_exceptions.ts";
 import { trap } from "../abi/traps.ts";
 import { type ComponentInstance, enterAll, leaveAll } from "../async/component_instance.ts";
 import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
@@ -81,7 +82,7 @@ function directCall(
       if (!called && !guest.reallocating) leaveAll(entering);
       // The code of an adapter that would have restored it has been skipped.
       store.current = (before as Thread | null) ?? undefined;
-      return error;
+      return leaving(error);
     },
   });
 }

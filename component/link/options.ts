@@ -1,7 +1,7 @@
 /**
  * Canonical options at run time. In: the memory, the core functions and the string encoding that a definition names.
  * Out: an environment for generated code, once per direction. Invariant: while `realloc` runs, its instance may not
- * call imports.
+ * call imports, and its thread has fresh context slots.
  */
 import { Memory } from "@waft/engine";
 import { I64 } from "@waft/engine/internal/wasm/types";
@@ -56,7 +56,9 @@ export class RuntimeOptions {
         addressOf(realloc(BigInt(a), BigInt(b), BigInt(c), BigInt(d)) as bigint);
     return (old: number, oldBytes: number, align: number, bytes: number): number => {
       instance.mayLeave = false;
-      const result = call(old, oldBytes, align, bytes);
+      const { current } = instance.store;
+      const allocate = () => call(old, oldBytes, align, bytes);
+      const result = current === undefined ? allocate() : current.withFreshStorage(allocate);
       instance.mayLeave = true;
       return result;
     };

@@ -6,6 +6,7 @@
 import { type Context, startCall, underLimits } from "@waft/engine";
 import { dateNow } from "@waft/engine/internal/host/clocks";
 import type { CoreValue } from "../abi/generated.ts";
+import { leaving } from "../abi/core_exceptions.ts";
 import { trap } from "../abi/traps.ts";
 import { enterAll, leaveAll, type Store } from "../async/component_instance.ts";
 import { Task } from "../async/task.ts";
@@ -59,7 +60,7 @@ async function run(
   } catch (error) {
     // An argument that JavaScript passed cannot be lowered: the component is not at fault.
     if (!called && error instanceof TypeError) leaveAll(entering);
-    throw error;
+    throw leaving(error);
   } finally {
     store.active--;
     store.current = before;

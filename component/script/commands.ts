@@ -32,9 +32,13 @@ export type ScriptCommand =
     | { readonly kind: "definition"; readonly id?: string; readonly component: ScriptComponent }
     /** Instantiate the definition named `definition`, or the latest. */
     | { readonly kind: "instance"; readonly id?: string; readonly definition?: string }
+    /** Let later components import the exports of an instance, or of the latest, as the instance `name`. */
+    | { readonly kind: "register"; readonly name: string; readonly instance?: string }
     | { readonly kind: "action"; readonly action: Action }
     | { readonly kind: "assert_return"; readonly action: Action; readonly expected: readonly ScriptValue[] }
     | { readonly kind: "assert_trap"; readonly action: Action; readonly message: string }
+    /** The component is valid, and an import of it is missing or has another type. */
+    | { readonly kind: "assert_unlinkable"; readonly component: ScriptComponent; readonly message: string }
     /** The component is valid and its instantiation traps. */
     | { readonly kind: "assert_uninstantiable"; readonly component: ScriptComponent; readonly message: string }
     | { readonly kind: Rejection; readonly component: ScriptComponent; readonly message: string }
@@ -89,7 +93,7 @@ function parseCommand(cursor: ComponentCursor): ScriptCommand {
   const start = cursor.at;
   if (cursor.kind !== LEFT) return cursor.unexpectedToken();
   cursor.at++;
-  const command = parseAssertion(cursor, cursor.word(), line);
+  const command = parseRest(cursor, cursor.word(), line);
   if (command === undefined) return cursor.unexpectedToken(start + 1);
   cursor.expectClose();
   return command;
@@ -109,8 +113,8 @@ function parseInstance(cursor: ComponentCursor, line: number): ScriptCommand {
   };
 }
 
-/** Parses an assertion after its word, up to its parenthesis. */
-function parseAssertion(cursor: ComponentCursor, word: string, line: number): ScriptCommand | undefined {
+/** Parses a command after its word, up to its parenthesis. */
+function parseRest(cursor: ComponentCursor, word: string, line: number): ScriptCommand | undefined {
   switch (word) {
     case "assert_return": {
       const action = parseAction(cursor);
@@ -124,6 +128,12 @@ function parseAssertion(cursor: ComponentCursor, word: string, line: number): Sc
       const { component } = takeComponent(cursor);
       return { kind: "assert_uninstantiable", line, component, message: cursor.name() };
     }
+    case "register": {
+      const name = cursor.name();
+      const instance = cursor.id();
+      return { kind: word, line, name, ...(instance === undefined ? {} : { instance }) };
+    }
+    case "assert_unlinkable":
     case "assert_invalid":
     case "assert_malformed": {
       const { component } = takeComponent(cursor);

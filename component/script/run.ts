@@ -7,6 +7,7 @@ import {
   type Engine,
   type EngineOptions,
   InvalidError,
+  LinkError,
   MalformedError,
   NewEngine,
   TrapError,
@@ -66,6 +67,8 @@ class ScriptRun {
   readonly #link: LinkOptions;
   readonly #definitions = new Map<string, Component>();
   readonly #instances = new Map<string, ComponentInstance>();
+  /** The exports that later components may import, by name: those of instances with an id, and of registered ones. */
+  readonly #imports: Record<string, unknown> = Object.create(null);
   #latestDefinition: Component | undefined;
   #latest: ComponentInstance | undefined;
   /** The reason for which components were left out: later commands may need them. */
@@ -113,6 +116,11 @@ class ScriptRun {
         this.#setInstance(id, component ?? this.#unknown(`component ${definition ?? ""}`));
         return;
       }
+      case "register":
+        this.#imports[command.name] = this.#instance(command.instance).exports;
+        return;
+      case "assert_unlinkable":
+        return this.#assertUnlinkable(command);
       case "action":
         await this.#act(command.action);
         return;
@@ -122,7 +130,7 @@ class ScriptRun {
         return await this.#assertTrap(command.line, command.message, () => this.#act(command.action));
       case "assert_uninstantiable": {
         const component = this.#compile(command.component);
-        return await this.#assertTrap(command.line, command.message, () => component.instantiate());
+        return await this.#assertTrap(command.line, command.message, () => component.instantiate({}, this.#imports));
       }
       default:
         this.#assertRejected(command);
@@ -140,8 +148,14 @@ class ScriptRun {
   }
 
   #setInstance(id: string | undefined, component: Component): void {
-    this.#latest = component.instantiate();
-    if (id !== undefined) this.#instances.set(id, this.#latest);
+    this.#latest = component.instantiate({}, this.#imports);
+    if (id === undefined) return;
+    this.#instances.set(id, this.#latest);
+    this.#imports[id] = this.#latest.exports;
+  }
+
+  #instance(id: string | undefined): ComponentInstance {
+    return (id === undefined ? this.#latest : this.#instances.get(id)) ?? this.#unknown(`instance ${id ?? ""}`);
   }
 
   #unknown(name: string): never {
@@ -150,8 +164,7 @@ class ScriptRun {
   }
 
   #act({ instance: id, field, args }: Action): unknown {
-    const instance = (id === undefined ? this.#latest : this.#instances.get(id)) ??
-      this.#unknown(`instance ${id ?? ""}`);
+    const instance = this.#instance(id);
     const call = (instance.exports as Record<string, unknown>)[field];
     if (typeof call !== "function") throw new Failure(`there is no exported function "${field}"`);
     return call(...args.map(javaScriptValue));
@@ -186,6 +199,20 @@ class ScriptRun {
       return;
     }
     throw new Failure(`expected the trap "${message}", but nothing happened`);
+  }
+
+  #assertUnlinkable(
+    { line, component, message }: Extract<ScriptCommand, { readonly kind: "assert_unlinkable" }>,
+  ): void {
+    const compiled = this.#compile(component);
+    try {
+      compiled.instantiate({}, this.#imports);
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error;
+      this.#compareMessage(line, message, error);
+      return;
+    }
+    throw new Failure(`expected "${message}", but the component was linked`);
   }
 
   #assertRejected(

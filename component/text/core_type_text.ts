@@ -40,14 +40,37 @@ function parseAt(cursor: ComponentCursor, at: number, text: string): ReturnType<
 /** Parses `(func …)`, `(struct …)` and the like after `(core type $id?`. */
 export function parseCoreType(cursor: ComponentCursor, scope: TextScope): CoreTypeExpr {
   const start = cursor.at;
-  const text = slice(cursor, start, skipForm(cursor));
+  return parseInScope(cursor, start, scope, `(type ${slice(cursor, start, skipForm(cursor))})`);
+}
+
+/** Parses a recursive group, whose word `rec` is token `word`, up to its parenthesis; `ids` are those of its types. */
+export function parseCoreGroup(
+  cursor: ComponentCursor,
+  word: number,
+  scope: TextScope,
+): { type: CoreTypeExpr; ids: (string | undefined)[] } {
+  cursor.at = word + 1;
+  const ids: (string | undefined)[] = [];
+  while (cursor.kind === LEFT) {
+    const at = cursor.at;
+    cursor.expectOpening("type");
+    ids.push(cursor.id());
+    cursor.at = at;
+    skipForm(cursor);
+  }
+  cursor.expectClose();
+  return { type: parseInScope(cursor, word, scope, `(${slice(cursor, word, cursor.at)}`), ids };
+}
+
+/** Parses a field that defines core types; earlier types of the scope have their indices and names. */
+function parseInScope(cursor: ComponentCursor, at: number, scope: TextScope, field: string): CoreTypeExpr {
   const names = scope.names("core type");
   const known = scope.count("core type");
   const before = Array.from({ length: known }, (_, index) => {
     const name = names.get(index);
     return `(type ${name === undefined ? "" : `$"${name.replace(/["\\]/g, "\\$&")}"`} ${PLACEHOLDER})`;
   });
-  const module = parseAt(cursor, start, `(module ${before.join("")} (type ${text}))`);
+  const module = parseAt(cursor, at, `(module ${before.join("")} ${field})`);
   return { kind: "rec", types: module.types.slice(known) };
 }
 
@@ -69,6 +92,7 @@ export function parseModuleType(cursor: ComponentCursor, scope: TextScope): Core
     const end = skipForm(cursor);
     const word = cursor.wordAt(at + 1);
     if (word === "type") types++;
+    if (word === "rec") types += countTypes(cursor, at + 2, end);
     if (word === "import" || word === "export") kinds.push(word);
     if (word === "export") fields.push(`(import "" ${slice(cursor, at + 2, end)}`);
     else fields.push(slice(cursor, at, end));
@@ -89,6 +113,15 @@ export function parseModuleType(cursor: ComponentCursor, scope: TextScope): Core
     );
   });
   return { kind: "module", declarations: declarations as ModuleDeclaration[] };
+}
+
+/** The number of types of a group between two tokens. */
+function countTypes(cursor: ComponentCursor, from: number, end: number): number {
+  let count = 0;
+  for (let at = from; at < end; at++) {
+    if (cursor.kinds[at] === LEFT && cursor.wordAt(at + 1) === "type") count++;
+  }
+  return count;
 }
 
 function parseOuterAlias(cursor: ComponentCursor, scope: TextScope): { count: number; index: number; id: string } {

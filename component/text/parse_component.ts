@@ -35,7 +35,7 @@ import {
 } from "../model/definitions.ts";
 import { type ExternAttributes, type FuncShape, isPrimitive, type Labelled } from "../model/types.ts";
 import { ComponentCursor } from "./component_cursor.ts";
-import { parseCoreType, parseModuleType } from "./core_type_text.ts";
+import { parseCoreGroup, parseCoreType, parseModuleType } from "./core_type_text.ts";
 import { type Emitted, TextScope } from "./text_scope.ts";
 
 const MAX_NESTING = 100;
@@ -129,7 +129,7 @@ class ComponentParser {
       case "core func":
         return this.#coreFunc();
       case "core rec":
-        return cursor.fail("recursive groups of core types are not supported in the text of components", start);
+        return this.#coreGroup(cursor.at - 1, undefined);
       case "core table":
       case "core memory":
       case "core global":
@@ -386,11 +386,23 @@ class ComponentParser {
       const type = parseModuleType(cursor, this.#scope);
       index = this.#emit({ kind: "core type", type }, "core type");
       cursor.expectClose();
+    } else if (cursor.isOpening("rec")) {
+      this.#coreGroup(cursor.at + 1, id);
+      return cursor.expectClose();
     } else {
       const aliased = this.#inlineAlias("core type");
       index = aliased ?? this.#emit({ kind: "core type", type: parseCoreType(cursor, this.#scope) }, "core type");
     }
     this.#finish("core type", id, index, []);
+  }
+
+  /** A recursive group whose word `rec` is token `word`, up to its parenthesis; `id` names its first type. */
+  #coreGroup(word: number, id: string | undefined): void {
+    const { type, ids } = parseCoreGroup(this.#cursor, word, this.#scope);
+    const first = this.#emit({ kind: "core type", type }, "core type");
+    for (let k = 1; k < ids.length; k++) this.#scope.skip("core type");
+    this.#bind("core type", id, first);
+    ids.forEach((name, k) => this.#bind("core type", name, first + k));
   }
 
   #coreFunc(): void {
@@ -616,8 +628,12 @@ class ComponentParser {
   #variant(): TypeExpr {
     const cursor = this.#cursor;
     const cases: { name: string; type?: ValTypeRef }[] = [];
+    const ids = new Set<string>();
     while (cursor.takeOpening("case")) {
-      cursor.id();
+      const at = cursor.at;
+      const id = cursor.id();
+      if (id !== undefined && ids.has(id)) cursor.fail(`duplicate case identifier $${id}`, at);
+      if (id !== undefined) ids.add(id);
       const name = cursor.name();
       cases.push(this.#atClose() ? { name } : { name, type: this.#valType() });
       cursor.expectClose();
@@ -714,6 +730,7 @@ class ComponentParser {
     while (cursor.kind === LEFT) {
       const start = cursor.at;
       if (cursor.takeOpening("core", "type")) this.#coreType();
+      else if (cursor.takeOpening("core", "rec")) this.#coreGroup(cursor.at - 1, undefined);
       else if (cursor.takeOpening("type")) this.#type();
       else if (cursor.takeOpening("alias")) this.#alias();
       else if (cursor.takeOpening("import")) this.#import();

@@ -60,13 +60,22 @@ function checkOptions(scope: Scope, name: CanonName, options: readonly CanonOpti
   }
   const collected = collectOptions(options);
   const { memory, realloc } = collected;
-  const address = memory === undefined ? I32 : scope.at("coreMemories", memory).limits.address;
+  const address = memory === undefined ? I32 : memoryAddress(scope, memory);
   const pointer = address === I64 ? "i64" : "i32";
   if (realloc !== undefined) {
     if (memory === undefined) scope.fail("canonical option `realloc` requires `memory` to also be specified");
     checkFunction(scope, "realloc", realloc, { params: [address, address, address, address], results: [address] });
   }
   return { ...collected, pointer };
+}
+
+/** The type of addresses of a memory that canonical functions use. */
+function memoryAddress(scope: Scope, index: number): CoreValType {
+  const { shared, limits } = scope.at("coreMemories", index);
+  if (shared) {
+    scope.fail("mismatch in the shared flag for memories: canonical functions use memories that are not shared");
+  }
+  return limits.address;
 }
 
 function checkRepeated(scope: Scope, options: readonly CanonOption[]): void {
@@ -226,7 +235,7 @@ function coreFunction(scope: Scope, canon: Exclude<Canon, { name: "lift" }>): Co
       return signature([I32, I32], []);
     case "waitable-set.wait":
     case "waitable-set.poll":
-      return signature([I32, scope.at("coreMemories", canon.memory).limits.address], [I32]);
+      return signature([I32, memoryAddress(scope, canon.memory)], [I32]);
     case "error-context.new":
     case "error-context.debug-message":
       return errorContext(scope, canon);
@@ -250,6 +259,10 @@ function localResource(scope: Scope, index: number): CoreValType {
 function contextSlot(scope: Scope, { slotType, slot }: { slotType: CoreValType; slot: number }): CoreValType {
   if (slotType !== I32 && slotType !== I64) scope.fail("a context slot must be of type i32 or i64");
   if (slot >= CONTEXT_SLOTS) scope.fail(`context slot ${slot} is out of bounds: there are ${CONTEXT_SLOTS}`);
+  scope.contextType ??= slotType;
+  if (scope.contextType !== slotType) {
+    scope.fail("all `context.get` and `context.set` of a component must have the same type, i32 or i64");
+  }
   return slotType;
 }
 

@@ -24,7 +24,7 @@ import {
   matchesCompositeType,
   type TypeIds,
 } from "@waft/engine/internal/wasm/subtype";
-import type { SubType } from "@waft/engine/internal/wasm/types";
+import { heapOf, isRef, type SubType } from "@waft/engine/internal/wasm/types";
 import type { CoreTypeExpr, ModuleDeclaration } from "../model/definitions.ts";
 import type { CoreExternType, CoreFuncType, CoreImport, ModuleType } from "../model/types.ts";
 import type { ClosedFuncType, CoreTypeEntry } from "../model/valid_component.ts";
@@ -85,10 +85,20 @@ export function defineCoreType(scope: Scope, expr: CoreTypeExpr): void {
   }
   // A module type in between occupies an index to which a core type cannot refer.
   const ids = coreTypes.map((entry) => entry.kind === "type" ? entry.id : 0);
-  for (const { supertypes } of expr.types) for (const index of supertypes) needCoreType(scope, coreTypes, index);
+  for (const { supertypes, composite } of expr.types) {
+    for (const index of [...supertypes, ...referencesOf(composite)]) needCoreType(scope, coreTypes, index);
+  }
   const start = ids.length;
   resolveGroup(scope, ids, expr.types);
   for (const id of ids.slice(start)) coreTypes.push({ kind: "type", id });
+}
+
+/** The indices of the types that a type refers to. */
+function referencesOf(composite: SubType["composite"]): number[] {
+  const types = composite.kind === "func"
+    ? [...composite.params, ...composite.results]
+    : (composite.kind === "struct" ? composite.fields : [composite.field]).map(({ storage }) => storage);
+  return types.filter(isRef).map(heapOf).filter((heap) => heap >= 0);
 }
 
 function needCoreType(scope: Scope, entries: readonly CoreTypeEntry[], index: number): void {

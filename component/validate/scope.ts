@@ -21,6 +21,7 @@ import type {
   ResourceType,
   ValType,
 } from "../model/types.ts";
+import type { ValType as CoreValType } from "@waft/engine/internal/wasm/types";
 import { MAX_FRESH_RESOURCES } from "./limits.ts";
 import { NameSet } from "./name_set.ts";
 import type { Subtyping } from "./subtype.ts";
@@ -127,6 +128,8 @@ export class Scope {
   /** Paths of the exports that name resource types. */
   readonly paths = new Map<ResourceId, ExportPath>();
   readonly nested: ValidComponent[] = [];
+  /** The type of the context slots of this component, once a built-in has used them. */
+  contextType: CoreValType | undefined;
 
   constructor(kind: ScopeKind, session: Session, parent?: Scope) {
     this.kind = kind;

@@ -6,8 +6,9 @@
  * modules are valid. Errors are InvalidError or UnsupportedError, and MalformedError for a malformed core module, each
  * with the offset of the definition or, in a core module, of the fault.
  */
-import { type FeatureName, featureSet } from "@waft/engine/internal/features";
+import { ALL_FEATURE_ROWS, type FeatureName, featureSet } from "@waft/engine/internal/features";
 import type { Component, Definition } from "../model/definitions.ts";
+import type { ModuleType } from "../model/types.ts";
 import type { ValidComponent } from "../model/valid_component.ts";
 import { addAlias } from "./aliases.ts";
 import { defineCanon } from "./canon.ts";
@@ -29,16 +30,26 @@ export interface ComponentOptions {
 
 /** Validates a decoded component and everything in it. */
 export function validateComponent(component: Component, options: ComponentOptions = {}): ValidComponent {
-  const session: Session = {
+  return validateWithin(component, sessionFor(component, options), undefined);
+}
+
+function sessionFor({ offset, bytes }: Pick<Component, "offset" | "bytes">, options: ComponentOptions): Session {
+  return {
     features: featureSet(options.features),
     bodies: options.bodies ?? true,
-    offset: component.offset,
+    offset,
     modulesLeft: MAX_CORE_MODULES,
     freshLeft: MAX_FRESH_RESOURCES,
-    copiesLeft: MAX_COPIED_NODES + COPIED_NODES_PER_BYTE * component.bytes.length,
+    copiesLeft: MAX_COPIED_NODES + COPIED_NODES_PER_BYTE * bytes.length,
     subtyping: new Subtyping(),
   };
-  return validateWithin(component, session, undefined);
+}
+
+/** The type of a core module that is known to be valid with some features. */
+export function moduleType(bytes: Uint8Array): ModuleType {
+  const features = Object.fromEntries(ALL_FEATURE_ROWS.map(({ name }) => [name, true]));
+  const session = sessionFor({ offset: 0, bytes }, { features, bodies: false });
+  return validateCoreModule(new Scope("component", session), bytes, 0);
 }
 
 function validateWithin(component: Component, session: Session, parent: Scope | undefined): ValidComponent {
