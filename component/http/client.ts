@@ -168,6 +168,9 @@ export class FutureIncomingResponse implements Holding {
   readonly #sink: BodySink;
   #taken = false;
   #dropped = false;
+  /** The end of the transmission: undefined once all has been sent, or the error with which it ended before. */
+  #transmission: { readonly error: HttpError | undefined } | undefined;
+  #onTransmission: (error: HttpError | undefined) => void = () => {};
 
   /** Sends `request`. Throws connection-limit-reached if the guest has too many requests in progress. */
   constructor(
@@ -194,8 +197,21 @@ export class FutureIncomingResponse implements Holding {
     });
   }
 
+  /** Calls `then` once the request has been sent, or with the error with which that failed. */
+  whenTransmitted(then: (error: HttpError | undefined) => void): void {
+    this.#onTransmission = then;
+    if (this.#transmission !== undefined) then(this.#transmission.error);
+  }
+
+  #transmitted(error: HttpError | undefined): void {
+    if (this.#transmission !== undefined) return;
+    this.#transmission = { error };
+    this.#onTransmission(error);
+  }
+
   #fail(error: unknown): void {
     const val = httpErrorOf(error);
+    this.#transmitted(val);
     this.#sink.fail(new HttpIoError(val));
     this.#sink.discard();
     this.#settle({ tag: "err", val });
@@ -224,6 +240,7 @@ export class FutureIncomingResponse implements Holding {
     });
     const timeout = (duration: bigint | undefined, tag: string) =>
       setTimeout(() => {
+        this.#transmitted({ tag, val: undefined });
         this.#settle({ tag: "err", val: { tag, val: undefined } });
         sent.destroy();
       }, milliseconds(duration));
@@ -234,8 +251,13 @@ export class FutureIncomingResponse implements Holding {
       clearTimeout(answering);
     };
     sent.on("socket", (socket) => socket.on("connect", () => clearTimeout(connecting)));
+    sent.on("finish", () => {
+      // Bytes may be in the host's buffers as long as there is no connection.
+      if (sent.socket?.connecting !== true) this.#transmitted(undefined);
+    });
     sent.on("response", (message: IncomingMessage) => {
       stop();
+      if (sent.writableFinished) this.#transmitted(undefined);
       const betweenBytes = options?.betweenBytesTimeout();
       message.setTimeout(milliseconds(betweenBytes), () => message.destroy());
       this.#settle({ tag: "ok", val: new IncomingResponse(this.#preview1, message) });
@@ -249,6 +271,7 @@ export class FutureIncomingResponse implements Holding {
       stop();
       this.#quota.release();
       sink.fail("closed");
+      this.#transmitted({ tag: "connection-terminated", val: undefined });
       this.#settle({ tag: "err", val: { tag: "connection-terminated", val: undefined } });
     });
     sink.attach(new RequestTarget(sent));

@@ -1,7 +1,7 @@
 /**
  * wasi:http fields: headers and trailers. In: names and values from a guest, or from a message that has arrived. Out:
- * entries in order. Invariant: no field has a name or a value that could end the field or the message, and a guest
- * cannot set the fields that belong to the connection.
+ * entries in order, with one spelling of each name. Invariant: no field has a name or a value that could end the field
+ * or the message, and a guest cannot set the fields that belong to the connection.
  */
 import { Buffer } from "node:buffer";
 import { ComponentError } from "../abi/traps.ts";
@@ -41,11 +41,9 @@ function checkName(name: string): void {
   if (FORBIDDEN.has(name.toLowerCase())) refuse("forbidden");
 }
 
-/** Values have no control characters except the tab, and no leading or trailing whitespace (RFC 9110, section 5.5). */
+/** Values have no control characters except the tab (RFC 9110, section 5.5). */
 function checkValue(value: Uint8Array): void {
-  const isBlank = (byte: number | undefined) => byte === 0x20 || byte === 0x09;
   if (value.some((byte) => (byte < 0x20 && byte !== 0x09) || byte === 0x7f)) refuse("invalid-syntax");
-  if (isBlank(value[0]) || isBlank(value.at(-1))) refuse("invalid-syntax");
 }
 
 /** The bytes of a field's text, one per character. */
@@ -53,9 +51,20 @@ function fieldBytes(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
 }
 
-/** A value as text, one character per byte. */
+/** A value as it is sent, one character per byte: without leading and trailing whitespace (RFC 9110, section 5.5). */
 function fieldText(value: Uint8Array): string {
-  return Buffer.from(value).toString("latin1");
+  return Buffer.from(value).toString("latin1").replace(/^[ \t]+/, "").replace(/(?<![ \t])[ \t]+$/, "");
+}
+
+/** The entries with one spelling of each name, the first: names are compared without regard to case. */
+function withOneSpelling(entries: readonly Field[]): Field[] {
+  const spellings = new Map<string, string>();
+  return entries.map(([name, value]) => {
+    const key = name.toLowerCase();
+    const known = spellings.get(key);
+    if (known === undefined) spellings.set(key, name);
+    return [known ?? name, value];
+  });
 }
 
 /** wasi:http/types fields. */
@@ -89,7 +98,7 @@ export class Fields implements Holding {
     for (let k = 0; k + 1 < raw.length; k += 2) {
       if (TOKEN.test(raw[k]) && !FORBIDDEN.has(raw[k].toLowerCase())) entries.push([raw[k], fieldBytes(raw[k + 1])]);
     }
-    fields.#keep(entries);
+    fields.#keep(withOneSpelling(entries));
     fields.#isMutable = false;
     return fields;
   }
@@ -127,7 +136,7 @@ export class Fields implements Holding {
       checkName(name);
       checkValue(value);
     }
-    this.#keep(entries.map(([name, value]): Field => [name, value]));
+    this.#keep(withOneSpelling(entries));
   }
 
   #refuseSize(): never {

@@ -203,22 +203,31 @@ class Outgoing implements Holding {
   }
 }
 
-/** Throws for a status below 200, which only interim responses have. */
+/** The first status of a final response; those below are of interim responses. */
+export const FIRST_FINAL_STATUS = 200;
+
+/** Throws for a status that HTTP does not have (RFC 9110, section 15). */
 export function checkStatus(status: number): void {
-  if (!Number.isInteger(status) || status < 200 || status > 599) refuse();
+  if (!Number.isInteger(status) || status < 100 || status > 599) refuse();
 }
 
-export function checkMethod(method: Method): void {
-  if (!METHOD_NAME.test(methodName(method))) refuse();
+/** A method in its one form: a known one that is given as another has its own case. Throws for an invalid name. */
+export function checkedMethod(method: Method): Method {
+  const name = methodName(method);
+  if (!METHOD_NAME.test(name)) refuse();
+  return methodOf(name);
 }
 
 export function checkPath(path: string | undefined): void {
   if (path !== undefined && path !== "" && (!TARGET.test(path) || !/^[/?*]/.test(path))) refuse();
 }
 
-export function checkScheme(scheme: Scheme | undefined): void {
-  if (scheme?.tag !== "other") return;
+/** A scheme in its one form: a known one that is given as another has its own case. Throws for an invalid name. */
+export function checkedScheme(scheme: Scheme | undefined): Scheme | undefined {
+  if (scheme?.tag !== "other") return scheme;
   if (scheme.val.length > MAX_SCHEME || !/^[a-z][a-z0-9+.-]*$/i.test(scheme.val)) refuse();
+  const name = scheme.val.toUpperCase();
+  return name === "HTTP" || name === "HTTPS" ? { tag: name } : scheme;
 }
 
 export function checkAuthority(authority: string | undefined): void {
@@ -259,8 +268,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setMethod(method: Method): void {
-    checkMethod(method);
-    this.#method = method;
+    this.#method = checkedMethod(method);
   }
 
   pathWithQuery(): string | undefined {
@@ -277,8 +285,7 @@ export class OutgoingRequest extends Outgoing {
   }
 
   setScheme(scheme: Scheme | undefined): void {
-    checkScheme(scheme);
-    this.#scheme = scheme;
+    this.#scheme = checkedScheme(scheme);
   }
 
   authority(): string | undefined {

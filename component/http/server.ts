@@ -15,7 +15,14 @@ import { shapesOf } from "../wasi/shapes.ts";
 import { ComponentError } from "../abi/traps.ts";
 import type { HttpError, MessageTarget } from "./body.ts";
 import { grouped } from "./client.ts";
-import { type Answer, IncomingRequest, isSound, type OutgoingResponse, ResponseOutparam } from "./messages.ts";
+import {
+  type Answer,
+  FIRST_FINAL_STATUS,
+  IncomingRequest,
+  isSound,
+  type OutgoingResponse,
+  ResponseOutparam,
+} from "./messages.ts";
 import { AsyncRequest, type AsyncResponse } from "./v0_3/messages.ts";
 
 /** The function that handles a request, in WASI 0.2 and in 0.3. */
@@ -346,8 +353,9 @@ export class ComponentServer {
     let refusal: unknown;
     const answer = (given: Answer) => {
       answered = true;
-      if (given.tag === "ok") return send(response, given.val);
-      refusal = refused(given.val);
+      if (given.tag === "err") refusal = refused(given.val);
+      else if (given.val.statusCode() < FIRST_FINAL_STATUS) refusal = interim(given.val);
+      else send(response, given.val);
     };
     const incoming = new IncomingRequest(this.#options.preview1, request);
     await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
@@ -369,6 +377,11 @@ export class ComponentServer {
       throw error instanceof ComponentError ? refused(error.payload as HttpError) : error;
     });
     const { outgoing, sent } = answer.send(preview1, (status) => hasNoBody(request.method, status));
+    if (outgoing.statusCode() < FIRST_FINAL_STATUS) {
+      sent.catch(() => {});
+      outgoing[Symbol.dispose]();
+      throw interim(outgoing);
+    }
     const stop = cutAtDeadline(response, limits, begun);
     try {
       send(response, outgoing);
@@ -382,6 +395,11 @@ export class ComponentServer {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
+}
+
+/** The failure of a component that answers with the status of an interim response, after which clients wait on. */
+function interim(answer: OutgoingResponse): Error {
+  return new Error(`the component answered with status ${answer.statusCode()}, which no final response has`);
 }
 
 function refused({ tag }: HttpError): Error {

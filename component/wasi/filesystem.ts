@@ -90,10 +90,15 @@ function hash({ device, inode }: FileStatus) {
 export class Descriptor {
   readonly #preview1: Preview1;
   readonly #shared: SharedDescriptor;
+  readonly #asked: DescriptorFlags;
 
-  /** `keep` leaves the descriptor open: guests ask for the preopened directories any number of times. */
-  constructor(preview1: Preview1, fd: number, keep = false) {
+  /**
+   * `keep` leaves the descriptor open: guests ask for the preopened directories any number of times. `asked` are the
+   * flags with which it was opened.
+   */
+  constructor(preview1: Preview1, fd: number, keep = false, asked: DescriptorFlags = { mutateDirectory: true }) {
     this.#preview1 = preview1;
+    this.#asked = asked;
     this.#shared = new SharedDescriptor(preview1, fd, keep).use();
   }
 
@@ -134,6 +139,7 @@ export class Descriptor {
   }
 
   advise(offset: bigint, length: bigint, advice: string): void {
+    this.#require(RIGHT.fd_advise);
     const codes = ["normal", "sequential", "random", "will-need", "dont-need", "no-reuse"];
     this.#preview1.onDescriptor("fd_advise", this.#fd, offset, length, codes.indexOf(advice));
   }
@@ -154,7 +160,8 @@ export class Descriptor {
       fileIntegritySync: (flags & FDFLAG.sync) !== 0,
       dataIntegritySync: (flags & FDFLAG.dsync) !== 0,
       requestedWriteSync: (flags & FDFLAG.rsync) !== 0,
-      mutateDirectory: type === FILETYPE.directory && (rights & MUTATE_RIGHTS) !== 0n,
+      mutateDirectory: type === FILETYPE.directory && this.#asked.mutateDirectory === true &&
+        (rights & MUTATE_RIGHTS) !== 0n,
     };
   }
 
@@ -223,7 +230,8 @@ export class Descriptor {
     const fdflags = (flags.fileIntegritySync ? FDFLAG.sync : 0) | (flags.dataIntegritySync ? FDFLAG.dsync : 0) |
       (flags.requestedWriteSync ? FDFLAG.rsync : 0);
     const follow = pathFlags.symlinkFollow === true;
-    return new Descriptor(this.#preview1, this.#preview1.open(this.#fd, follow, path, oflags, rights, kept, fdflags));
+    const fd = this.#preview1.open(this.#fd, follow, path, oflags, rights, kept, fdflags);
+    return new Descriptor(this.#preview1, fd, false, flags);
   }
 
   readlinkAt(path: string): string {

@@ -145,6 +145,6 @@ function randomInterfaces(preview1: Preview1): Record<string, object> {
   return {
     "wasi:random/random": { getRandomBytes: bytes, getRandomU64: word },
     "wasi:random/insecure": { getInsecureRandomBytes: bytes, getInsecureRandomU64: word },
-    "wasi:random/insecure-seed": { insecureSeed: () => [word(), word()] },
+    "wasi:random/insecure-seed": { insecureSeed: () => preview1.insecureSeed() },
   };
 }

@@ -312,6 +312,17 @@ export class Preview1 {
     return bytes;
   }
 
+  #seed: readonly [bigint, bigint] | undefined;
+
+  /** Random bits for hash tables: the same at each call, as programs that call it twice may rely on. */
+  insecureSeed(): [bigint, bigint] {
+    if (this.#seed === undefined) {
+      const view = new DataView(this.random(16).buffer);
+      this.#seed = [view.getBigUint64(0), view.getBigUint64(8)];
+    }
+    return [...this.#seed];
+  }
+
   /**
    * Waits until one of the subscriptions is ready, or for a short time if there are more of descriptors than fit: the
    * caller looks at all of them again.

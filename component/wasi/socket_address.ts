@@ -2,7 +2,8 @@
  * Addresses of wasi:sockets. In: addresses as WIT has them, or as text with a port. Out: the other form. Invariant: an
  * IPv4 address inside IPv6 is refused, so an address has one form.
  */
-import { isIP } from "node:net";
+import { BlockList, isIP } from "node:net";
+import { networkInterfaces } from "node:os";
 import { ComponentError } from "../abi/traps.ts";
 import { canonicalAddress } from "./network_grants.ts";
 
@@ -47,8 +48,40 @@ export function endpointOf({ tag, val }: SocketAddress, family: Family): Endpoin
 }
 
 /** True for the unspecified address, which means all addresses of this machine. */
-function isUnspecified(address: string): boolean {
+export function isUnspecified(address: string): boolean {
   return address === "0.0.0.0" || address === "::";
+}
+
+/** Addresses of groups of hosts: multicast and broadcast. */
+const GROUPS = new BlockList();
+GROUPS.addSubnet("224.0.0.0", 4, "ipv4");
+GROUPS.addAddress("255.255.255.255", "ipv4");
+GROUPS.addSubnet("ff00::", 8, "ipv6");
+
+/** Throws invalid-argument for an address of a group of hosts, to which no connection leads. */
+export function requireUnicast({ address }: Endpoint): void {
+  if (GROUPS.check(address, isIP(address) === 6 ? "ipv6" : "ipv4")) throw new ComponentError("invalid-argument");
+}
+
+/**
+ * The address of this machine from which datagrams to `remote` leave, if it can be told from the networks of the
+ * machine's interfaces: a remote address in one of them, or any interface that leads outside.
+ */
+export function localAddressFor(remote: string): string | undefined {
+  const family = isIP(remote) === 6 ? "ipv6" : "ipv4";
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+    .filter(({ address }) => isIP(address) === (family === "ipv6" ? 6 : 4));
+  const isNear = ({ cidr }: { readonly cidr: string | null }) => {
+    if (cidr === null) return false;
+    const [network, bits] = cidr.split("/");
+    const list = new BlockList();
+    list.addSubnet(network, Number(bits), family);
+    return list.check(remote, family);
+  };
+  const isGlobal = ({ internal, address }: { readonly internal: boolean; readonly address: string }) =>
+    !internal && !/^fe80:/i.test(address);
+  const found = own.find(isNear) ?? own.find(isGlobal);
+  return found === undefined ? undefined : canonicalAddress(found.address);
 }
 
 /** Throws invalid-argument for an address that no remote socket has. */

@@ -16,6 +16,7 @@ import {
   fail,
   type Family,
   requireRemote,
+  requireUnicast,
   type SocketAddress,
   socketAddress,
   socketErrorCode,
@@ -138,6 +139,7 @@ export class TcpSocket implements Holding {
    */
   startBind(_network: unknown, local: SocketAddress): void {
     const endpoint = endpointOf(local, this.#family);
+    requireUnicast(endpoint);
     this.#require("unbound");
     const mayListen = this.#context.grants.mayListen(endpoint.address, endpoint.port);
     if (endpoint.port !== 0 && !mayListen) fail("access-denied");
@@ -175,6 +177,7 @@ export class TcpSocket implements Holding {
   startConnect(_network: unknown, remote: SocketAddress): void {
     const endpoint = endpointOf(remote, this.#family);
     requireRemote(endpoint);
+    requireUnicast(endpoint);
     this.#require("unbound", "bound");
     if (!this.#context.grants.mayConnect(endpoint.address, endpoint.port)) fail("access-denied");
     this.#phase = "connect-started";

@@ -11,6 +11,8 @@ import {
   endpointOf,
   fail,
   type Family,
+  isUnspecified,
+  localAddressFor,
   requireRemote,
   type SocketAddress,
   socketAddress,
@@ -255,7 +257,11 @@ export class UdpSocket implements Holding {
 
   localAddress(): SocketAddress {
     this.#requireBound();
-    return socketAddress(this.#datagrams.socket.address());
+    const { remote, socket } = this.#datagrams;
+    const { address, port } = socket.address();
+    // A socket with a peer has the address of the interface that leads to it.
+    const own = remote !== undefined && isUnspecified(address) ? localAddressFor(remote.address) : undefined;
+    return socketAddress({ address: own ?? address, port });
   }
 
   remoteAddress(): SocketAddress {

@@ -7,7 +7,7 @@ import { openArtifact } from "@waft/engine/internal/open_cached_module";
 import { writeText } from "@waft/engine/internal/host/process";
 import { exitStatus, report } from "../base/failure.ts";
 import type { Application } from "../ops/build/application.ts";
-import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
+import { callGuest, planCall, programArguments, startGuest, startsThreads } from "../ops/run_module.ts";
 import { guestGrants } from "./run_flags.ts";
 
 /** Runs an application. Errors are printed. */
@@ -41,6 +41,6 @@ async function linesOf({ inputs, program }: Application, name: string, args: rea
   const call = planCall(name, module, args, invoke);
   if (!startsThreads(module)) return await callGuest(name, startGuest(name, module, args, guest), call);
   const { runThreaded } = await import("../ops/run_threaded.ts");
-  await runThreaded(name, module, call.name, [name, ...args], guest);
+  await runThreaded(name, module, call.name, programArguments(name, args), guest);
   return [];
 }

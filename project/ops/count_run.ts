@@ -14,7 +14,7 @@ import { FileFailure, UsageError } from "../base/failure.ts";
 import { checkImports, type RunOptions } from "./run.ts";
 import { compileInstrumented, instrumenting } from "./instrumented_module.ts";
 import { readModule } from "./read_module.ts";
-import { callGuest, inFile, planCall, startsThreads, wasiFor, withStubs } from "./run_module.ts";
+import { callGuest, inFile, planCall, programArguments, startsThreads, wasiFor, withStubs } from "./run_module.ts";
 import { readSourceMap } from "./source_files.ts";
 
 /** The lines that the program's results give, its failure, and the counts. */
@@ -37,7 +37,7 @@ export async function countFile(file: string, args: readonly string[], options: 
     ...options.engine,
     ...(maxMemoryPages === undefined ? {} : { limits: { ...limits, maxMemoryPages } }),
   });
-  const { wasi, imports } = wasiFor(module, [file, ...args], options);
+  const { wasi, imports } = wasiFor(module, programArguments(file, args), options);
   const clock = new HostClock();
   const { context } = options;
   const instance = inFile(file, () => module.instantiate(context, clock.timed(withStubs(imports, stubs))));

@@ -19,7 +19,7 @@ import { readModule } from "./read_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./run.ts";
 import { readSourceMap } from "./source_files.ts";
-import { type GuestInputs, inFile, INITIALIZE, planCall, wasiFor, withStubs } from "./run_module.ts";
+import { type GuestInputs, inFile, INITIALIZE, planCall, programArguments, wasiFor, withStubs } from "./run_module.ts";
 
 /** The grants and the choice of a function, beside the file and its arguments. */
 export interface DebugOptions extends GuestInputs {
@@ -47,7 +47,7 @@ export async function prepareProgram(
   // Another run of the program must be the same to the bit.
   const repeatable = { ...options.engine, interruptible: true, deterministic: true };
   const module = compileInstrumented(file, program.instrumented.bytes, "debugged", repeatable);
-  const { wasi, imports } = wasiFor(module, [file, ...args], { ...options, stdio: silentStreams() });
+  const { wasi, imports } = wasiFor(module, programArguments(file, args), { ...options, stdio: silentStreams() });
   const log = new HostLog();
   let instance: Instance;
   const shown = hasStreams(options.wasiGroups) ? withOutput(imports, () => instance, print) : imports;

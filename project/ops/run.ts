@@ -20,6 +20,7 @@ import {
   type ImportStubs,
   inFile,
   planCall,
+  programArguments,
   type Runnable,
   startGuest,
   startsThreads,
@@ -72,7 +73,7 @@ export async function runFile(file: string, args: readonly string[], given: RunO
       throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
     }
     const { runThreaded } = await import("./run_threaded.ts");
-    await runThreaded(file, module, call.name, [file, ...args], options);
+    await runThreaded(file, module, call.name, programArguments(file, args), options);
     return [];
   }
   let guest: Runnable | Promise<Runnable>;
@@ -127,7 +128,7 @@ async function startWithPlugins(
     import("../plugins/plugin_host.ts"),
     import("../base/integrity.ts"),
   ]);
-  const programArgs = [file, ...args];
+  const programArgs = programArguments(file, args);
   const { project, context, env, artifact } = options;
   const { wasi, imports } = wasiFor(module, programArgs, options);
   const host = new PluginHost(project, engine);

@@ -14,7 +14,7 @@ import { GuestExit } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../definitions/wasi_groups.ts";
 import type { RunOptions } from "./run.ts";
-import { inFile } from "./run_module.ts";
+import { inFile, programArguments } from "./run_module.ts";
 
 /** The functions that a command exports, for WASI 0.2 and for 0.3, where it is asynchronous. */
 const RUN = "wasi:cli/run@0.2.0#run";
@@ -29,7 +29,7 @@ export async function runComponent(
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
   const { context, network, stdio, project, wasiGroups } = options;
-  const inputs = narrowedInputs({ ...options, args: [file, ...args] }, wasiGroups);
+  const inputs = narrowedInputs({ ...options, args: programArguments(file, args) }, wasiGroups);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = inputs.preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {

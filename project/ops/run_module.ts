@@ -4,6 +4,7 @@
  * throws UsageError, FileFailure, GuestExit. run.ts adds plugins; this file loads nothing that they need.
  */
 import type { Context, Module } from "@waft/engine";
+import { systemName } from "@waft/engine/internal/host/process";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
 import type { ModuleShape } from "./module_shape.ts";
 import { parseArgument, printResult } from "./arguments.ts";
@@ -132,6 +133,13 @@ export function wasiFor(
 /** Stub functions for imports, by namespace and name. */
 export type ImportStubs = { readonly [namespace: string]: { readonly [name: string]: unknown } };
 
+/** The arguments of a program: its name, which is that of its file, and those after it. */
+export function programArguments(file: string, args: readonly string[] = []): string[] {
+  // Not of node:path, which a quick run does not load.
+  const separator = systemName() === "win32" ? /[\\/]/ : /\//;
+  return [file.split(separator).at(-1) || file, ...args];
+}
+
 /** Instantiates a module that needs no plugins; `stubs` satisfy the imports that have no other provider. */
 export function startGuest(
   file: string,
@@ -141,7 +149,7 @@ export function startGuest(
   stubs: ImportStubs = {},
 ): Runnable {
   const { context } = inputs;
-  const { wasi, imports } = wasiFor(module, [file, ...args], inputs);
+  const { wasi, imports } = wasiFor(module, programArguments(file, args), inputs);
   const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
   return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };

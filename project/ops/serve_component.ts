@@ -15,7 +15,7 @@ import { protectedPaths } from "../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../definitions/wasi_groups.ts";
 import { componentBytes } from "./component_bytes.ts";
 import { readInput } from "./read_input.ts";
-import { inFile } from "./run_module.ts";
+import { inFile, programArguments } from "./run_module.ts";
 
 /** Options of the server. */
 export interface ServeOptions {
@@ -53,7 +53,7 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
   const input = openSync(devNull, "r");
   const stdio: [number, number, number] = [input, 2, 2];
   const inputs = {
-    ...narrowedInputs({ ...options, args: [file] }, wasiGroups),
+    ...narrowedInputs({ ...options, args: programArguments(file) }, wasiGroups),
     ...narrowedStreams(stdio, wasiGroups),
   };
   const wasi = inFile(file, () => new ComponentWasi({ ...inputs, network, waitInEventLoop: true, ...protect }));

@@ -82,16 +82,21 @@ export async function endOf({ trailers }: Body): Promise<BodyEnd> {
 }
 
 /**
- * Sends a body. Resolves when its last byte has been taken. Rejects if the component ended, or its body cannot be as
- * its message announced it; then the receiver sees that it is incomplete.
+ * Sends a body. Resolves when its last byte has been taken, and the message's `transmission` has ended. Rejects if the
+ * component ended, or its body cannot be as its message announced it; then the receiver sees that it is incomplete.
  */
-export async function sendBody(body: Body, to: OutgoingBody): Promise<void> {
+export async function sendBody(
+  body: Body,
+  to: OutgoingBody,
+  transmission?: Promise<HttpError | undefined>,
+): Promise<void> {
   try {
     await copy(body.contents, to.write());
     const end = await endOf(body);
     if (end.tag === "err") throw new ComponentError(end.val);
     OutgoingBody.finish(to, end.val);
-    body.settle({ tag: "ok" });
+    const error = await transmission;
+    body.settle(error === undefined ? { tag: "ok" } : { tag: "err", val: error });
   } catch (error) {
     to[Symbol.dispose]();
     if (!(error instanceof ComponentError)) throw error;

@@ -11,9 +11,9 @@ import type { HttpError, IncomingBody } from "../body.ts";
 import { Fields } from "../fields.ts";
 import {
   checkAuthority,
-  checkMethod,
+  checkedMethod,
+  checkedScheme,
   checkPath,
-  checkScheme,
   checkStatus,
   type IncomingRequest,
   type IncomingResponse,
@@ -90,6 +90,9 @@ export class AsyncRequestOptions extends RequestOptions {
   }
 }
 
+/** The error of messages that nothing has sent. */
+const TERMINATED: HttpError = { tag: "connection-terminated" };
+
 /** The common part of requests and responses: fields, and a body that is taken once. */
 class Message implements Holding {
   readonly fields: Fields;
@@ -115,20 +118,25 @@ class Message implements Holding {
     return body;
   }
 
-  /** Ends a message that was not used. */
-  [Symbol.dispose](): void {
+  /** Ends a message that was not used, or that could not be sent for the reason `val`. */
+  refuse(val: HttpError): void {
     const body = this.#body;
     this.#body = undefined;
     if (body === undefined) return;
     if (body.contents instanceof ReadableStream) body.contents.cancel().catch(() => {});
     else body.contents?.[Symbol.asyncIterator]().return?.();
-    body.settle({ tag: "err", val: { tag: "connection-terminated" } });
+    body.settle({ tag: "err", val });
+  }
+
+  [Symbol.dispose](): void {
+    this.refuse(TERMINATED);
   }
 
   protected static consumed(message: Message, res: unknown): [unknown, unknown] {
     const body = message.takeBody();
     const settle = (result: unknown) => body.settle(result as Parameters<Body["settle"]>[0]);
-    Promise.resolve(res).then(settle, () => {});
+    // A future that is dropped says nothing about the body.
+    Promise.resolve(res).then(settle, () => settle({ tag: "err", val: TERMINATED }));
     return [body.contents ?? [], body.trailers];
   }
 }
@@ -180,11 +188,18 @@ export class AsyncRequest extends Message {
     return Message.consumed(request, res);
   }
 
-  /** The request for the network, whose body is being sent, and the end of that. */
-  send(preview1: Preview1): { readonly outgoing: OutgoingRequest; readonly sent: Promise<void> } {
+  /**
+   * The request for the network, whose body is being sent, and the end of that. `transmission` is the end of the
+   * network's part: undefined, or the error with which it failed.
+   */
+  send(
+    preview1: Preview1,
+    transmission: Promise<HttpError | undefined>,
+  ): { readonly outgoing: OutgoingRequest; readonly sent: Promise<void> } {
     const outgoing = this.#checked(preview1);
     const body = this.takeBody();
-    const sent = sendMessage(body, outgoing, body.contents === undefined && this.fields.contentLength === undefined);
+    const isBodiless = body.contents === undefined && this.fields.contentLength === undefined;
+    const sent = sendMessage(body, outgoing, isBodiless, transmission);
     return { outgoing, sent };
   }
 
@@ -202,8 +217,7 @@ export class AsyncRequest extends Message {
   }
 
   setMethod(method: Method): void {
-    checkMethod(method);
-    this.#method = method;
+    this.#method = checkedMethod(method);
   }
 
   getPathWithQuery(): string | undefined {
@@ -220,8 +234,7 @@ export class AsyncRequest extends Message {
   }
 
   setScheme(scheme: Scheme | undefined): void {
-    checkScheme(scheme);
-    this.#scheme = scheme;
+    this.#scheme = checkedScheme(scheme);
   }
 
   getAuthority(): string | undefined {
@@ -244,9 +257,16 @@ export class AsyncRequest extends Message {
 }
 
 /** Starts to send a body. Without one, the message has ended. */
-function sendMessage(body: Body, outgoing: OutgoingRequest | OutgoingResponse, isBodiless: boolean): Promise<void> {
-  if (!isBodiless) return sendBody(body, outgoing.body());
-  return endOf(body).then((end) => body.settle(end.tag === "ok" ? { tag: "ok" } : end));
+async function sendMessage(
+  body: Body,
+  outgoing: OutgoingRequest | OutgoingResponse,
+  isBodiless: boolean,
+  transmission?: Promise<HttpError | undefined>,
+): Promise<void> {
+  if (!isBodiless) return await sendBody(body, outgoing.body(), transmission);
+  const end = await endOf(body);
+  const error = end.tag === "err" ? end.val : await transmission;
+  body.settle(error === undefined ? { tag: "ok" } : { tag: "err", val: error });
 }
 
 /** wasi:http/types response. */

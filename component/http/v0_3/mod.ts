@@ -4,6 +4,7 @@
  */
 import { ComponentError } from "../../abi/traps.ts";
 import { cancellable } from "../../async/host_calls.ts";
+import { Outcome } from "../../async/host_streams.ts";
 import type { Preview1 } from "../../wasi/preview1.ts";
 import type { HttpError } from "../body.ts";
 import { FutureIncomingResponse, type RequestNetwork } from "../client.ts";
@@ -28,13 +29,23 @@ export function asyncHttpInterfaces(preview1: Preview1, network: RequestNetwork)
 
 /** Sends a request. Resolves with the response as soon as its head is there; rejects with an error-code. */
 function send(preview1: Preview1, network: RequestNetwork, request: AsyncRequest): Promise<AsyncResponse> {
-  if (network.grants.isEmpty) return Promise.reject(new ComponentError({ tag: "HTTP-request-denied" }));
   let future: FutureIncomingResponse | undefined;
+  const transmission = new Outcome<HttpError | undefined>();
   const answer = async (): Promise<AsyncResponse> => {
-    const { outgoing, sent } = checked(() => request.send(preview1));
-    // The outcome of the body reaches the guest through the future of the request.
-    sent.catch(() => {});
-    future = new FutureIncomingResponse(preview1, network, outgoing, request.options);
+    try {
+      if (network.grants.isEmpty) throw new ComponentError({ tag: "HTTP-request-denied" });
+      const { outgoing, sent } = checked(() => request.send(preview1, transmission.settled()));
+      // The outcome of the body reaches the guest through the future of the request.
+      sent.catch(() => {});
+      future = new FutureIncomingResponse(preview1, network, outgoing, request.options);
+      future.whenTransmitted((error) => transmission.settle(error));
+    } catch (error) {
+      if (error instanceof ComponentError) {
+        request.refuse(error.payload as HttpError);
+        transmission.settle(error.payload as HttpError);
+      }
+      throw error;
+    }
     await future.subscribe().block();
     const { val: result } = future.get() as {
       val: { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpError };

@@ -110,6 +110,6 @@ function randomInterfaces(preview1: Preview1): Record<string, object> {
   return {
     "wasi:random/random@0.3.0": { getRandomBytes: bytes, getRandomU64: word },
     "wasi:random/insecure@0.3.0": { getInsecureRandomBytes: bytes, getInsecureRandomU64: word },
-    "wasi:random/insecure-seed@0.3.0": { getInsecureSeed: () => [word(), word()] },
+    "wasi:random/insecure-seed@0.3.0": { getInsecureSeed: () => preview1.insecureSeed() },
   };
 }

@@ -76,13 +76,11 @@ export function produce<T>(source: Source<T>, codeOf: CodeOf): Produced<T> {
   return produceWith(source, () => OK, (error): End => ({ tag: "err", val: codeOf(error) }));
 }
 
-/** An empty stream with an error. */
+/** An empty stream with an error, which also a guest gets that drops the stream. */
 export function failed<T>(error: unknown, codeOf: CodeOf): Produced<T> {
-  return produce({
-    next() {
-      throw error;
-    },
-  }, codeOf);
+  const [stream, outcome] = produce<T>({ next: () => undefined }, codeOf);
+  outcome.settle({ tag: "err", val: codeOf(error) });
+  return [stream, outcome];
 }
 
 /** Passes the bytes of a guest's stream to `take`. `close` is called once, before the outcome is settled. */
