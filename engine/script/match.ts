@@ -3,7 +3,7 @@
  * that NaN payloads are exact.
  */
 import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
-import { HEAP } from "../wasm/types.ts";
+import { F32, HEAP, I32, V128, type ValType } from "../wasm/types.ts";
 
 /** Access to the references in cells. */
 interface ReferenceView {
@@ -76,10 +76,50 @@ function matchesVector(cells: Uint32Array, at: number, expected: ExpectedValue &
   return true;
 }
 
-/** A cell as text, for messages. */
-export function cellText(cells: Uint32Array, at: number): string {
-  const words = [3, 2, 1, 0].map((i) => (cells[at + i] ?? 0).toString(16).padStart(8, "0"));
+/** The words of a cell that a value of a type has; the others are undefined. */
+function wordsOf(type: ValType): readonly number[] {
+  if (type === V128) return [3, 2, 1, 0];
+  return type === I32 || type === F32 ? [0] : [1, 0];
+}
+
+/** A cell with a value of `type` as text, for messages. */
+export function cellText(cells: Uint32Array, at: number, type: ValType): string {
+  const words = wordsOf(type).map((i) => (cells[at + i] ?? 0).toString(16).padStart(8, "0"));
   return `0x${words.join("").replace(/^0+(?=.)/, "")}`;
+}
+
+/**
+ * True if a result and an exact expectation are NaNs of other bits: only deterministic code makes the NaNs that the
+ * specification's deterministic profile prescribes.
+ */
+export function isOtherNan(cells: Uint32Array, at: number, expected: ExpectedValue): boolean {
+  switch (expected.type) {
+    case "f32":
+      return expected.nan === undefined && isAnyNan32(cells[at]) && isAnyNan32(expected.bits);
+    case "f64": {
+      if (expected.nan !== undefined) return false;
+      return isAnyNan64(cells[at], cells[at + 1]) &&
+        isAnyNan64(Number(expected.bits & 0xffffffffn), Number(BigInt.asUintN(64, expected.bits) >> 32n));
+    }
+    case "v128": {
+      const { bytes, shape } = expected;
+      const view = new DataView(bytes.buffer, bytes.byteOffset, 16);
+      const words = [0, 1, 2, 3].map((i) => view.getUint32(4 * i, true));
+      if (shape === "f32x4") return words.some((word, i) => isAnyNan32(cells[at + i]) && isAnyNan32(word));
+      if (shape !== "f64x2") return false;
+      return [0, 2].some((i) => isAnyNan64(cells[at + i], cells[at + i + 1]) && isAnyNan64(words[i], words[i + 1]));
+    }
+    default:
+      return false;
+  }
+}
+
+function isAnyNan32(bits: number): boolean {
+  return ((bits >>> 23) & 0xff) === 0xff && (bits & 0x7fffff) !== 0;
+}
+
+function isAnyNan64(lo: number, hi: number): boolean {
+  return ((hi >>> 20) & 0x7ff) === 0x7ff && ((hi & 0xfffff) !== 0 || lo !== 0);
 }
 
 /** An expected value as text in the form of {@linkcode cellText}, for messages. */

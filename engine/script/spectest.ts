@@ -17,7 +17,7 @@ export const SPECTEST = `(module
   (table (export "table") 10 20 funcref)
   (memory (export "memory") 1 2))`;
 
-/** Further members of "spectest", if the features that they need can be compiled. */
+/** Further members of "spectest", if the features that they need are on. */
 export const SPECTEST_EXTRAS: readonly { feature: "table64" | "threads"; name: string; text: string }[] = [
   { feature: "table64", name: "table64", text: `(module (table (export "table64") i64 10 20 funcref))` },
   { feature: "threads", name: "shared_memory", text: `(module (memory (export "shared_memory") 1 2 shared))` },

@@ -29,11 +29,21 @@ function notTextReason(bytes: Uint8Array): string | undefined {
     return "text begins with no byte order mark here: save it as UTF-8 without one";
   }
   if (first === 0x00) return "this is a module's binary form, not text"; // where only text can be meant, as in scripts
+  if (opensList(bytes)) return undefined;
   // Input that begins like text is taken for text, even with stray bytes in comments, unless it contains zeros.
   const begins = first === undefined || " \t\n\r(;".includes(String.fromCharCode(first));
   if (begins ? !bytes.includes(0) : !hasControlBytes(bytes) && decodeUtf8(bytes) !== undefined) return undefined;
   const shown = [...bytes.subarray(0, SHOWN)].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
   return `neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ${shown}`;
+}
+
+/** Number of leading bytes among which a text has its first parenthesis or comment, if it is to be taken for text. */
+const OPENING = 256;
+
+/** True if the first thing in the bytes is a list or a comment of the text form, which no other file begins with. */
+function opensList(bytes: Uint8Array): boolean {
+  const start = Array.from(bytes.subarray(0, OPENING), (byte) => String.fromCharCode(byte)).join("");
+  return /^[ \t\n\r]*(?:\([ \t\n\r]*[a-z;@]|;;)/.test(start);
 }
 
 /** True if there are control characters other than white space, form feed and escape. */

@@ -235,6 +235,10 @@ Deno.test("bytes that are not text are distinguished from text with mistakes", (
     ["(bla \x01)", "1:2 unknown operator bla"],
     ["(module ;; a form feed \f\n (bla))", "2:3 unknown operator bla"],
     [[0x28, 0x62, 0xff, 0x29], "1:2 unknown operator b"],
+    ["(module ;; \0\n (bla))", "2:3 unknown operator bla"],
+    ["\n;; a comment \0\n(bla)", "3:2 unknown operator bla"],
+    ["(module\n (func \0 nop))", "2:8 illegal character"],
+    [[0x28, 0, 0x6d, 0], `undefined:undefined ${neither}28 00 6d 00`],
   ];
   for (const [source, expected] of rows) {
     assert.equal(

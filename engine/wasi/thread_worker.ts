@@ -77,11 +77,14 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
   }
 
   const context = () => until === undefined ? {} : { deadline: new Date(until) };
-  const imports: Record<string, Record<string, unknown>> = {
-    [SPAWN.module]: { [SPAWN.name]: spawn },
-    wasi_snapshot_preview1: calls,
-  };
-  (imports[memoryImport.module] ??= {})[memoryImport.name] = memory;
+  // The memory may have any name, those of properties of all objects included.
+  const given: readonly (readonly [module: string, name: string, value: unknown])[] = [
+    [SPAWN.module, SPAWN.name, spawn],
+    ...Object.entries(calls).map(([name, call]) => ["wasi_snapshot_preview1", name, call] as const),
+    [memoryImport.module, memoryImport.name, memory],
+  ];
+  const imports: Record<string, Record<string, unknown>> = Object.create(null);
+  for (const [module, name, value] of given) (imports[module] ??= Object.create(null))[name] = value;
   const instance = Module.fromShared(start.module).instantiate(context(), imports);
   if (thread === undefined) instance.call(context(), "_start");
   else {

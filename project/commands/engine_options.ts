@@ -3,7 +3,7 @@
  * `--tier auto|baseline|optimizing`.
  */
 import type { EngineOptions } from "@waft/engine";
-import { FEATURE_ROWS, type FeatureName } from "@waft/engine/internal/features";
+import { ALL_FEATURE_ROWS, type FeatureName } from "@waft/engine/internal/features";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/internal/optimizations";
 import { UsageError } from "../base/failure.ts";
 import { nearestName } from "../base/grammar.ts";
@@ -34,7 +34,7 @@ export function engineOptions(flags: EngineFlags): EngineOptions {
     throw new UsageError(`--tier must be auto, baseline or optimizing, not "${tier}"`);
   }
   return {
-    features: switches<FeatureName>("--feature", flags.feature, FEATURE_ROWS),
+    features: switches<FeatureName>("--feature", flags.feature, ALL_FEATURE_ROWS),
     optimizations: switches<OptimizationName>("--opt", flags.opt, OPTIMIZATION_ROWS),
     ...(bounds === undefined ? {} : { bounds }),
     ...(tier === undefined ? {} : { tier }),

@@ -14,9 +14,9 @@ const EXAMPLE = fileURLToPath(new URL("../../examples/wasi/threads.wasm", import
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 /** A program whose first thread runs `start` and whose other threads run `thread`. */
-function program(start: string, thread: string, interruptible = false) {
+function program(start: string, thread: string, interruptible = false, memory = '"env" "memory"') {
   return NewEngine({ interruptible }).compile(`(module
-    (import "env" "memory" (memory 1 4 shared))
+    (import ${memory} (memory 1 4 shared))
     (import "wasi" "thread-spawn" (func $spawn (param i32) (result i32)))
     (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
     (import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32)))
@@ -39,6 +39,16 @@ Deno.test("the example counts primes with several threads, and refuses other arg
   deepEqual(run("99"), { status: 2, out: "between 1 and 16 threads\n" });
 });
 
+Deno.test("the shared memory is imported by any name", async () => {
+  const exits = `${SPAWN} (call $sleep)`;
+  for (
+    const name of ['"foo" "bar"', '"" ""', '"wasi" "memory"', '"wasi_snapshot_preview1" "m"', '"__proto__" "then"']
+  ) {
+    const module = program(exits, "(call $exit (i32.const 4))", false, name);
+    equal(await runThreads(module), 4, name);
+  }
+});
+
 Deno.test("a limit of threads makes thread-spawn fail", async () => {
   const module = NewEngine().compile(readFileSync(EXAMPLE));
   equal(await runThreads(module, { args: ["threads", "4"], maxThreads: 2 }), 3);
@@ -56,7 +66,7 @@ Deno.test("a program may end while its threads are still starting", async () => 
 Deno.test("a deadline ends a program whose threads all wait, and that still starts threads", async () => {
   const many = program(`(loop $more ${SPAWN} (br $more))`, "(call $sleep)", true);
   await rejects(runThreads(many, {}, { deadline: 200 }), { message: "interrupted" });
-  const waiting = program(`${SPAWN.repeat(40)} (call $sleep)`, "(call $sleep)");
+  const waiting = program(`${SPAWN.repeat(40)} (call $sleep)`, "(call $sleep)", true);
   await rejects(runThreads(waiting, {}, { deadline: 200 }), { message: "interrupted" });
 });
 
