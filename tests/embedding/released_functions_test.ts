@@ -1,10 +1,10 @@
 /**
- * Instances whose functions compiled code got and dropped again are collected. In: instances that JavaScript no longer
- * refers to. Out: the number of open instances after a sweep. No program of this file has objects, of which a sweep
- * does not know to which instance they belong.
+ * Instances and values that compiled code got and dropped again are collected. In: instances and values that JavaScript
+ * no longer refers to. Out: how many are left after a sweep. No program of this file has objects, of which a sweep does
+ * not know to which instance they belong.
  */
 import assert from "node:assert/strict";
-import { type Instance, NewEngine } from "../../engine/mod.ts";
+import { host, type Instance, NewEngine } from "../../engine/mod.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { settle } from "../support/collect_garbage.ts";
 
@@ -45,5 +45,39 @@ for (const [name, use] of Object.entries(USES)) {
   Deno.test(`an instance is collected after its function was ${name}`, async () => {
     const left = await remaining(use);
     assert.ok(left < COUNT / 4, `${left} of ${COUNT} instances are left`);
+  });
+}
+
+/** Puts values somewhere and takes them out again; without calls of code that has references afterwards. */
+const PLACES: Readonly<Record<string, (value: object) => void>> = (() => {
+  const table = host.table("externref", 2);
+  const global = host.global("externref", true, null);
+  const { exports } = engine.compile(`(module (tag $t (param externref)) (table (export "t") 2 externref)
+    (func (export "throw") (param externref) (throw $t (local.get 0)))
+    (func (export "see") (param externref)))`).instantiate();
+  const own = exports["t"] as { set(index: number, value: unknown): void };
+  const { throw: raise, see } = exports as Functions;
+  return {
+    "a table of the host": (value) => [value, null].forEach((v) => table.set(0, v)),
+    "a global of the host": (value) => [value, null].forEach((v) => global.value = v),
+    "an instance's table": (value) => [value, null].forEach((v) => own.set(1, v)),
+    "an exception": (value) => void assert.throws(() => raise(value)),
+    "an argument": (value) => void see(value),
+  };
+})();
+
+for (const [place, put] of Object.entries(PLACES)) {
+  Deno.test(`values that were in ${place} are collected, without further calls`, async () => {
+    const count = 600;
+    let collected = 0;
+    const registry = new FinalizationRegistry(() => collected++);
+    for (let k = 0; k < count; k++) {
+      const value = { k };
+      registry.register(value, undefined);
+      put(value);
+    }
+    await settle();
+    // the last collection of the JavaScript engine may leave less than a sweep is worth
+    assert.ok(collected > count - 100, `${collected} of ${count}`);
   });
 }

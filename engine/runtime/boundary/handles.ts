@@ -53,6 +53,8 @@ export class HandleTable {
   #marks: Uint8Array = new Uint8Array(64);
   #free: number[] = [];
   readonly #ids = new Map<unknown, number>();
+  /** The number of values with identity that the last sweep left. */
+  #kept = 0;
   #threshold = MIN_HANDLES;
   #thresholdWithStrings = MIN_WITH_STRINGS;
   /** Total length in units of the strings added since the last sweep. */
@@ -168,6 +170,16 @@ export class HandleTable {
     return this.#values.length;
   }
 
+  /** The number of values with identity. */
+  get identities(): number {
+    return this.#ids.size;
+  }
+
+  /** The number of values with identity that were added since the last sweep. */
+  get added(): number {
+    return this.#ids.size - this.#kept;
+  }
+
   /** True if a sweep is due. */
   get full(): boolean {
     return this.#ids.size >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
@@ -211,7 +223,8 @@ export class HandleTable {
     this.#sweepRange(marks, first, count);
     const least = strings === undefined ? MIN_WITH_STRINGS : MIN_WITH_NATIVE_STRINGS;
     const perHeap = heapBytes / HEAP_BYTES_PER_STRING;
-    this.#threshold = Math.max(MIN_HANDLES, this.#ids.size * 2);
+    this.#kept = this.#ids.size;
+    this.#threshold = Math.max(MIN_HANDLES, this.#kept * 2);
     this.#thresholdWithStrings = Math.max(least, this.size * 2, perHeap);
     this.#text = 0;
     if (strings === undefined) return;

@@ -54,6 +54,8 @@ export interface ExceptionBoundary extends ReferenceBoundary {
 export interface ShownPayload {
   readonly words: readonly number[];
   readonly tag: WeakRef<Tag>;
+  /** The WasmException: once it is collected, the references are roots no more. */
+  readonly shown: WeakRef<object>;
 }
 
 /** The serial number of the next tag. */
@@ -225,7 +227,7 @@ export class Exception {
   #root(shown: WasmException, roots: Set<ShownPayload>): void {
     const words: number[] = [];
     this.visitReferences((word) => words.push(word));
-    const payload = { words, tag: new WeakRef(this.tag) };
+    const payload = { words, tag: new WeakRef(this.tag), shown: new WeakRef(shown) };
     roots.add(payload);
     SHOWN.register(shown, { payload, roots });
   }

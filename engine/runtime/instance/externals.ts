@@ -177,6 +177,7 @@ export class ExternTable {
 
   #word(value: unknown): number {
     const table = this[EXTERN];
+    this.#store.relieveHost();
     return this.#store.toWord(value, table.type.element, table);
   }
 
@@ -196,9 +197,11 @@ formatAs(
 export class ExternGlobal {
   /** @internal */
   readonly [EXTERN]: Global;
+  readonly #store: Store;
   readonly #boundary: ReferenceBoundary;
 
   private constructor(store: Store, global: Global) {
+    this.#store = store;
     this.#boundary = {
       toWord: (value, type) => store.toWord(value, type, global),
       fromWord: (word, type) => store.fromWord(word, type, global),
@@ -222,6 +225,7 @@ export class ExternGlobal {
     if (typeof mutable !== "boolean") {
       throw new TypeError(`The mutability of a global must be true or false, not ${inWords(mutable)}`);
     }
+    if (isRef(type)) store.relieveHost();
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
     const global = new Global({ type, mutable }, block.region, block.offset, block);
@@ -247,6 +251,7 @@ export class ExternGlobal {
   /** Throws TypeError if the global is immutable or the value does not have its type. */
   set value(value: unknown) {
     const { region, offset, type } = this[EXTERN];
+    if (isRef(type.type)) this.#store.relieveHost();
     if (!type.mutable) throw new TypeError("The global is immutable");
     writeValue(region, offset, type.type, value, this.#boundary);
   }

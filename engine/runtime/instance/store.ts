@@ -16,6 +16,7 @@ import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
 import type { CallRecorder } from "../suspension/call_recorder.ts";
+import { GarbageSweeps } from "./garbage_sweeps.ts";
 import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { Exception, leaveGuest, type ShownPayload } from "../exceptions/exception.ts";
@@ -46,6 +47,13 @@ interface StoreIntrinsics {
   strings(store: Store, control: number, services: (name: StringBuiltin) => HostService): StringCode;
 }
 
+/**
+ * The number of values for which a sweep is worth its time after a garbage collection of JavaScript: without objects,
+ * and with objects, where a sweep marks the whole heap.
+ */
+const VALUES_TO_SWEEP = 64;
+const VALUES_TO_COLLECT = 256;
+
 export class Store implements ReferenceBoundary {
   readonly thread: GuestThread;
   readonly #modules = new ModuleMap();
@@ -68,6 +76,12 @@ export class Store implements ReferenceBoundary {
   readonly strings: StringBuiltins;
   /** Keep the instances of functions alive that compiled code refers to. */
   readonly #edges = new ReferenceEdges();
+  readonly #garbage = new GarbageSweeps({
+    count: () => this.thread.handles.identities + this.thread.exceptions.identities,
+    added: () => this.thread.handles.added + this.thread.exceptions.added,
+    least: () => this.heap.isOpen ? VALUES_TO_COLLECT : VALUES_TO_SWEEP,
+    sweep: () => this.#sweepAll(),
+  });
   /** Tables and globals created by the host: roots that may belong to no instance. */
   readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
@@ -123,6 +137,11 @@ export class Store implements ReferenceBoundary {
     }
   }
 
+  /** The payloads of exceptions that JavaScript holds. */
+  *#heldPayloads(): Generator<ShownPayload> {
+    for (const payload of this.shownPayloads) if (payload.shown.deref() !== undefined) yield payload;
+  }
+
   #heapRoots(): HeapRoots {
     return {
       handleCounts: () => ({ host: this.thread.handles.count, exceptions: this.thread.exceptions.count }),
@@ -138,7 +157,7 @@ export class Store implements ReferenceBoundary {
         for (const ref of this.#instances.values()) ref.deref()?.visitReferences(range, word);
         for (const ref of this.#hostObjects) ref.deref()?.visitReferences(range, word);
         this.#caught?.visitReferences(word);
-        for (const { words } of this.shownPayloads) words.forEach(word);
+        for (const { words } of this.#heldPayloads()) words.forEach(word);
       },
       // A word on the stack may look like the number of a freed exception.
       visitException: (number, word) =>
@@ -274,6 +293,7 @@ export class Store implements ReferenceBoundary {
     const { handles } = this.thread;
     const word = handles.handleOf(value);
     if (handles.full) this.thread.sweepDue = true;
+    this.#garbage.await();
     return word;
   }
 
@@ -404,6 +424,7 @@ export class Store implements ReferenceBoundary {
     const caught = this.#takeCaught();
     this.#sweepExceptions();
     const word = this.thread.exceptions.handleOf(caught);
+    this.#garbage.await();
     if (this.thread.code.stubs.unwinds) this.thread.records.expose(caught);
     return word;
   }
@@ -438,9 +459,9 @@ export class Store implements ReferenceBoundary {
    * Frees unreachable exceptions, also while compiled code is parked: its live references are on its stack, because no
    * register survives a call. A word that happens to equal an exnref may retain an unreachable exception.
    */
-  #sweepExceptions(): void {
+  #sweepExceptions(isDue = this.thread.exceptions.full): void {
     const { exceptions } = this.thread;
-    if (!exceptions.full) return;
+    if (!isDue) return;
     if (this.heap.isOpen) return this.heap.collect();
     exceptions.sweep((keep) => {
       const marked = new Set<number>();
@@ -452,7 +473,7 @@ export class Store implements ReferenceBoundary {
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
       this.#caught?.visitReferences(mark);
       this.thread.records.visitRoots(mark);
-      for (const { words } of this.shownPayloads) words.forEach(mark);
+      for (const { words } of this.#heldPayloads()) words.forEach(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
           if (u32[at + 1] === 0) mark(u32[at]);
@@ -477,6 +498,20 @@ export class Store implements ReferenceBoundary {
     else this.#sweep();
   }
 
+  /** Sweeps outside of calls, or at the end of the running one. */
+  #sweepAll(): void {
+    this.thread.sweepDue = true;
+    if (this.thread.depth > 0) return;
+    if (!this.heap.isOpen) this.#sweepExceptions(true);
+    this.#sweep();
+  }
+
+  /** Called before JavaScript itself stores a reference: frees unreachable values if there are too many. */
+  relieveHost(): void {
+    if (this.thread.depth > 0) this.relieve();
+    else if (this.thread.sweepDue) this.#atSafepoint(false);
+  }
+
   /**
    * Frees unreachable host handles if there are too many, while compiled code is parked for a host function whose
    * arguments are in the slots. The stack is scanned conservatively: any word that looks like a handle is a root.
@@ -497,7 +532,7 @@ export class Store implements ReferenceBoundary {
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(mark);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
       this.#caught?.visitReferences(mark);
-      for (const { words } of this.shownPayloads) words.forEach(mark);
+      for (const { words } of this.#heldPayloads()) words.forEach(mark);
       for (const exception of thread.exceptions.values()) (exception as Exception).visitReferences(mark);
     });
   }
@@ -525,7 +560,7 @@ export class Store implements ReferenceBoundary {
       };
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
-      for (const { words, tag } of this.shownPayloads) words.forEach((word) => markWord(word, tag.deref()));
+      for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => markWord(word, tag.deref()));
       for (const value of exceptions.values()) {
         const exception = value as Exception;
         exception.visitReferences((word) => markWord(word, exception.tag));
